@@ -15,6 +15,7 @@
 #include "launcher/executor/stop.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
+#include "launcher/journal/log.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/faults.h"
@@ -165,6 +166,7 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
 {
     int workers = 1;
     int looks = 0;
+    int news;
 
     while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
         if (!v->tty)
@@ -173,8 +175,10 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
             draw (v);
         pause_watch (v);
         workers = v->x->ops->tick (v->x);
-        if (sweep_sync (v->s, err) < 0)
+        if ((news = sweep_sync (v->s, err)) < 0)
             return -1;
+        if (news > 0)
+            log_confirm (v->s->log);
     }
     if (!v->tty)
         changes_say (&v->changes, v->s);

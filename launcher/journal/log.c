@@ -17,6 +17,7 @@
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
 
 enum { ENTRY_MAX = 16 << 20 };
 
@@ -494,6 +495,19 @@ void log_defer (struct log *log, bool defers)
 int log_settle (struct log *log, struct slurmdl_error *err)
 {
     return entry_settle (&log->put, err);
+}
+
+void log_confirm (const struct log *log)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (log->length == 0)
+        return;
+    block_path (path, sizeof (path), log, block_of (log->length - 1));
+    if ((fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL)) >= 0)
+        link_sync_folder (fd);
+    inside_close (fd, 0);
 }
 
 bool log_is_mine (const struct log *log)

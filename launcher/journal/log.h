@@ -55,6 +55,11 @@ void log_put_after (struct log *log, const struct publish_after *after);
 void log_defer (struct log *log, bool defers);
 int log_settle (struct log *log, struct slurmdl_error *err);
 
+/* Before somebody is told of what was read: have the newest entry's name on
+ * stable storage, whoever put it.
+ */
+void log_confirm (const struct log *log);
+
 /* Whether the newest entry that was read is one that this process put: there
  * was no later one then.
  */

@@ -326,15 +326,16 @@ int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
     return t->metrics ? metrics_flush_end (t->metrics, t->flush, err) : 0;
 }
 
-/* What the trainer logged itself, or the worker has written already. */
-static bool has_metrics_file (struct trainer *t)
+/* What the trainer logged itself, or somebody in an earlier try. */
+static bool has_other_metrics (struct trainer *t)
 {
     DIR *dir = fdopendir (t->folder);
     struct dirent *e;
     bool found = !dir;
 
     while (!found && (e = readdir (dir)))
-        found = !strncmp (e->d_name, "metrics.", 8);
+        found = !strncmp (e->d_name, "metrics.", 8)
+                && !metrics_has_name (t->metrics, e->d_name);
     if (dir) {
         closedir (dir);
         t->folder = -1;
@@ -347,7 +348,7 @@ bool trainer_newest (struct trainer *t, int64_t *step, double *value)
     *step = t->newest.step;
     *value = t->newest.value;
     return t->newest.found && !t->lost && t->folder >= 0
-           && !has_metrics_file (t);
+           && !has_other_metrics (t);
 }
 
 static int log_match (const char *name, int64_t step, double value, void *arg)

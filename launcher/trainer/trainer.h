@@ -56,8 +56,8 @@ void trainer_flush_begin (struct trainer *t);
 int trainer_flush_end (struct trainer *t, struct slurmdl_error *err);
 
 /* Once it has ended: the newest value of the experiment's first metric, if all
- * that the attempt has logged came this way and waits in memory; else false,
- * and the attempt's folder has it after trainer_flush().
+ * that the attempt has logged came through trainer_log(); else false, and the
+ * attempt's folder has it after trainer_flush().
  */
 bool trainer_newest (struct trainer *t, int64_t *step, double *value);
 

@@ -44,7 +44,7 @@ struct segment {
     bool dropped;
     bool early; /* the searcher stopped it */
     int status;
-    bool in_memory; /* the metrics are not synced yet */
+    bool in_memory; /* the metrics may not be synced yet */
     bool found;     /* it has logged the metrics, these: */
     int64_t step;
     double values[OBJECTIVES_MAX];
@@ -322,8 +322,8 @@ static int prepare (struct segment *s, long trial)
                : -1;
 }
 
-/* The result of a short training, which need not be read from the disk: its
- * metrics get there together with it.
+/* A result that the worker has logged itself need not be read from the disk:
+ * the metrics get there together with it.
  */
 static bool take_result (struct segment *s)
 {

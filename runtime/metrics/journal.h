@@ -54,6 +54,7 @@ struct journal {
     int fd;
     int folder;                /* that it is in */
     char tmp[40];              /* its name before it has one; "": it has */
+    int number;                /* in its name, 0: none */
     uint64_t dirty;            /* bytes that are not on stable storage yet */
     bool fresh;                /* nor is its name */
     bool suspect;              /* it could not be brought there */

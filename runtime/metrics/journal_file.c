@@ -119,7 +119,9 @@ int journal_first_name (struct journal *j, const char *tmp)
     size_t stem = strlen (j->path) - strlen (".h5");
     int rv = link_unsynced_at (j->folder, tmp, journal_name (j));
 
+    j->number = 0;
     for (int i = 1; rv == 1 && i < FILES_MAX; i++) {
+        j->number = i;
         snprintf (j->path + stem, sizeof (j->path) - stem, ".%d.h5", i);
         rv = link_unsynced_at (j->folder, tmp, journal_name (j));
     }

@@ -99,6 +99,18 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
 
 /* ---- what went wrong ---- */
 
+bool metrics_has_name (const struct slurmdl_metrics *m, const char *name)
+{
+    int number = atomic_load (&m->named) - 1;
+    char own[32];
+
+    snprintf (own,
+              sizeof (own),
+              number == 0 ? "metrics.h5" : "metrics.%d.h5",
+              number);
+    return number >= 0 && !strcmp (name, own);
+}
+
 long metrics_lost (const struct slurmdl_metrics *m)
 {
     return atomic_load (&m->lost);

@@ -70,6 +70,7 @@ struct slurmdl_metrics {
     atomic_uint ended;    /* the writer is no more */
     atomic_bool closing;
     atomic_ulong written; /* rows */
+    atomic_int named;     /* the number of the file is one less; 0: no name */
     atomic_uint room;     /* changes: rows were taken out of the ring */
     atomic_uint waiters;  /* for that */
     atomic_ulong stalled; /* the ring's head when waiting was in vain */
@@ -148,6 +149,9 @@ unsigned metrics_flush_begin (struct slurmdl_metrics *m);
 int metrics_flush_end (struct slurmdl_metrics *m,
                        unsigned ticket,
                        struct slurmdl_error *err);
+
+/* Whether a name is that of their file, which may have none yet. */
+bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 
 long metrics_lost (const struct slurmdl_metrics *m);
 int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);

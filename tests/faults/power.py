@@ -29,7 +29,7 @@ TRIALS = 4
 CONF = f"""
 name = "power";
 entrypoint = "echo loss=0.$DL_TRIAL$DL_LENGTH";
-searcher = {{ name = "grid"; metric = "loss"; max_length = 3; }};
+searcher = {{ name = "grid"; metric = "loss"; max_length = 1; }};
 metrics = {{ pattern = "loss={{loss}}"; }};
 hyperparameters = {{ x = {{ type = "int"; minval = 1; maxval = {TRIALS}; count = {TRIALS}; }}; }};
 resources = {{ workers = 1; }};
