@@ -52,9 +52,9 @@ json_t *trial_hparam (const struct sweep *s,
 /* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it,
  * until trial_forget_hparams().
  */
-void trial_forget_hparams (struct sweep_trial *t);
 const json_t *trial_hparams (const struct sweep *s,
                              const struct sweep_trial *t);
+void trial_forget_hparams (struct sweep_trial *t);
 
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);

@@ -6,8 +6,9 @@
 #include "launcher/sweep/sweep.h"
 
 /* A copy on write, which goes on independently; an event that is applied to the
- * sweep meanwhile may show in it.  The caller ends it, before the next event
- * "continue" and before sweep_close().  Returns NULL with errno ENOMEM.
+ * sweep meanwhile may show in it.  The caller ends it before events are read or
+ * published: "continue" makes another searcher.  Returns NULL with errno
+ * ENOMEM.
  */
 struct searcher *sweep_snapshot (struct sweep *s);
 void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot);

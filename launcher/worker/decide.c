@@ -140,6 +140,9 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
 
     if (!s || decide_some (w, s, &d, &answer) < 0)
         rv = errorf (err, "out of memory");
+    sweep_end_snapshot (w->sweep, s);
+    if (rv < 0)
+        ;
     else if (d.n > 0 && !memory_fits (w))
         rv = 0;
     else if (d.n > 0 && !fits (w, &d.events[0]))
@@ -149,7 +152,6 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     else if (answer == SEARCH_DONE)
         rv = put_one (w, end_event (w), err);
     decisions_free (&d);
-    sweep_end_snapshot (w->sweep, s);
     return rv;
 }
 
@@ -201,12 +203,12 @@ int worker_publish_result (struct worker *w,
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1 && memory_fits (w)
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
+    sweep_end_snapshot (w->sweep, s);
     /* who trains next has the entry synced meanwhile */
     log_defer (w->sweep->log, n == 2);
     rv = worker_publish (w, events, n, err);
     log_defer (w->sweep->log, false);
     decisions_free (&d);
-    sweep_end_snapshot (w->sweep, s);
     return rv;
 }
 
@@ -220,17 +222,18 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
     struct searcher *s = sweep_snapshot (w->sweep);
     double *y = calloc (w->sweep->exp->nparams + 1, sizeof (*y));
     struct search_op op;
+    bool wanted = s && y && searcher_ask (s, &op, y) == SEARCH_RUN
+                  && searcher_begin (s, &op, x) == 0
+                  && w->sweep->state == SWEEP_RUNNING;
     int rv = 0;
 
-    if (s && y && searcher_ask (s, &op, y) == SEARCH_RUN
-        && searcher_begin (s, &op, x) == 0
-        && w->sweep->state == SWEEP_RUNNING) {
+    sweep_end_snapshot (w->sweep, s);
+    free (y);
+    if (wanted) {
         struct event event = begin_event (w, &op, x, worker_nonce (w));
         rv = worker_publish (w, &event, 1, err);
         json_decref (event.hparams);
     }
-    sweep_end_snapshot (w->sweep, s);
-    free (y);
     return rv;
 }
 
