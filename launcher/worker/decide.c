@@ -136,13 +136,12 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     struct searcher *s = sweep_snapshot (w->sweep);
     struct decisions d = { 0 };
     enum search_answer answer;
+    bool decided = s && decide_some (w, s, &d, &answer) == 0;
     int rv = 0;
 
-    if (!s || decide_some (w, s, &d, &answer) < 0)
-        rv = errorf (err, "out of memory");
     sweep_end_snapshot (w->sweep, s);
-    if (rv < 0)
-        ;
+    if (!decided)
+        rv = errorf (err, "out of memory");
     else if (d.n > 0 && !memory_fits (w))
         rv = 0;
     else if (d.n > 0 && !fits (w, &d.events[0]))
