@@ -373,7 +373,7 @@ def policy(steps):
     return side_by_side(grid, ("games",), train, lambda games: 1)
 
 
-# By whom, and how many steps; see doc/search-quality.md for how they are split
+# How many steps of each; doc/search-quality.md says which five are for tuning
 KINDS = {f.__name__: (f, steps) for f, steps in (
     (boost, 64), (mixture, 40), (rnn, 40), (logistic, 81), (neighbours, 20),
     (forest, 50), (kernel, 27), (cnn, 30), (factors, 54), (policy, 81))}
