@@ -141,6 +141,23 @@ timeout 300 dl worker hand-0001
 is $? 0 "a worker by hand"
 like "$(dl ls)" 'hand-0001 +completed' "it completes the experiment"
 
+# ---- Slurm signals the deepest process first: a trainer's answer comes before the worker's own signal
+cat >late.sh <<'END'
+#!/bin/sh
+setsid sh -c "touch ready; while kill -0 $$; do :; done 2>/dev/null; kill -15 $PPID" &
+while [ ! -e ready ]; do sleep 0.1; done
+exit 1
+END
+chmod +x late.sh
+conf late ./late.sh 'workers = 1;'
+sed -i 's|"./late.sh"|["./late.sh"]|' late.conf
+SLURM_JOB_ID=1 timeout 300 dl run --local late.conf >out 2>&1 &
+pid=$!
+wait_for 300 sh -c "cat late-0001/log/0*/0* | grep -qE '\"op\":\"(park|fail)\"'"
+is "$(count late-0001 park) $(count late-0001 fail)" "1 0" "what a trainer ends with when it is told to end is no failure"
+kill $pid
+wait $pid
+
 # ---- what a worker that was killed leaves in TMPDIR
 mkdir tmp
 conf dead ./slow.sh 'workers = 1;'
