@@ -422,30 +422,6 @@ int log_sync (struct log *log,
 
 /* ---- putting ---- */
 
-static char *entry_text (const struct event *events, size_t n)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream (&text, &size);
-
-    if (!f)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        json_t *o = event_json (&events[i]);
-        json_dumpf (o, f, JSON_COMPACT);
-        fputc ('\n', f);
-        json_decref (o);
-    }
-    fflush (f);
-    fprintf (f,
-             "{\"xxh64\": \"%016llx\"}\n",
-             (unsigned long long)XXH64 (text, size, 0));
-    if (fclose (f) == 0)
-        return text;
-    free (text);
-    return NULL;
-}
-
 static int
 put_entry (struct log *log, const char *text, struct slurmdl_error *err)
 {
@@ -463,7 +439,7 @@ int log_append (struct log *log,
                 size_t n,
                 struct slurmdl_error *err)
 {
-    char *text = entry_text (events, n);
+    char *text = event_entry_text (events, n);
     int rv;
 
     if (!text)
