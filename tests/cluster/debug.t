@@ -208,7 +208,7 @@ if dist.get_rank() == 2:
     slow_data()
 dist.all_reduce(x)
 END
-    timeout 300 srun --dl=torch --dl-debug=hang:8,kill -N1 -n3 "$python" gloo.py >out 2>err
+    timeout 300 srun --dl=torch --dl-debug=hang:25,kill -N1 -n3 "$python" gloo.py >out 2>err
     is $? 134 "a hung all_reduce"
     like "$(cat err)" '2 ranks \(0-1\) are in all_reduce \(distributed_c10d\.py:[0-9]+\) from .*\(gloo\.py:[0-9]+\); rank 2 is in slow_data \(gloo\.py:6\)' \
         "PyTorch: who waits in all_reduce, and who does not"
