@@ -201,22 +201,9 @@ long syscall (long number, ...)
     DONE;
 }
 
-#define OPENER(name)                                                           \
-    int name (const char *path, int flags, ...)                                \
-    {                                                                          \
-        mode_t mode = 0;                                                       \
-        va_list ap;                                                            \
-        va_start (ap, flags);                                                  \
-        if (flags & (O_CREAT | __O_TMPFILE))                                   \
-            mode = va_arg (ap, mode_t);                                        \
-        va_end (ap);                                                           \
-        return opened (AT_FDCWD, path, flags, mode);                           \
-    }
-OPENER (open)
-OPENER (open64)
-
-#define OPENER_AT(name)                                                        \
-    int name (int at, const char *path, int flags, ...)                        \
+/* What 'at' is, and the parameters in front of the path. */
+#define OPENER(name, at, ...)                                                  \
+    int name (__VA_ARGS__ const char *path, int flags, ...)                    \
     {                                                                          \
         mode_t mode = 0;                                                       \
         va_list ap;                                                            \
@@ -226,8 +213,10 @@ OPENER (open64)
         va_end (ap);                                                           \
         return opened (at, path, flags, mode);                                 \
     }
-OPENER_AT (openat)
-OPENER_AT (openat64)
+OPENER (open, AT_FDCWD, )
+OPENER (open64, AT_FDCWD, )
+OPENER (openat, at, int at, )
+OPENER (openat64, at, int at, )
 
 #define WRITER(name)                                                           \
     ssize_t name (int fd, const void *buf, size_t n, off_t at)                 \
