@@ -21,8 +21,9 @@
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
 
-/* How long a preempted worker waits to be killed: to leave with status 0
+/* How long a preempted task waits to be killed: to leave with status 0
  * would tell Slurm that the job is complete, and it would not come back.
+ * A worker with a given slot is no task: 'dl run --local' waits for it.
  */
 enum { PREEMPT_WAIT = 300 };
 
@@ -39,7 +40,9 @@ int cmd_run (const struct settings *st)
 
 /* ---- worker ---- */
 
-static int worker_status (enum worker_end end, const struct slurmdl_error *err)
+static int worker_status (enum worker_end end,
+                          bool is_task,
+                          const struct slurmdl_error *err)
 {
     int rv;
 
@@ -47,7 +50,7 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
     case WORKER_DONE:
         return EXIT_OK;
     case WORKER_PREEMPTED:
-        if (getenv ("SLURM_JOB_ID"))
+        if (is_task)
             sleep (PREEMPT_WAIT);
         /* fall through */
     case WORKER_PARKED:
@@ -108,7 +111,7 @@ int cmd_worker (const struct settings *st)
         worker_exit_read ("", &lost);
         place.lost = &lost;
         end = worker_run (s, &place, &err);
-        rv = worker_status (end, &err);
+        rv = worker_status (end, !st->slot && getenv ("SLURM_JOB_ID"), &err);
     }
     scratch_remove (&own);
     sweep_close (s);

@@ -155,8 +155,11 @@ SLURM_JOB_ID=1 timeout 300 dl run --local late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c "cat late-0001/log/0*/0* | grep -qE '\"op\":\"(park|fail)\"'"
 is "$(count late-0001 park) $(count late-0001 fail)" "1 0" "what a trainer ends with when it is told to end is no failure"
+start=$(date +%s)
 kill $pid
 wait $pid
+[ $(($(date +%s) - start)) -lt 250 ]
+ok $? "local workers in an allocation that are told to end do not wait for Slurm"
 
 # ---- what a worker that was killed leaves in TMPDIR
 mkdir tmp
