@@ -45,7 +45,11 @@ wait_for () {
     shift
     while ! "$@" >/dev/null 2>&1; do
         read -r now rest </proc/uptime
-        [ "${now%.*}" -lt $until ] || return 1
+        [ "${now%.*}" -lt $until ] || {
+            overdue=$((${overdue:-0} + 1))
+            echo "# it has not come: $*" >&2
+            return 1
+        }
         sleep 0.1
     done
 }
@@ -57,6 +61,7 @@ unharmed () {
 }
 
 done_testing () {
+    [ -z "${overdue:-}" ] || is "$overdue" 0 "each state that was awaited has come"
     echo "1..$n"
     [ "$failed" -eq 0 ]
     exit

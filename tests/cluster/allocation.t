@@ -124,8 +124,8 @@ chmod +x lane.sh
 conf lane ./lane.sh 8 "workers = 2; trials_per_task = 2; $slots"
 timeout 900 dl run lane.conf >lane.out 2>&1 &
 lane=$!
-wait_for 300 sh -c '[ $(cat lane-0001/trials/*/a.1/log | grep -c gpus) -eq 4 ]'
-# the last one of this experiment's four workers, which is no srun
+wait_for 300 sh -c '[ $(cat lane-0001/trials/*/a.1/log | grep -c gpus) -eq 2 ]'
+# the last one of this experiment's two workers, which is no srun
 pgrep -f "^[^ ]*dl worker -- $work/lane-0001" | tail -1 | xargs -r kill -9
 touch killed
 wait $lane
