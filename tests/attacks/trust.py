@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Save and restore what has pickles in it: trust.py save|load WHAT FOLDER [trust|weights_only].  What is saved makes the
-file $RAN where it is unpickled."""
+"""Save or restore what has pickles in it: trust.py save|load FOLDER HOW KIND..., where HOW is plain, trust or weights_only.
+Each kind has its folder below FOLDER and a line of the output; what is saved makes the file $RAN.KIND where it is unpickled."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ import numpy
 
 import slurmdl
 
-action, what, folder, *how = sys.argv[1:]
-options = {name: True for name in how}
+action, group, how, *kinds = sys.argv[1:]
+options = {} if how == "plain" else {how: True}
 
 
 class Code:
@@ -120,12 +120,27 @@ def harmless(run):
     return got
 
 
-run = slurmdl.init(folder) if what in ("estimator", "model", "random_states") else None
-try:
-    globals()[what](run)
-    print(action, "done")
-except slurmdl.Error as error:
-    print("refused:", error)
-except Exception as error:  # Code is no estimator, no state
-    print("after all:", type(error).__name__, error)
-sys.stdout.flush()
+def one(kind):
+    """What becomes of a kind, in one line."""
+    run = slurmdl.init(folder) if kind in ("estimator", "model", "random_states") else None
+    try:
+        globals()[kind](run)
+    except slurmdl.Error as error:
+        return f"refused: {error}"
+    except Exception as error:  # Code is no estimator, no state
+        return f"after all: {type(error).__name__} {error}"
+    return f"{action} done"
+
+
+if kinds != ["estimator"]:
+    import slurmdl.torch  # once for all of them
+mark = os.environ["RAN"]
+for kind in kinds:
+    child = os.fork()
+    if child == 0:
+        folder = os.path.join(group, kind)
+        os.environ["RAN"] = f"{mark}.{kind}"
+        said = " ".join(one(kind).split("\n"))
+        print(kind, "ran:" * os.path.exists(os.environ["RAN"]), said, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)

@@ -17,39 +17,62 @@ else
     skip "PyTorch" "no python3-torch"
 fi
 
-do_it () { # do_it USER save|load WHAT [HOW]: what it says; "$work/ran" is there if code ran
-    user=$1
-    shift
-    rm -f "$ran"
-    # shellcheck disable=SC2016
-    RAN=$ran $user sh -c 'umask 2; exec timeout 300 "$@"' sh "$python" "$srcdir/tests/attacks/trust.py" "$1" "$2" "$group/$2" $3 2>&1
-}
 ran=$victim_home/ran
-loaded () { # loaded USER WHAT [HOW]: its word, and whether code ran
-    said=$(do_it "$1" load "$2" "$3")
-    [ -e "$ran" ] && echo "ran: $said" || echo "$said"
+do_it () { # do_it USER save|load plain|trust|weights_only KIND...: a line of each kind is in "$work/said"
+    user=$1 action=$2 how=$3
+    shift 3
+    rm -f "$ran".*
+    # shellcheck disable=SC2016
+    RAN=$ran $user sh -c 'umask 2; exec timeout 600 "$@"' sh \
+        "$python" "$srcdir/tests/attacks/trust.py" "$action" "$group" "$how" "$@" >"$work/said" 2>&1
+}
+said () { # said KIND: what became of it
+    sed -n "s/^$1 //p" "$work/said"
+}
+folders () { # folders USER
+    for kind in $all harmless; do $1 sh -c "umask 2; mkdir '$group/$kind'"; done
 }
 
-for what in $all; do
-    attacker sh -c "umask 2; mkdir '$group/$what'"
-    RAN=$attacker_home/ran do_it attacker save $what >/dev/null
-    got=$(loaded victim $what)
-    like "$got" "^refused: $group/$what/.*\.h5: has .* belongs to user $attacker_id.*trust=True" "$what: another user's is refused, by file, owner and what to do"
-    case $what in estimator) ;; *)
-        like "$(loaded victim $what weights_only)" "^refused: .*weights_only" "$what: and with weights_only" ;;
-    esac
-    like "$(loaded victim $what trust)" "^ran: " "$what: trust=True reads it"
+folders attacker
+do_it attacker save plain $all
+do_it victim load plain $all
+for kind in $all; do
+    like "$(said $kind)" "^ ?refused: $group/$kind/.*\.h5: has .* belongs to user $attacker_id.*trust=True" \
+        "$kind: another user's is refused, by file, owner and what to do"
 done
+do_it victim load weights_only $all
+for kind in $all; do
+    [ $kind = estimator ] || like "$(said $kind)" "^ ?refused: .*weights_only" "$kind: and with weights_only"
+done
+do_it victim load trust $all
+for kind in $all; do
+    like "$(said $kind)" "^ran: " "$kind: trust=True reads it"
+done
+
+# ---- what needs no pickle is read from everybody
+
+case $all in *model*)
+    do_it attacker save plain harmless
+    do_it victim load plain harmless
+    is "$(said harmless)" " load done" "without pickles: another user's is read"
+    do_it victim load weights_only harmless
+    is "$(said harmless)" " load done" "and with weights_only"
+    ;;
+esac
 
 # ---- one's own need no word, in a folder of the group's too
 
-for what in $all; do
-    rm -rf "${group:?}/$what"
-    victim sh -c "umask 2; mkdir '$group/$what'"
-    do_it victim save $what >/dev/null
-    like "$(loaded victim $what)" "^ran: " "$what: one's own is read without a word"
-    find "$group/$what" -name '*.h5' -exec chmod g+w {} +
-    like "$(loaded victim $what)" "^refused: .*others may write" "$what: not when others may have written to it"
+for kind in $all harmless; do rm -rf "${group:?}/$kind"; done
+folders victim
+do_it victim save plain $all
+do_it victim load plain $all
+for kind in $all; do
+    like "$(said $kind)" "^ran: " "$kind: one's own is read without a word"
+done
+find "$group" -name '*.h5' -exec chmod g+w {} +
+do_it victim load plain $all
+for kind in $all; do
+    like "$(said $kind)" "^ ?refused: .*others may write" "$kind: not when others may have written to it"
 done
 
 # ---- nor does a copy that dl makes of another's for a fork count as one's own
@@ -64,20 +87,11 @@ fork () { # fork OPTION...: of the victim's own experiment, in which the attacke
 }
 victim sh -c "umask 2; exec timeout 300 dl run --local --dir '$group' '$work/f.conf'" >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
 victim sh -c "umask 2; mkdir -p '$group/f-0001/trials/0001/a.1/ckpt'"
-attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save estimator "$attacker_home/bad" >"$work/out" 2>&1
-attacker sh -c "cp '$attacker_home'/bad/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
+attacker sh -c "mkdir -p '$attacker_home/bad/estimator'"
+attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save "$attacker_home/bad" plain estimator >"$work/out" 2>&1
+attacker sh -c "cp '$attacker_home'/bad/estimator/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
 like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses another's checkpoint"
 like "$(fork --trust)" "^0 .* 1$" "but with --trust"
-
-# ---- what needs no pickle is read from everybody
-
-case $all in *model*)
-    attacker sh -c "umask 2; mkdir '$group/harmless'"
-    do_it attacker save harmless >/dev/null
-    is "$(loaded victim harmless)" "load done" "without pickles: another user's is read"
-    is "$(loaded victim harmless weights_only)" "load done" "and with weights_only"
-    ;;
-esac
 
 # ---- the owner is that of the file which is read, not of what lies at the path
 
@@ -112,7 +126,7 @@ case $all in *model*)
     rm -rf "$group/file"
     victim sh -c "umask 22; mkdir '$group/file'"
     attacker sh -c "umask 2; mkdir '$group/swap'"
-    victim env RAN="$victim_home/fine" "$python" "$srcdir/tests/attacks/trust.py" save file "$group/file" >/dev/null
+    victim env RAN="$victim_home/fine" "$python" "$srcdir/tests/attacks/trust.py" save "$group" plain file >/dev/null
     attacker env RAN="$ran" "$python" -c '
 import os, sys, slurmdl.torch as st
 class Code:

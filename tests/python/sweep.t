@@ -18,7 +18,7 @@ again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
 is "${first:-0}" 2 "a trial that was promoted goes on from its checkpoint"
 
 # ---- one that is paused and goes on
-sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_trials = 2/; s/max_length = 9/max_length = 900/; s/heartbeat = 5/heartbeat = 1/
+sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_trials = 2/; s/max_length = 9/max_length = 400/; s/heartbeat = 5/heartbeat = 1/
      /divisor/d; /max_rungs/d' digits.conf >paused.conf
 PATH=/usr/bin:$PATH timeout 300 dl run --local paused.conf >paused.out 2>&1 &
 pid=$!
@@ -28,10 +28,10 @@ dl pause paused >/dev/null
 wait $pid
 is $? 4 "a sweep is paused"
 last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
-[ "${last:-900}" -lt 900 ]
+[ "${last:-400}" -lt 400 ]
 ok $? "should_stop() ended the trainer after epoch $last"
 PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
 is $? 0 "it is resumed"
-is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 900" "the trainer goes on with the next epoch"
+is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 400" "the trainer goes on with the next epoch"
 is "$(cat paused-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 done_testing
