@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs and checkpoints: context, save, restore, damage, stop requests. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +16,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 static const char *const variables[] = { "DL_ATTEMPT_DIR",
                                          "DL_ATTEMPT",
@@ -103,7 +97,6 @@ static void run_without_a_worker (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
 
-    (void)state;
     assert_string_equal (slurmdl_dir (run), in_dir ("run/a.1"));
     assert_string_equal (slurmdl_dir (next), in_dir ("run/a.2"));
     assert_int_equal (slurmdl_attempt (next), 2);
@@ -120,7 +113,6 @@ static void a_program_may_go_elsewhere (void **state)
     struct slurmdl *run;
     float x = 1;
 
-    (void)state;
     assert_int_equal (chdir (in_dir ("")), 0);
     run = slurmdl_open ("run", NULL);
     assert_non_null (run);
@@ -135,7 +127,6 @@ static void run_of_a_worker (void **state)
 {
     struct slurmdl *run;
 
-    (void)state;
     mkdir (in_dir ("a.7"), 0777);
     setenv ("DL_ATTEMPT_DIR", in_dir ("a.7"), 1);
     setenv ("DL_EXPERIMENT", "e", 1);
@@ -169,7 +160,7 @@ static void no_ranks (void)
         "-5", "-6", "4294967290", "4294967291"
     };
 
-    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
+    for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl *run;
 
         setenv ("SLURM_STEP_ID", steps[i], 1);
@@ -185,7 +176,6 @@ static void ranks (void **state)
     struct model m;
     struct slurmdl *run;
 
-    (void)state;
     fill (&m, 1);
     setenv ("SLURM_STEP_ID", "0", 1);
     set_number ("SLURM_PROCID", 2);
@@ -216,7 +206,6 @@ static void stop_requests (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct sigaction sa;
 
-    (void)state;
     assert_false (slurmdl_should_stop (run));
     raise (SIGTERM);
     assert_true (slurmdl_should_stop (run));
@@ -251,7 +240,6 @@ static void save_and_restore (void **state)
     struct slurmdl *run = open_run (&saved, 3);
     int64_t step = -1;
 
-    (void)state;
     assert_int_equal (slurmdl_restore (run, &step, &err), 0);
     assert_int_equal (step, -1);
     for (int i = 1; i <= 5; i++) {
@@ -318,7 +306,6 @@ static void the_best_stays (void **state)
 {
     static const double values[] = { 5, 2, 4, 2, NAN, 0, 9 };
 
-    (void)state;
     check_retention (values, 7, false, "0", "nynnnyy");
     check_retention (values, 7, true, "0", "nynnnyy");
     check_retention (values, 6, false, "1", "ynnnyy");
@@ -333,7 +320,6 @@ static void save_a_step_again (void **state)
     struct slurmdl *run = open_run (&saved, 1);
     int64_t step;
 
-    (void)state;
     assert_int_equal (slurmdl_save (run, 4, NULL), 0);
     fill (&saved, 2);
     assert_int_equal (slurmdl_save (run, 4, NULL), 0);
@@ -354,7 +340,6 @@ static void other_models_are_refused (void **state)
     const uint64_t ten = 10;
     int64_t step = 9;
 
-    (void)state;
     assert_int_equal (slurmdl_save (run, 1, NULL), 0);
     assert_int_equal (
         slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &ten, small), 0);
@@ -379,7 +364,6 @@ static void bad_regions (void **state)
     const uint64_t one = 1, none = 0;
     char x;
 
-    (void)state;
     for (int i = 0; names[i]; i++)
         assert_int_equal (
             slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
@@ -431,7 +415,6 @@ static void flipped_bits (void **state)
     off_t size = lseek (fd, 0, SEEK_END);
     struct slurmdl *run = open_run (&m, 0);
 
-    (void)state;
     fill (&one, 1);
     assert_int_equal (manifest_read (fd, &list), 0);
     rest = manifest_rest (&list, list.length, &n);
@@ -463,7 +446,6 @@ static void what_is_passed_over_is_told (void **state)
     struct slurmdl *run = open_run (&m, 0);
     int64_t step = 0;
 
-    (void)state;
     assert_int_equal (slurmdl_restore (run, &step, &err), 1);
     assert_string_equal (err.text, "");
     assert_int_equal (ftruncate (fd, 5000), 0);
@@ -493,9 +475,8 @@ static void what_is_no_file_is_told (void **state)
     struct slurmdl *run = open_run (&m, 1);
     int64_t step = 7;
 
-    (void)state;
     assert_int_equal (mkfifo (in_dir ("pipe"), 0600), 0);
-    for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         const char *path = in_dir (cases[i].name);
         assert_int_equal (slurmdl_restore_only (run, NULL, path, &step, &err),
                           -1);
@@ -515,7 +496,6 @@ static void cut_files (void **state)
     off_t size = lseek (fd, 0, SEEK_END);
     struct slurmdl *run = open_run (&m, 0);
 
-    (void)state;
     for (off_t cut = size - 1; cut >= 0; cut -= 1 + size / 97) {
         int64_t step = 0;
         assert_int_equal (ftruncate (fd, cut), 0);
@@ -536,7 +516,6 @@ static void which_is_found (void **state)
     int64_t step;
     char *path;
 
-    (void)state;
     for (int attempt = 1; attempt <= 3; attempt++) {
         run = open_run (&m, attempt);
         for (int s = 1; s <= attempt; s++)
@@ -570,7 +549,6 @@ static void device_memory (void **state)
     int64_t step;
     char path[256];
 
-    (void)state;
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
     snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
     assert_non_null (module = dlopen (path, RTLD_NOW));
@@ -602,7 +580,6 @@ static void device_snapshot (void **state)
     int64_t step;
     char path[256];
 
-    (void)state;
     snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
     assert_non_null (module = dlopen (path, RTLD_NOW));
     device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
@@ -634,7 +611,6 @@ static void device_snapshot (void **state)
 
 static int count_row (const struct slurmdl_row *row, void *arg)
 {
-    (void)row;
     ++*(int *)arg;
     return 0;
 }
@@ -646,7 +622,6 @@ static void metrics_before_checkpoint (void **state)
     int status;
     int rows;
 
-    (void)state;
     for (int step = 1; step <= 10; step++) {
         pid_t pid = fork ();
         if (pid == 0) {

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics files: what is logged is read back, whatever happens between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -24,6 +17,7 @@
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 /* ---- what a reader sees ---- */
 
@@ -74,7 +68,6 @@ static void crc_of_known_bytes (void **state)
     /* RFC 3720, B.4: 32 bytes of zeros, of ones, and 0 to 31 */
     unsigned char bytes[32] = { 0 };
 
-    (void)state;
     assert_int_equal (crc32c (0, bytes, 32), 0x8a9136aa);
     memset (bytes, 0xff, 32);
     assert_int_equal (crc32c (0, bytes, 32), 0x62a8ab43);
@@ -95,7 +88,6 @@ static void rows_come_back (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct seen s;
 
-    (void)state;
     assert_non_null (m);
     log_some (m, 0, 1000, 7);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
@@ -115,7 +107,6 @@ static void rows_are_written_by_themselves (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct seen s = { 0 };
 
-    (void)state;
     log_some (m, 0, 5, 0);
     for (int i = 0; i < 1200 && s.n < 5; i++) {
         usleep (50000);
@@ -132,7 +123,6 @@ static void file_grows (void **state)
     struct seen s;
     struct stat st;
 
-    (void)state;
     log_some (m, 0, 100, 3);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
     log_some (m, 100, 150000, 3);
@@ -154,7 +144,6 @@ static void each_writer_has_its_file (void **state)
     struct slurmdl_metrics *b = slurmdl_metrics_create (dir, NULL);
     struct seen s = { 0 };
 
-    (void)state;
     log_some (a, 0, 10, 0);
     log_some (b, 10, 30, 0);
     slurmdl_metrics_destroy (a);
@@ -170,7 +159,6 @@ static void names_are_checked (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     char name[80];
 
-    (void)state;
     assert_int_equal (slurmdl_metrics_log (m, "", 0, 0), -1);
     assert_int_equal (errno, EINVAL);
     memset (name, 'a', sizeof (name));
@@ -209,7 +197,6 @@ static void threads_share_a_file (void **state)
     pthread_t t[THREADS];
     double sum = 0;
 
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         pthread_create (&t[i], NULL, log_from_thread, m);
     for (int i = 0; i < THREADS; i++)
@@ -225,7 +212,6 @@ static void child_does_not_write (void **state)
     int status;
     pid_t pid;
 
-    (void)state;
     log_some (m, 0, 1, 0);
     if ((pid = fork ()) == 0) {
         int rv = slurmdl_metrics_log (m, "x", 1, 1);
@@ -248,7 +234,6 @@ static void full_disk (void **state)
     char filler[128];
     FILE *f;
 
-    (void)state;
     if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
         print_message ("# not root: no full disk\n");
         return;
@@ -281,7 +266,6 @@ static void much_at_once (void **state)
     enum { MUCH = 3000000 };
     struct seen s;
 
-    (void)state;
     for (long i = 0; i < MUCH; i++)
         if (slurmdl_metrics_log (m, "x", i, (double)i / 8) < 0)
             fail_msg ("row %ld is lost", i);
@@ -299,7 +283,6 @@ static void full_disk_does_not_hold_up (void **state)
     struct slurmdl_metrics *m;
     long lost = 0;
 
-    (void)state;
     if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
         print_message ("# not root: no full disk\n");
         return;
@@ -319,7 +302,6 @@ static void not_a_metrics_file (void **state)
     struct slurmdl_error err = { "" };
     FILE *f = fopen (in_dir ("metrics.h5"), "w");
 
-    (void)state;
     fputs ("this is no HDF5 file", f);
     fclose (f);
     assert_int_equal (
@@ -383,7 +365,6 @@ static void libhdf5_reads_other_layouts (void **state)
     char path[64], other[64];
     long sums[2] = { 0, 0 };
 
-    (void)state;
     setenv ("DL_ATTEMPT", "3", 1);
     m = slurmdl_metrics_create (dir, NULL);
     unsetenv ("DL_ATTEMPT");
@@ -412,7 +393,6 @@ static void damaged_headers (void **state)
     FILE *f;
     size_t n;
 
-    (void)state;
     assert_int_equal (
         slurmdl_metrics_destroy (slurmdl_metrics_create (dir, NULL)), 0);
     f = fopen (in_dir ("metrics.h5"), "r");
@@ -481,13 +461,12 @@ static void damaged_rows_are_told (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     double wanted = 0;
 
-    (void)state;
     for (int i = 0; i < 10; i++) {
         assert_int_equal (slurmdl_metrics_log (m, "x", i, i + 16), 0);
         wanted += i + 16;
     }
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
+    for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl_error err = { "" };
         double sum = 0;
         int rv;

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sobol, Latin hypercube, the Parzen estimator and TPE. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +9,7 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
+#include "tests/unit.h"
 
 enum { MANY = 70 };
 
@@ -31,7 +25,6 @@ static const struct param floats[] = {
  */
 static void sobol_is_a_net (void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct searcher *s = search_create ("sobol", seed, 256, floats, 6);
         bool seen[6][256] = { { false } };
@@ -79,7 +72,6 @@ static double integral_error (const char *name, int n)
 
 static void even_points_integrate_better (void **state)
 {
-    (void)state;
     assert_true (integral_error ("sobol", 512)
                  < 0.3 * integral_error ("random", 512));
     assert_true (integral_error ("lhs", 512)
@@ -90,8 +82,7 @@ static void latin_hypercube (void **state)
 {
     static const int sizes[] = { 1, 2, 3, 7, 64, 100, 1000 };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof (sizes) / sizeof (*sizes); k++) {
+    for (size_t k = 0; k < COUNT (sizes); k++) {
         int n = sizes[k];
         struct searcher *s = search_create ("lhs", k, n, floats, 6);
         bool *seen = calloc ((size_t)n * 6, sizeof (*seen));
@@ -146,7 +137,6 @@ static void sobol_is_joe_and_kuos (void **state)
     uint32_t hash[64] = { 0 }, first[64];
     double x[MANY];
 
-    (void)state;
     name_many (many);
     s = search_create ("sobol", 3, 2048, many, 64);
     for (int n = 0; n < 2048; n++) {
@@ -174,7 +164,6 @@ static void discrete_and_many (void **state)
     int count[2][8] = { { 0 } };
     double x[MANY];
 
-    (void)state;
     for (int i = 0; i < 64; i++) {
         search_begin (s, x);
         count[0][(int)x[0]]++;
@@ -210,7 +199,6 @@ static void logarithmic_integers (void **state)
     int param;
     double x;
 
-    (void)state;
     for (int i = 0; i < 3000; i++) {
         search_begin (s, &x);
         assert_true (x >= 1 && x <= 1000 && x == floor (x));
@@ -244,7 +232,6 @@ static void densities_are_normalised (void **state)
         { -1.9, 0, 2.5 }, { 0, 1, 9 }, { 0, 2, 3 }, { 0, 0, 4 }
     };
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const double *points[3] = { &at[i][0], &at[i][1], &at[i][2] };
         struct dim d;
@@ -283,7 +270,6 @@ static void samples_follow_the_density (void **state)
     struct parzen *p;
     double u[2];
 
-    (void)state;
     one_dimension (&params[0], &dims[0]);
     one_dimension (&params[1], &dims[1]);
     p = parzen_create (dims, 2, points, 3);
@@ -337,7 +323,6 @@ static void widths_are_distances (void **state)
     double value[MOST];
     struct dim d;
 
-    (void)state;
     one_dimension (&x, &d);
     for (int round = 0; round < ROUNDS; round++) {
         struct rng r = { .seed = 1, .trial = round };
@@ -392,7 +377,6 @@ static void tpe_learns (void **state)
 {
     int wins = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
         wins += best_of ("tpe", seed, 80) < best_of ("random", seed, 80);
     assert_in_range (wins, 17, 20);
@@ -400,7 +384,6 @@ static void tpe_learns (void **state)
 
 static void tpe_mirrors (void **state)
 {
-    (void)state;
     search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
 
@@ -412,7 +395,6 @@ static void tpe_waits_for_nobody (void **state)
     double point[8][3];
     double nearest = 1;
 
-    (void)state;
     for (int i = 0; i < 8; i++)
         open[i] = search_begin (s, point[i]);
     for (int i = 0; i < 192; i++) {
@@ -459,7 +441,6 @@ static void tpe_takes_a_tenth_as_good (void **state)
 {
     int count[2] = { 0 }, all = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         long next = next_of_sixty (seed);
         all += next >= 0;
@@ -500,7 +481,6 @@ static double branch (const double *x)
 
 static double branch_told (const double *x, long trial)
 {
-    (void)trial;
     return branch (x);
 }
 
@@ -508,7 +488,6 @@ static void tpe_groups_by_parent (void **state)
 {
     int wins = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
         wins += search_best ("tpe", seed, 80, branches, 4, branch, branch_told)
                 < search_best (
@@ -520,7 +499,6 @@ static void copies_agree (void **state)
 {
     static const char *const names[] = { "sobol", "lhs", "tpe" };
 
-    (void)state;
     for (int k = 0; k < 3; k++)
         search_copies (names[k], 50, bowl_space, 3, bowl);
 }

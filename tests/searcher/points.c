@@ -2,18 +2,11 @@
 /* Points that are given, forbidden, repeated, rejected, and too dear. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct param plane[] = { FLOAT ("x", 0, 1, 5),
                                       FLOAT ("y", 0, 1, 5) };
@@ -69,7 +62,6 @@ static void test_half (void **state)
         { { .type = PARAM_CATEGORICAL, .choices = 4 }, 2, 0 },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (list); i++) {
         struct param p = list[i].p;
         double half;
@@ -85,7 +77,6 @@ static void test_half (void **state)
 /* The models learn from where a trial was, not from where it was to be. */
 static void test_move (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 7);
         struct searcher *s, *twin;
@@ -119,7 +110,6 @@ static void test_move (void **state)
 /* A narrow band: one point of 50. */
 static void test_band (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 3);
         w.config.constraint = "abs (x - y) <= 0.01";
@@ -139,7 +129,6 @@ static void test_model_in_band (void **state)
     static const char *const names[] = { "tpe", "cmaes", "nsga2" };
     double random = 0;
 
-    (void)state;
     for (size_t k = 0; k <= COUNT (names); k++) {
         double sum = 0;
         for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -179,7 +168,6 @@ static void test_bad_constraints (void **state)
 {
     struct search_config config = start ("random", 1).config;
 
-    (void)state;
     config.constraint = "x > 1";
     refused (&config, NULL, -1);
     config.constraint = "x +";
@@ -199,7 +187,6 @@ static const double first[] = { 0.5, 0.5, 1, 0, 0.25, 0.125 };
 
 static void test_first (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 1);
         w.config.points = first;
@@ -226,7 +213,6 @@ static void test_first_outside (void **state)
     static const double bad[][2] = { { 2, 0 }, { 0, NAN }, { 0, -1e-9 } };
     struct search_config config = start ("random", 1).config;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (bad); i++) {
         const struct search_known known = { bad[i], bad[i] };
         config.points = bad[i];
@@ -252,7 +238,6 @@ static void test_known (void **state)
     struct search_known known[KNOWN];
     uint64_t r = 7;
 
-    (void)state;
     for (int i = 0; i < KNOWN; i++) {
         x[i][0] = sweep_random (&r, 1001) / 1000.0;
         x[i][1] = sweep_random (&r, 1001) / 1000.0;
@@ -286,7 +271,6 @@ static void test_known_bad (void **state)
     double x[KNOWN][2], value = NAN;
     struct search_known known[KNOWN];
 
-    (void)state;
     for (int i = 0; i < KNOWN; i++) {
         x[i][0] = i / (double)KNOWN;
         x[i][1] = 0.5;
@@ -311,8 +295,6 @@ static double repeated (const struct sweep *w, long trial, int64_t length)
 
 static bool third_fails (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)segment;
     return trial == 5 || trial == 30;
 }
 
@@ -322,7 +304,6 @@ static void test_repeats (void **state)
     static const char *const names[] = { "random",  "tpe",   "asha",
                                          "halving", "cmaes", "pasha" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++)
         for (int fails = 0; fails < 2; fails++) {
             struct sweep w = start (names[k], k + 1), plain = w;
@@ -372,7 +353,6 @@ static void test_repeats (void **state)
 
 static void test_repeats_at_once (void **state)
 {
-    (void)state;
     for (long limit = 1; limit <= 7; limit++) {
         struct sweep w = start ("asha", limit);
         w.config.repeats = 3;
@@ -398,7 +378,6 @@ static void test_repeats_nonsense (void **state)
     struct search_op op, odd;
     double x[2];
 
-    (void)state;
     config.repeats = 3;
     s = searcher_create (&config, plane, 2);
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
@@ -444,7 +423,6 @@ static double by_length (const struct sweep *w, long trial)
 
 static void test_seconds (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 1);
         double spent = 0, begun_at = 0;
@@ -475,7 +453,6 @@ static void test_spend_nonsense (void **state)
     struct search_op op;
     double x[2];
 
-    (void)state;
     config.max_seconds = NAN;
     refused (&config, "max_seconds is below 0", -1);
     config.max_seconds = -1;
@@ -506,14 +483,11 @@ static bool left (const struct sweep *w, long trial, int segment)
 
 static bool all_of_them (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)trial;
     return segment == 1;
 }
 
 static bool promoted (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return segment == 2 && trial % 2;
 }
 
@@ -533,7 +507,6 @@ static bool forgets (const struct searcher_kind *k)
 /* They are replaced, until there are twice as many. */
 static void test_reject (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         bool fixed = !strcmp (k->name, "grid") || !strcmp (k->name, "single");
         bool cloned = !strcmp (k->name, "pbt");

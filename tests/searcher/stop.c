@@ -2,18 +2,11 @@
 /* Methods that stop trials on the way: asha's ladder and the median rule. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 enum { TRIALS = 200, LENGTH = 64 };
 
@@ -96,7 +89,6 @@ static void test_ladder (void **state)
 {
     long stopped = 0, whole = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         struct sweep w = start ("stopping_asha", seed);
         struct search_config asha = w.config;
@@ -173,7 +165,6 @@ static void test_skipped (void **state)
     struct searcher *s = create ("stopping_asha", 0);
     long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
 
-    (void)state;
     assert_false (report (s, a, 5, 1.0)); /* first at both */
     assert_true (report (s, b, 1, 2.0));  /* second of 2: 1 runs on */
     assert_false (report (s, c, 1, 0.5));
@@ -187,7 +178,6 @@ static void test_skipped (void **state)
  */
 static void test_share (void **state)
 {
-    (void)state;
     for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
         struct searcher *s = create_by ("stopping_asha", 0, rules);
         bool now = rules == SEARCH_RULES_NOW;
@@ -222,7 +212,6 @@ static void test_brackets (void **state)
     int at[4] = { 0 };
     long first = 0, last;
 
-    (void)state;
     assert_non_null (s);
     for (int i = 1; i <= 20; i++) {
         long t = begin (s);
@@ -269,7 +258,6 @@ static void test_after_stop (void **state)
                                          "adaptive_stopping",
                                          "median" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++)
         for (int end = 0; end < 4; end++) {
             struct searcher *s = create (names[k], 1), *copy;
@@ -314,7 +302,6 @@ static void test_old_reports (void **state)
                                          "adaptive_stopping",
                                          "median" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++) {
         struct searcher *s = create (names[k], 1), *copy;
         long t = begin (s);
@@ -336,7 +323,6 @@ static void test_never_reported (void **state)
                                          "adaptive_stopping",
                                          "median" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++) {
         struct sweep w = start (names[k], 3);
         w.report = 0;
@@ -407,7 +393,6 @@ static void test_median (void **state)
 {
     long stopped = 0, whole = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct sweep w = start ("median", seed);
         struct medians *m = calloc (1, sizeof (*m));
@@ -452,7 +437,6 @@ static void test_outlier (void **state)
     struct searcher *s = create ("median", 5);
     long bad, good;
 
-    (void)state;
     complete (s, 9, 0);
     complete (s, 0.1, 0);
     complete (s, 0.1, 0);
@@ -472,7 +456,6 @@ static void test_late (void **state)
     struct searcher *s = create ("median", 1);
     long t;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         complete (s, 1, -0.1); /* averages 1, 0.95, 0.9, ... */
     t = begin (s);
@@ -489,7 +472,6 @@ static void test_gap (void **state)
     struct searcher *s = create ("median", 1);
     long t;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         t = begin (s);
         assert_false (report (s, t, 1, 1));
@@ -512,7 +494,6 @@ static void test_few (void **state)
     struct searcher *s = create ("median", 1);
     long t;
 
-    (void)state;
     complete (s, 1, 0);
     complete (s, 1, 0);
     t = begin (s);
