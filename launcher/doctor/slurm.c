@@ -33,6 +33,20 @@ static const char *here (const struct site *s, const char *key)
     return site_where (s, key, where, sizeof (where));
 }
 
+/* A finding as bad as the check's can be, unless all is well. */
+static void expect (struct site *s,
+                    const char *key,
+                    bool good,
+                    const char *fine,
+                    const char *advice)
+{
+    site_report (s,
+                 good ? FINE : s->check->severity,
+                 here (s, key),
+                 "%s",
+                 good ? fine : advice);
+}
+
 /* ---- versions ---- */
 
 /* "slurm-wlm 22.05.8", in a line between what the plugins have to say. */
@@ -210,13 +224,10 @@ void doctor_task_plugin (struct site *s)
 
 void doctor_proctrack (struct site *s)
 {
-    if (has (s, "ProctrackType", "cgroup"))
-        site_report (s, FINE, here (s, "ProctrackType"), "proctrack/cgroup");
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "ProctrackType"),
+    expect (s,
+            "ProctrackType",
+            has (s, "ProctrackType", "cgroup"),
+            "proctrack/cgroup",
             "processes that leave their session outlive the job (and hold "
             "GPUs): set ProctrackType=proctrack/cgroup");
 }
@@ -262,14 +273,12 @@ void doctor_cgroup (struct site *s)
 
 void doctor_select (struct site *s)
 {
-    if (has (s, "SelectType", "cons_tres"))
-        site_report (s, FINE, here (s, "SelectType"), "select/cons_tres");
-    else
-        site_report (s,
-                     CHANGE,
-                     here (s, "SelectType"),
-                     "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
-                     "SelectType=select/cons_tres");
+    expect (s,
+            "SelectType",
+            has (s, "SelectType", "cons_tres"),
+            "select/cons_tres",
+            "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
+            "SelectType=select/cons_tres");
 }
 
 /* ---- GPUs; gres.conf(5) ---- */
@@ -419,13 +428,10 @@ void doctor_preemption (struct site *s)
 
 void doctor_requeue (struct site *s)
 {
-    if (site_number (s, "JobRequeue") == 1)
-        site_report (s, FINE, here (s, "JobRequeue"), "jobs come back");
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "JobRequeue"),
+    expect (s,
+            "JobRequeue",
+            site_number (s, "JobRequeue") == 1,
+            "jobs come back",
             "jobs do not come back after preemption or a failure of a node: "
             "set JobRequeue=1");
 }
@@ -468,52 +474,38 @@ void doctor_unkillable (struct site *s)
 /* slurm.conf(5): a comma list, ALL (the default) or NONE. */
 void doctor_limits (struct site *s)
 {
-    const char *where = here (s, "PropagateResourceLimits");
-    bool all = has (s, "PropagateResourceLimits", "ALL");
+    bool goes = has (s, "PropagateResourceLimits", "ALL")
+                || has (s, "PropagateResourceLimits", "MEMLOCK");
 
-    if ((all || has (s, "PropagateResourceLimits", "MEMLOCK"))
-        && !has (s, "PropagateResourceLimitsExcept", "MEMLOCK"))
-        site_report (
-            s,
-            CHANGE,
-            where,
+    expect (s,
+            "PropagateResourceLimits",
+            !goes || has (s, "PropagateResourceLimitsExcept", "MEMLOCK"),
+            "locked memory is as slurmd has it",
             "the login node's limit of locked memory goes to the job, and "
             "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
-    else
-        site_report (s, FINE, where, "locked memory is as slurmd has it");
 }
 
 /* ---- what helps ---- */
 
 void doctor_prolog (struct site *s)
 {
-    if (has (s, "PrologFlags", "Contain"))
-        site_report (s, FINE, here (s, "PrologFlags"), "Contain");
-    else
-        site_report (
-            s,
-            HINT,
-            here (s, "PrologFlags"),
+    expect (s,
+            "PrologFlags",
+            has (s, "PrologFlags", "Contain"),
+            "Contain",
             "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
             "the first step, and lets pam_slurm_adopt confine ssh");
 }
 
 void doctor_gather (struct site *s)
 {
-    bool some = has (s, "JobAcctGatherType", "cgroup")
-                || has (s, "JobAcctGatherType", "linux");
-
-    if (some)
-        site_report (s,
-                     FINE,
-                     here (s, "JobAcctGatherType"),
-                     "sstat and seff know the memory of a job");
-    else
-        site_report (s,
-                     HINT,
-                     here (s, "JobAcctGatherType"),
-                     "sstat and seff know nothing: set "
-                     "JobAcctGatherType=jobacct_gather/cgroup");
+    expect (s,
+            "JobAcctGatherType",
+            has (s, "JobAcctGatherType", "cgroup")
+                || has (s, "JobAcctGatherType", "linux"),
+            "sstat and seff know the memory of a job",
+            "sstat and seff know nothing: set "
+            "JobAcctGatherType=jobacct_gather/cgroup");
 }
 
 void doctor_health (struct site *s)
