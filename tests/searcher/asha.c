@@ -378,19 +378,9 @@ static void model_check (const struct sweep *w, int64_t *length, int rungs)
 /* Few different values, so that there are many ties, and some bad ones. */
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
-    uint64_t r = w->config.seed + trial * 1000 + length;
-    uint64_t value = sweep_random (&r, 40);
+    uint64_t value = sweep_noise (w, trial, length, 40);
 
-    value = sweep_random (&r, 40);
     return value == 0 ? NAN : value == 1 ? -INFINITY : 0.25 * value;
-}
-
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 12) == 0;
 }
 
 static void test_model (void **state)
@@ -408,7 +398,7 @@ static void test_model (void **state)
                         .max_rungs = 1 + sweep_random (&r, 6),
                         .max_concurrent = sweep_random (&r, 12) },
             .metric = noisy,
-            .fails = seed % 3 ? NULL : seldom,
+            .fails = seed % 3 ? NULL : sweep_seldom,
             .workers = sweep_random (&r, 9),
             .shuffle = seed % 4
         };

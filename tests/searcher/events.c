@@ -44,17 +44,9 @@ static double quality (const struct sweep *w, long trial, int64_t length)
            + 1.0 / length;
 }
 
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 12) == 0;
-}
-
 static bool refuses (const struct sweep *w, long trial, int segment)
 {
-    return seldom (w, trial + 500, segment);
+    return sweep_seldom (w, trial + 500, segment);
 }
 
 static double seconds (const struct sweep *w, long trial)
@@ -79,7 +71,7 @@ static struct sweep start (const struct searcher_kind *k, uint64_t seed)
                        .params = space,
                        .n = COUNT (space),
                        .metric = quality,
-                       .fails = seldom,
+                       .fails = sweep_seldom,
                        .rejects = seed % 2 ? refuses : NULL,
                        .seconds = seconds,
                        .report = 2,

@@ -38,10 +38,8 @@ static bool in_space (const double *x)
 
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
-    uint64_t r = w->config.seed + trial * 1000 + length;
-    uint64_t value = sweep_random (&r, 300);
+    uint64_t value = sweep_noise (w, trial, length, 300);
 
-    value = sweep_random (&r, 300);
     return value < 6 ? NAN : trial % 5 + 0.01 * (double)value;
 }
 

@@ -14,6 +14,23 @@ uint64_t sweep_random (uint64_t *state, uint64_t bound)
     return (*state >> 33) % bound;
 }
 
+uint64_t
+sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound)
+{
+    uint64_t r = w->config.seed + trial * 1000 + length;
+
+    (void)sweep_random (&r, bound);
+    return sweep_random (&r, bound);
+}
+
+bool sweep_seldom (const struct sweep *w, long trial, int segment)
+{
+    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
+
+    (void)sweep_random (&r, 2);
+    return sweep_random (&r, 12) == 0;
+}
+
 bool same_bytes (const struct searcher *a, const struct searcher *b)
 {
     return searcher_size (a) == searcher_size (b)

@@ -285,17 +285,14 @@ static void test_grid_order (void **state)
 {
     static const double x[][3] = { { NAN, 0, 0 }, { NAN, 0, 1 }, { 5, 1, 0 },
                                    { 5, 1, 1 },   { 6, 1, 0 },   { 6, 1, 1 } };
+    /* clang-format off */
     static const struct param params[] = {
-        { .name = "c",
-          .type = PARAM_INT,
-          .min = 5,
-          .max = 6,
-          .when = "a",
-          .when_values = one,
-          .when_count = 1 },
+        { .name = "c", .type = PARAM_INT, .min = 5, .max = 6, .when = "a",
+          .when_values = one, .when_count = 1 },
         { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },
         { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
     };
+    /* clang-format on */
     struct sweep w = { .config = { .name = "grid", .max_length = 1 },
                        .params = params,
                        .n = 3,
@@ -315,57 +312,38 @@ static void test_grid_order (void **state)
 static const double never[] = { 0, 5 }, half[] = { 0.5 };
 static const double not_a_number[] = { NAN };
 
-#define CHOICES(n, by, values, count)                                          \
+#define WAITS(n, by, values, count)                                            \
     {                                                                          \
         .name = n, .type = PARAM_CATEGORICAL, .choices = 3, .when = by,        \
         .when_values = values, .when_count = count                             \
     }
 
+#define FREE(n) WAITS (n, NULL, NULL, 0)
+
+#define MISSING "when: no such parameter"
+#define CIRCLE  "when: the parameters wait for each other"
+#define NEVER   "when: the other parameter never has this value"
+
+/* clang-format off */
 static const struct {
     struct param params[3];
     size_t n;
     int param;
     const char *why;
 } bad[] = {
-    { { CHOICES ("a", "b", one, 1) }, 1, 0, "when: no such parameter" },
-    { { CHOICES ("a", "", one, 1) }, 1, 0, "when: no such parameter" },
-    { { CHOICES ("a", "a", one, 1) },
-      1,
-      0,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", NULL, NULL, 0),
-        CHOICES ("b", "c", one, 1),
-        CHOICES ("c", "b", one, 1) },
-      3,
-      1,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", "b", one, 1),
-        CHOICES ("b", "c", one, 1),
-        CHOICES ("c", "a", one, 1) },
-      3,
-      0,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", never, 2) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", half, 1) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", not_a_number, 1) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", one, 0) },
-      2,
-      1,
-      "when: no values" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", one, 1) },
-      2,
-      -1,
-      NULL },
+    { { WAITS ("a", "b", one, 1) }, 1, 0, MISSING },
+    { { WAITS ("a", "", one, 1) }, 1, 0, MISSING },
+    { { WAITS ("a", "a", one, 1) }, 1, 0, CIRCLE },
+    { { FREE ("a"), WAITS ("b", "c", one, 1), WAITS ("c", "b", one, 1) }, 3, 1, CIRCLE },
+    { { WAITS ("a", "b", one, 1), WAITS ("b", "c", one, 1),
+        WAITS ("c", "a", one, 1) }, 3, 0, CIRCLE },
+    { { FREE ("a"), WAITS ("b", "a", never, 2) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", half, 1) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", not_a_number, 1) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", one, 0) }, 2, 1, "when: no values" },
+    { { FREE ("a"), WAITS ("b", "a", one, 1) }, 2, -1, NULL },
 };
+/* clang-format on */
 
 static void test_bad (void **state)
 {
