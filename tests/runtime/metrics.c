@@ -40,14 +40,23 @@ static int check_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static struct seen read_all (const char *name, int names)
+static struct seen read_all (int names)
 {
     struct seen s = { .names = names };
     struct slurmdl_error err = { "" };
 
-    if (slurmdl_metrics_read (in_dir (name), check_row, &s, &err) < 0)
+    if (slurmdl_metrics_read (in_dir ("metrics.h5"), check_row, &s, &err) < 0)
         print_error ("%s\n", err.text);
     return s;
+}
+
+/* There are the first 'n' rows, with so many names in turn. */
+static void check_rows (long n, int names)
+{
+    struct seen s = read_all (names);
+
+    assert_int_equal (s.n, n);
+    assert_int_equal (s.wrong, 0);
 }
 
 static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
@@ -86,19 +95,14 @@ static void crc_of_known_bytes (void **state)
 static void rows_come_back (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
-    struct seen s;
 
     assert_non_null (m);
     log_some (m, 0, 1000, 7);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 7); /* while the writer has it open */
-    assert_int_equal (s.n, 1000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (1000, 7); /* while the writer has it open */
     log_some (m, 1000, 1001, 7);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 7);
-    assert_int_equal (s.n, 1001);
-    assert_int_equal (s.wrong, 0);
+    check_rows (1001, 7);
 }
 
 /* A row is in the file soon, although nobody flushes. */
@@ -110,7 +114,7 @@ static void rows_are_written_by_themselves (void **state)
     log_some (m, 0, 5, 0);
     for (int i = 0; i < 1200 && s.n < 5; i++) {
         usleep (50000);
-        s = read_all ("metrics.h5", 0);
+        s = read_all (0);
     }
     assert_int_equal (s.n, 5);
     slurmdl_metrics_destroy (m);
@@ -120,20 +124,15 @@ static void rows_are_written_by_themselves (void **state)
 static void file_grows (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
-    struct seen s;
     struct stat st;
 
     log_some (m, 0, 100, 3);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
     log_some (m, 100, 150000, 3);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 3);
-    assert_int_equal (s.n, 150000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (150000, 3);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 3);
-    assert_int_equal (s.n, 150000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (150000, 3);
     assert_int_equal (stat (in_dir ("metrics.h5"), &st), 0);
     assert_in_range (st.st_size, 150000 * 32, 150000 * 32 + 8192);
 }
@@ -221,7 +220,7 @@ static void child_does_not_write (void **state)
     waitpid (pid, &status, 0);
     assert_int_equal (status, 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    assert_int_equal (read_all ("metrics.h5", 0).n, 1);
+    check_rows (1, 0);
 }
 
 /* A full disk is told, nothing is lost while memory lasts, and the rows are
@@ -249,13 +248,13 @@ static void full_disk (void **state)
     assert_int_equal (errno, ENOSPC);
     assert_non_null (strstr (err.text, "cannot write: No space left"));
     assert_non_null (strstr (err.text, "0 are lost"));
-    assert_true (read_all ("metrics.h5", 0).wrong == 0);
+    assert_true (read_all (0).wrong == 0);
     unlink (filler);
     assert_int_equal (mount ("none", dir, "tmpfs", MS_REMOUNT, "size=4m"), 0);
     *err.text = '\0';
     assert_int_equal (slurmdl_metrics_flush (m, &err), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    assert_int_equal (read_all ("metrics.h5", 0).n, 20000);
+    check_rows (20000, 0);
     umount (dir);
 }
 
@@ -264,17 +263,14 @@ static void much_at_once (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     enum { MUCH = 3000000 };
-    struct seen s;
 
     for (long i = 0; i < MUCH; i++)
         if (slurmdl_metrics_log (m, "x", i, (double)i / 8) < 0)
             fail_msg ("row %ld is lost", i);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 0); /* in a file that has grown */
-    assert_true (s.n == MUCH && s.wrong == 0);
+    check_rows (MUCH, 0); /* in a file that has grown */
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 0);
-    assert_true (s.n == MUCH && s.wrong == 0);
+    check_rows (MUCH, 0);
 }
 
 /* A full disk holds up nobody: what comes beyond the memory is lost at once. */
