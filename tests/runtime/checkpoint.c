@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs and checkpoints: context, save, restore, damage, stop requests. */
+/* Checkpoints: save, restore, damage, which one is found. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,41 +15,7 @@
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
-#include "tests/folder.h"
-#include "tests/unit.h"
-
-static const char *const variables[] = { "DL_ATTEMPT_DIR",
-                                         "DL_ATTEMPT",
-                                         "DL_TRIAL",
-                                         "DL_LENGTH",
-                                         "DL_SEED",
-                                         "DL_EXPERIMENT",
-                                         "DL_RUN_DIR",
-                                         "RANK",
-                                         "WORLD_SIZE",
-                                         "DL_HP_lr",
-                                         "DL_HP_opt_k",
-                                         "SLURM_STEP_ID",
-                                         "SLURM_STEPID",
-                                         "SLURM_PROCID",
-                                         "SLURM_NTASKS",
-                                         "DL_CHECKPOINT_ATTEMPT",
-                                         NULL };
-
-static int clean (void **state)
-{
-    for (int i = 0; variables[i]; i++)
-        unsetenv (variables[i]);
-    return make_dir (state);
-}
-
-static void set_number (const char *name, long value)
-{
-    char text[32];
-
-    snprintf (text, sizeof (text), "%ld", value);
-    setenv (name, text, 1);
-}
+#include "tests/runtime/unattended.h"
 
 /* ---- a model ---- */
 
@@ -88,137 +54,6 @@ static void protect (struct slurmdl *run, struct model *m)
         slurmdl_protect (run, "flag", SLURMDL_U8, 0, NULL, &m->flag), 0);
     assert_int_equal (
         slurmdl_protect (run, "half", SLURMDL_F16, 1, &four, m->half), 0);
-}
-
-/* ---- context ---- */
-
-static void run_without_a_worker (void **state)
-{
-    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
-
-    assert_string_equal (slurmdl_dir (run), in_dir ("run/a.1"));
-    assert_string_equal (slurmdl_dir (next), in_dir ("run/a.2"));
-    assert_int_equal (slurmdl_attempt (next), 2);
-    assert_int_equal (slurmdl_trial (run), 0);
-    assert_string_equal (slurmdl_experiment (run), "");
-    assert_true (slurmdl_length (run) == INT64_MAX);
-    assert_int_equal (slurmdl_close (next), 0);
-    assert_int_equal (slurmdl_close (run), 0);
-    assert_int_equal (slurmdl_close (NULL), 0);
-}
-
-static void a_program_may_go_elsewhere (void **state)
-{
-    struct slurmdl *run;
-    float x = 1;
-
-    assert_int_equal (chdir (in_dir ("")), 0);
-    run = slurmdl_open ("run", NULL);
-    assert_non_null (run);
-    assert_int_equal (chdir ("/"), 0);
-    slurmdl_protect (run, "x", SLURMDL_F32, 0, NULL, &x);
-    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (slurmdl_close (run), 0);
-    assert_int_equal (access (in_dir ("run/a.1/ckpt/00000001.h5"), F_OK), 0);
-}
-
-static void run_of_a_worker (void **state)
-{
-    struct slurmdl *run;
-
-    mkdir (in_dir ("a.7"), 0777);
-    setenv ("DL_ATTEMPT_DIR", in_dir ("a.7"), 1);
-    setenv ("DL_EXPERIMENT", "e", 1);
-    set_number ("DL_ATTEMPT", 7);
-    set_number ("DL_TRIAL", 3);
-    set_number ("DL_LENGTH", 27);
-    set_number ("DL_SEED", 99);
-    setenv ("DL_HP_lr", "0.5", 1);
-    setenv ("DL_HP_opt_k", "12", 1);
-    run = slurmdl_open (in_dir ("elsewhere"), NULL);
-    assert_string_equal (slurmdl_dir (run), in_dir ("a.7"));
-    assert_int_equal (slurmdl_attempt (run), 7);
-    assert_int_equal (slurmdl_trial (run), 3);
-    assert_int_equal (slurmdl_length (run), 27);
-    assert_int_equal (slurmdl_seed (run), 99);
-    assert_true (slurmdl_float (run, "lr", 1) == 0.5);
-    assert_int_equal (slurmdl_int (run, "opt.k", 1), 12);
-    assert_int_equal (slurmdl_int (run, "lr", 1), 1); /* no integer */
-    assert_true (slurmdl_float (run, "absent", 7) == 7);
-    assert_string_equal (slurmdl_string (run, "opt.k", ""), "12");
-    assert_null (slurmdl_hp (run, "absent"));
-    assert_int_equal (errno, ENOENT);
-    assert_int_equal (access (in_dir ("elsewhere"), F_OK), -1);
-    slurmdl_close (run);
-}
-
-/* Slurm's numbers of a batch script and of an interactive step. */
-static void no_ranks (void)
-{
-    static const char *const steps[] = {
-        "-5", "-6", "4294967290", "4294967291"
-    };
-
-    for (size_t i = 0; i < COUNT (steps); i++) {
-        struct slurmdl *run;
-
-        setenv ("SLURM_STEP_ID", steps[i], 1);
-        run = slurmdl_open (in_dir ("run"), NULL);
-        assert_int_equal (slurmdl_rank (run), 0);
-        assert_int_equal (slurmdl_size (run), 1);
-        slurmdl_close (run);
-    }
-}
-
-static void ranks (void **state)
-{
-    struct model m;
-    struct slurmdl *run;
-
-    fill (&m, 1);
-    setenv ("SLURM_STEP_ID", "0", 1);
-    set_number ("SLURM_PROCID", 2);
-    set_number ("SLURM_NTASKS", 4);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 2);
-    assert_int_equal (slurmdl_size (run), 4);
-    protect (run, &m);
-    assert_int_equal (slurmdl_log (run, "x", 1, 1), 0);
-    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (access (in_dir ("run/a.1"), F_OK),
-                      -1); /* wrote nothing */
-    slurmdl_close (run);
-    no_ranks ();
-    unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 0);
-    slurmdl_close (run);
-    set_number ("RANK", 1);
-    set_number ("WORLD_SIZE", 2);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 1);
-    slurmdl_close (run);
-}
-
-static void stop_requests (void **state)
-{
-    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    struct sigaction sa;
-
-    assert_false (slurmdl_should_stop (run));
-    raise (SIGTERM);
-    assert_true (slurmdl_should_stop (run));
-    slurmdl_close (run);
-    sigaction (SIGTERM, NULL, &sa);
-    assert_true (sa.sa_handler == SIG_DFL);
-    /* what the program set stays */
-    signal (SIGUSR2, SIG_IGN);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    sigaction (SIGUSR2, NULL, &sa);
-    assert_true (sa.sa_handler == SIG_IGN);
-    slurmdl_close (run);
-    signal (SIGUSR2, SIG_DFL);
 }
 
 /* ---- checkpoints ---- */
@@ -536,6 +371,18 @@ static void which_is_found (void **state)
     assert_int_equal (errno, ENOENT);
 }
 
+/* ---- device memory ---- */
+
+/* The module of tests/fakes/device.c, and its memory. */
+static void *load (unsigned char **device)
+{
+    void *module = dlopen (BACKEND_DIR "/slurmdl-cuda.so", RTLD_NOW);
+
+    assert_non_null (module);
+    *device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    return module;
+}
+
 /* Device memory is saved as the host would see it, and comes back.  The tests
  * before it have saved in a process without CUDA.
  */
@@ -547,12 +394,9 @@ static void device_memory (void **state)
     unsigned char *device;
     struct slurmdl *run;
     int64_t step;
-    char path[256];
 
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
-    assert_non_null (module = dlopen (path, RTLD_NOW));
-    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    module = load (&device);
     memcpy (device, "\x5b\x58\x59\x5e\x5f", 5); /* 1 2 3 4 5, mangled */
     run = slurmdl_open (in_dir ("run"), NULL);
     slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, device);
@@ -578,11 +422,8 @@ static void device_snapshot (void **state)
     struct slurmdl_error err;
     int (*pinned) (void);
     int64_t step;
-    char path[256];
 
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
-    assert_non_null (module = dlopen (path, RTLD_NOW));
-    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    module = load (&device);
     pinned = (int (*) (void))dlsym (module, "fake_pinned");
     for (int k = 0; k < 2; k++) {
         if (k == 1)
@@ -604,8 +445,6 @@ static void device_snapshot (void **state)
     dlclose (module);
     free (host);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
 
 /* ---- metrics ---- */
 
@@ -643,10 +482,6 @@ static void metrics_before_checkpoint (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        TEST (run_without_a_worker),
-        TEST (a_program_may_go_elsewhere),
-        TEST (run_of_a_worker),
-        TEST (ranks),
         TEST (save_and_restore),
         TEST (the_best_stays),
         TEST (save_a_step_again),
@@ -659,7 +494,6 @@ int main (void)
         TEST (which_is_found),
         TEST (device_memory),
         TEST (device_snapshot),
-        TEST (stop_requests),
         TEST (metrics_before_checkpoint),
     };
     return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);
