@@ -42,9 +42,9 @@ EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la %D%/python/_slurmdl_comm.la %D%/pyth
 ext_common = %D%/python/ext/common.c %D%/python/ext/memory.c
 ext_cppflags = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/python/ext
 ext_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
-%C%_python__slurmdl_la_SOURCES = $(ext_common) %D%/python/ext/run/file.c %D%/python/ext/run/log.c \
-	%D%/python/ext/run/module.c %D%/python/ext/run/protect.c %D%/python/ext/run/record.c \
-	%D%/python/ext/run/rows.c %D%/python/ext/run/run.c
+%C%_python__slurmdl_la_SOURCES = $(ext_common) %D%/python/ext/run/checkpoint.c %D%/python/ext/run/file.c \
+	%D%/python/ext/run/log.c %D%/python/ext/run/module.c %D%/python/ext/run/protect.c \
+	%D%/python/ext/run/record.c %D%/python/ext/run/rows.c %D%/python/ext/run/run.c
 %C%_python__slurmdl_la_CPPFLAGS = $(ext_cppflags)
 %C%_python__slurmdl_la_LDFLAGS = $(ext_ldflags)
 %C%_python__slurmdl_la_LIBADD = runtime/librun.la runtime/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm

@@ -60,7 +60,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/nodecheck/report.c %D%/nodecheck/silent.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
-	%D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
+	%D%/doctor/jobs.c %D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
 	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \

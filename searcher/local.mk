@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 %C%_libsearcher_la_SOURCES = \
 	%D%/numeric/bfgs.c %D%/numeric/factor.c %D%/numeric/kumaraswamy.c %D%/numeric/matern.c \
 	%D%/numeric/rng.c %D%/numeric/warp.c \
-	%D%/space/constraint.c %D%/space/params.c %D%/space/space.c \
+	%D%/space/constraint.c %D%/space/constraint_value.c %D%/space/params.c %D%/space/space.c \
 	%D%/objectives/ehvi.c %D%/objectives/hypervolume.c %D%/objectives/pareto.c \
 	%D%/state/due.c %D%/state/ladder.c %D%/state/plan.c %D%/state/point.c \
 	%D%/models/cmaes.c %D%/models/fidelity_transfer.c %D%/models/gp.c \

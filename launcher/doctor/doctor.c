@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "launcher/doctor/host.h"
+#include "launcher/doctor/jobs.h"
 #include "launcher/doctor/plugin.h"
 #include "launcher/doctor/slurm.h"
 #include "launcher/sys/say.h"
@@ -56,11 +57,10 @@ static void print_text (const struct site *s, const int *count)
 {
     for (size_t i = 0; i < s->nfindings; i++) {
         const struct doctor_finding *f = &s->findings[i];
-        printf ("%-6s  %s%s%s%s: %s\n",
+        printf ("%-6s  %s%s%s: %s\n",
                 doctor_severity_names[f->severity],
                 f->where ? f->where : "",
                 f->where && *f->where ? ": " : "",
-                "",
                 f->check,
                 f->what ? f->what : "");
     }

@@ -100,6 +100,33 @@ site_where (const struct site *s, const char *key, char *buf, size_t size)
     return buf;
 }
 
+const char *site_here (const struct site *s, const char *key)
+{
+    static char where[SITE_WHERE];
+
+    return site_where (s, key, where, sizeof (where));
+}
+
+bool site_has (const struct site *s, const char *key, const char *word)
+{
+    char text[DOCTOR_TEXT];
+
+    return strcasestr (site_value (s, key, text, sizeof (text), ""), word);
+}
+
+void site_expect (struct site *s,
+                  const char *key,
+                  bool good,
+                  const char *fine,
+                  const char *advice)
+{
+    site_report (s,
+                 good ? FINE : s->check->severity,
+                 site_here (s, key),
+                 "%s",
+                 good ? fine : advice);
+}
+
 /* ---- configuration files ---- */
 
 /* One question to the controller, by hand; never from a job. */

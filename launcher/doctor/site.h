@@ -35,7 +35,7 @@ struct doctor_check {
     enum doctor_severity severity;
 };
 
-enum { DOCTOR_TEXT = 512, DOCTOR_SAID = 4096 };
+enum { DOCTOR_TEXT = 512, DOCTOR_SAID = 4096, SITE_WHERE = PATH_MAX + 32 };
 
 /* A line of plugstack.conf that is about one plugin. */
 struct stack_line {
@@ -84,6 +84,11 @@ long site_number (const struct site *s, const char *key);
 /* "FILE:LINE" of the parameter, else of where it belongs. */
 const char *
 site_where (const struct site *s, const char *key, char *buf, size_t size);
+/* The same, until the next call. */
+const char *site_here (const struct site *s, const char *key);
+
+/* Is the word in its value, whatever the case of the letters? */
+bool site_has (const struct site *s, const char *key, const char *word);
 
 /* Add a finding of the check that runs. */
 __attribute__ ((format (printf, 4, 5))) void
@@ -92,5 +97,14 @@ site_report (struct site *s,
              const char *where,
              const char *fmt,
              ...);
+
+/* A finding about a parameter: 'fine' if it is good, else 'advice', as severe
+ * as the check can be.
+ */
+void site_expect (struct site *s,
+                  const char *key,
+                  bool good,
+                  const char *fine,
+                  const char *advice);
 
 #endif

@@ -10,28 +10,9 @@
 #include "launcher/sys/subprocess.h"
 
 enum {
-    WHERE = PATH_MAX + 32,
     PORTS_WANTED = 1000,
     PORTS_FROM = 20000, /* what is proposed */
-    KILL_WAIT = 30,
-    GRACE = 30,
-    UNKILLABLE = 120,
 };
-
-static bool has (const struct site *s, const char *key, const char *word)
-{
-    char text[DOCTOR_TEXT];
-
-    return strcasestr (site_value (s, key, text, sizeof (text), ""), word);
-}
-
-/* Of the check whose name is the parameter's. */
-static const char *here (const struct site *s, const char *key)
-{
-    static char where[WHERE];
-
-    return site_where (s, key, where, sizeof (where));
-}
 
 /* ---- versions ---- */
 
@@ -161,7 +142,7 @@ static void compare_range (struct site *s, const char *where, struct range r)
 void doctor_ports (struct site *s)
 {
     char text[DOCTOR_TEXT];
-    const char *where = here (s, "MpiParams");
+    const char *where = site_here (s, "MpiParams");
     const char *ports;
     struct range r;
 
@@ -193,15 +174,16 @@ void doctor_ports (struct site *s)
 
 void doctor_task_plugin (struct site *s)
 {
-    bool affinity = has (s, "TaskPlugin", "affinity");
-    bool cgroup = has (s, "TaskPlugin", "cgroup");
+    bool affinity = site_has (s, "TaskPlugin", "affinity");
+    bool cgroup = site_has (s, "TaskPlugin", "cgroup");
 
     if (affinity && cgroup)
-        site_report (s, FINE, here (s, "TaskPlugin"), "affinity and cgroup");
+        site_report (
+            s, FINE, site_here (s, "TaskPlugin"), "affinity and cgroup");
     else
         site_report (s,
                      CHANGE,
-                     here (s, "TaskPlugin"),
+                     site_here (s, "TaskPlugin"),
                      "%s is missing: jobs on a node take each other's %s: set "
                      "TaskPlugin=task/cgroup,task/affinity",
                      cgroup ? "task/affinity" : "task/cgroup",
@@ -210,15 +192,12 @@ void doctor_task_plugin (struct site *s)
 
 void doctor_proctrack (struct site *s)
 {
-    if (has (s, "ProctrackType", "cgroup"))
-        site_report (s, FINE, here (s, "ProctrackType"), "proctrack/cgroup");
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "ProctrackType"),
-            "processes that leave their session outlive the job (and hold "
-            "GPUs): set ProctrackType=proctrack/cgroup");
+    site_expect (s,
+                 "ProctrackType",
+                 site_has (s, "ProctrackType", "cgroup"),
+                 "proctrack/cgroup",
+                 "processes that leave their session outlive the job (and hold "
+                 "GPUs): set ProctrackType=proctrack/cgroup");
 }
 
 static bool is_yes (const struct conf *c, const char *key)
@@ -232,7 +211,7 @@ static bool is_yes (const struct conf *c, const char *key)
 static void check_constraint (struct site *s, const char *key, const char *lost)
 {
     const struct conf_line *l = conf_find (&s->cgroup, key);
-    char where[WHERE] = "cgroup.conf";
+    char where[SITE_WHERE] = "cgroup.conf";
 
     if (l)
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
@@ -262,14 +241,12 @@ void doctor_cgroup (struct site *s)
 
 void doctor_select (struct site *s)
 {
-    if (has (s, "SelectType", "cons_tres"))
-        site_report (s, FINE, here (s, "SelectType"), "select/cons_tres");
-    else
-        site_report (s,
-                     CHANGE,
-                     here (s, "SelectType"),
-                     "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
-                     "SelectType=select/cons_tres");
+    site_expect (s,
+                 "SelectType",
+                 site_has (s, "SelectType", "cons_tres"),
+                 "select/cons_tres",
+                 "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
+                 "SelectType=select/cons_tres");
 }
 
 /* ---- GPUs; gres.conf(5) ---- */
@@ -306,7 +283,7 @@ static bool is_detected (const struct site *s)
 static void check_cores (struct site *s)
 {
     const struct conf_line *blind = find_blind (s);
-    char where[WHERE];
+    char where[SITE_WHERE];
 
     if (is_detected (s))
         site_report (s, FINE, "gres.conf", "AutoDetect");
@@ -332,26 +309,26 @@ void doctor_gres (struct site *s)
 {
     bool gpus = has_nodes_with_gpus (s) || s->gres.n;
 
-    if (has (s, "GresTypes", "gpu"))
+    if (site_has (s, "GresTypes", "gpu"))
         check_cores (s);
     else
         site_report (
             s,
             gpus ? CHANGE : HINT,
-            here (s, "GresTypes"),
+            site_here (s, "GresTypes"),
             "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
             "nodes, and AutoDetect=nvml in gres.conf");
 }
 
 void doctor_tres (struct site *s)
 {
-    const char *where = here (s, "AccountingStorageTRES");
+    const char *where = site_here (s, "AccountingStorageTRES");
 
-    if (!has (s, "GresTypes", "gpu"))
+    if (!site_has (s, "GresTypes", "gpu"))
         return;
-    if (has (s, "AccountingStorageTRES", "gres/gpu"))
+    if (site_has (s, "AccountingStorageTRES", "gres/gpu"))
         site_report (s, FINE, where, "gres/gpu is accounted");
-    else if (has (s, "AccountingStorageType", "slurmdbd"))
+    else if (site_has (s, "AccountingStorageType", "slurmdbd"))
         site_report (s,
                      CHANGE,
                      where,
@@ -361,159 +338,42 @@ void doctor_tres (struct site *s)
         site_report (s, HINT, where, "no accounting, none of GPU hours either");
 }
 
-/* ---- the end of a job ---- */
-
-void doctor_kill (struct site *s)
-{
-    long wait = site_number (s, "KillWait");
-
-    if (wait >= KILL_WAIT)
-        site_report (s, FINE, here (s, "KillWait"), "%ld s", wait);
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "KillWait"),
-            "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
-            "set KillWait=%d or more",
-            wait,
-            KILL_WAIT);
-}
-
-/* Of a line of a partition; -1: it has none. */
-static long grace_of (const char *line)
-{
-    const char *at = strncasecmp (line, "PartitionName=", 14)
-                         ? NULL
-                         : strcasestr (line, "GraceTime=");
-
-    return at ? atol (at + 10) : -1;
-}
-
-/* slurm.conf(5): what a job has that is preempted, before KillWait. */
-void doctor_preemption (struct site *s)
-{
-    char where[WHERE];
-    size_t before = s->nfindings;
-
-    if (has (s, "PreemptType", "none") || !has (s, "PreemptType", "preempt"))
-        return;
-    for (size_t i = 0; i < s->slurm.n; i++) {
-        const struct conf_line *l = &s->slurm.list[i];
-        long grace = grace_of (l->text);
-        if (grace < 0 || grace >= GRACE)
-            continue;
-        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "%ld s are short for a checkpoint: set GraceTime=%d or more",
-            grace,
-            GRACE);
-    }
-    if (s->nfindings == before)
-        site_report (
-            s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
-}
-
-void doctor_requeue (struct site *s)
-{
-    if (site_number (s, "JobRequeue") == 1)
-        site_report (s, FINE, here (s, "JobRequeue"), "jobs come back");
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "JobRequeue"),
-            "jobs do not come back after preemption or a failure of a node: "
-            "set JobRequeue=1");
-}
+/* ---- what helps ---- */
 
 void doctor_array (struct site *s)
 {
     long n = site_number (s, "MaxArraySize");
 
     if (n >= 1001)
-        site_report (s, FINE, here (s, "MaxArraySize"), "%ld", n);
+        site_report (s, FINE, site_here (s, "MaxArraySize"), "%ld", n);
     else
         site_report (s,
                      HINT,
-                     here (s, "MaxArraySize"),
+                     site_here (s, "MaxArraySize"),
                      "%ld: dl run needs as many as it has workers",
                      n);
 }
 
-/* A process in a slow driver call is not dead at once, and drains its node. */
-void doctor_unkillable (struct site *s)
-{
-    long timeout = site_number (s, "UnkillableStepTimeout");
-    long message = site_number (s, "MessageTimeout");
-    long wanted = 5 * message > UNKILLABLE ? 5 * message : UNKILLABLE;
-
-    if (timeout >= wanted)
-        site_report (
-            s, FINE, here (s, "UnkillableStepTimeout"), "%ld s", timeout);
-    else
-        site_report (
-            s,
-            CHANGE,
-            here (s, "UnkillableStepTimeout"),
-            "after %ld s a node is drained whose GPU processes are slow to "
-            "end: set UnkillableStepTimeout=%ld or more",
-            timeout,
-            wanted);
-}
-
-/* slurm.conf(5): a comma list, ALL (the default) or NONE. */
-void doctor_limits (struct site *s)
-{
-    const char *where = here (s, "PropagateResourceLimits");
-    bool all = has (s, "PropagateResourceLimits", "ALL");
-
-    if ((all || has (s, "PropagateResourceLimits", "MEMLOCK"))
-        && !has (s, "PropagateResourceLimitsExcept", "MEMLOCK"))
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "the login node's limit of locked memory goes to the job, and "
-            "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
-    else
-        site_report (s, FINE, where, "locked memory is as slurmd has it");
-}
-
-/* ---- what helps ---- */
-
 void doctor_prolog (struct site *s)
 {
-    if (has (s, "PrologFlags", "Contain"))
-        site_report (s, FINE, here (s, "PrologFlags"), "Contain");
-    else
-        site_report (
-            s,
-            HINT,
-            here (s, "PrologFlags"),
-            "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
-            "the first step, and lets pam_slurm_adopt confine ssh");
+    site_expect (
+        s,
+        "PrologFlags",
+        site_has (s, "PrologFlags", "Contain"),
+        "Contain",
+        "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
+        "the first step, and lets pam_slurm_adopt confine ssh");
 }
 
 void doctor_gather (struct site *s)
 {
-    bool some = has (s, "JobAcctGatherType", "cgroup")
-                || has (s, "JobAcctGatherType", "linux");
-
-    if (some)
-        site_report (s,
-                     FINE,
-                     here (s, "JobAcctGatherType"),
-                     "sstat and seff know the memory of a job");
-    else
-        site_report (s,
-                     HINT,
-                     here (s, "JobAcctGatherType"),
-                     "sstat and seff know nothing: set "
-                     "JobAcctGatherType=jobacct_gather/cgroup");
+    site_expect (s,
+                 "JobAcctGatherType",
+                 site_has (s, "JobAcctGatherType", "cgroup")
+                     || site_has (s, "JobAcctGatherType", "linux"),
+                 "sstat and seff know the memory of a job",
+                 "sstat and seff know nothing: set "
+                 "JobAcctGatherType=jobacct_gather/cgroup");
 }
 
 void doctor_health (struct site *s)
@@ -521,11 +381,11 @@ void doctor_health (struct site *s)
     char text[DOCTOR_TEXT];
 
     if (*site_value (s, "HealthCheckProgram", text, sizeof (text), ""))
-        site_report (s, FINE, here (s, "HealthCheckProgram"), "%s", text);
+        site_report (s, FINE, site_here (s, "HealthCheckProgram"), "%s", text);
     else
         site_report (s,
                      HINT,
-                     here (s, "HealthCheckProgram"),
+                     site_here (s, "HealthCheckProgram"),
                      "a node whose GPU has failed keeps taking jobs: set "
                      "HealthCheckProgram to what drains it");
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "searcher/space/constraint_op.h"
+
 #define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
 
 /* isalpha() and isdigit() would ask the locale. */
@@ -15,28 +17,12 @@
 
 enum level { CALL, OR, AND, COMPARE, SUM, PRODUCT };
 
-/* && takes the least of two, || the greatest.  A comparison is broken by a
- * number that does not exist, unknown for a parameter that is not active.
- */
-enum truth { FALSE, BROKEN, UNKNOWN, TRUE };
-
 /* clang-format off */
-enum op {
-    /* push a value */
-    OP_NUMBER, OP_PARAM, OP_LABEL, OP_ACTIVE,
-    /* replace one */
-    OP_NOT, OP_NEGATE, OP_ABS, OP_LOG, OP_LOG2, OP_LOG10, OP_EXP, OP_SQRT,
-    OP_FLOOR, OP_CEIL,
-    /* make one of two */
-    OP_AND, OP_OR, OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT, OP_ADD,
-    OP_SUBTRACT, OP_MULTIPLY, OP_DIVIDE, OP_MODULO, OP_POWER, OP_MIN, OP_MAX,
-};
-
 /* A text is tried before its beginning. */
 static const struct word {
     const char *text;
     enum level level;
-    enum op op;
+    enum constraint_op op;
 } words[] = {
     { "||", OR, OP_OR },           { "&&", AND, OP_AND },
     { "or", OR, OP_OR },           { "and", AND, OP_AND },
@@ -93,7 +79,7 @@ static void fail (struct constraint_parser *p, const char *at, const char *why)
 /* Add a step.  The result of a failure is an operand that harms nobody. */
 static struct operand emit (struct constraint_parser *p,
                             enum constraint_kind kind,
-                            enum op op,
+                            enum constraint_op op,
                             int32_t index,
                             double value)
 {
@@ -239,7 +225,7 @@ match (struct constraint_parser *p, struct operand *a, struct operand *b)
 
 /* Apply 'op', which stands at 'at', to one operand (twice the same) or two. */
 static struct operand apply (struct constraint_parser *p,
-                             enum op op,
+                             enum constraint_op op,
                              const char *at,
                              struct operand a,
                              struct operand b)
@@ -431,98 +417,4 @@ const char *constraint_compile (struct constraint *c,
     if (!p.why)
         *c = p.c;
     return p.why;
-}
-
-/* ---- evaluation ---- */
-
-/* A number or an enum truth. */
-struct constraint_value {
-    double x;
-    bool absent; /* a number from a parameter that is not active */
-};
-
-static const enum truth negated[] = { TRUE, BROKEN, UNKNOWN, FALSE };
-
-/* clang-format off */
-static double calculate (enum op op, double a, double b)
-{
-    switch (op) {
-    case OP_NOT:    return negated[(int)a];case OP_NEGATE:   return -a;
-    case OP_AND:    return fmin (a, b);    case OP_OR:       return fmax (a, b);
-    case OP_ABS:    return fabs (a);       case OP_SQRT:     return sqrt (a);
-    case OP_LOG:    return log (a);        case OP_LOG2:     return log2 (a);
-    case OP_LOG10:  return log10 (a);      case OP_EXP:      return exp (a);
-    case OP_FLOOR:  return floor (a);      case OP_CEIL:     return ceil (a);
-    case OP_EQ:     return a == b;         case OP_NE:       return a != b;
-    case OP_LE:     return a <= b;         case OP_GE:       return a >= b;
-    case OP_LT:     return a < b;          case OP_GT:       return a > b;
-    case OP_ADD:    return a + b;          case OP_SUBTRACT: return a - b;
-    case OP_DIVIDE: return a / b;          case OP_MULTIPLY: return a * b;
-    case OP_MODULO: return fmod (a, b);    case OP_POWER:    return pow (a, b);
-    case OP_MIN:    return fmin (a, b);    case OP_MAX:      return fmax (a, b);
-    case OP_NUMBER: case OP_PARAM: case OP_LABEL: case OP_ACTIVE:
-        break;
-    }
-    return NAN;
-}
-/* clang-format on */
-
-static struct constraint_value
-combine (enum op op, struct constraint_value a, struct constraint_value b)
-{
-    bool absent = a.absent || b.absent;
-    bool broken = isnan (a.x) || isnan (b.x);
-    /* pow (NaN, 0) would be 1 and fmin (NaN, 0) 0 */
-    double x = broken ? NAN : calculate (op, a.x, b.x);
-
-    if (op < OP_EQ || op > OP_GT)
-        return (struct constraint_value){ x, absent };
-    x = absent ? UNKNOWN : broken ? BROKEN : x ? TRUE : FALSE;
-    return (struct constraint_value){ x, false };
-}
-
-static struct constraint_value
-load (const struct constraint *c, int i, const double *x)
-{
-    const struct constraint_step *s = c->step + i;
-    double v = s->op == OP_NUMBER ? s->value : x[s->index];
-    bool absent = isnan (v);
-
-    if (s->op == OP_ACTIVE)
-        return (struct constraint_value){ absent ? FALSE : TRUE, false };
-    if (s->op == OP_LABEL)
-        v = v >= 0 && v < s->count ? c->label[(int)s->value + (int)v] : NAN;
-    return (struct constraint_value){ v, absent };
-}
-
-static enum truth evaluate (const struct constraint *c, const double *x)
-{
-    /* each value but one goes away by a step; the first is for no steps */
-    struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = {
-        { TRUE, false }
-    };
-    struct constraint_value *top = stack + 1;
-
-    for (int i = 0; i < c->used; i++) {
-        enum op op = c->step[i].op;
-        if (op < OP_NOT)
-            *top++ = load (c, i, x);
-        else if (op < OP_AND)
-            top[-1] = combine (op, top[-1], top[-1]);
-        else {
-            top--;
-            top[-1] = combine (op, top[-1], *top);
-        }
-    }
-    return (enum truth)top[-1].x;
-}
-
-bool constraint_holds (const struct constraint *c, const double *x)
-{
-    return evaluate (c, x) >= UNKNOWN;
-}
-
-bool constraint_is_true (const struct constraint *c, const double *x)
-{
-    return evaluate (c, x) == TRUE;
 }

@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 #include "launcher/config/hparams.h"
-#include "launcher/sweep/create.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/small_file.h"
 #include "tests/launcher/made.h"
 
@@ -28,40 +26,6 @@ static double now (void)
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static struct sweep *open_sweep (const char *dir)
-{
-    struct slurmdl_error err = { "" };
-    struct problems p;
-    struct sweep *s;
-
-    problems_open (&p);
-    s = sweep_open (dir, &p, &err);
-    problems_close (&p);
-    if (!s)
-        fprintf (stderr, "%s%s\n", p.text, err.text);
-    free (p.text);
-    return s;
-}
-
-static int create (const char *conf, const char *root, char *dir, size_t size)
-{
-    struct slurmdl_error err = { "" };
-    struct experiment *e;
-    struct problems p;
-    int rv = -1;
-
-    problems_open (&p);
-    e = experiment_read (conf, &p);
-    problems_close (&p);
-    if (e)
-        rv = sweep_create (e, root, dir, size, &err);
-    if (rv < 0)
-        fprintf (stderr, "%s%s\n", p.text, err.text);
-    experiment_destroy (e);
-    free (p.text);
-    return rv;
 }
 
 /* As a worker does: a result and what begins next, in one entry. */
@@ -126,7 +90,7 @@ static int fill_attempts (const struct sweep *s, const char *metrics)
 static int attach (const char *dir)
 {
     double start = now ();
-    struct sweep *s = open_sweep (dir);
+    struct sweep *s = made_open (dir);
     double opened = now ();
     double *x = s ? calloc (s->exp->nparams + 1, sizeof (*x)) : NULL;
     struct search_op op;
@@ -152,8 +116,8 @@ int main (int argc, char **argv)
 
     if (argc == 2)
         return attach (argv[1]);
-    if (argc < 4 || create (argv[1], argv[2], dir, sizeof (dir)) < 0
-        || !(s = open_sweep (dir)))
+    if (argc < 4 || made_folder (argv[1], argv[2], dir, sizeof (dir)) < 0
+        || !(s = made_open (dir)))
         return 1;
     if (fill (s, atol (argv[3])) != 0)
         return 1;

@@ -24,13 +24,12 @@
 #include <unistd.h>
 
 #include "launcher/journal/log.h"
-#include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
+#include "tests/launcher/made.h"
 
 enum { STACK = 1 << 20 };
 
@@ -169,28 +168,9 @@ static void live (int i)
     herd.wake[i] = INFINITY;
 }
 
-static struct sweep *open_sweep (const char *dir)
-{
-    struct slurmdl_error err = { "" };
-    struct problems p;
-    struct sweep *s;
-
-    problems_open (&p);
-    s = sweep_open (dir, &p, &err);
-    problems_close (&p);
-    if (!s)
-        fprintf (stderr, "%s%s\n", p.text, err.text);
-    free (p.text);
-    return s;
-}
-
 static int create (const char *root, long trials, char *dir, size_t size)
 {
-    struct slurmdl_error err = { "" };
     char conf[PATH_MAX];
-    struct problems p;
-    struct experiment *e = NULL;
-    int rv = -1;
     FILE *f;
 
     snprintf (conf, sizeof (conf), "%s/herd.conf", root);
@@ -207,21 +187,13 @@ static int create (const char *root, long trials, char *dir, size_t size)
              herd.n,
              herd.n);
     fclose (f);
-    problems_open (&p);
-    if ((e = experiment_read (conf, &p)))
-        rv = sweep_create (e, root, dir, size, &err);
-    problems_close (&p);
-    if (rv < 0)
-        fprintf (stderr, "%s%s\n", p.text, err.text);
-    experiment_destroy (e);
-    free (p.text);
-    return rv;
+    return made_folder (conf, root, dir, size);
 }
 
 static int make (struct one *one, int i, const char *dir)
 {
     snprintf (one->slot, sizeof (one->slot), "1_%d", i);
-    if (!(one->sweep = open_sweep (dir)) || getcontext (&one->context) < 0
+    if (!(one->sweep = made_open (dir)) || getcontext (&one->context) < 0
         || !(one->context.uc_stack.ss_sp = malloc (STACK)))
         return -1;
     one->context.uc_stack.ss_size = STACK;
@@ -256,7 +228,7 @@ static int by_number (const void *a, const void *b)
 
 static void say (const char *dir, long trials)
 {
-    struct sweep *s = open_sweep (dir);
+    struct sweep *s = made_open (dir);
     long least = LONG_MAX, most = 0, none = 0, failed = 0;
 
     for (long i = 0; i < herd.n; i++) {

@@ -3,6 +3,7 @@
 #include "launcher/worker/custom_searcher.c"
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/launcher/made.h"
 
 static const char conf[] =
     "name = \"t\";\nentrypoint = \"./train {lr}\";\n"
@@ -18,15 +19,9 @@ static const char conf[] =
 static struct experiment *space (void)
 {
     static struct experiment *e;
-    struct problems p;
 
-    if (e || problems_open (&p) < 0)
-        return e;
-    e = experiment_read (fuzz_file ("exp.conf", conf, strlen (conf)), &p);
-    problems_close (&p);
     if (!e)
-        fputs (p.text, stderr);
-    free (p.text);
+        e = made_experiment (fuzz_file ("exp.conf", conf, strlen (conf)));
     return e;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/doctor/host.h"
+#include "launcher/doctor/jobs.h"
 #include "launcher/doctor/plugin.h"
 #include "launcher/doctor/slurm.h"
 #include "tests/fuzz/fuzz.h"

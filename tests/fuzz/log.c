@@ -11,6 +11,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/launcher/made.h"
 
 static const char conf[] =
     "name = \"t\";\nentrypoint = \"./train {lr}\";\n"
@@ -42,13 +43,9 @@ static void put_entry (long n, const void *text, size_t size)
 static struct experiment *experiment (void)
 {
     static struct experiment *e;
-    struct problems p;
 
-    if (e || problems_open (&p) < 0)
-        return e;
-    e = experiment_read (fuzz_file ("exp.conf", conf, strlen (conf)), &p);
-    problems_close (&p);
-    free (p.text);
+    if (!e)
+        e = made_experiment (fuzz_file ("exp.conf", conf, strlen (conf)));
     return e;
 }
 

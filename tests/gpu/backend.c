@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
-#include "runtime/comm/reduce/reduce.h"
+#include "tests/runtime/comm/numbers.h"
 #include "tests/runtime/comm/world.h"
 
 /* CUDA's runtime, as the module has it; its names are the same everywhere. */
@@ -143,26 +143,9 @@ static const char *const op_names[] = {
 static void
 fill (unsigned char *to, size_t n, enum slurmdl_type type, unsigned salt)
 {
-    size_t size = slurmdl_type_size (type);
-
     for (size_t i = 0; i < n; i++) {
         double v = (double)((i * 7 + salt) % (type == SLURMDL_BOOL ? 2 : 3));
-        double pair[2] = { v, 1 };
-        float half[2] = { (float)v, 1 };
-        int64_t whole = (int64_t)v;
-        uint8_t f8 = v == 0 ? 0 : type == SLURMDL_F8_E4M3 ? 0x38 : 0x3c;
-        void *at = to + i * size;
-        if (type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
-            memcpy (at, &f8, 1);
-        else if (type == SLURMDL_C64)
-            memcpy (at, half, size);
-        else if (type == SLURMDL_C128)
-            memcpy (at, pair, size);
-        else if (type == SLURMDL_F16 || type == SLURMDL_BF16
-                 || type == SLURMDL_F32 || type == SLURMDL_F64)
-            reduce_convert (at, type, &v, SLURMDL_F64, 1);
-        else
-            memcpy (at, &whole, size);
+        put_complex (to, i, type, v, 1);
     }
 }
 

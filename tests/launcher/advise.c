@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a step's use of its machines, from made samples. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,9 +9,9 @@
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
-#define COUNT(a) (sizeof (a) / sizeof (*(a)))
-#define GIB      (1024.0 * 1024 * 1024)
+#define GIB (1024.0 * 1024 * 1024)
 
 /* ---- each row of the table ---- */
 
@@ -108,7 +101,6 @@ static void table (void **state)
     struct usage_node node;
     const struct pattern_row *rows[8];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         const struct made *m = &cases[i].made;
         char names[128] = "";
@@ -135,7 +127,6 @@ static void table (void **state)
 
 static void all_rows_are_made (void **state)
 {
-    (void)state;
     for (const struct pattern_row *r = advice_table; r->name; r++) {
         bool found = false;
         for (size_t i = 0; i < COUNT (cases); i++)
@@ -152,7 +143,6 @@ static void who_is_behind (void **state)
     struct usage_node node;
     char text[256];
 
-    (void)state;
     make (&u, ranks, &node);
     make_rank (&ranks[0], &m, false);
     make_rank (&ranks[1], &m, true);
@@ -243,7 +233,6 @@ static void from_a_file (void **state)
     struct slurmdl_error err = { "" };
     struct usage u;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         put_sample (s, i);
         assert_int_equal (series_end (s, 1000 + i), 0);
@@ -272,7 +261,6 @@ static void joined_samples (void **state)
     struct slurmdl_error err = { "" };
     struct usage u;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         put_sample (s, i);
         assert_int_equal (series_end (s, 1000 + i), 0);
@@ -302,7 +290,6 @@ static void no_samples (void **state)
     struct usage u;
     FILE *f;
 
-    (void)state;
     assert_int_equal (usage_read (&u, dir, &err), -1);
     assert_int_equal (errno, ENOENT);
     f = fopen (in_dir ("n1.h5"), "w"); /* no HDF5 file */
@@ -333,7 +320,6 @@ static void select_gpus (void **state)
     /* clang-format on */
     struct gpu_readings r;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (rows); i++) {
         char kept[16] = "";
         memset (&r, 0, sizeof (r));

@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static double x[3] = { 0.1, NAN, -INFINITY };
 
@@ -66,7 +64,6 @@ static char *text_of (const struct event *e)
 
 static void through_json (void **state)
 {
-    (void)state;
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
         struct event back;
@@ -90,7 +87,6 @@ static void through_packing (void **state)
     struct event back;
     size_t at = 0;
 
-    (void)state;
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
         e.known = op == EVENT_CREATE ? json_pack ("[{s:i}]", "a", 1) : NULL;
@@ -122,7 +118,6 @@ static void damaged_packing (void **state)
     struct event back;
     size_t at;
 
-    (void)state;
     assert_int_equal (event_pack (&p, &e), 0);
     for (size_t size = 8; size < p.size; size += 8) {
         char *copy = malloc (size);
@@ -146,8 +141,7 @@ static void unknown_events (void **state)
     static const char *const bad[] = { "{}", "{\"op\": 1}", "{\"op\": \"x\"}" };
     struct event e;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++) {
+    for (size_t i = 0; i < COUNT (bad); i++) {
         json_t *o = json_loads (bad[i], 0, NULL);
         assert_int_equal (event_read (o, &e), -1);
         assert_int_equal (errno, EINVAL);

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from each end of a trainer, from lines of its log, and from
- * the kernel's counters.
- */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* What follows from each end of a trainer, and from lines of its log. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "launcher/config/log_policy.h"
 #include "launcher/sys/oom.h"
-#include "launcher/sys/slurm_memory.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
-#include "launcher/worker/lost_worker.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
-#define COUNT(a) (sizeof (a) / sizeof (*(a)))
-#define EXIT(n)  ((n) << 8)
+#define EXIT(n) ((n) << 8)
 
 static char *metrics[] = { "loss", NULL };
 
@@ -77,7 +65,6 @@ static void table_of_ends (void **state)
 {
     struct failure_class v;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (ends); i++) {
         judge (NULL,
                0,
@@ -92,7 +79,14 @@ static void table_of_ends (void **state)
     }
 }
 
-static void put (const char *name, const char *text, size_t n);
+static void put (const char *name, const char *text, size_t n)
+{
+    int fd = open (in_dir (name), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+    assert_true (fd >= 0);
+    assert_int_equal (write (fd, text, n), (ssize_t)n);
+    close (fd);
+}
 
 /* Whatever the step ended with, those that its check named are to blame. */
 static void bad_nodes (void **state)
@@ -100,7 +94,6 @@ static void bad_nodes (void **state)
     static const int statuses[] = { EXIT (79), EXIT (75), EXIT (143), SIGKILL };
     struct failure_class v;
 
-    (void)state;
     put ("bad-nodes", "n2\nn7\n", 6);
     for (size_t i = 0; i < COUNT (statuses); i++) {
         judge (NULL, 0, statuses[i], KILLED_NOTHING, &v);
@@ -118,7 +111,6 @@ static void manual_has_it (void **state)
     bool inside = false, seen[256] = { false };
     FILE *f;
 
-    (void)state;
     snprintf (
         path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
     assert_non_null (f = fopen (path, "r"));
@@ -140,15 +132,6 @@ static void manual_has_it (void **state)
 }
 
 /* ---- policies ---- */
-
-static void put (const char *name, const char *text, size_t n)
-{
-    int fd = open (in_dir (name), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-
-    assert_true (fd >= 0);
-    assert_int_equal (write (fd, text, n), (ssize_t)n);
-    close (fd);
-}
 
 /* clang-format off */
 static const struct {
@@ -176,7 +159,6 @@ static void lines_of_logs (void **state)
 {
     struct failure_class v;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (logs); i++) {
         struct log_policy p = { "p", (char *)logs[i].pattern, logs[i].action };
         put ("log", logs[i].log, strlen (logs[i].log));
@@ -198,7 +180,6 @@ static void several_policies (void **state)
     struct failure_class v;
     json_t *json;
 
-    (void)state;
     put ("log", "beta\nalpha\n", 11);
     judge (list, COUNT (list), EXIT (75), KILLED_NOTHING, &v);
     assert_true (v.exclude && v.last && v.free);
@@ -233,7 +214,6 @@ static void long_lines (void **state)
     char found[1][POLICY_LINE];
     char *text = malloc (20001);
 
-    (void)state;
     memset (text, 'x', 20000);
     text[20000] = '\n';
     memcpy (text + 8000, "needle", 6);
@@ -276,7 +256,6 @@ static void long_logs (void **state)
     off_t size = (off_t)70 << 20;
     int fd;
 
-    (void)state;
     put ("log", "early\n", 6);
     fd = open (in_dir ("log"), O_WRONLY);
     assert_int_equal (pwrite (fd, "\nlate\n", 6, size), 6);
@@ -291,7 +270,6 @@ static void bad_patterns (void **state)
 {
     struct slurmdl_error err = { "" };
 
-    (void)state;
     assert_int_equal (policy_check ("(a", &err), -1);
     assert_true (*err.text);
     assert_int_equal (policy_check (".*a.*", NULL), 0);
@@ -299,238 +277,12 @@ static void bad_patterns (void **state)
     assert_int_equal (policy_check ("", NULL), 0);
 }
 
-/* ---- memory ---- */
-
-/* clang-format off */
-static const struct {
-    const char *cgroup, *file, *text;
-    long kills, job;
-} trees[] = {
-    { "0::/system.slice/slurmstepd.scope/job_7/step_1/user/task_0\n",
-      "sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/step_1/user/task_0/memory.events",
-      "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n", 2, -1 },
-    { "0::/system.slice/slurmstepd.scope/job_7/step_1/user/task_0\n",
-      "sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/memory.events",
-      "low 0\noom_kill 4\n", -1, 4 },
-    { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_0/task_0\n0::/\n",
-      "sys/fs/cgroup/memory/slurm/uid_1/job_7/step_0/task_0/memory.oom_control",
-      "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 1, -1 },
-    { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_1/task_0\n0::/\n",
-      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.failcnt", "48\n", -1, 1 },
-    { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_1/task_0\n0::/\n",
-      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.failcnt", "0\n", -1, 0 },
-    { "5:memory:/slurm/uid_1/job_7/step_1/task_0\n",
-      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.oom_control",
-      "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", -1, 2 },
-    { "5:memory:/slurm/uid_1/job_7/step_1/task_0\n",
-      "sys/fs/cgroup/memory/slurm/uid_1/job_70/memory.failcnt", "3\n", -1, -1 },
-    { "4:memory:/docker/abc\n", /* without a cgroup namespace */
-      "sys/fs/cgroup/memory/memory.oom_control",
-      "oom_kill_disable 0\nunder_oom 0\noom_kill 6\n", 6, -1 },
-    { "0::/\n", "sys/fs/cgroup/memory.events", "oom_kill 0\n", 0, -1 },
-    { "4:memory:/x\n", "sys/fs/cgroup/memory/x/memory.oom_control", "under_oom 0\n", -1, -1 },
-    { "nonsense\n5:cpu:/a\n", "sys/fs/cgroup/memory.events", "oom_kill 3\n", -1, -1 },
-    { "0::/a\n", "sys/fs/cgroup/b/memory.events", "oom_kill 3\n", -1, -1 },
-};
-/* clang-format on */
-
-static void put_in_tree (const char *name, const char *text)
-{
-    char path[512];
-
-    snprintf (path, sizeof (path), "%s", name);
-    for (char *c = strchr (path, '/'); c; c = strchr (c + 1, '/')) {
-        *c = '\0';
-        mkdir (in_dir (path), 0777);
-        *c = '/';
-    }
-    {
-        char full[600];
-        FILE *f;
-        snprintf (full, sizeof (full), "%s/%s", dir, name);
-        assert_non_null (f = fopen (full, "w"));
-        fputs (text, f);
-        fclose (f);
-    }
-}
-
-static void make_tree (size_t i)
-{
-    char command[128];
-
-    snprintf (command, sizeof (command), "rm -rf %s/proc %s/sys", dir, dir);
-    assert_int_equal (system (command), 0);
-    put_in_tree ("proc/self/cgroup", trees[i].cgroup);
-    put_in_tree (trees[i].file, trees[i].text);
-}
-
-static void recorded_trees (void **state)
-{
-    (void)state;
-    assert_int_equal (oom_kills (dir), -1);
-    for (size_t i = 0; i < COUNT (trees); i++) {
-        make_tree (i);
-        assert_int_equal (oom_kills (dir), trees[i].kills);
-        assert_int_equal (oom_kills_of_job (dir), trees[i].job);
-    }
-}
-
-/* ---- lost workers ---- */
-
-enum { NO_TREE = -1, JOB_KILLED = 1, JOB_FULL = 3 };
-
-/* clang-format off */
-static const struct {
-    const char *restarts, *status, *sacct; /* what it prints; NULL: none */
-    int tree;
-    bool counted;
-    const char *why;
-} losses[] = {
-    { NULL, NULL,  "OUT_OF_MEMORY", JOB_KILLED, false, "" },
-    { "0",  NULL,  "OUT_OF_MEMORY", JOB_KILLED, false, "" },
-    { "2",  NULL,  "OUT_OF_MEMORY", JOB_KILLED, false, "preempted or requeued by Slurm" },
-    { NULL, "137", "OUT_OF_MEMORY", NO_TREE,    true,  "out of memory" },
-    { "1",  "137", "OUT_OF_MEMORY", NO_TREE,    true,  "out of memory" },
-    { NULL, "1",   "OUT_OF_MEMORY", NO_TREE,    true,  "out of memory" },
-    { NULL, "137", "FAILED",        JOB_KILLED, false, "" },
-    { NULL, "137", "",              JOB_KILLED, true,  "out of memory" },
-    { NULL, "137", NULL,            JOB_KILLED, true,  "out of memory" },
-    { NULL, "137", NULL,            JOB_FULL,   true,  "out of memory" },
-    { NULL, "139", NULL,            JOB_FULL,   false, "" },
-    { NULL, "137", NULL,            NO_TREE,    false, "" },
-    { NULL, "139", "OUT_OF_MEMORY", JOB_KILLED, false, "" },
-    { NULL, "x",   "OUT_OF_MEMORY", JOB_KILLED, false, "" },
-};
-/* clang-format on */
-
-static void set (const char *name, const char *value)
-{
-    if (value)
-        setenv (name, value, 1);
-    else
-        unsetenv (name);
-}
-
-/* A program that says how it was called, and what it is told to say. */
-static void fake_sacct (const char *says)
-{
-    char text[512];
-
-    remove (in_dir ("sacct"));
-    remove (in_dir ("called"));
-    if (!says)
-        says = "' >&2; exit 1; '";
-    snprintf (text,
-              sizeof (text),
-              "#!/bin/sh\necho \"$*\" >>%s/called\nprintf '%s'\n",
-              dir,
-              says);
-    put ("sacct", text, strlen (text));
-    chmod (in_dir ("sacct"), 0755);
-}
-
-static void lost_workers (void **state)
-{
-    char *path = strdup (getenv ("PATH")), *longer;
-    char called[128];
-
-    (void)state;
-    assert_true (asprintf (&longer, "%s:%s", dir, path) > 0);
-    setenv ("PATH", longer, 1);
-    setenv ("SLURM_JOB_ID", "7", 1);
-    setenv ("SLURM_STEP_ID", "3", 1);
-    for (size_t i = 0; i < COUNT (losses); i++) {
-        bool asks = losses[i].status
-                    && (!strcmp (losses[i].status, "137")
-                        || !strcmp (losses[i].status, "1"));
-        struct worker_exit l;
-        FILE *f;
-        fake_sacct (losses[i].sacct);
-        make_tree (losses[i].tree == NO_TREE ? COUNT (trees) - 1
-                                             : (size_t)losses[i].tree);
-        set ("SLURM_RESTART_COUNT", losses[i].restarts);
-        set ("DL_LAST_STATUS", losses[i].status);
-        worker_exit_read (dir, &l);
-        assert_string_equal (l.why, losses[i].why);
-        assert_int_equal (l.counted, losses[i].counted);
-        assert_null (getenv ("DL_LAST_STATUS"));
-        f = fopen (in_dir ("called"), "r");
-        assert_int_equal (f != NULL, asks);
-        if (f) {
-            assert_non_null (fgets (called, sizeof (called), f));
-            assert_string_equal (called, "-j 7.2 -o State -n -P\n");
-            assert_null (fgets (called, sizeof (called), f));
-            fclose (f);
-        }
-    }
-    setenv ("PATH", path, 1);
-    unsetenv ("SLURM_JOB_ID");
-    unsetenv ("SLURM_STEP_ID");
-    unsetenv ("SLURM_RESTART_COUNT");
-    free (path);
-    free (longer);
-}
-
-/* ---- the state of a worker's job ---- */
-
-/* clang-format off */
-static const struct {
-    const char *slot, *sacct; /* what it prints; NULL: none */
-    const char *scontrol;
-    const char *why; /* its beginning */
-    bool counted;
-} jobs[] = {
-    { "7_1",     "PREEMPTED\\nRUNNING\\n",   "", "PREEMPTED: ", false },
-    { "7_1.3",   "NODE_FAIL\\n",               "", "NODE_FAIL: ", false },
-    { "7_1",     "TIMEOUT\\n",                 "", "TIMEOUT: ", false },
-    { "7_1",     "CANCELLED by 100\\n",        "", "CANCELLED: ", false },
-    { "7_1",     "OUT_OF_MEMORY\\n",           "", "OUT_OF_MEMORY: ", true },
-    { "7_1",     "RUNNING\\n",                 "JobId=7 JobState=RUNNING Reason=None", "?", false },
-    { "7_1",     "",                           "JobId=7 JobState=NODE_FAIL Reason=NodeDown", "NODE_FAIL: ", false },
-    { "7_1",     NULL,                         "JobId=7 JobState=TIMEOUT Reason=TimeLimit", "TIMEOUT: ", false },
-    { "7_1",     "",                           "slurm_load_jobs error: Invalid job id specified", "?", false },
-    { "7_1",     "TIMEOUTS\\n",                "", "?", false },
-    { "local-1-2", "TIMEOUT\\n",               "", "?", false },
-    { "7_1;id",  "TIMEOUT\\n",                 "", "?", false },
-    { "7",       "TIMEOUT\\n",                 "", "?", false },
-    { "7_",      "TIMEOUT\\n",                 "", "?", false },
-};
-/* clang-format on */
-
-static void states_of_jobs (void **state)
-{
-    char *path = strdup (getenv ("PATH")), *longer;
-    char text[512];
-
-    (void)state;
-    assert_true (asprintf (&longer, "%s:%s", dir, path) > 0);
-    setenv ("PATH", longer, 1);
-    for (size_t i = 0; i < COUNT (jobs); i++) {
-        struct worker_exit l = { .why = "?" };
-        fake_sacct (jobs[i].sacct);
-        remove (in_dir ("scontrol"));
-        snprintf (
-            text, sizeof (text), "#!/bin/sh\necho '%s'\n", jobs[i].scontrol);
-        put ("scontrol", text, strlen (text));
-        chmod (in_dir ("scontrol"), 0755);
-        worker_exit_ask (jobs[i].slot, &l);
-        assert_true (!strncmp (l.why, jobs[i].why, strlen (jobs[i].why)));
-        assert_int_equal (l.counted, jobs[i].counted);
-    }
-    setenv ("PATH", path, 1);
-    free (path);
-    free (longer);
-}
-
-/* ---- memory ---- */
-
 static void runs_out (void **state)
 {
     static const char *const gpu =
         "x\ntorch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB\n";
     struct failure_class v;
 
-    (void)state;
     put ("log", gpu, strlen (gpu));
     judge (NULL, 0, EXIT (1), KILLED_NOTHING, &v);
     assert_int_equal (v.oom, OOM_GPU);
@@ -547,56 +299,6 @@ static void runs_out (void **state)
     assert_int_equal (v.oom, OOM_NONE);
 }
 
-static void amounts (void **state)
-{
-    static const struct {
-        const char *text;
-        int64_t bytes;
-        const char *back;
-    } list[] = {
-        { "16G", INT64_C (16) << 30, "16G" },
-        { "1536M", INT64_C (1536) << 20, "1536M" },
-        { "500", INT64_C (500) << 20, "500M" },
-        { "2048mb", INT64_C (2) << 30, "2G" },
-        { "1T", INT64_C (1) << 40, "1T" },
-        { "1K", 1024, "1M" },
-        { "0", 0, "0M" },
-        { "", -1, NULL },
-        { "G", -1, NULL },
-        { "1.5G", -1, NULL },
-        { "16GiB", -1, NULL },
-        { "-1", -1, NULL },
-        { "99999999999", -1, NULL },
-    };
-    char back[32];
-
-    (void)state;
-    for (size_t i = 0; i < COUNT (list); i++) {
-        assert_int_equal (slurm_bytes (list[i].text), list[i].bytes);
-        if (!list[i].back)
-            continue;
-        slurm_bytes_text (back, sizeof (back), list[i].bytes);
-        assert_string_equal (back, list[i].back);
-    }
-}
-
-/* The least limit of the groups that a process is in, and of the machine. */
-static void limits (void **state)
-{
-    (void)state;
-    make_tree (COUNT (trees) - 1);
-    put_in_tree ("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\n");
-    put_in_tree ("proc/self/cgroup", "0::/a/b\n");
-    assert_int_equal (oom_memory_limit (dir), 2048 * 1024);
-    put_in_tree ("sys/fs/cgroup/a/b/memory.max", "max\n");
-    put_in_tree ("sys/fs/cgroup/a/memory.max", "1048576\n");
-    assert_int_equal (oom_memory_limit (dir), 1048576);
-    put_in_tree ("proc/self/cgroup", "4:memory:/c\n0::/\n");
-    put_in_tree ("sys/fs/cgroup/memory/c/memory.stat",
-                 "cache 1\nhierarchical_memory_limit 4096\n");
-    assert_int_equal (oom_memory_limit (dir), 4096);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,9 +306,7 @@ int main (void)
         IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_logs),
         IN_FOLDER (several_policies), IN_FOLDER (long_lines),
         IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
-        IN_FOLDER (recorded_trees),   IN_FOLDER (lost_workers),
-        IN_FOLDER (states_of_jobs),   IN_FOLDER (runs_out),
-        cmocka_unit_test (amounts),   IN_FOLDER (limits),
+        IN_FOLDER (runs_out),
     };
     return cmocka_run_group_tests_name ("verdict", tests, NULL, NULL);
 }

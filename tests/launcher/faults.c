@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which failures are the same, and when they are a fault that all share. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/sweep/faults.h"
+#include "tests/unit.h"
 
 /* clang-format off */
 static const struct {
@@ -32,8 +26,7 @@ static void what_is_the_same (void **state)
     char key[FAULT_KEY];
     char long_why[2 * FAULT_KEY];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (keys) / sizeof (*keys); i++) {
+    for (size_t i = 0; i < COUNT (keys); i++) {
         fault_key (key, keys[i].why);
         assert_string_equal (key, keys[i].key);
     }
@@ -62,7 +55,6 @@ static void when_it_is_shared (void **state)
     struct sweep s = { .nresults = 0 };
     char why[64];
 
-    (void)state;
     for (int i = 0; i < 100; i++) { /* too many to be told apart */
         snprintf (why, sizeof (why), "exit status %d", i);
         failed (&s, why, "n1", false);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen code: patterns, and archives that are whole or not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +12,7 @@
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "tests/unit.h"
 
 /* ---- patterns ---- */
 
@@ -43,8 +38,7 @@ static void test_patterns (void **state)
         { "/", "a", true, false },
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         char *list[] = { (char *)rows[i].pattern, NULL };
         bool got = pattern_list_has (list, rows[i].path, rows[i].is_folder);
         if (got != rows[i].wanted)
@@ -57,7 +51,6 @@ static void test_ignore_file (void **state)
 {
     char **list = NULL;
 
-    (void)state;
     pattern_list_read (&list, "# data\n\ndata/ \r\n*.pt");
     assert_string_equal (list[0], "data/");
     assert_string_equal (list[1], "*.pt");
@@ -99,7 +92,6 @@ static void test_same (void **state)
     size_t size;
     char *text;
 
-    (void)state;
     make_archive (&a);
     make_archive (&b);
     assert_string_equal (a.digest, b.digest);
@@ -121,10 +113,6 @@ static void test_same (void **state)
 
 static void ignore (const char *path, const void *text, size_t size, void *arg)
 {
-    (void)path;
-    (void)text;
-    (void)size;
-    (void)arg;
 }
 
 /* One that is cut, or has another byte somewhere, is read to its end or is an
@@ -134,7 +122,6 @@ static void test_damage (void **state)
 {
     struct code_archive a;
 
-    (void)state;
     make_archive (&a);
     for (size_t i = 0; i + 1 < a.size; i += 7) {
         struct slurmdl_error err = { "" };
@@ -151,13 +138,11 @@ static void test_damage (void **state)
 
 static int set_up (void **state)
 {
-    (void)state;
     return mkdtemp (root) ? 0 : -1;
 }
 
 static int tear_down (void **state)
 {
-    (void)state;
     return remove_tree (root);
 }
 

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "launcher/retention/checkpoints.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
+#include "tests/unit.h"
 
 /* ---- the table that Determined documents; smaller is better ---- */
 
@@ -28,7 +22,7 @@ static const struct gc_checkpoint example[] = {
     { .trial = 2, .attempt = 1, .step = 9, .metric = NAN },
     { .trial = 2, .attempt = 1, .step = 10, .metric = NAN },
 };
-enum { NEXAMPLE = sizeof (example) / sizeof (*example) };
+enum { NEXAMPLE = COUNT (example) };
 
 static const struct {
     struct gc_policy policy;
@@ -75,8 +69,7 @@ static void conforms (void **state)
 {
     struct gc_checkpoint list[NEXAMPLE];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (conformance) / sizeof (*conformance); i++) {
+    for (size_t i = 0; i < COUNT (conformance); i++) {
         memcpy (list, example, sizeof (list));
         assert_string_equal (
             mark (&conformance[i].policy, true, list, NEXAMPLE),
@@ -90,8 +83,7 @@ static void any_order (void **state)
     struct gc_checkpoint list[NEXAMPLE];
     struct gc_checkpoint back[NEXAMPLE];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (conformance) / sizeof (*conformance); i++) {
+    for (size_t i = 0; i < COUNT (conformance); i++) {
         memcpy (list, example, sizeof (list));
         for (size_t k = 0; k < NEXAMPLE; k++)
             back[k] = example[NEXAMPLE - 1 - k];
@@ -106,7 +98,6 @@ static void larger_is_better (void **state)
 {
     struct gc_checkpoint list[NEXAMPLE];
 
-    (void)state;
     memcpy (list, example, sizeof (list));
     assert_string_equal (
         mark (&(struct gc_policy){ 2, 0, 0 }, false, list, NEXAMPLE), "3 4 ");
@@ -126,7 +117,6 @@ static void no_numbers_are_no_validation (void **state)
         { .trial = 1, .attempt = 1, .step = 4, .metric = INFINITY },
     };
 
-    (void)state;
     assert_string_equal (mark (&(struct gc_policy){ 0, 4, 0 }, true, list, 4),
                          "3 ");
     assert_string_equal (mark (&(struct gc_policy){ 4, 0, 0 }, false, list, 4),
@@ -144,7 +134,6 @@ static void of_equal_ones_the_older (void **state)
         { .trial = 3, .attempt = 1, .step = 20, .metric = 1 },
     };
 
-    (void)state;
     for (int smaller = 0; smaller < 2; smaller++) {
         mark (&(struct gc_policy){ 0, 1, 0 }, smaller, list, 2);
         assert_false (list[0].kept);
@@ -165,7 +154,6 @@ static void one_of_a_step (void **state)
         { .trial = 1, .attempt = 3, .step = 4, .metric = 4 },
     };
 
-    (void)state;
     mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
     assert_true (!list[0].kept && !list[1].kept && list[2].kept
                  && list[3].kept);
@@ -297,7 +285,6 @@ static void best_and_latest_stay (void **state)
 {
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
 
-    (void)state;
     s->state = SWEEP_COMPLETED;
     assert_int_equal (run (s, true), 4);
     assert_true (there (s, 1, 1, 1)); /* it was dry */
@@ -313,7 +300,6 @@ static void next_for_a_damaged_one (void **state)
 {
     struct sweep *s = two_attempts (CONF ("1", "0", "1"));
 
-    (void)state;
     s->state = SWEEP_COMPLETED;
     spoil (path_of (s, 1, 1, 2));
     spoil (path_of (s, 1, 2, 6));
@@ -328,7 +314,6 @@ static void nothing_goes_if_none_verifies (void **state)
 {
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
 
-    (void)state;
     s->state = SWEEP_COMPLETED;
     for (int64_t step = 1; step <= 6; step++)
         spoil (path_of (s, 1, step > 3 ? 2 : 1, step));
@@ -343,7 +328,6 @@ static void nothing_goes_if_metrics_are_damaged (void **state)
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
     char path[320];
 
-    (void)state;
     s->state = SWEEP_COMPLETED;
     snprintf (path, sizeof (path), "%s/metrics.h5", made_attempt (s, 1, 1));
     assert_int_equal (truncate (path, 100), 0);
@@ -356,7 +340,6 @@ static void zero_keeps_what_is_gone_on_from (void **state)
     struct sweep *s = two_attempts (CONF ("0", "0", "0"));
     char path[320];
 
-    (void)state;
     put (s, 1, 2, 8); /* for a segment that is longer */
     assert_int_equal (run (s, false), 5);
     assert_true (there (s, 1, 2, 6) && there (s, 1, 2, 8));
@@ -381,7 +364,6 @@ static void another_trial_begins_there (void **state)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "0"), 2);
 
-    (void)state;
     for (int64_t step = 3; step <= 8; step++)
         put (s, 1, 1, step);
     made_result (s, 1, 1, 4, 0.5);
@@ -400,7 +382,6 @@ static void failed_trials_keep_by_the_policy_only (void **state)
 {
     struct sweep *s = two_attempts (CONF ("0", "0", "0"));
 
-    (void)state;
     s->trials[0].state = TRIAL_FAILED;
     assert_int_equal (run (s, false), 6);
     sweep_close (s);
@@ -413,7 +394,6 @@ static void stops_at_what_cannot_be_removed (void **state)
     struct slurmdl_error err = { "" };
     struct gc_report r;
 
-    (void)state;
     s->state = SWEEP_COMPLETED;
     assert_int_equal (unlink (path_of (s, 1, 1, 2)), 0);
     assert_int_equal (mkdir (path_of (s, 1, 1, 2), 0777), 0);
@@ -451,7 +431,6 @@ static void hidden_files (void **state)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "1"), 3);
 
-    (void)state;
     for (long n = 1; n <= 3; n++) {
         put (s, n, 1, 1);
         put (s, n, 1, 2);

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Put-if-absent and the decision log. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +14,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 static int files_in_dir (void)
 {
@@ -43,7 +37,6 @@ static void first_put_wins (void **state)
     char *text;
     size_t len;
 
-    (void)state;
     assert_int_equal (publish_if_absent (in_dir ("x"), "one", 3, &err), 0);
     assert_int_equal (publish_if_absent (in_dir ("x"), "two", 3, &err), 1);
     text = file_read (in_dir ("x"), 100, &len, &err);
@@ -59,7 +52,6 @@ static void put_into_nowhere (void **state)
 {
     struct slurmdl_error err = { "" };
 
-    (void)state;
     assert_int_equal (publish_if_absent (in_dir ("no/x"), "1", 1, &err), -1);
     assert_int_equal (errno, ENOENT);
     assert_non_null (strstr (err.text, "cannot write"));
@@ -88,7 +80,6 @@ static void race (int me)
 
 static void one_winner_a_name (void **state)
 {
-    (void)state;
     for (int i = 0; i < RACERS; i++)
         if (fork () == 0)
             race (i);
@@ -123,7 +114,6 @@ collect (const struct event *event, void *arg, struct slurmdl_error *err)
 {
     struct seen *seen = arg;
 
-    (void)err;
     assert_int_equal (event->op, EVENT_EXIT);
     assert_true (seen->n < 2000);
     seen->at[seen->n++] = (long)event->trial;
@@ -144,7 +134,6 @@ static void entries_come_in_order (void **state)
     struct log *b = log_create (in_dir ("log"), NULL);
     struct seen seen = { 0 };
 
-    (void)state;
     assert_int_equal (append (a, 1), 0);
     assert_int_equal (append (b, 2), 1); /* b has not seen entry 1 */
     assert_int_equal (log_sync (b, collect, &seen, NULL), 1);
@@ -188,7 +177,6 @@ static void writers_share_a_log (void **state)
     long n = WRITERS * EACH;
     int fd;
 
-    (void)state;
     for (int p = 0; p < WRITERS; p++)
         if (fork () == 0)
             write_many (log, p);
@@ -219,7 +207,6 @@ static void a_pack_stands_for_its_block (void **state)
     static struct seen seen;
     char path[32];
 
-    (void)state;
     for (int k = 1; k <= LOG_BLOCK + 3; k++) {
         assert_int_equal (append (log, k), 0);
         assert_int_equal (log_sync (log, collect, &seen, NULL), 0);
@@ -248,7 +235,6 @@ static void damage_is_noticed (void **state)
     struct stat st;
     int fd;
 
-    (void)state;
     snprintf (copy, sizeof (copy), "%s", path);
     assert_int_equal (append (log, 7), 0);
     log_destroy (log);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep made by hand in the test's folder, with attempts on the disk. */
+/* Experiments and sweeps for tests: read from a file, created, opened, or made
+ * by hand in the test's folder, with attempts on the disk.
+ */
 #ifndef TESTS_LAUNCHER_MADE_H
 #define TESTS_LAUNCHER_MADE_H
 
@@ -10,28 +12,73 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
+
+/* The experiment of a file, or NULL, and what is wrong on standard error; to be
+ * given to experiment_destroy().
+ */
+static inline struct experiment *made_experiment (const char *path)
+{
+    struct experiment *e = NULL;
+    struct problems p;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    e = experiment_read (path, &p);
+    problems_close (&p);
+    if (p.count)
+        fputs (p.text, stderr);
+    free (p.text);
+    return e;
+}
+
+/* The same for the sweep in a folder; to be given to sweep_close(). */
+static inline struct sweep *made_open (const char *folder)
+{
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    struct sweep *s;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    s = sweep_open (folder, &p, &err);
+    problems_close (&p);
+    if (!s)
+        fprintf (stderr, "%s%s\n", p.text, err.text);
+    free (p.text);
+    return s;
+}
+
+/* Create one below 'root' by the file 'conf': 0 and its folder, or -1. */
+static inline int
+made_folder (const char *conf, const char *root, char *folder, size_t size)
+{
+    struct experiment *e = made_experiment (conf);
+    struct slurmdl_error err = { "" };
+    int rv = e ? sweep_create (e, root, folder, size, &err) : -1;
+
+    if (rv < 0)
+        fprintf (stderr, "%s\n", err.text);
+    experiment_destroy (e);
+    return rv;
+}
 
 /* It has no log and no searcher; close it with sweep_close(). */
 static inline struct sweep *
 made_sweep (const char *folder, const char *conf, long ntrials)
 {
     struct sweep *s = calloc (1, sizeof (*s));
-    struct problems p;
     char path[256];
     FILE *f;
 
     snprintf (path, sizeof (path), "%s/t.conf", folder);
     f = fopen (path, "w");
-    if (!s || !f || problems_open (&p) < 0)
+    if (!s || !f)
         return NULL;
     fputs (conf, f);
     fclose (f);
-    s->exp = experiment_read (path, &p);
-    problems_close (&p);
-    if (p.count)
-        fputs (p.text, stderr);
-    free (p.text);
+    s->exp = made_experiment (path);
     s->dir = strdup (folder);
     s->state = SWEEP_RUNNING;
     s->created = 1000;

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics in lines of output; words that were meant; placeholders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +8,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
 #include "runtime/base/word.h"
+#include "tests/unit.h"
 
 static char found[256];
 
@@ -22,7 +16,6 @@ static int note (const char *name, int64_t step, double value, void *arg)
 {
     size_t n = strlen (found);
 
-    (void)arg;
     snprintf (found + n,
               sizeof (found) - n,
               "%s@%lld=%g ",
@@ -65,8 +58,7 @@ static const struct {
 
 static void patterns_find_numbers (void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof (lines) / sizeof (*lines); i++) {
+    for (size_t i = 0; i < COUNT (lines); i++) {
         struct pattern *p = pattern_create (lines[i].pattern, NULL);
         assert_non_null (p);
         *found = '\0';
@@ -80,7 +72,6 @@ static void lines_are_steps (void **state)
 {
     struct pattern *p = pattern_create ("loss {loss}", NULL);
 
-    (void)state;
     *found = '\0';
     pattern_match (p, "loss 1", note, NULL);
     pattern_match (p, "other", note, NULL);
@@ -94,7 +85,6 @@ static void bad_patterns (void **state)
     static const char *const bad[] = { "",     "loss",  "{step}",
                                        "({a}", "{a}*[", NULL };
 
-    (void)state;
     for (int i = 0; bad[i]; i++) {
         struct slurmdl_error err = { "" };
         assert_null (pattern_create (bad[i], &err));
@@ -108,7 +98,6 @@ static void nearest_words (void **state)
         "run", "resume", "show", "stop", NULL
     };
 
-    (void)state;
     assert_string_equal (nearest_word ("rum", words), "run");
     assert_string_equal (nearest_word ("resmue", words), "resume");
     assert_string_equal (nearest_word ("shop", words), "show");
@@ -156,8 +145,7 @@ static void placeholders (void **state)
     struct experiment exp = { .nhparams = 0 };
     const struct command_values v = { &exp, h, more, NULL, NULL };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (expansions) / sizeof (*expansions); i++) {
+    for (size_t i = 0; i < COUNT (expansions); i++) {
         char *got =
             hparams_expand (expansions[i].text, &v, expansions[i].quote);
         assert_string_equal (got, expansions[i].want);
@@ -223,8 +211,7 @@ static void optional_groups (void **state)
     json_t *without = json_pack ("{s:f}", "lr", 0.001);
     bool there[] = { false, true };
 
-    (void)state;
-    for (size_t i = 0; i < 2 * sizeof (groups) / sizeof (*groups); i++) {
+    for (size_t i = 0; i < 2 * COUNT (groups); i++) {
         bool has = i % 2;
         const struct command_values v = {
             &exp, has ? with : without, NULL, made_folder, &there[has]
@@ -252,8 +239,7 @@ static void numbers_survive (void **state)
         0.1, 1e-300, 1.0 / 3, 123456.789, 5e-324
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++) {
+    for (size_t i = 0; i < COUNT (numbers); i++) {
         json_t *h = json_pack ("{s:f}", "x", numbers[i]);
         char *text = hparams_text (h, "x");
         assert_true (strtod (text, NULL) == numbers[i]);

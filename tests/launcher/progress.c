@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which signs in a made-up /proc are progress of a rank. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "launcher/debug/family.h"
 #include "launcher/debug/progress.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 /* A thread as proc shows it. */
 static void put_thread (int pid, int tid, long faults, long cpu, long written)
@@ -65,7 +60,6 @@ static void main_thread (void **state)
     struct rank_process p = process (0, 10, 1, "train");
     struct rank_progress *r = progress_create (dir);
 
-    (void)state;
     put_thread (10, 10, 1, 1, 0);
     progress_look (r, &p, 1, 1, 0);
     assert_true (progress_last (r, 0, 9) == 1);
@@ -95,7 +89,6 @@ static void asked (void **state)
                                 process (1, 20, 1, "train") };
     struct rank_progress *r = progress_create (dir);
 
-    (void)state;
     put_thread (10, 10, 1, 1, 0);
     put_thread (20, 20, 1, 1, 0);
     progress_look (r, p, 2, 1, 0);
@@ -114,7 +107,6 @@ static void other_threads (void **state)
     struct rank_process p = process (3, 10, 1, "train");
     struct rank_progress *r = progress_create (dir);
 
-    (void)state;
     put_thread (10, 10, 1, 1, 0);
     put_thread (10, 11, 1, 1, 0);
     progress_look (r, &p, 1, 1, 0);
@@ -139,10 +131,9 @@ static void other_processes (void **state)
         process (0, 14, 11, "python3"),      process (1, 20, 1, "python3"),
         process (1, 21, 20, "pt_main_thre"),
     };
-    const size_t n = sizeof (p) / sizeof (*p);
+    const size_t n = COUNT (p);
     struct rank_progress *r = progress_create (dir);
 
-    (void)state;
     for (size_t i = 0; i < n; i++)
         put_thread (p[i].pid, p[i].pid, 1, 1, 0);
     put_command (20, "/usr/bin/python3", 17);
@@ -174,7 +165,6 @@ static void kinds_of_processes (void **state)
         "python3\0-m\0torch.distributed.run\0train.py";
     enum process_kind k[6];
 
-    (void)state;
     for (int i = 10; i < 16; i++)
         put_thread (i, i, 1, 1, 0);
     put_command (11, command, sizeof (command));

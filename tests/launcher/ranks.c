@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes are a rank's, in made trees of proc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +8,7 @@
 
 #include "launcher/sys/step_processes.h"
 #include "tests/folder.h"
-
-#define COUNT(a) (sizeof (a) / sizeof (*(a)))
+#include "tests/unit.h"
 
 /* ---- a tree ---- */
 
@@ -130,7 +122,6 @@ static void roots_and_below (void **state)
     const struct rank_process *p;
     size_t n;
 
-    (void)state;
     make_stat (1, 0, "init", 'S', 1);
     make_stat (5, 1, "slurmstepd", 'S', 90);
     make_task (40, "7", "0", 1);
@@ -175,7 +166,6 @@ static void orphans (void **state)
         "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=40";
     struct ranks *r;
 
-    (void)state;
     mkdir (in_dir ("self"), 0777);
     assert_int_equal (symlink ("/usr/bin/dl", in_dir ("self/exe")), 0);
     make_task (40, "7", "0", 3);
@@ -204,7 +194,6 @@ static void looks_again (void **state)
 {
     struct ranks *r;
 
-    (void)state;
     make_task (40, "7", "0", 0);
     make_stat (41, 5, "slurmstepd", 'S', 100); /* between fork and exec */
     make_environ (41, "HOME=/ SLURM_CONF=/x");
@@ -231,7 +220,6 @@ static void several_slurmd (void **state)
     char text[256];
     struct ranks *r;
 
-    (void)state;
     for (int i = 1; i <= 2; i++) {
         make_stat (40 + i, 5, "sh", 'S', 1);
         snprintf (text,
@@ -271,7 +259,6 @@ static void broken_trees (void **state)
     struct ranks *r;
     FILE *f;
 
-    (void)state;
     mkdir (in_dir ("40x"), 0777);
     mkdir (in_dir ("sys"), 0777);
     make_task (7, "7", "0", 0);

@@ -2,99 +2,13 @@
 /* Replay: late and repeated events change nothing, and equal logs give equal
  * states.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "launcher/sweep/nodes.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/replay.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
-#include "tests/folder.h"
-
-#define CONF                                                                   \
-    "name = \"t\"; entrypoint = \"true\";\n"                                   \
-    "searcher = { metric = %s; %s };\n"                                        \
-    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
-    "};\n"
-
-static const char create[] = "{'op':'create','version':1,'name':'t',"
-                             "'dir':'/','seed':1,'time':1}";
-
-/* A sweep in memory, without a log of its own. */
-static struct sweep *make (const char *metric, const char *searcher)
-{
-    struct sweep *s = calloc (1, sizeof (*s));
-    struct problems p;
-    FILE *f = fopen (in_dir ("t.conf"), "w");
-
-    assert_non_null (f);
-    fprintf (f, CONF, metric, searcher);
-    fclose (f);
-    assert_int_equal (problems_open (&p), 0);
-    s->exp = experiment_read (in_dir ("t.conf"), &p);
-    problems_close (&p);
-    if (p.count)
-        fputs (p.text, stderr);
-    free (p.text);
-    assert_non_null (s->exp);
-    return s;
-}
-
-/* What is counted on the way is what a look at all trials says. */
-static void check_counts (const struct sweep *s)
-{
-    double seconds = 0, length = 0;
-    long nopen = 0;
-
-    for (long i = 1; i <= s->ntrials; i++) {
-        const struct sweep_trial *t = sweep_trial (s, i);
-        if (t->state == TRIAL_OPEN) {
-            assert_true (nopen < s->nopen);
-            assert_int_equal (s->open[nopen++], i);
-        }
-        seconds += t->length > 0 ? t->seconds : 0;
-        length += (double)t->length;
-    }
-    assert_int_equal (nopen, s->nopen);
-    assert_true (seconds == s->pace.seconds && length == s->pace.length);
-}
-
-/* Apply an event, written with ' for ". */
-static int apply (struct sweep *s, const char *text)
-{
-    struct slurmdl_error err = { "" };
-    char *copy = strdup (text);
-    struct event event;
-    json_t *json;
-    int rv;
-
-    for (char *c = copy; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    assert_non_null (json = json_loads (copy, 0, NULL));
-    assert_int_equal (event_read (json, &event), 0);
-    rv = sweep_apply (&event, s, &err);
-    if (rv < 0)
-        fprintf (stderr, "%s: %s\n", text, err.text);
-    else
-        check_counts (s);
-    event_free (&event);
-    json_decref (json);
-    free (copy);
-    return rv;
-}
+#include "tests/launcher/applied.h"
+#include "tests/unit.h"
 
 static bool same (const struct sweep *a, const struct sweep *b)
 {
@@ -107,12 +21,6 @@ static bool same (const struct sweep *a, const struct sweep *b)
 }
 
 /* ---- the scenarios ---- */
-
-#define BEGIN(t, len, x)                                                       \
-    "{'op':'begin','trial':" t ",'length':" len ",'x':[" x                     \
-    "],'hparams':{'x':" x "}}"
-#define END(op, t, k, more)                                                    \
-    "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
 
 static const char *const plain[] = {
     BEGIN ("1", "1", "0.5"),
@@ -177,22 +85,19 @@ static void repeat_all (struct sweep *s, const char *const *events, int n)
 {
     for (int i = 0; i < n; i++)
         if (may_repeat (events[i]))
-            assert_int_equal (apply (s, events[i]), 0);
+            put (s, events[i]);
 }
 
 static void late_events_are_harmless (void **state)
 {
-    (void)state;
-    for (size_t k = 0; k < sizeof (scenarios) / sizeof (*scenarios); k++) {
-        struct sweep *a = make (scenarios[k].metric, scenarios[k].searcher);
-        struct sweep *b = make (scenarios[k].metric, scenarios[k].searcher);
+    for (size_t k = 0; k < COUNT (scenarios); k++) {
+        struct sweep *a = created (scenarios[k].metric, scenarios[k].searcher);
+        struct sweep *b = created (scenarios[k].metric, scenarios[k].searcher);
         const char *const *events = scenarios[k].events;
-        assert_int_equal (apply (a, create), 0);
-        assert_int_equal (apply (b, create), 0);
-        assert_int_equal (apply (b, create), 0);
+        put (b, create);
         for (int i = 0; events[i]; i++) {
-            assert_int_equal (apply (a, events[i]), 0);
-            assert_int_equal (apply (b, events[i]), 0);
+            put (a, events[i]);
+            put (b, events[i]);
             repeat_all (b, events, i + 1);
             assert_true (same (a, b));
         }
@@ -203,11 +108,10 @@ static void late_events_are_harmless (void **state)
 
 static struct sweep *replay (size_t k)
 {
-    struct sweep *s = make (scenarios[k].metric, scenarios[k].searcher);
+    struct sweep *s = created (scenarios[k].metric, scenarios[k].searcher);
 
-    assert_int_equal (apply (s, create), 0);
     for (const char *const *e = scenarios[k].events; *e; e++)
-        assert_int_equal (apply (s, *e), 0);
+        put (s, *e);
     return s;
 }
 
@@ -215,7 +119,6 @@ static void plain_states (void **state)
 {
     struct sweep *s = replay (0);
 
-    (void)state;
     assert_int_equal (s->state, SWEEP_COMPLETED);
     assert_true (s->expired);
     assert_int_equal (s->best, 1);
@@ -239,7 +142,6 @@ static void stopped_states (void **state)
 {
     struct sweep *s = replay (2);
 
-    (void)state;
     assert_true (sweep_wants_reports (s));
     assert_string_equal (trial_state_name (s, sweep_trial (s, 2)),
                          "stopped early");
@@ -252,16 +154,10 @@ static void stopped_states (void **state)
 /* A result before the segment's end is none if the searcher wants more. */
 static void nobody_stops_but_the_searcher (void **state)
 {
-    struct sweep *s = make ("\"m\"", scenarios[2].searcher);
+    struct sweep *s = created ("\"m\"", scenarios[2].searcher);
 
-    (void)state;
-    assert_int_equal (apply (s, create), 0);
-    assert_int_equal (apply (s, BEGIN ("1", "20", "0.5")), 0);
-    assert_int_equal (
-        apply (
-            s,
-            END ("result", "1", "1", ",'length':3,'metric':1,'stopped':true")),
-        0);
+    put (s, BEGIN ("1", "20", "0.5"));
+    put (s, END ("result", "1", "1", ",'length':3,'metric':1,'stopped':true"));
     assert_int_equal (sweep_trial (s, 1)->state, TRIAL_OPEN);
     assert_int_equal (sweep_trial (s, 1)->over, 0);
     sweep_close (s);
@@ -289,15 +185,14 @@ static void transitions (void **state)
     struct sweep *s = replay (0);
     char text[64];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+    for (size_t i = 0; i < COUNT (rows); i++)
         for (int from = SWEEP_RUNNING; from <= SWEEP_FAILED; from++) {
             bool moves = *rows[i].to[from] != '-';
             bool archives = !strcmp (rows[i].request, "archive");
             s->state = (enum sweep_state)from;
             s->archived = false;
             snprintf (text, sizeof (text), "{'op':'%s'}", rows[i].request);
-            assert_int_equal (apply (s, text), 0);
+            put (s, text);
             assert_string_equal (
                 sweep_state_name (s->state),
                 moves ? rows[i].to[from]
@@ -312,140 +207,25 @@ static void requests (void **state)
 {
     struct sweep *s = replay (0);
 
-    (void)state;
-    assert_int_equal (apply (s, "{'op':'label','label':'a'}"), 0);
-    assert_int_equal (apply (s, "{'op':'label','label':'b'}"), 0);
-    assert_int_equal (apply (s, "{'op':'label','label':'a'}"), 0);
+    put (s, "{'op':'label','label':'a'}");
+    put (s, "{'op':'label','label':'b'}");
+    put (s, "{'op':'label','label':'a'}");
     assert_string_equal (s->labels[1], "b");
     assert_null (s->labels[2]);
-    assert_int_equal (apply (s, "{'op':'label','label':'a','off':true}"), 0);
+    put (s, "{'op':'label','label':'a','off':true}");
     assert_string_equal (s->labels[0], "b");
     assert_null (s->labels[1]);
-    assert_int_equal (apply (s, "{'op':'scale','workers':2,'slots':'7_3 7_4'}"),
-                      0);
+    put (s, "{'op':'scale','workers':2,'slots':'7_3 7_4'}");
     assert_int_equal (s->wanted, 2);
     assert_true (sweep_retires (s, "7_4"));
     assert_false (sweep_retires (s, "7_2"));
-    assert_int_equal (apply (s, "{'op':'submit','job':'7','first':1,'last':4}"),
-                      0);
+    put (s, "{'op':'submit','job':'7','first':1,'last':4}");
     assert_int_equal (s->nsubmits, 1);
     assert_string_equal (s->submits[0].job, "7");
-    assert_int_equal (apply (s, "{'op':'exclude','host':'n1','why':'ECC'}"), 0);
+    put (s, "{'op':'exclude','host':'n1','why':'ECC'}");
     assert_string_equal (sweep_host (s, "n1")->why, "ECC");
-    assert_int_equal (apply (s, "{'op':'exclude','host':'n1','off':true}"), 0);
+    put (s, "{'op':'exclude','host':'n1','off':true}");
     assert_null (sweep_host (s, "n1")->why);
-    sweep_close (s);
-}
-
-static void machines (void **state)
-{
-    struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 9;");
-
-    (void)state;
-    assert_int_equal (apply (s, create), 0);
-    assert_int_equal (apply (s, BEGIN ("1", "1", "0.5")), 0);
-    assert_int_equal (apply (s, BEGIN ("2", "1", "0.5")), 0);
-    assert_int_equal (apply (s, END ("fail", "1", "1", ",'host':'bad'")), 0);
-    assert_int_equal (
-        apply (s, END ("fail", "1", "2", ",'host':'bad','free':true")), 0);
-    assert_int_equal (sweep_host (s, "bad")->fails, 1);
-    assert_int_equal (sweep_trial (s, 1)->fails, 1);
-    assert_int_equal (apply (s, END ("fail", "2", "1", ",'host':'bad'")), 0);
-    assert_int_equal (sweep_host (s, "bad")->fails, 2);
-    assert_int_equal (sweep_host (s, "bad")->trials[1], 2);
-    assert_int_equal (
-        apply (s,
-               END ("result",
-                    "2",
-                    "2",
-                    ",'length':1,'metric':1,'host':'bad','gpus':'3'")),
-        0);
-    assert_int_equal (sweep_host (s, "bad")->fails, 0);
-    assert_int_equal (sweep_host (s, "bad")->results, 1);
-    assert_string_equal (sweep_trial (s, 2)->host, "bad");
-    assert_string_equal (sweep_trial (s, 2)->gpus, "3");
-    sweep_close (s);
-}
-
-/* Attempt 'k' of trial 'n' ends at 'host'. */
-static void
-end_at (struct sweep *s, const char *op, int n, int k, const char *host)
-{
-    char text[160];
-
-    snprintf (text,
-              sizeof (text),
-              "{'op':'%s','trial':%d,'attempt':%d,'host':'%s','length':1,"
-              "'metric':1}",
-              op,
-              n,
-              k,
-              host);
-    assert_int_equal (apply (s, text), 0);
-}
-
-/* Which machine is blamed, and which never. */
-static void spoilers (void **state)
-{
-    struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 40;");
-    char text[96];
-
-    (void)state;
-    assert_int_equal (apply (s, create), 0);
-    for (int i = 1; i <= 40; i++) {
-        snprintf (text,
-                  sizeof (text),
-                  "{'op':'begin','trial':%d,'length':1,'x':[0.5]}",
-                  i);
-        assert_int_equal (apply (s, text), 0);
-    }
-    for (int i = 1; i <= 4; i++)
-        end_at (s, "fail", 1 + i % 2, (i + 1) / 2, "bad");
-    assert_false (host_spoils (s, "bad", 3)); /* nothing succeeds elsewhere */
-    for (int i = 11; i <= 14; i++)
-        end_at (s, "result", i, 1, "good");
-    assert_false (host_spoils (s, "bad", 3));
-    end_at (s, "result", 15, 1, "good");
-    assert_true (host_spoils (s, "bad", 3));
-    assert_false (host_spoils (s, "other", 3));
-    end_at (s, "result", 3, 1, "bad"); /* one success, and it is forgotten */
-    for (int i = 1; i <= 4; i++)
-        end_at (s, "fail", 1 + i % 2, 2 + (i + 1) / 2, "bad");
-    assert_false (host_spoils (s, "bad", 4));
-    for (int i = 16; i <= 20; i++)
-        end_at (s, "result", i, 1, "good");
-    assert_true (host_spoils (s, "bad", 4));
-    assert_int_equal (apply (s, "{'op':'exclude','host':'bad','why':'w'}"), 0);
-    /* the last one is never blamed */
-    for (int i = 1; i <= 8; i++)
-        end_at (s, "fail", 30 + i % 2, (i + 1) / 2, "good");
-    for (int i = 21; i <= 29; i++)
-        end_at (s, "result", i, 1, "bad");
-    assert_false (host_spoils (s, "good", 39));
-    sweep_close (s);
-}
-
-/* One trial that always fails is the trial's fault. */
-static void a_bad_trial_is_no_bad_machine (void **state)
-{
-    struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 40;");
-    char text[96];
-
-    (void)state;
-    assert_int_equal (apply (s, create), 0);
-    for (int i = 1; i <= 12; i++) {
-        snprintf (text,
-                  sizeof (text),
-                  "{'op':'begin','trial':%d,'length':1,'x':[0.5]}",
-                  i);
-        assert_int_equal (apply (s, text), 0);
-    }
-    for (int i = 1; i <= 8; i++)
-        end_at (s, "fail", 1, i, "bad");
-    for (int i = 2; i <= 10; i++)
-        end_at (s, "result", i, 1, "good");
-    assert_false (host_spoils (s, "bad", 1));
-    assert_true (host_spoils (s, "bad", 11));
     sweep_close (s);
 }
 
@@ -459,7 +239,6 @@ static void front (void **state)
     struct sweep_trial trials[6] = { 0 };
     bool *got;
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         double copy[2] = { values[i][0], values[i][1] };
         trials[i].values = malloc (sizeof (copy));
@@ -499,10 +278,8 @@ static const struct {
 
 static void contradictions (void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++) {
-        struct sweep *s = make ("\"m\"", scenarios[0].searcher);
-        assert_int_equal (apply (s, create), 0);
+    for (size_t i = 0; i < COUNT (wrong); i++) {
+        struct sweep *s = created ("\"m\"", scenarios[0].searcher);
         for (int k = 0; k < 4 && wrong[i].events[k]; k++) {
             bool last = k == 3 || !wrong[i].events[k + 1];
             assert_int_equal (apply (s, wrong[i].events[k]), last ? -1 : 0);
@@ -527,8 +304,7 @@ static void versions (void **state)
         { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1, 0 },
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
+    for (size_t i = 0; i < COUNT (logs); i++) {
         struct sweep *s = make ("\"m\"", scenarios[0].searcher);
         assert_int_equal (apply (s, logs[i].create), logs[i].rv);
         assert_int_equal (s->exp->search.rules, logs[i].rules);
@@ -554,7 +330,6 @@ static void rules_decide (void **state)
         END ("report", "5", "1", ",'length':64,'metric':0.2"),
     };
 
-    (void)state;
     for (int version = 1; version <= 2; version++) {
         struct sweep *s = make ("\"m\"",
                                 "name = \"stopping_asha\"; max_trials = 9; "
@@ -565,9 +340,9 @@ static void rules_decide (void **state)
                   sizeof (text),
                   "{'op':'create','version':%d,'name':'t','dir':'/','seed':1}",
                   version);
-        assert_int_equal (apply (s, text), 0);
-        for (size_t i = 0; i < sizeof (events) / sizeof (*events); i++)
-            assert_int_equal (apply (s, events[i]), 0);
+        put (s, text);
+        for (size_t i = 0; i < COUNT (events); i++)
+            put (s, events[i]);
         assert_false (searcher_stops (s->searcher, 1));
         assert_true (searcher_stops (s->searcher, 2));
         assert_int_equal (searcher_stops (s->searcher, 5), version == 2);
@@ -584,9 +359,6 @@ int main (void)
         IN_FOLDER (nobody_stops_but_the_searcher),
         IN_FOLDER (transitions),
         IN_FOLDER (requests),
-        IN_FOLDER (machines),
-        IN_FOLDER (spoilers),
-        IN_FOLDER (a_bad_trial_is_no_bad_machine),
         IN_FOLDER (front),
         IN_FOLDER (contradictions),
         IN_FOLDER (versions),

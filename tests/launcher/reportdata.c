@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +7,9 @@
 #include "launcher/journal/log.h"
 #include "launcher/report/data.h"
 #include "launcher/report/words.h"
-#include "launcher/sweep/create.h"
-#include "launcher/sweep/sweep.h"
 #include "tests/folder.h"
+#include "tests/launcher/made.h"
+#include "tests/unit.h"
 
 /* ---- texts ---- */
 
@@ -41,7 +34,6 @@ static void assert_html (const char *text, const char *wanted)
 
 static void test_html (void **state)
 {
-    (void)state;
     assert_html ("a<b>&\"'`", "a&#60;b&#62;&#38;&#34;&#39;&#96;");
     assert_html ("\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88",
                  "\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88");
@@ -64,7 +56,6 @@ static void test_json_text (void **state)
     FILE *f = open_memstream (&buf, &size);
     json_t *list = json_array ();
 
-    (void)state;
     json_array_append_new (list, o);
     html_put_json (f, list);
     fclose (f);
@@ -85,7 +76,6 @@ static void assert_rounded (double v, int digits, const char *wanted)
 
 static void test_numbers (void **state)
 {
-    (void)state;
     assert_rounded (0.1234567, 5, "0.12346");
     assert_rounded (3, 5, "3");
     assert_rounded (NAN, 5, "null");
@@ -104,7 +94,6 @@ static void test_thin (void **state)
     bool high = false, low = false;
     size_t n;
 
-    (void)state;
     t.list = calloc (t.n, sizeof (*t.list));
     for (size_t i = 0; i < t.n; i++)
         t.list[i] = (struct curve_point){ (int64_t)i / 2, 1, i % 2 };
@@ -143,26 +132,15 @@ static const char conf[] =
 
 static struct sweep *make_sweep (void)
 {
-    struct slurmdl_error err = { "" };
-    struct experiment *e;
-    struct problems p;
     struct sweep *s;
     char path[256];
     FILE *f = fopen (in_dir ("t.conf"), "w");
 
     fputs (conf, f);
     fclose (f);
-    assert_int_equal (problems_open (&p), 0);
-    e = experiment_read (in_dir ("t.conf"), &p);
-    problems_close (&p);
-    free (p.text);
-    assert_non_null (e);
-    assert_int_equal (sweep_create (e, dir, path, sizeof (path), &err), 0);
-    experiment_destroy (e);
-    assert_int_equal (problems_open (&p), 0);
-    assert_non_null (s = sweep_open (path, &p, &err));
-    problems_close (&p);
-    free (p.text);
+    assert_int_equal (made_folder (in_dir ("t.conf"), dir, path, sizeof (path)),
+                      0);
+    assert_non_null (s = made_open (path));
     return s;
 }
 
@@ -239,7 +217,6 @@ static void test_data (void **state)
     const json_t *slots, *causes;
     json_t *o;
 
-    (void)state;
     fill_sweep (s);
     if (data_read (&d, &s, 1, NULL, &err) < 0)
         fail_msg ("%s", err.text);

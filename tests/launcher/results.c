@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: what is in it, and what is taken from the old one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,6 +9,7 @@
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
+#include "tests/unit.h"
 
 static const char conf[] =
     "name = \"t\"; entrypoint = \"true\";\n"
@@ -111,9 +105,8 @@ static void columns (void **state)
     struct sweep *s = make (1);
     struct columns c;
 
-    (void)state;
     assert_int_equal (columns_create (&c, s), 0);
-    assert_int_equal (c.n, sizeof (wanted) / sizeof (*wanted));
+    assert_int_equal (c.n, COUNT (wanted));
     for (size_t i = 0; i < c.n; i++) {
         assert_string_equal (c.list[i].name, wanted[i].name);
         assert_int_equal (c.list[i].type, wanted[i].type);
@@ -176,7 +169,6 @@ static void repeated_steps_count_once (void **state)
     struct sweep *s = make_lost ();
     struct rows r;
 
-    (void)state;
     assert_int_equal (rows_read (&r, s, NULL), 0);
     check_rows (&r, LOST "2.1:loss@1 ");
     assert_int_equal (r.covered[0], 2);
@@ -191,7 +183,6 @@ static void rows_beyond_a_restore_are_left_out (void **state)
     struct slurmdl *run;
     struct rows r;
 
-    (void)state;
     log_rows (s, 1, 1, "loss", 1, 4);
     setenv ("DL_ATTEMPT_DIR", made_attempt (s, 1, 2), 1);
     run = slurmdl_open (NULL, NULL);
@@ -213,7 +204,6 @@ static void old_rows_are_kept (void **state)
     struct rows old, r;
     char path[300];
 
-    (void)state;
     assert_int_equal (rows_read (&old, s, NULL), 0);
     for (long k = 1; k <= 2; k++) {
         snprintf (
@@ -238,7 +228,6 @@ static void unreadable_metrics_are_tried_again (void **state)
     struct rows old, r;
     char path[300], aside[310];
 
-    (void)state;
     snprintf (path, sizeof (path), "%s/metrics.h5", made_attempt (s, 1, 2));
     snprintf (aside, sizeof (aside), "%s.aside", path);
     assert_int_equal (rename (path, aside), 0);
@@ -285,7 +274,6 @@ static void an_old_file_is_used_if_it_is_whole (void **state)
     char path[128], cmd[300];
     int fd;
 
-    (void)state;
     snprintf (path, sizeof (path), "%s", in_dir ("results.h5"));
     write_file (s, path);
     assert_int_equal (length_of (path, "metrics"), 7);
@@ -309,7 +297,6 @@ static void another_experiment_is_not_used (void **state)
     struct sweep *s = make_lost ();
     char path[128], cmd[300];
 
-    (void)state;
     snprintf (path, sizeof (path), "%s", in_dir ("results.h5"));
     write_file (s, path);
     snprintf (cmd, sizeof (cmd), "rm -r %s/trials", dir);
@@ -325,7 +312,6 @@ static void no_trials_yet (void **state)
     struct sweep *s = make (0);
     char path[128];
 
-    (void)state;
     snprintf (path, sizeof (path), "%s", in_dir ("results.h5"));
     write_file (s, path);
     write_file (s, path);
@@ -338,7 +324,6 @@ static void a_folder_that_is_not_there (void **state)
     struct slurmdl_error err = { "" };
     struct sweep *s = make (1);
 
-    (void)state;
     assert_int_equal (results_write (s, in_dir ("none/results.h5"), &err), -1);
     assert_non_null (strstr (err.text, "none/results.h5"));
     sweep_close (s);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A snapshot of a sweep's searcher is as good as a whole copy, for all of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/sweep/snapshot.h"
+#include "tests/unit.h"
 
 enum { RUNNING_MAX = 64, STEPS = 60, AHEAD = 4 };
 
@@ -137,7 +131,6 @@ static void search (const struct searcher_kind *k, long repeats)
 
 static void snapshots_are_copies (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         search (k, 0);
         search (k, 3);

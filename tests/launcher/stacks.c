@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks as faulthandler, gdb, eu-stack and the kernel wrote them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/debug/stacks.h"
+#include "tests/unit.h"
 
 enum { MAX = 64 };
 
@@ -73,7 +68,6 @@ static void python_main_thread (void **state)
     struct stack s[MAX];
     char text[256];
 
-    (void)state;
     assert_int_equal (
         parse (
             s,
@@ -96,7 +90,6 @@ static void native_main_thread (void **state)
     struct stack s[MAX];
     char text[256];
 
-    (void)state;
     assert_int_equal (
         parse (s, "== rank 0 on n1\n== process 16227 a.out S\n" GDB KERNEL), 1);
     assert_string_equal (stack_place (&s[0], text, sizeof (text)),
@@ -114,7 +107,6 @@ static void kernel_only (void **state)
     struct stack s[MAX];
     char text[256];
 
-    (void)state;
     parse (s,
            "== rank 0 on n1\n== process 5 a.out S\n== native\n== kernel\n"
            "5 a.out S futex_do_wait 202\n6 a.out R 0 running\n");
@@ -145,8 +137,7 @@ static void states_are_said (void **state)
     char text[256];
     char file[256];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         snprintf (file,
                   sizeof (file),
                   "== rank 1 on n1\n== process 9 python3 %s\n== kernel\n"
@@ -193,7 +184,6 @@ static void odd_ones_are_named (void **state)
     char line[1024];
     size_t n = eight (s);
 
-    (void)state;
     assert_int_equal (n, 7);
     assert_int_equal (stacks_group (s, n, group), 3);
     assert_int_equal (group[0], 0);
@@ -219,7 +209,6 @@ static void several_processes_of_a_rank (void **state)
     char line[512];
     size_t n;
 
-    (void)state;
     n = parse (s,
                "== rank 0 on n1\n== process 8 python3 S\n" PYTHON_WAITS
                "== process 9 python3 S\n" PYTHON_LOADS
@@ -242,7 +231,6 @@ static void damaged_text (void **state)
     char line[64];
     uint32_t seed = 1;
 
-    (void)state;
     for (int round = 0; round < 3000; round++) {
         size_t n;
         memcpy (text, whole, sizeof (whole));

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks with random delays stop at the same step. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <time.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
+#include "tests/unit.h"
 
 enum { CALLS = 4000 };
 
@@ -57,7 +51,6 @@ static void all_stop_at_the_same_step (void **state)
 {
     int stops = 0;
 
-    (void)state;
     for (unsigned k = 0; k < 12; k++) {
         int size = 2 + (int)(k % 3);
         int first = -1;

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs and checkpoints: context, save, restore, damage, stop requests. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Checkpoints: save, restore, damage, which one is found. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,40 +15,7 @@
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
-#include "tests/folder.h"
-
-static const char *const variables[] = { "DL_ATTEMPT_DIR",
-                                         "DL_ATTEMPT",
-                                         "DL_TRIAL",
-                                         "DL_LENGTH",
-                                         "DL_SEED",
-                                         "DL_EXPERIMENT",
-                                         "DL_RUN_DIR",
-                                         "RANK",
-                                         "WORLD_SIZE",
-                                         "DL_HP_lr",
-                                         "DL_HP_opt_k",
-                                         "SLURM_STEP_ID",
-                                         "SLURM_STEPID",
-                                         "SLURM_PROCID",
-                                         "SLURM_NTASKS",
-                                         "DL_CHECKPOINT_ATTEMPT",
-                                         NULL };
-
-static int clean (void **state)
-{
-    for (int i = 0; variables[i]; i++)
-        unsetenv (variables[i]);
-    return make_dir (state);
-}
-
-static void set_number (const char *name, long value)
-{
-    char text[32];
-
-    snprintf (text, sizeof (text), "%ld", value);
-    setenv (name, text, 1);
-}
+#include "tests/runtime/unattended.h"
 
 /* ---- a model ---- */
 
@@ -96,142 +56,6 @@ static void protect (struct slurmdl *run, struct model *m)
         slurmdl_protect (run, "half", SLURMDL_F16, 1, &four, m->half), 0);
 }
 
-/* ---- context ---- */
-
-static void run_without_a_worker (void **state)
-{
-    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
-
-    (void)state;
-    assert_string_equal (slurmdl_dir (run), in_dir ("run/a.1"));
-    assert_string_equal (slurmdl_dir (next), in_dir ("run/a.2"));
-    assert_int_equal (slurmdl_attempt (next), 2);
-    assert_int_equal (slurmdl_trial (run), 0);
-    assert_string_equal (slurmdl_experiment (run), "");
-    assert_true (slurmdl_length (run) == INT64_MAX);
-    assert_int_equal (slurmdl_close (next), 0);
-    assert_int_equal (slurmdl_close (run), 0);
-    assert_int_equal (slurmdl_close (NULL), 0);
-}
-
-static void a_program_may_go_elsewhere (void **state)
-{
-    struct slurmdl *run;
-    float x = 1;
-
-    (void)state;
-    assert_int_equal (chdir (in_dir ("")), 0);
-    run = slurmdl_open ("run", NULL);
-    assert_non_null (run);
-    assert_int_equal (chdir ("/"), 0);
-    slurmdl_protect (run, "x", SLURMDL_F32, 0, NULL, &x);
-    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (slurmdl_close (run), 0);
-    assert_int_equal (access (in_dir ("run/a.1/ckpt/00000001.h5"), F_OK), 0);
-}
-
-static void run_of_a_worker (void **state)
-{
-    struct slurmdl *run;
-
-    (void)state;
-    mkdir (in_dir ("a.7"), 0777);
-    setenv ("DL_ATTEMPT_DIR", in_dir ("a.7"), 1);
-    setenv ("DL_EXPERIMENT", "e", 1);
-    set_number ("DL_ATTEMPT", 7);
-    set_number ("DL_TRIAL", 3);
-    set_number ("DL_LENGTH", 27);
-    set_number ("DL_SEED", 99);
-    setenv ("DL_HP_lr", "0.5", 1);
-    setenv ("DL_HP_opt_k", "12", 1);
-    run = slurmdl_open (in_dir ("elsewhere"), NULL);
-    assert_string_equal (slurmdl_dir (run), in_dir ("a.7"));
-    assert_int_equal (slurmdl_attempt (run), 7);
-    assert_int_equal (slurmdl_trial (run), 3);
-    assert_int_equal (slurmdl_length (run), 27);
-    assert_int_equal (slurmdl_seed (run), 99);
-    assert_true (slurmdl_float (run, "lr", 1) == 0.5);
-    assert_int_equal (slurmdl_int (run, "opt.k", 1), 12);
-    assert_int_equal (slurmdl_int (run, "lr", 1), 1); /* no integer */
-    assert_true (slurmdl_float (run, "absent", 7) == 7);
-    assert_string_equal (slurmdl_string (run, "opt.k", ""), "12");
-    assert_null (slurmdl_hp (run, "absent"));
-    assert_int_equal (errno, ENOENT);
-    assert_int_equal (access (in_dir ("elsewhere"), F_OK), -1);
-    slurmdl_close (run);
-}
-
-/* Slurm's numbers of a batch script and of an interactive step. */
-static void no_ranks (void)
-{
-    static const char *const steps[] = {
-        "-5", "-6", "4294967290", "4294967291"
-    };
-
-    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
-        struct slurmdl *run;
-
-        setenv ("SLURM_STEP_ID", steps[i], 1);
-        run = slurmdl_open (in_dir ("run"), NULL);
-        assert_int_equal (slurmdl_rank (run), 0);
-        assert_int_equal (slurmdl_size (run), 1);
-        slurmdl_close (run);
-    }
-}
-
-static void ranks (void **state)
-{
-    struct model m;
-    struct slurmdl *run;
-
-    (void)state;
-    fill (&m, 1);
-    setenv ("SLURM_STEP_ID", "0", 1);
-    set_number ("SLURM_PROCID", 2);
-    set_number ("SLURM_NTASKS", 4);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 2);
-    assert_int_equal (slurmdl_size (run), 4);
-    protect (run, &m);
-    assert_int_equal (slurmdl_log (run, "x", 1, 1), 0);
-    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (access (in_dir ("run/a.1"), F_OK),
-                      -1); /* wrote nothing */
-    slurmdl_close (run);
-    no_ranks ();
-    unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 0);
-    slurmdl_close (run);
-    set_number ("RANK", 1);
-    set_number ("WORLD_SIZE", 2);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    assert_int_equal (slurmdl_rank (run), 1);
-    slurmdl_close (run);
-}
-
-static void stop_requests (void **state)
-{
-    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    struct sigaction sa;
-
-    (void)state;
-    assert_false (slurmdl_should_stop (run));
-    raise (SIGTERM);
-    assert_true (slurmdl_should_stop (run));
-    slurmdl_close (run);
-    sigaction (SIGTERM, NULL, &sa);
-    assert_true (sa.sa_handler == SIG_DFL);
-    /* what the program set stays */
-    signal (SIGUSR2, SIG_IGN);
-    run = slurmdl_open (in_dir ("run"), NULL);
-    sigaction (SIGUSR2, NULL, &sa);
-    assert_true (sa.sa_handler == SIG_IGN);
-    slurmdl_close (run);
-    signal (SIGUSR2, SIG_DFL);
-}
-
 /* ---- checkpoints ---- */
 
 static struct slurmdl *open_run (struct model *m, int seed)
@@ -251,7 +75,6 @@ static void save_and_restore (void **state)
     struct slurmdl *run = open_run (&saved, 3);
     int64_t step = -1;
 
-    (void)state;
     assert_int_equal (slurmdl_restore (run, &step, &err), 0);
     assert_int_equal (step, -1);
     for (int i = 1; i <= 5; i++) {
@@ -318,7 +141,6 @@ static void the_best_stays (void **state)
 {
     static const double values[] = { 5, 2, 4, 2, NAN, 0, 9 };
 
-    (void)state;
     check_retention (values, 7, false, "0", "nynnnyy");
     check_retention (values, 7, true, "0", "nynnnyy");
     check_retention (values, 6, false, "1", "ynnnyy");
@@ -333,7 +155,6 @@ static void save_a_step_again (void **state)
     struct slurmdl *run = open_run (&saved, 1);
     int64_t step;
 
-    (void)state;
     assert_int_equal (slurmdl_save (run, 4, NULL), 0);
     fill (&saved, 2);
     assert_int_equal (slurmdl_save (run, 4, NULL), 0);
@@ -354,7 +175,6 @@ static void other_models_are_refused (void **state)
     const uint64_t ten = 10;
     int64_t step = 9;
 
-    (void)state;
     assert_int_equal (slurmdl_save (run, 1, NULL), 0);
     assert_int_equal (
         slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &ten, small), 0);
@@ -379,7 +199,6 @@ static void bad_regions (void **state)
     const uint64_t one = 1, none = 0;
     char x;
 
-    (void)state;
     for (int i = 0; names[i]; i++)
         assert_int_equal (
             slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
@@ -431,7 +250,6 @@ static void flipped_bits (void **state)
     off_t size = lseek (fd, 0, SEEK_END);
     struct slurmdl *run = open_run (&m, 0);
 
-    (void)state;
     fill (&one, 1);
     assert_int_equal (manifest_read (fd, &list), 0);
     rest = manifest_rest (&list, list.length, &n);
@@ -463,7 +281,6 @@ static void what_is_passed_over_is_told (void **state)
     struct slurmdl *run = open_run (&m, 0);
     int64_t step = 0;
 
-    (void)state;
     assert_int_equal (slurmdl_restore (run, &step, &err), 1);
     assert_string_equal (err.text, "");
     assert_int_equal (ftruncate (fd, 5000), 0);
@@ -493,9 +310,8 @@ static void what_is_no_file_is_told (void **state)
     struct slurmdl *run = open_run (&m, 1);
     int64_t step = 7;
 
-    (void)state;
     assert_int_equal (mkfifo (in_dir ("pipe"), 0600), 0);
-    for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         const char *path = in_dir (cases[i].name);
         assert_int_equal (slurmdl_restore_only (run, NULL, path, &step, &err),
                           -1);
@@ -515,7 +331,6 @@ static void cut_files (void **state)
     off_t size = lseek (fd, 0, SEEK_END);
     struct slurmdl *run = open_run (&m, 0);
 
-    (void)state;
     for (off_t cut = size - 1; cut >= 0; cut -= 1 + size / 97) {
         int64_t step = 0;
         assert_int_equal (ftruncate (fd, cut), 0);
@@ -536,7 +351,6 @@ static void which_is_found (void **state)
     int64_t step;
     char *path;
 
-    (void)state;
     for (int attempt = 1; attempt <= 3; attempt++) {
         run = open_run (&m, attempt);
         for (int s = 1; s <= attempt; s++)
@@ -557,6 +371,18 @@ static void which_is_found (void **state)
     assert_int_equal (errno, ENOENT);
 }
 
+/* ---- device memory ---- */
+
+/* The module of tests/fakes/device.c, and its memory. */
+static void *load (unsigned char **device)
+{
+    void *module = dlopen (BACKEND_DIR "/slurmdl-cuda.so", RTLD_NOW);
+
+    assert_non_null (module);
+    *device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    return module;
+}
+
 /* Device memory is saved as the host would see it, and comes back.  The tests
  * before it have saved in a process without CUDA.
  */
@@ -568,13 +394,9 @@ static void device_memory (void **state)
     unsigned char *device;
     struct slurmdl *run;
     int64_t step;
-    char path[256];
 
-    (void)state;
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
-    assert_non_null (module = dlopen (path, RTLD_NOW));
-    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    module = load (&device);
     memcpy (device, "\x5b\x58\x59\x5e\x5f", 5); /* 1 2 3 4 5, mangled */
     run = slurmdl_open (in_dir ("run"), NULL);
     slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, device);
@@ -600,12 +422,8 @@ static void device_snapshot (void **state)
     struct slurmdl_error err;
     int (*pinned) (void);
     int64_t step;
-    char path[256];
 
-    (void)state;
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
-    assert_non_null (module = dlopen (path, RTLD_NOW));
-    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    module = load (&device);
     pinned = (int (*) (void))dlsym (module, "fake_pinned");
     for (int k = 0; k < 2; k++) {
         if (k == 1)
@@ -628,13 +446,10 @@ static void device_snapshot (void **state)
     free (host);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
-
 /* ---- metrics ---- */
 
 static int count_row (const struct slurmdl_row *row, void *arg)
 {
-    (void)row;
     ++*(int *)arg;
     return 0;
 }
@@ -646,7 +461,6 @@ static void metrics_before_checkpoint (void **state)
     int status;
     int rows;
 
-    (void)state;
     for (int step = 1; step <= 10; step++) {
         pid_t pid = fork ();
         if (pid == 0) {
@@ -668,10 +482,6 @@ static void metrics_before_checkpoint (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        TEST (run_without_a_worker),
-        TEST (a_program_may_go_elsewhere),
-        TEST (run_of_a_worker),
-        TEST (ranks),
         TEST (save_and_restore),
         TEST (the_best_stays),
         TEST (save_a_step_again),
@@ -684,7 +494,6 @@ int main (void)
         TEST (which_is_found),
         TEST (device_memory),
         TEST (device_snapshot),
-        TEST (stop_requests),
         TEST (metrics_before_checkpoint),
     };
     return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);

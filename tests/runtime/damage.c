@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged checkpoints of several ranks, restored by other numbers of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +9,7 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
+#include "tests/unit.h"
 
 /* A tensor of which each rank has some rows. */
 enum { ROWS = 60, COLUMNS = 31, SAVERS = 3 };
@@ -55,7 +49,6 @@ static void save_both (int rank, int size, void *arg)
     struct slurmdl_error err = { "" };
     struct slurmdl *run = open_part (&p, rank, size);
 
-    (void)arg;
     for (int64_t step = 1; step <= 2; step++) {
         for (uint64_t i = 0; i < p.local[0] * COLUMNS; i++)
             p.data[i] = value_at (p.offset[0] + i / COLUMNS, i % COLUMNS, step);
@@ -87,7 +80,6 @@ static void restore_nothing (int rank, int size, void *arg)
     struct slurmdl *run = open_part (&p, rank, size);
     int64_t step = -7;
 
-    (void)arg;
     NEED (slurmdl_restore (run, &step, &err) == -1 && errno == EBADMSG);
     NEED (step == -7 && strstr (err.text, "every checkpoint is damaged"));
     slurmdl_close (run);
@@ -168,7 +160,6 @@ static void a_flipped_bit (void **state)
     struct image i = save_all ();
     int size = 0;
 
-    (void)state;
     for (size_t at = 3; at < i.n; at += 1 + i.n / 100) {
         i.bytes[at] ^= (unsigned char)(1 << at % 8);
         put_file (2, &i, i.n);
@@ -183,7 +174,6 @@ static void a_file_cut_short (void **state)
     struct image i = save_all ();
     int size = 0;
 
-    (void)state;
     for (size_t n = i.n - 1; n > 0; n -= n < i.n / 25 ? n : i.n / 25) {
         put_file (2, &i, n);
         expect_first (1 + size++ % 4);
@@ -198,7 +188,6 @@ static void a_slab_that_is_not_there (void **state)
     size_t at = data_of (&i, 2);
     size_t n = ROWS / SAVERS * COLUMNS * sizeof (double);
 
-    (void)state;
     for (int rank = 0; rank < SAVERS; rank++) {
         unsigned char *slab = i.bytes + at + (size_t)rank * n;
         unsigned char *copy = malloc (n);
@@ -220,7 +209,6 @@ static void a_slab_of_another_step (void **state)
     struct image old = get_file (1);
     size_t n = ROWS / SAVERS * COLUMNS * sizeof (double);
 
-    (void)state;
     memcpy (
         i.bytes + data_of (&i, 2) + n, old.bytes + data_of (&old, 1) + n, n);
     put_file (2, &i, i.n);
@@ -235,7 +223,6 @@ static void nothing_is_left (void **state)
     struct image i = save_all ();
     struct image old = get_file (1);
 
-    (void)state;
     i.bytes[data_of (&i, 2) + 100] ^= 1;
     old.bytes[data_of (&old, 1) + ROWS * COLUMNS * sizeof (double) - 1] ^= 1;
     put_file (1, &old, old.n);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each public function that takes 'err' clears and fills it when it fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +11,7 @@
 #include "runtime/slurmdl_ps.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 enum { POISON = 0x5a, SPARE_NAMES = 1100 };
 
@@ -75,15 +70,11 @@ static void put_file (const char *name)
 
 static int any_row (const struct slurmdl_row *row, void *arg)
 {
-    (void)row;
-    (void)arg;
     return 0;
 }
 
 static int any_record (const struct slurmdl_record *record, void *arg)
 {
-    (void)record;
-    (void)arg;
     return 0;
 }
 
@@ -106,7 +97,6 @@ static void a_run (void **state)
     struct slurmdl *run = slurmdl_open (dir, NULL);
     int64_t step;
 
-    (void)state;
     bad = 0;
     assert_non_null (run);
     lose_metrics (run, m);
@@ -132,7 +122,6 @@ static void a_save_by_the_thread (void **state)
     char *ckpt;
     FILE *f;
 
-    (void)state;
     bad = 0;
     assert_true (asprintf (&ckpt, "%s/ckpt", slurmdl_dir (run)) > 0);
     assert_non_null (f = fopen (ckpt, "w"));
@@ -151,7 +140,6 @@ static void reading (void **state)
     char *file = in_folder ("a.9/metrics.h5");
     int64_t step;
 
-    (void)state;
     bad = 0;
     assert_int_equal (mkdir (attempt, 0700), 0);
     put_file ("a.9/metrics.h5");
@@ -179,7 +167,6 @@ static void a_checkpoint (void **state)
     char *in_lost = in_folder ("lost/1.h5");
     char *moved = in_folder ("moved");
 
-    (void)state;
     bad = 0;
     t.dims[0] = four;
     *nameless.name = '\0';
@@ -245,7 +232,6 @@ static int ranks (struct slurmdl_comm *w, void *arg)
     void *out;
     size_t n;
 
-    (void)arg;
     bad = ticket < 0;
     FAILS (slurmdl_timeline, w, "/nonexistent/timeline");
     FAILS (slurmdl_take, w, ticket + 1000, &out, &n, NULL);
@@ -269,7 +255,6 @@ static void a_communicator (void **state)
 {
     struct slurmdl_comm_options o = { .size = 1, .backend = "pigeon" };
 
-    (void)state;
     bad = 0;
     GIVES_NULL (slurmdl_comm_open, &o);
     assert_int_equal (bad, 0);
@@ -284,7 +269,6 @@ static void elastic (void **state)
     struct slurmdl_elastic *e;
     int64_t step;
 
-    (void)state;
     bad = 0;
     GIVES_NULL (slurmdl_elastic_open, &o);
     o = (struct slurmdl_elastic_options){
@@ -322,7 +306,6 @@ static void a_parameter_server (void **state)
     uint64_t id = 0;
     struct slurmdl_ps *ps;
 
-    (void)state;
     bad = 0;
     GIVES_NULL (slurmdl_ps_open, &o);
     o.role = "server";
@@ -388,7 +371,6 @@ static void none_is_forgotten (void **state)
     char *test = text_of (SOURCES "/tests/runtime/errors.c");
     int found = 0;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         char path[4096], name[64];
         snprintf (path, sizeof (path), SOURCES "/runtime/%s", headers[i]);

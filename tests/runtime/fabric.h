@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unpack the description of a node's network (tests/runtime/fabric/) into a
- * folder that looks like sysfs, and compare what is read (with cmocka.h, which
- * comes before this).  Lines:
+ * folder that looks like sysfs, and compare what is read.  Lines:
  *
  *     hca NAME DRIVER|VENDOR LAYER STATE RATE   an adapter with one port
  *     soft NAME LAYER STATE RATE                without a device
@@ -22,6 +21,7 @@
 
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
+#include "tests/unit.h"
 
 static char root[] = "/tmp/dl-nccl.XXXXXX";
 

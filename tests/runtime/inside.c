@@ -2,20 +2,15 @@
 /* Files in a folder that others may write to: what is opened, and what not. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 #define HIDDEN ".0123456789abcdef0123456789abcdef"
 
@@ -60,8 +55,7 @@ static int plant (void **state)
 
 static void kinds (void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         struct stat st;
         int fd = inside_open (in_dir (rows[i].name), O_RDONLY, 0, &st);
         int e = fd < 0 ? errno : 0;
@@ -77,8 +71,7 @@ static void kinds (void **state)
 /* Linux before 5.6 finds the same. */
 static void without_openat2 (void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         int fd = inside_walk (in_dir (rows[i].name), O_RDONLY | O_NONBLOCK, 0);
         int e = fd < 0 ? errno : 0;
         /* what was opened is not looked at, and no link is ours */
@@ -97,7 +90,6 @@ static void without_openat2 (void **state)
 
 static void changes (void **state)
 {
-    (void)state;
     assert_int_equal (inside_mkdir (in_dir ("way/new"), 0777), -1);
     assert_int_equal (errno, ELOOP);
     assert_int_equal (inside_unlink (in_dir ("way/file"), 0), -1);
@@ -119,7 +111,6 @@ static void entered (void **state)
     char to[128];
     int fd;
 
-    (void)state;
     fd = inside_open_any (in_dir ("way/file"), O_RDONLY, 0, NULL);
     assert_true (fd >= 0);
     close (fd);

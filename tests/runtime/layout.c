@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rank is where, and what its role is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +8,7 @@
 #include "runtime/rank/layout.h"
 #include "runtime/rank/roles.h"
 #include "tests/runtime/steps.h"
+#include "tests/unit.h"
 
 #define TEN(text)   text text text text text text text text text text
 #define LONG_PREFIX TEN ("abcdefghijklmnopqrstuvwxy") "abcd" /* 254 bytes */
@@ -61,7 +55,6 @@ static void first_hosts (void **state)
 {
     char buf[64];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (hosts); i++) {
         int rv = layout_first_host (hosts[i].list, buf, sizeof (buf));
         assert_int_equal (rv, hosts[i].first ? 0 : -1);
@@ -74,7 +67,6 @@ static void first_hosts (void **state)
 
 static void tasks_of_nodes (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (tasks); i++)
         assert_int_equal (layout_tasks_of_node (tasks[i].spec, tasks[i].node),
                           tasks[i].tasks);
@@ -84,7 +76,6 @@ static void layouts (void **state)
 {
     struct rank_layout *l = calloc (1, sizeof (*l));
 
-    (void)state;
     assert_non_null (l);
     for (size_t i = 0; i < COUNT (steps); i++)
         for (int node = 0; node < 4 && steps[i].gtids[node]; node++) {
@@ -113,7 +104,6 @@ static void layouts_have_limits (void **state)
         .hosts = "n[1-4096]", .tasks = "8(x4096)", .ranks = 32768, .node = 1
     };
 
-    (void)state;
     f.gtids = "8,9,10,11,12,13,14,15";
     assert_int_equal (layout_fill (l, &f), 0);
     assert_string_equal (layout_host (l, 32767), "n4096");
@@ -134,7 +124,6 @@ static void cross_ranks (void **state)
     struct rank_layout *l = calloc (1, sizeof (*l));
     long before;
 
-    (void)state;
     assert_int_equal (lay_out (l, &steps[2], 2), 0); /* 4, 4, 3 */
     assert_int_equal (layout_cross (l, 2, 2, &before), 3);
     assert_int_equal (before, 2);
@@ -179,7 +168,6 @@ static const struct {
 
 static void roles_of_ranks (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (roles); i++) {
         struct rank_roles r;
         char why[160] = "";
@@ -236,7 +224,6 @@ static void fuzz_roles (void **state)
     static const char letters[] = "cwps:,*1290 hiefork;";
     long taken = 0;
 
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         char text[96];
         char why[160];
@@ -267,7 +254,6 @@ static void fuzz_layouts (void **state)
     struct rank_layout *l = calloc (1, sizeof (*l));
     long filled = 0;
 
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         char names[48] = "n[1-2,7],a3";
         char spec[24] = "2(x3),1";

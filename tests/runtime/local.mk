@@ -2,9 +2,9 @@
 if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/commfail.t %D%/comm/elastic.t %D%/comm/elasticjoins.t %D%/comm/elasticwait.t %D%/comm/bootstrap.t %D%/comm/stalls.t \
-	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/shards.t \
+	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/disks.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
 	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t %D%/comm/rankname.t %D%/comm/handshake.t \
-	%D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/tensors.t
+	%D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/gathers.t %D%/comm/tensors.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif

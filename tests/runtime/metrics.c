@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics files: what is logged is read back, whatever happens between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -24,6 +17,7 @@
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/folder.h"
+#include "tests/unit.h"
 
 /* ---- what a reader sees ---- */
 
@@ -46,14 +40,23 @@ static int check_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static struct seen read_all (const char *name, int names)
+static struct seen read_all (int names)
 {
     struct seen s = { .names = names };
     struct slurmdl_error err = { "" };
 
-    if (slurmdl_metrics_read (in_dir (name), check_row, &s, &err) < 0)
+    if (slurmdl_metrics_read (in_dir ("metrics.h5"), check_row, &s, &err) < 0)
         print_error ("%s\n", err.text);
     return s;
+}
+
+/* There are the first 'n' rows, with so many names in turn. */
+static void check_rows (long n, int names)
+{
+    struct seen s = read_all (names);
+
+    assert_int_equal (s.n, n);
+    assert_int_equal (s.wrong, 0);
 }
 
 static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
@@ -74,7 +77,6 @@ static void crc_of_known_bytes (void **state)
     /* RFC 3720, B.4: 32 bytes of zeros, of ones, and 0 to 31 */
     unsigned char bytes[32] = { 0 };
 
-    (void)state;
     assert_int_equal (crc32c (0, bytes, 32), 0x8a9136aa);
     memset (bytes, 0xff, 32);
     assert_int_equal (crc32c (0, bytes, 32), 0x62a8ab43);
@@ -93,20 +95,14 @@ static void crc_of_known_bytes (void **state)
 static void rows_come_back (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
-    struct seen s;
 
-    (void)state;
     assert_non_null (m);
     log_some (m, 0, 1000, 7);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 7); /* while the writer has it open */
-    assert_int_equal (s.n, 1000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (1000, 7); /* while the writer has it open */
     log_some (m, 1000, 1001, 7);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 7);
-    assert_int_equal (s.n, 1001);
-    assert_int_equal (s.wrong, 0);
+    check_rows (1001, 7);
 }
 
 /* A row is in the file soon, although nobody flushes. */
@@ -115,11 +111,10 @@ static void rows_are_written_by_themselves (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct seen s = { 0 };
 
-    (void)state;
     log_some (m, 0, 5, 0);
     for (int i = 0; i < 1200 && s.n < 5; i++) {
         usleep (50000);
-        s = read_all ("metrics.h5", 0);
+        s = read_all (0);
     }
     assert_int_equal (s.n, 5);
     slurmdl_metrics_destroy (m);
@@ -129,21 +124,15 @@ static void rows_are_written_by_themselves (void **state)
 static void file_grows (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
-    struct seen s;
     struct stat st;
 
-    (void)state;
     log_some (m, 0, 100, 3);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
     log_some (m, 100, 150000, 3);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 3);
-    assert_int_equal (s.n, 150000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (150000, 3);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 3);
-    assert_int_equal (s.n, 150000);
-    assert_int_equal (s.wrong, 0);
+    check_rows (150000, 3);
     assert_int_equal (stat (in_dir ("metrics.h5"), &st), 0);
     assert_in_range (st.st_size, 150000 * 32, 150000 * 32 + 8192);
 }
@@ -154,7 +143,6 @@ static void each_writer_has_its_file (void **state)
     struct slurmdl_metrics *b = slurmdl_metrics_create (dir, NULL);
     struct seen s = { 0 };
 
-    (void)state;
     log_some (a, 0, 10, 0);
     log_some (b, 10, 30, 0);
     slurmdl_metrics_destroy (a);
@@ -170,7 +158,6 @@ static void names_are_checked (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     char name[80];
 
-    (void)state;
     assert_int_equal (slurmdl_metrics_log (m, "", 0, 0), -1);
     assert_int_equal (errno, EINVAL);
     memset (name, 'a', sizeof (name));
@@ -209,7 +196,6 @@ static void threads_share_a_file (void **state)
     pthread_t t[THREADS];
     double sum = 0;
 
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         pthread_create (&t[i], NULL, log_from_thread, m);
     for (int i = 0; i < THREADS; i++)
@@ -225,7 +211,6 @@ static void child_does_not_write (void **state)
     int status;
     pid_t pid;
 
-    (void)state;
     log_some (m, 0, 1, 0);
     if ((pid = fork ()) == 0) {
         int rv = slurmdl_metrics_log (m, "x", 1, 1);
@@ -235,7 +220,7 @@ static void child_does_not_write (void **state)
     waitpid (pid, &status, 0);
     assert_int_equal (status, 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    assert_int_equal (read_all ("metrics.h5", 0).n, 1);
+    check_rows (1, 0);
 }
 
 /* A full disk is told, nothing is lost while memory lasts, and the rows are
@@ -248,7 +233,6 @@ static void full_disk (void **state)
     char filler[128];
     FILE *f;
 
-    (void)state;
     if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
         print_message ("# not root: no full disk\n");
         return;
@@ -264,13 +248,13 @@ static void full_disk (void **state)
     assert_int_equal (errno, ENOSPC);
     assert_non_null (strstr (err.text, "cannot write: No space left"));
     assert_non_null (strstr (err.text, "0 are lost"));
-    assert_true (read_all ("metrics.h5", 0).wrong == 0);
+    assert_true (read_all (0).wrong == 0);
     unlink (filler);
     assert_int_equal (mount ("none", dir, "tmpfs", MS_REMOUNT, "size=4m"), 0);
     *err.text = '\0';
     assert_int_equal (slurmdl_metrics_flush (m, &err), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    assert_int_equal (read_all ("metrics.h5", 0).n, 20000);
+    check_rows (20000, 0);
     umount (dir);
 }
 
@@ -279,18 +263,14 @@ static void much_at_once (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     enum { MUCH = 3000000 };
-    struct seen s;
 
-    (void)state;
     for (long i = 0; i < MUCH; i++)
         if (slurmdl_metrics_log (m, "x", i, (double)i / 8) < 0)
             fail_msg ("row %ld is lost", i);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
-    s = read_all ("metrics.h5", 0); /* in a file that has grown */
-    assert_true (s.n == MUCH && s.wrong == 0);
+    check_rows (MUCH, 0); /* in a file that has grown */
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    s = read_all ("metrics.h5", 0);
-    assert_true (s.n == MUCH && s.wrong == 0);
+    check_rows (MUCH, 0);
 }
 
 /* A full disk holds up nobody: what comes beyond the memory is lost at once. */
@@ -299,7 +279,6 @@ static void full_disk_does_not_hold_up (void **state)
     struct slurmdl_metrics *m;
     long lost = 0;
 
-    (void)state;
     if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
         print_message ("# not root: no full disk\n");
         return;
@@ -319,7 +298,6 @@ static void not_a_metrics_file (void **state)
     struct slurmdl_error err = { "" };
     FILE *f = fopen (in_dir ("metrics.h5"), "w");
 
-    (void)state;
     fputs ("this is no HDF5 file", f);
     fclose (f);
     assert_int_equal (
@@ -383,7 +361,6 @@ static void libhdf5_reads_other_layouts (void **state)
     char path[64], other[64];
     long sums[2] = { 0, 0 };
 
-    (void)state;
     setenv ("DL_ATTEMPT", "3", 1);
     m = slurmdl_metrics_create (dir, NULL);
     unsetenv ("DL_ATTEMPT");
@@ -412,7 +389,6 @@ static void damaged_headers (void **state)
     FILE *f;
     size_t n;
 
-    (void)state;
     assert_int_equal (
         slurmdl_metrics_destroy (slurmdl_metrics_create (dir, NULL)), 0);
     f = fopen (in_dir ("metrics.h5"), "r");
@@ -481,13 +457,12 @@ static void damaged_rows_are_told (void **state)
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     double wanted = 0;
 
-    (void)state;
     for (int i = 0; i < 10; i++) {
         assert_int_equal (slurmdl_metrics_log (m, "x", i, i + 16), 0);
         wanted += i + 16;
     }
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
-    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
+    for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl_error err = { "" };
         double sum = 0;
         int rv;

@@ -2,13 +2,6 @@
 /* Fabrics from descriptions (tests/runtime/fabric/), profiles, lint of the
  * user's variables.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +12,7 @@
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
 #include "tests/runtime/fabric.h"
-
-#define COUNT(a) (sizeof (a) / sizeof (*(a)))
+#include "tests/unit.h"
 
 static void trees (void **state)
 {
@@ -30,7 +22,6 @@ static void trees (void **state)
                                          "none" };
     struct fabric f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (names); i++) {
         print_message ("# %s\n", names[i]);
         read_tree (names[i], &f, 1);
@@ -43,7 +34,6 @@ static void short_line (void **state)
     char whole[512];
     char text[512];
 
-    (void)state;
     read_tree ("infiniband", &f, 0);
     fabric_text (&f, whole, sizeof (whole));
     for (size_t size = 1; size < sizeof (text); size++) {
@@ -61,7 +51,6 @@ static void many (void **state)
     struct fabric f;
     char name[16];
 
-    (void)state;
     remove_tree ();
     for (int i = 0; i < FABRIC_MAX + 5; i++) {
         snprintf (name, sizeof (name), "mlx5_%d", i);
@@ -122,14 +111,12 @@ static const struct {
 
 static void check_names (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (names); i++)
         assert_int_equal (nccl_check_name (names[i].name), names[i].rv);
 }
 
 static void parsing (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (profiles); i++) {
         struct nccl_profile p = { .n = 0 };
         struct said s = { "" };
@@ -154,7 +141,6 @@ static void long_ones (void **state)
     struct said s = { "" };
     char text[512] = "NCCL_IB_HCA=";
 
-    (void)state;
     memset (text + 12, 'a', NCCL_VALUE - 1);
     assert_int_equal (nccl_parse (text, strlen (text), "f", &p, note, &s), 0);
     assert_int_equal (strlen (p.settings[0].value), NCCL_VALUE - 1);
@@ -186,7 +172,6 @@ static void fuzz (void **state)
                                "UCX_IB_SL=\"3\"\n\nNCCL_NET=AWS Libfabric\n";
     uint64_t x = 1;
 
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         char text[sizeof (seed)];
         struct nccl_profile p = { .n = 0 };
@@ -211,7 +196,6 @@ static void files (void **state)
     char path[256];
     FILE *f;
 
-    (void)state;
     snprintf (path, sizeof (path), "%s/big", root);
     f = fopen (path, "w");
     assert_non_null (f);
@@ -242,7 +226,6 @@ static void uncomment (char *text)
 /* The examples are accepted, also those of their lines that are comments. */
 static void examples (void **state)
 {
-    (void)state;
     for (int k = 0; k < FABRIC_KINDS; k++) {
         struct nccl_profile p = { .n = 0 };
         struct said s = { "" };
@@ -332,7 +315,6 @@ static const struct {
 
 static void lint (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (lints); i++) {
         char *env[] = { "HOME=/", (char *)lints[i].env, NULL };
         char lines[NCCL_LINES][NCCL_LINE] = { "" };
@@ -361,7 +343,6 @@ static void lint_order (void **state)
     char lines[NCCL_LINES][NCCL_LINE];
     struct fabric f = { .kind = FABRIC_TCP };
 
-    (void)state;
     assert_int_equal (nccl_lint (env, "", &f, lines), NCCL_LINES);
     assert_non_null (strstr (lines[0], "NCCL_P2P_DISABLE=1"));
     assert_non_null (strstr (lines[1], "NCCL_TIMEOUT"));
@@ -375,7 +356,6 @@ static void lint_order (void **state)
 /* No name twice, and each one spelt as NCCL could. */
 static void tables (void **state)
 {
-    (void)state;
     for (const struct nccl_variable *v = nccl_variables; v->name; v++) {
         assert_ptr_equal (nccl_find (v->name), v);
         assert_true (strlen (v->name) < NCCL_NAME);
@@ -387,13 +367,11 @@ static void tables (void **state)
 
 static int make_root (void **state)
 {
-    (void)state;
     return mkdtemp (root) ? 0 : -1;
 }
 
 static int drop_root (void **state)
 {
-    (void)state;
     remove_tree ();
     return rmdir (root);
 }

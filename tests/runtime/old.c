@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that earlier versions have written stay readable. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/slurmdl.h"
+#include "tests/unit.h"
 
 /* The folder has, of format N of each, checkpoint-N.h5 and metrics-N.h5. */
 static const char *old_file (const char *name)
@@ -71,7 +65,6 @@ static void checkpoint_of_version_1 (void **state)
     static const uint8_t bytes[5] = { 1, 2, 3, 4, 5 };
     struct slurmdl_checkpoint *c = open_old ("checkpoint-1.h5");
 
-    (void)state;
     assert_int_equal (slurmdl_checkpoint_count (c), 4);
     expect (c, "model/weights", SLURMDL_F32, w, sizeof (w));
     expect (c, "lr", SLURMDL_F64, &lr, sizeof (lr));
@@ -89,7 +82,6 @@ static void checkpoint_of_version_2 (void **state)
     struct slurmdl_tensor t;
     float w[12];
 
-    (void)state;
     for (int i = 0; i < 12; i++)
         w[i] = (float)i;
     assert_int_equal (slurmdl_checkpoint_count (c), 6);
@@ -144,7 +136,6 @@ static void metrics_of_version_1 (void **state)
     struct seen s = { 0 };
     long records = 0;
 
-    (void)state;
     assert_int_equal (
         slurmdl_metrics_read (old_file ("metrics-1.h5"), see_row, &s, &err), 0);
     assert_int_equal (s.losses, 50);
@@ -163,7 +154,6 @@ static void metrics_of_version_2 (void **state)
     struct seen s = { 0 };
     long records = 0;
 
-    (void)state;
     assert_int_equal (
         slurmdl_metrics_read (old_file ("metrics-2.h5"), see_row, &s, &err), 0);
     assert_int_equal (s.losses, 50);

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a process has ended: a zombie, a pid that is used again, no proc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/process_id.h"
+#include "tests/unit.h"
 
 static void living (void **state)
 {
     uint64_t start = process_start ("/proc", getpid ());
 
-    (void)state;
     assert_true (start > 0 && start != PROCESS_UNKNOWN);
     assert_false (process_has_ended ("/proc", getpid (), start));
     assert_true (process_has_ended ("/proc", getpid (), start - 1));
@@ -29,7 +22,6 @@ static void zombie (void **state)
     uint64_t start;
     pid_t pid = fork ();
 
-    (void)state;
     if (pid == 0) {
         pause ();
         _exit (0);
@@ -49,7 +41,6 @@ static void unreadable (void **state)
 {
     pid_t pid = fork ();
 
-    (void)state;
     assert_true (process_start ("/nonexistent", getpid ()) == PROCESS_UNKNOWN);
     assert_false (process_has_ended ("/nonexistent", getpid (), 1));
     assert_false (process_has_ended ("/proc", getpid (), PROCESS_UNKNOWN));
@@ -64,7 +55,6 @@ static void member (void **state)
 {
     struct process_id self, other;
 
-    (void)state;
     process_id_describe (&self);
     other = self;
     assert_false (process_id_has_ended (&other, &self));

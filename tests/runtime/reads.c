@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring reads what it needs: the saved parts that it touches. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +8,7 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
+#include "tests/unit.h"
 
 /* Rows of a MiB, which are saved in parts of 16. */
 enum { ROWS = 40, COLUMNS = 256 << 10, PART = 16, MIB = 1 << 20 };
@@ -96,7 +90,6 @@ static void restore_rows (int rank, int size, void *arg)
     long long before;
     int64_t step;
 
-    (void)arg;
     NEED (slurmdl_protect_shard (
               run, "w", SLURMDL_F32, 2, shape, offset, local, data)
           == 0);
@@ -124,7 +117,6 @@ static bool cannot_count (void)
 /* One rank has saved, four restore a quarter each. */
 static void ranks_read_their_rows (void **state)
 {
-    (void)state;
     if (cannot_count ())
         return;
     save_alone ();
@@ -142,7 +134,6 @@ static void save_and_restore_columns (int rank, int size, void *arg)
     long long before;
     int64_t step;
 
-    (void)arg;
     for (uint64_t i = 0; i < ROWS * n; i++)
         data[i] = value_at (i / n, offset[1] + i % n);
     NEED (slurmdl_protect_shard (
@@ -162,7 +153,6 @@ static void save_and_restore_columns (int rank, int size, void *arg)
 /* Of columns each rank reads what it has saved. */
 static void ranks_read_their_columns (void **state)
 {
-    (void)state;
     if (cannot_count ())
         return;
     assert_int_equal (ranks (4, -1, save_and_restore_columns, NULL), 0);
@@ -178,7 +168,6 @@ static void one_name_alone (void **state)
     long long before;
     int64_t step;
 
-    (void)state;
     if (cannot_count ())
         return;
     save_alone ();
@@ -205,7 +194,6 @@ static void one_row_alone (void **state)
     float three[3];
     long long before = bytes_read ();
 
-    (void)state;
     if (cannot_count ())
         return;
     save_alone ();

@@ -1,103 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is logged beside scalars, who superseded whom, disks that refuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* What is logged beside scalars, and who superseded whom. */
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "runtime/run/run.h"
-#include "runtime/slurmdl.h"
-#include "tests/folder.h"
-
-/* For a sanitizer: what is left to a thread that hangs, or to a parent. */
-const char *__lsan_default_suppressions (void);
-const char *__lsan_default_suppressions (void)
-{
-    return "leak:metrics_create";
-}
-
-/* ---- a disk that refuses, or hangs ---- */
-
-static atomic_int refusal; /* errno; -1: hangs */
-static atomic_int hanging; /* calls that hang now */
-
-static int disk (void)
-{
-    int e = atomic_load (&refusal);
-
-    atomic_fetch_add (&hanging, 1);
-    while (atomic_load (&refusal) < 0)
-        usleep (1000);
-    atomic_fetch_sub (&hanging, 1);
-    errno = e;
-    return e > 0 ? -1 : 0;
-}
-
-static void await_hanging (int n)
-{
-    for (int i = 0; i < 60000 && atomic_load (&hanging) != n; i++)
-        usleep (1000);
-    assert_int_equal (atomic_load (&hanging), n);
-}
-
-ssize_t pwrite (int fd, const void *buf, size_t n, off_t at)
-{
-    return disk () < 0 ? -1 : syscall (SYS_pwrite64, fd, buf, n, at);
-}
-
-int fdatasync (int fd)
-{
-    return disk () < 0 ? -1 : (int)syscall (SYS_fdatasync, fd);
-}
-
-/* ---- helpers ---- */
-
-static struct slurmdl *open_run (void)
-{
-    struct slurmdl_error err = { "" };
-    struct slurmdl *run = slurmdl_open (dir, &err);
-
-    if (!run)
-        fail_msg ("%s", err.text);
-    return run;
-}
-
-static const char *attempt_dir (long k)
-{
-    char name[16];
-
-    snprintf (name, sizeof (name), "a.%ld", k);
-    return in_dir (name);
-}
-
-struct text {
-    char text[2000];
-    size_t n;
-};
-
-static void add (struct text *t, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start (ap, fmt);
-    t->n +=
-        (size_t)vsnprintf (t->text + t->n, sizeof (t->text) - t->n, fmt, ap);
-    va_end (ap);
-}
+#include "tests/runtime/logged.h"
 
 static int add_row (const struct slurmdl_row *r, void *arg)
 {
@@ -111,26 +21,6 @@ static int add_row (const struct slurmdl_row *r, void *arg)
         add (arg, " ");
     else
         add (arg, "/%g ", r->epoch);
-    return 0;
-}
-
-static int count_row (const struct slurmdl_row *r, void *arg)
-{
-    long *n = arg;
-
-    n[r->value != 1]++;
-    return 0;
-}
-
-static int add_record (const struct slurmdl_record *r, void *arg)
-{
-    add (arg,
-         "%d %s@%lld %.*s; ",
-         (int)r->kind,
-         r->name,
-         (long long)r->step,
-         r->kind == SLURMDL_TEXT || r->kind == SLURMDL_EVENT ? (int)r->size : 0,
-         (const char *)r->data);
     return 0;
 }
 
@@ -181,7 +71,6 @@ static void records_come_back (void **state)
     struct slurmdl *run = open_run ();
     int seen = 0;
 
-    (void)state;
     slurmdl_log (run, "loss", 4, 1);
     slurmdl_flush (run, NULL);
     slurmdl_log_vector (run, "v", 5, 3, (double[]){ 1, 2, NAN });
@@ -208,10 +97,9 @@ static void nonsense_is_refused (void **state)
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
 
-    (void)state;
     assert_int_equal (slurmdl_log (run, "\xff", 1, 1), -1);
     assert_int_equal (errno, EINVAL);
-    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++)
+    for (size_t i = 0; i < COUNT (bad); i++)
         assert_int_equal (slurmdl_log_text (run, "t", 0, bad[i]), -1);
     assert_int_equal (errno, EINVAL);
     assert_int_equal (
@@ -277,7 +165,6 @@ static void samples (void **state)
     double v[131];
     struct slurmdl_histogram h;
 
-    (void)state;
     for (int i = 0; i < 128; i++)
         v[i] = i;
     v[128] = NAN;
@@ -327,8 +214,7 @@ static void samples_of_each_type (void **state)
           5 },
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (of) / sizeof (*of); i++) {
+    for (size_t i = 0; i < COUNT (of); i++) {
         struct slurmdl_histogram h = histogram_of (of[i].type, 1, of[i].bytes);
         assert_true (h.min == of[i].value && h.max == of[i].value);
         assert_true (h.counts[32] == 1 && h.edges[0] < of[i].value);
@@ -342,7 +228,6 @@ static void epochs (void **state)
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
 
-    (void)state;
     slurmdl_log (run, "a", 1, 1);
     assert_int_equal (slurmdl_epoch (run, 1), 0);
     slurmdl_log (run, "a", 2, 1);
@@ -377,7 +262,6 @@ static void a_resumed_run_supersedes (void **state)
     struct text got = { .n = 0 };
     int64_t step = -1;
 
-    (void)state;
     train (1, 5, 2, false);
     train (0, -1, 0, true); /* was killed before it logged anything */
     slurmdl_trial_read (dir, add_row, &got, NULL);
@@ -397,7 +281,6 @@ static void what_is_logged_again_is_superseded (void **state)
 {
     struct text got = { .n = 0 };
 
-    (void)state;
     train (1, 4, 0, false);
     train (3, 3, 0, false);
     slurmdl_trial_read (dir, add_row, &got, NULL);
@@ -412,7 +295,6 @@ static void back_in_one_run (void **state)
     int64_t step = 0;
     double x = 1;
 
-    (void)state;
     slurmdl_protect (run, "x", SLURMDL_F64, 0, NULL, &x);
     for (int64_t i = 1; i <= 4; i++) {
         slurmdl_log (run, "a", i, 1);
@@ -429,194 +311,6 @@ static void back_in_one_run (void **state)
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 1:a@3 ");
 }
 
-/* ---- disks ---- */
-
-static double seconds (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void a_disk_that_refuses (void **state)
-{
-    static const int errnos[] = { ENOSPC, EDQUOT, EIO };
-    struct slurmdl_error err;
-    long rows[2] = { 0 };
-    struct slurmdl *run;
-
-    (void)state;
-    for (size_t k = 0; k < 3; k++) {
-        run = open_run ();
-        assert_int_equal (slurmdl_trouble (run, &err), 0);
-        atomic_store (&refusal, errnos[k]);
-        for (int i = 0; i < 5000; i++)
-            assert_int_equal (slurmdl_log (run, "a", i, 1), 0);
-        assert_int_equal (slurmdl_log_text (run, "t", 1, "text"), 0);
-        assert_int_equal (slurmdl_flush (run, &err), -1);
-        assert_int_equal (errno, errnos[k]);
-        assert_int_equal (slurmdl_trouble (run, &err), 1);
-        assert_non_null (strstr (err.text, "cannot write"));
-        assert_int_equal (slurmdl_flush (run, &err), -1);
-        assert_int_equal (slurmdl_trouble (run, &err), 0); /* told once */
-        atomic_store (&refusal, 0);
-        assert_int_equal (slurmdl_flush (run, &err), 0);
-        assert_int_equal (slurmdl_lost (run), 0);
-        assert_int_equal (slurmdl_close (run), 0);
-        rows[0] = rows[1] = 0;
-        slurmdl_metrics_read_dir (
-            attempt_dir ((long)k + 1), count_row, rows, NULL);
-        assert_int_equal (rows[0], 5000);
-    }
-}
-
-/* Training goes on, what is beyond the queue is counted, and the file says
- * so; closing takes a bounded time.
- */
-static void a_disk_that_hangs (void **state)
-{
-    struct slurmdl *run = open_run ();
-    struct slurmdl_metric *a = slurmdl_metric (run, "a");
-    struct text got = { .n = 0 };
-    long rows[2] = { 0 };
-    struct slurmdl_error err;
-    long refused = 0;
-    double begin;
-
-    (void)state;
-    slurmdl_log_to (a, 0, 1);
-    assert_int_equal (slurmdl_flush (run, NULL), 0);
-    atomic_store (&refusal, -1);
-    slurmdl_log_to (a, 0, 1);
-    await_hanging (1);
-    begin = seconds ();
-    for (int i = 0; i < 1100000; i++)
-        refused += slurmdl_log_to (a, i, 1) < 0;
-    assert_true (seconds () - begin < 60);
-    assert_true (refused > 0 && refused < 1100000 - 1000000);
-    assert_int_equal (slurmdl_lost (run), refused);
-    assert_int_equal (slurmdl_trouble (run, &err), 1);
-    assert_non_null (strstr (err.text, "are lost"));
-    atomic_store (&refusal, 0);
-    assert_int_equal (slurmdl_flush (run, NULL), -1); /* some are lost */
-    assert_int_equal (slurmdl_close (run), -1);
-    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
-    assert_int_equal (rows[0], 1100002 - refused);
-    slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
-    assert_non_null (strstr (got.text, "{\"lost\": "));
-}
-
-static void closing_while_it_hangs (void **state)
-{
-    struct slurmdl *run = open_run ();
-    double begin = seconds ();
-
-    (void)state;
-    atomic_store (&refusal, -1);
-    slurmdl_log (run, "a", 1, 1);
-    assert_int_equal (slurmdl_close (run), -1);
-    assert_int_equal (errno, ETIMEDOUT);
-    assert_in_range (seconds () - begin, 9, 100);
-    atomic_store (&refusal, 0);
-    await_hanging (0);
-    usleep (300000); /* the thread ends, and frees nothing of ours */
-}
-
-/* ---- fork and threads ---- */
-
-static void children_of_fork (void **state)
-{
-    struct slurmdl *run = open_run ();
-    struct slurmdl_metric *a = slurmdl_metric (run, "a");
-    long rows[2] = { 0 };
-    int status;
-
-    (void)state;
-    for (int k = 0; k < 8; k++) {
-        slurmdl_log_to (a, k, 1);
-        pid_t pid = fork ();
-        if (pid == 0) {
-            alarm (100);
-            int bad = slurmdl_log_to (a, k, 2) == 0
-                      || slurmdl_log (run, "b", k, 2) == 0 || errno != EPERM
-                      || slurmdl_log_text (run, "t", k, "child") == 0
-                      || slurmdl_epoch (run, 1) == 0
-                      || slurmdl_flush (run, NULL) == 0
-                      || slurmdl_close (run) != 0;
-            exit (bad);
-        }
-        waitpid (pid, &status, 0);
-        assert_int_equal (status, 0);
-    }
-    assert_int_equal (slurmdl_close (run), 0);
-    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
-    assert_int_equal (rows[0], 8);
-    assert_int_equal (rows[1], 0);
-}
-
-enum { THREADS = 4, PER_THREAD = 20000 };
-
-static void *log_all_kinds (void *arg)
-{
-    struct slurmdl *run = arg;
-    char name[16];
-
-    for (int i = 0; i < PER_THREAD; i++) {
-        snprintf (name, sizeof (name), "n%d", i / 100);
-        slurmdl_log (run, name, i, 1);
-        if (i % 100 == 0)
-            slurmdl_log_vector (run, name, i, 1, (double[]){ 1 });
-        if (i % 5000 == 0)
-            slurmdl_flush (run, NULL);
-        slurmdl_trouble (run, NULL);
-    }
-    return NULL;
-}
-
-static int count_record (const struct slurmdl_record *r, void *arg)
-{
-    *(long *)arg += r->size == 8;
-    return 0;
-}
-
-static void threads (void **state)
-{
-    struct slurmdl *run = open_run ();
-    long rows[2] = { 0 };
-    pthread_t t[THREADS];
-    long records = 0;
-
-    (void)state;
-    for (int i = 0; i < THREADS; i++)
-        pthread_create (&t[i], NULL, log_all_kinds, run);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join (t[i], NULL);
-    assert_int_equal (slurmdl_close (run), 0);
-    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
-    assert_int_equal (rows[0], THREADS * PER_THREAD);
-    slurmdl_records_read_dir (attempt_dir (1), count_record, &records, NULL);
-    assert_int_equal (records, THREADS * PER_THREAD / 100);
-}
-
-static void other_ranks_log_nowhere (void **state)
-{
-    struct slurmdl *run;
-
-    (void)state;
-    setenv ("RANK", "1", 1);
-    setenv ("WORLD_SIZE", "2", 1);
-    run = open_run ();
-    unsetenv ("RANK");
-    unsetenv ("WORLD_SIZE");
-    assert_int_equal (slurmdl_log_to (slurmdl_metric (run, "a"), 1, 1), 0);
-    assert_int_equal (slurmdl_log_text (run, "t", 1, "text"), 0);
-    assert_int_equal (slurmdl_epoch (run, 1), 0);
-    assert_int_equal (slurmdl_event (run, "e", "{}"), 0);
-    assert_int_equal (slurmdl_lost (run), 0);
-    assert_int_equal (slurmdl_close (run), 0);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -628,12 +322,6 @@ int main (void)
         IN_FOLDER (a_resumed_run_supersedes),
         IN_FOLDER (what_is_logged_again_is_superseded),
         IN_FOLDER (back_in_one_run),
-        IN_FOLDER (a_disk_that_refuses),
-        IN_FOLDER (a_disk_that_hangs),
-        IN_FOLDER (closing_while_it_hangs),
-        IN_FOLDER (children_of_fork),
-        IN_FOLDER (threads),
-        IN_FOLDER (other_ranks_log_nowhere),
     };
     return cmocka_run_group_tests_name ("records", tests, NULL, NULL);
 }

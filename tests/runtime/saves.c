@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large and asynchronous saves, the time limit, files by themselves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +10,7 @@
 
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
+#include "tests/unit.h"
 
 /* ---- large: past the page cache, verified by the thread ---- */
 
@@ -41,7 +35,6 @@ static void big_files (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     int64_t step;
 
-    (void)state;
     memset (bytes, 7, sizeof (bytes));
     /* aligned to nothing */
     slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved + 1);
@@ -83,7 +76,6 @@ static void prepared (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct slurmdl_error err;
 
-    (void)state;
     slurmdl_save_prepare (run); /* nothing is protected */
     slurmdl_protect (run, "x", SLURMDL_U32, 1, &n, data);
     for (int i = 0; i < 3; i++)
@@ -108,7 +100,6 @@ static void no_memory_for_a_copy (void **state)
     uint32_t *saved = big_data (1);
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
 
-    (void)state;
     setenv ("DL_SNAPSHOT_MAX", "1000000", 1);
     slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved);
     assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
@@ -128,7 +119,6 @@ static void errors_come_later (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     FILE *f = fopen (in_dir ("run/a.1/ckpt"), "w"); /* no folder */
 
-    (void)state;
     fclose (f);
     slurmdl_protect (run, "w", SLURMDL_F32, 1, &n, w);
     assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
@@ -146,7 +136,6 @@ static void stop_alone (void **state)
     struct slurmdl *run;
     char text[32];
 
-    (void)state;
     snprintf (text, sizeof (text), "%lld", (long long)time (NULL) + 60);
     setenv ("SLURM_JOB_END_TIME", text, 1);
     run = slurmdl_open (in_dir ("run"), NULL);
@@ -171,7 +160,6 @@ static void write_and_read (void **state)
     uint64_t offset[2] = { 1, 1 }, dims[2] = { 2, 2 };
     struct slurmdl_checkpoint *c;
 
-    (void)state;
     for (int16_t i = 0; i < 12; i++)
         x[i] = i;
     assert_non_null (w);

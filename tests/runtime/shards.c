@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of several ranks: slabs, states, resharding, missing ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +17,7 @@
 #include "tests/ranks.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/plain.h"
+#include "tests/unit.h"
 
 /* ---- a tensor cut into a grid of slabs ---- */
 
@@ -101,7 +95,6 @@ static void save_cut (int rank, int size, void *arg)
     int32_t *data;
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
-    (void)size;
     NEED (slurmdl_protect (run, "loss", SLURMDL_F64, 0, NULL, &loss) == 0);
     for (uint64_t k = 0; k < count_of (&s); k++)
         data[k] = value_of (t->cut, &s, k);
@@ -163,14 +156,13 @@ static void save_and_reshard (void **state)
                                     { 1, 2, 1 }, { 2, 2, 1 }, { 1, 1, 3 } };
     struct test t = { 0 };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (saved) / sizeof (*saved); i++) {
+    for (size_t i = 0; i < COUNT (saved); i++) {
         t = (struct test){
             &saved[i], size_of (&saved[i]), i % 2, (int64_t)i + 1
         };
         assert_int_equal (ranks (t.size, -1, save_cut, &t), 0);
         assert_int_equal (ranks (t.size, -1, restore_cut, &t), 0);
-        for (size_t g = 0; g < sizeof (grids) / sizeof (*grids); g++) {
+        for (size_t g = 0; g < COUNT (grids); g++) {
             struct cut other = saved[i];
             struct test u = t;
             memcpy (other.grid, grids[g], sizeof (other.grid));
@@ -190,7 +182,6 @@ static void expect_missing (int rank, int size, void *arg)
     int32_t *data;
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
-    (void)size;
     NEED (slurmdl_save (run, 1, &err) == -1 && errno == ETIMEDOUT);
     /* rank 0 names who is missing; the others wait for rank 0 */
     NEED (strstr (err.text, rank == 0 ? "rank 2 of 3" : "rank 0 of 3"));
@@ -202,7 +193,6 @@ static void a_missing_rank_is_named (void **state)
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
 
-    (void)state;
     setenv ("DL_RANK_TIMEOUT", "0.5", 1);
     assert_int_equal (ranks (3, 2, expect_missing, &t), 0);
     assert_int_equal (checkpoints (), 0);
@@ -216,7 +206,6 @@ static void die_or_learn (int rank, int size, void *arg)
     int32_t *data;
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
-    (void)size;
     NEED (slurmdl_save (run, 1, &err) == 0);
     if (rank == 1)
         _exit (0);
@@ -231,7 +220,6 @@ static void a_dead_rank_is_named (void **state)
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
 
-    (void)state;
     assert_int_equal (ranks (3, -1, die_or_learn, &t), 0);
     assert_int_equal (checkpoints (), 1);
 }
@@ -264,7 +252,6 @@ static void leave_or_learn (int rank, int size, void *arg)
     struct slurmdl *run = open_rank (t->cut, rank, &data);
     pthread_t thread;
 
-    (void)size;
     if (rank == 0)
         pthread_create (&thread, NULL, leave_once_both_are_there, NULL);
     NEED (slurmdl_save (run, 1, &err) == -1 && errno == ESRCH);
@@ -280,7 +267,6 @@ static void rank_0_may_end_before_all_have_met (void **state)
     int status[2] = { -1, -1 };
     pid_t pids[2];
 
-    (void)state;
     for (int r = 1; r >= 0; r--)
         pids[r] = start_rank (r, 3, leave_or_learn, &t);
     for (int r = 0; r < 2; r++)
@@ -298,7 +284,6 @@ static void save_bad_slabs (int rank, int size, void *arg)
     char data[8] = "";
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
 
-    (void)size;
     if (rank == 1 && *local == 5)
         offset = 3;
     NEED (run);
@@ -319,7 +304,6 @@ static void slabs_must_cover_the_tensor_once (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     char data[8];
 
-    (void)state;
     assert_int_equal (
         slurmdl_protect_shard (run, "w", SLURMDL_I8, 1, &all, &zero, out, data),
         -1);
@@ -337,7 +321,6 @@ static void save_other_steps (int rank, int size, void *arg)
     int32_t *data;
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
-    (void)size;
     NEED (slurmdl_save (run, rank + 1, &err) == -1);
     NEED (strstr (err.text, "rank 1 saves step 2, rank 0 step 1"));
     /* and they can go on */
@@ -350,7 +333,6 @@ static void ranks_save_the_same_step (void **state)
     static const struct cut c = { 1, { 9 }, { 2 } };
     struct test t = { &c, 2, false, 1 };
 
-    (void)state;
     assert_int_equal (ranks (2, -1, save_other_steps, &t), 0);
     assert_int_equal (checkpoints (), 1);
 }
@@ -365,7 +347,6 @@ static void restore_older (int rank, int size, void *arg)
     struct slurmdl *run = open_rank (t->cut, rank, &data);
     int64_t step = 0;
 
-    (void)size;
     NEED (slurmdl_restore (run, &step, &err) == 1);
     NEED (step == t->step);
     slurmdl_close (run);
@@ -377,7 +358,6 @@ static void save_twice (int rank, int size, void *arg)
     int32_t *data;
     struct slurmdl *run = open_rank (t->cut, rank, &data);
 
-    (void)size;
     for (int k = 0; k < 9 / size; k++)
         data[k] = 0x5a5a5a5a;
     NEED (slurmdl_save (run, 1, NULL) == 0 && slurmdl_save (run, 2, NULL) == 0);
@@ -392,7 +372,6 @@ static void all_ranks_restore_the_same (void **state)
     FILE *f;
     size_t n, at;
 
-    (void)state;
     assert_int_equal (ranks (3, -1, save_twice, &t), 0);
     f = fopen (in_dir ("run/a.1/ckpt/00000002.h5"), "r+");
     assert_non_null (f);
@@ -418,7 +397,6 @@ static void flipped_bits_of_shards (void **state)
     long size;
     FILE *f;
 
-    (void)state;
     assert_int_equal (ranks (3, -1, save_cut, &t), 0);
     snprintf (path, sizeof (path), "%s", in_dir ("run/a.1/ckpt/00000001.h5"));
     assert_int_equal (slurmdl_checkpoint_verify (path, &step, &err), 0);

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs of tensors, against the plainest way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "tests/runtime/plain.h"
+#include "tests/unit.h"
 
 static void check_copy (const struct slab *a, const struct slab *b)
 {
@@ -54,8 +48,7 @@ static void slabs_copy_what_they_share (void **state)
                    { 3, { 3, 1, 3 } } };
     long pairs = 0;
 
-    (void)state;
-    for (size_t k = 0; k < sizeof (shapes) / sizeof (*shapes); k++) {
+    for (size_t k = 0; k < COUNT (shapes); k++) {
         struct slab a = { .ndims = shapes[k].ndims, .dims = { 1, 1, 1 } };
         do {
             struct slab b = { .ndims = shapes[k].ndims, .dims = { 1, 1, 1 } };
@@ -87,7 +80,6 @@ static int check_part (const struct slab *part, void *arg)
 
 static int stop_at_once (const struct slab *part, void *arg)
 {
-    (void)part;
     return ++*(int *)arg;
 }
 
@@ -102,8 +94,7 @@ static void slabs_cut_in_order (void **state)
     };
     int calls = 0;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (boxes) / sizeof (*boxes); i++)
+    for (size_t i = 0; i < COUNT (boxes); i++)
         for (uint64_t most = 1; most < 30; most++) {
             struct cutting c = { &boxes[i], most, 0, 0 };
             assert_int_equal (slab_cut (&boxes[i], most, check_part, &c), 0);
@@ -122,7 +113,6 @@ static void slabs_without_elements (void **state)
     struct slab both;
     int32_t x = 1, y = 2;
 
-    (void)state;
     assert_int_equal (slab_elements (&none), 0);
     assert_false (slab_overlap (&none, &all, &both));
     assert_int_equal (slab_elements (&scalar), 1);

@@ -5,8 +5,6 @@
 
 #include "runtime/rank/layout.h"
 
-#define COUNT(a) (sizeof (a) / sizeof (*(a)))
-
 /* clang-format off */
 /* Steps as Slurm 22.05 describes them; "rank's host/SLURM_LOCALID" of each. */
 static const struct step {

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader and the choice on machines of tests/runtime/topology/. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
+#include "tests/unit.h"
 
 /* Its files, unless the folder has them already: a thousand for a large one. */
 static void unpack (const char *name)
@@ -51,12 +46,11 @@ static void test_cpus (void **state)
     struct cpu_set s;
     char text[64];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (good) / sizeof (*good); i++) {
+    for (size_t i = 0; i < COUNT (good); i++) {
         assert_int_equal (cpus_parse (good[i], &s), 0);
         assert_string_equal (cpus_print (&s, text, sizeof (text)), good[i]);
     }
-    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++) {
+    for (size_t i = 0; i < COUNT (bad); i++) {
         assert_int_equal (cpus_parse (bad[i], &s), -1);
         assert_int_equal (errno, EINVAL);
         assert_int_equal (cpus_count (&s), 0);
@@ -92,8 +86,7 @@ static void test_distance (void **state)
     };
     /* clang-format on */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         assert_int_equal (
             topology_distance (
                 rows[i].a, rows[i].node_a, rows[i].b, rows[i].node_b),
@@ -151,8 +144,7 @@ static void test_machines (void **state)
     };
     /* clang-format on */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         struct topology *t = machine (rows[i].name, "0-255");
         assert_non_null (t);
         assert_string_equal (summary (t), rows[i].summary);
@@ -165,7 +157,6 @@ static void test_absent (void **state)
     struct cpu_set none = { { 0 } };
     struct topology *t = topology_open (dir, &none);
 
-    (void)state;
     assert_non_null (t);
     assert_string_equal (summary (t), "0 nodes;");
     topology_close (t);
@@ -183,7 +174,6 @@ static void test_rocm_order (void **state)
     char name[64];
     char text[128];
 
-    (void)state;
     topology_close (machine ("mi250x", "0-127"));
     for (int i = 0; i < 8; i++) {
         snprintf (name,
@@ -231,8 +221,7 @@ static void test_visible (void **state)
     int visible[GPUS_MAX];
     char text[256];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         int n = topology_visible (t, GPU_NVIDIA, rows[i].list, visible);
         int used = 0;
         *text = '\0';
@@ -391,8 +380,7 @@ static void test_places (void **state)
     };
     /* clang-format on */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+    for (size_t i = 0; i < COUNT (rows); i++)
         run (&rows[i]);
 }
 
@@ -402,7 +390,6 @@ static void test_bad_requests (void **state)
     struct place_request r = { .local_size = 2, .local_rank = 2 };
     struct place p;
 
-    (void)state;
     assert_int_equal (place_rank (t, &r, &p), -1);
     assert_int_equal (errno, EINVAL);
     r.local_size = LOCAL_RANKS_MAX + 1;

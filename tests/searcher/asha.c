@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which trials ASHA promotes, and that it always comes to an end. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static double given (const struct sweep *w, long trial, int64_t length)
 {
-    (void)length;
     return w->values[trial - 1];
 }
 
 static bool trial3_first (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return trial == 3 && segment == 1;
 }
 
 static bool trial3_second (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return trial == 3 && segment == 2;
 }
 
@@ -69,7 +59,6 @@ static const struct {
 
 static void test_decisions (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (decisions); i++) {
         struct sweep w = {
             .config = { .name = "asha",
@@ -108,7 +97,6 @@ static void test_no_limit (void **state)
                   { "asha", SEARCH_RULES_FIRST, 9 },
                   { "adaptive_asha", 0, 12 } };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct sweep w = { .config = { .name = cases[i].name,
                                        .max_trials = 12,
@@ -146,7 +134,6 @@ static struct search_op begin (struct searcher *s)
  */
 static void test_forgets (void **state)
 {
-    (void)state;
     for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
         const struct search_config config = { .name = "asha",
                                               .max_trials = 4,
@@ -202,7 +189,6 @@ static void test_forgets_highest (void **state)
     int64_t longest = 0;
     bool rejected = false;
 
-    (void)state;
     while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
         op = begin (s);
         if (op.length == 4 && !rejected) {
@@ -233,7 +219,6 @@ static void test_brackets (void **state)
                        .values = rising };
     long low = 0, promoted = 0;
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 5);
     for (long t = 1; t <= 5; t++) {
@@ -270,7 +255,6 @@ static const struct {
 
 static void test_shuffled (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (shuffles); i++) {
         struct sweep w = { .config = { .name = "asha",
                                        .max_trials = 27,
@@ -394,24 +378,13 @@ static void model_check (const struct sweep *w, int64_t *length, int rungs)
 /* Few different values, so that there are many ties, and some bad ones. */
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
-    uint64_t r = w->config.seed + trial * 1000 + length;
-    uint64_t value = sweep_random (&r, 40);
+    uint64_t value = sweep_noise (w, trial, length, 40);
 
-    value = sweep_random (&r, 40);
     return value == 0 ? NAN : value == 1 ? -INFINITY : 0.25 * value;
-}
-
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 12) == 0;
 }
 
 static void test_model (void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         static const double divisors[] = { 2, 2.5, 3, 4, 1.5 };
         uint64_t r = seed;
@@ -425,7 +398,7 @@ static void test_model (void **state)
                         .max_rungs = 1 + sweep_random (&r, 6),
                         .max_concurrent = sweep_random (&r, 12) },
             .metric = noisy,
-            .fails = seed % 3 ? NULL : seldom,
+            .fails = seed % 3 ? NULL : sweep_seldom,
             .workers = sweep_random (&r, 9),
             .shuffle = seed % 4
         };

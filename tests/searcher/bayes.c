@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Gaussian process, and the search with it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +9,7 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
+#include "tests/unit.h"
 
 enum { N = 30, D = 3 };
 
@@ -69,7 +63,6 @@ static void process_learns (void **state)
     uint64_t random = 77;
     double at[D], far;
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         random_point (&random, at);
         gp_predict (gp, at, &m, &v);
@@ -95,7 +88,6 @@ static void best_is_the_smallest_mean (void **state)
     double z[N * D], mean, deviation, m, v, best = INFINITY;
     struct gp *gp = learn (z, &mean, &deviation);
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         gp_predict (gp, z + i * D, &m, &v);
         best = m < best ? m : best;
@@ -112,7 +104,6 @@ static void beliefs_do_not_mislead (void **state)
     uint64_t random = 3, again = 3;
     double at[D] = { 0.123, 0.9, 2 };
 
-    (void)state;
     for (int i = 0; i < 50; i++) {
         double p[D];
         random_point (&random, p);
@@ -138,7 +129,6 @@ static void degenerate_data (void **state)
     struct gp *gp = gp_create (20, 1, category);
     double m, v;
 
-    (void)state;
     assert_int_equal (gp_fit (gp, 20, z, y, NULL), 0);
     gp_predict (gp, z, &m, &v);
     assert_true (isfinite (m) && v > 0);
@@ -159,7 +149,6 @@ static void curves (void **state)
     double u[101], w[101], by_a[101], by_b[101], above[101], below[101];
     const double h = 1e-5;
 
-    (void)state;
     for (int i = 0; i <= 100; i++)
         u[i] = i / 100.0;
     for (int k = 0; k < 3; k++) {
@@ -198,7 +187,6 @@ static void gradient_is_exact (void **state)
     uint64_t random = 11;
     const double h = 1e-5;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         random_point (&random, z + i * D);
         y[i] = smooth (z + i * D) + 0.3 * uniform (&random) - 0.5;
@@ -267,7 +255,6 @@ static double held_out (double f (const double *z),
 /* With all points fitted at once, and with a part first. */
 static void warps_where_it_helps (void **state)
 {
-    (void)state;
     for (int n = 50; n <= 100; n += 50) {
         double log_ratio = 0;
         int count = 0;
@@ -286,7 +273,6 @@ static void warps_where_it_helps (void **state)
 
 static void is_straight_elsewhere (void **state)
 {
-    (void)state;
     for (int n = 50; n <= 100; n += 50) {
         int count = 0;
         for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -316,7 +302,6 @@ static double bowl (const double *x)
 /* A part of the space is bad. */
 static double told (const double *x, long trial)
 {
-    (void)trial;
     return x[0] > 0.9 ? INFINITY : x[0] > 0.8 ? NAN : bowl (x);
 }
 
@@ -329,7 +314,6 @@ static void search_learns (void **state)
 {
     int wins = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 10; seed++)
         wins += best_of ("gp", seed, 40) < best_of ("tpe", seed, 40);
     assert_in_range (wins, 8, 10);
@@ -337,7 +321,6 @@ static void search_learns (void **state)
 
 static void mirrors_and_copies (void **state)
 {
-    (void)state;
     search_mirrors ("gp", 25, bowl_space, 3, bowl);
     search_copies ("gp", 25, bowl_space, 3, bowl);
 }
@@ -354,7 +337,6 @@ static void points_are_not_repeated (void **state)
     long trial[20];
     int repeated = 0;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         trial[i] = search_begin (s, x[i]);
         bool *at = &seen[(int)x[i][0]][(int)x[i][1]];
@@ -374,7 +356,6 @@ static void odd_searches (void **state)
     static const struct param one[] = { FLOAT ("x", 2, 2, 0) };
     double x[3];
 
-    (void)state;
     for (size_t n = 0; n <= 1; n++) {
         struct searcher *s = search_create ("gp", 1, 170, one, n);
         for (int i = 0; i < 170; i++) {
@@ -444,7 +425,6 @@ static void auto_mixes (void **state)
     int smooth_gp = shared_with ("gp", slope, 21, 100);
     int rugged_tpe = shared_with ("tpe", ruffle, 21, 100);
 
-    (void)state;
     assert_int_equal (smooth_tpe + smooth_gp, 80);
     assert_in_range (smooth_tpe, 5, 30);
     assert_in_range (rugged_tpe, 40, 60);

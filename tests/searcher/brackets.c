@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ASHA keeps its promises: the end, the preview, the limits, the progress. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static double given (const struct sweep *w, long trial, int64_t length)
 {
-    (void)length;
     return w->values[trial - 1];
 }
 
@@ -30,7 +22,6 @@ static void test_out_of_order (void **state)
 {
     static const double divisors[] = { 2, 2.5, 3, 4, 1.1 };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         uint64_t r = seed * 7;
         struct sweep w = {
@@ -68,7 +59,6 @@ static void test_preview_is_met (void **state)
 {
     double values[500];
 
-    (void)state;
     for (int i = 0; i < 500; i++)
         values[i] = i;
     for (int mode = SEARCH_AGGRESSIVE; mode <= SEARCH_CONSERVATIVE; mode++)
@@ -96,16 +86,11 @@ static void test_preview_is_met (void **state)
 
 static double not_a_number (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
-    (void)length;
     return trial % 3 == 0 ? INFINITY : trial % 3 == 1 ? -INFINITY : NAN;
 }
 
 static bool always (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)trial;
-    (void)segment;
     return true;
 }
 
@@ -115,7 +100,6 @@ static void test_all_bad (void **state)
         "single", "grid", "random", "asha", "adaptive_asha"
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT (names); i++) {
         struct sweep w = { .config = { .name = names[i / 2],
                                        .max_trials = 10,
@@ -152,7 +136,6 @@ static void test_bad_counts (void **state)
                        .metric = given,
                        .values = values };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.segments[1], 2);
     assert_int_equal (w.segments[2], 1);
@@ -173,7 +156,6 @@ static void test_limit_below_brackets (void **state)
                                    .max_concurrent = 2 },
                        .metric = smooth };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 64);
     assert_int_equal (w.most_running, 2);
@@ -198,7 +180,6 @@ static void test_limits (void **state)
                                     .max_rungs = 5,
                                     .mode = SEARCH_STANDARD };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         long seen[3] = { 0 };
         struct search_op op;
@@ -234,7 +215,6 @@ static void test_turns (void **state)
                        .metric = smooth,
                        .workers = 1 };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 10);
     for (long t = 1; t <= 10; t++)
@@ -254,7 +234,6 @@ static void test_progress (void **state)
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
 
-    (void)state;
     assert_non_null (s);
     for (int i = 1; i <= 4; i++) {
         assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CMA-ES: does it find the best point, from ranks only, in any state? */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "searcher/models/cmaes.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 enum { D_MAX = 10, SEEDS = 20, BYTES = 20000 };
 
@@ -143,7 +136,6 @@ static void assert_point (const struct problem *p, const double *u)
 
 static void test_finds (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (problems); i++) {
         const struct problem *p = problems + i;
         int found = 0;
@@ -168,7 +160,6 @@ static void test_reference (void **state)
         { 5, 12, 0.1348521201641153 },
     };
 
-    (void)state;
     for (size_t j = 0; j < COUNT (rows); j++) {
         const double middle[] = { 0.5, 0.5, 0.5, 0.5, 0.5 };
         int64_t d = rows[j].d, n = 0;
@@ -191,7 +182,6 @@ static void test_ranks (void **state)
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
     double u[D_MAX], v[D_MAX];
 
-    (void)state;
     start (room, &p);
     start (other, &p);
     for (int k = 0; k < 900; k++) {
@@ -211,7 +201,6 @@ static void test_ties (void **state)
     const double rank[] = { 5, 3, 1, 6, 4, 7, 2 };
     double u[D_MAX], v[D_MAX];
 
-    (void)state;
     start (room, &p);
     start (other, &p);
     for (int k = 0; k < 70; k++) {
@@ -232,7 +221,6 @@ static void test_order (void **state)
     int64_t population = 9, n = 0;
     double u[9][D_MAX], v[D_MAX];
 
-    (void)state;
     start (room, &p);
     memcpy (other, room, cmaes_size (p.d, 0));
     for (int g = 0; g < 60; g++) {
@@ -261,7 +249,6 @@ static void test_asynchronous (void **state)
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
     double u[WORKERS][D_MAX], least;
 
-    (void)state;
     for (int seed = 0; seed < SEEDS; seed++) {
         least = INFINITY;
         start (room, &p);
@@ -289,7 +276,6 @@ static void test_margin (void **state)
     double u[D_MAX];
     int count[3][2] = { 0 };
 
-    (void)state;
     start (room, &p);
     run (room, &p, 1, 1e-18, 20000);
     assert_true (cmaes_sigma (room) < 1e-6);
@@ -340,7 +326,6 @@ static void test_warm_start (void **state)
         { sphere, 6, 3, 10, 0, 0 },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (warm); i++) {
         int64_t with = 0, without = 0;
         for (int seed = 0; seed < SEEDS; seed++) {
@@ -358,7 +343,6 @@ static void test_warm_start_few (void **state)
     static const double points[] = { 0.05, 1, 0, 0.05, 1, 0 };
     const int64_t steps[] = { 10, 0, 0 };
 
-    (void)state;
     for (int64_t n = 1; n <= 2; n++) {
         cmaes_warm_start (room, 3, steps, points, n, 0);
         assert_true (fabs (cmaes_sigma (room) - 0.1) < 1e-12);
@@ -373,8 +357,6 @@ static double no_value (const struct problem *p, const double *u)
 
 static double constant (const struct problem *p, const double *u)
 {
-    (void)p;
-    (void)u;
     return 3;
 }
 
@@ -402,7 +384,6 @@ static void test_degenerate (void **state)
     };
     double u[D_MAX];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (bad); i++) {
         start (room, bad + i);
         assert_false (cmaes_should_stop (room));
@@ -423,7 +404,6 @@ static void test_foreign (void **state)
     const double mean[] = { 0, 1, 0.5 };
     double u[D_MAX];
 
-    (void)state;
     for (int64_t population = 2; population < 30; population++) {
         assert_true (cmaes_size (3, population) <= sizeof (room));
         cmaes_start (room, 3, steps, mean, 1e-3, population);
@@ -447,7 +427,6 @@ static void test_replay (void **state)
     void *here = other, *there = third;
     double u[D_MAX], v[D_MAX];
 
-    (void)state;
     start (room, &p);
     memcpy (here, room, size);
     for (int k = 0; k < 1000; k++) {
@@ -472,66 +451,11 @@ static void test_replay (void **state)
     }
 }
 
-/* ---- the normal distribution in an interval ---- */
-
-static double mass (double a, double b)
-{
-    if (b < 0)
-        return mass (-b, -a);
-    return a > 0 ? (erfc (a / sqrt (2)) - erfc (b / sqrt (2))) / 2
-                 : (erf (b / sqrt (2)) - erf (a / sqrt (2))) / 2;
-}
-
-/* Each tenth of the mass has a tenth of the draws, which take few numbers. */
-static void test_gauss_between (void **state)
-{
-    enum { DRAWS = 20000, PARTS = 10 };
-    static const double rows[][2] = {
-        { -INFINITY, INFINITY },
-        { -INFINITY, 0.5 },
-        { 0, INFINITY },
-        { 0, 0.1 },
-        { -1, 1.4 },
-        { -0.01, 2.6 },
-        { 0.5, 0.6 },
-        { 1, 3 },
-        { 5, INFINITY },
-        { 30, INFINITY },
-        { 20, 20.01 },
-        { -20.3, -20 },
-        { -INFINITY, -2 },
-    };
-
-    (void)state;
-    for (size_t j = 0; j < COUNT (rows); j++) {
-        double low = rows[j][0], high = rows[j][1], all = mass (low, high);
-        struct rng r = { .seed = 1, .trial = j };
-        int count[PARTS + 1] = { 0 };
-        for (int k = 0; k < DRAWS; k++) {
-            double z = rng_gauss_between (&r, low, high);
-            assert_true (z >= low && z <= high);
-            count[(int)(mass (low, z) / all * PARTS)]++;
-        }
-        for (int i = 0; i < PARTS; i++)
-            if (abs (count[i] - DRAWS / PARTS) > 200)
-                fail_msg ("row %zu, part %d: %d", j, i, count[i]);
-        assert_true (r.draw < 4.4 * DRAWS);
-    }
-    for (int k = 0; k < 100; k++) {
-        struct rng r = { .seed = 2, .trial = k };
-        double z = rng_gauss_between (&r, 1e9, INFINITY);
-        assert_true (z >= 1e9 && z < 1e9 + 1);
-        z = rng_gauss_between (&r, -1e80, -1e80);
-        assert_true (z == -1e80);
-    }
-}
-
 static void test_stop (void **state)
 {
     static const struct problem p = { sphere, 5, 0, 0, 0, 0 };
     static const struct problem flat = { constant, 5, 2, 10, 0, 0 };
 
-    (void)state;
     start (room, &p);
     run (room, &p, 1, 1e-12, 3000);
     assert_false (cmaes_should_stop (room));
@@ -546,7 +470,6 @@ static void test_stop (void **state)
 
 static void test_size (void **state)
 {
-    (void)state;
     for (int64_t d = 1; d < 65; d++) {
         int64_t population = 4 + (int64_t)(3 * log (d));
         assert_int_equal (cmaes_size (d, 0) % 8, 0);
@@ -569,7 +492,6 @@ int main (void)
         cmocka_unit_test (test_degenerate),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_replay),
-        cmocka_unit_test (test_gauss_between),
         cmocka_unit_test (test_stop),
         cmocka_unit_test (test_size),
     };

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two features do together, and what happens at their limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +8,7 @@
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
                                       FLOAT ("y", 0, 1, 0) };
@@ -55,7 +47,6 @@ static void test_extend_known (void **state)
     double x[KNOWN + BEGUN][2];
     double value[KNOWN];
 
-    (void)state;
     for (int i = 0; i < KNOWN; i++) {
         x[i][0] = (i + 1) / 10.0;
         x[i][1] = (i + 2) / 11.0;
@@ -110,7 +101,6 @@ static void test_pasha_waits (void **state)
     struct search_op op;
     long n = 0, created = 0, higher = 0;
 
-    (void)state;
     do {
         while (n < WORKERS && searcher_ask (s, &op, NULL) == SEARCH_RUN) {
             created += op.fresh;
@@ -162,7 +152,6 @@ static void test_inactive (void **state)
     long without = 0;
     double x[2];
 
-    (void)state;
     assert_non_null (s);
     for (long t = 1; t <= TRIALS; t++) {
         assert_int_equal (begin (s, &op, x), t);
@@ -189,7 +178,6 @@ static void test_brackets_max (void **state)
     struct search_op op;
     long trials = 0;
 
-    (void)state;
     assert_non_null (s);
     for (long n = 2; n <= BRACKETS_MAX + 2; n++)
         if (searcher_extend (&s, n, 0, 0) < 0)
@@ -218,7 +206,6 @@ static void test_moved (void **state)
     struct search_op op;
     double x, y;
 
-    (void)state;
     for (long t = 1; t <= TRIALS; t++) {
         assert_int_equal (begin (a, &op, &x), t);
         assert_int_equal (begin (b, &op, &y), t);
@@ -264,7 +251,6 @@ static void test_kept (void **state)
     struct search_op op;
     double x[2];
 
-    (void)state;
     assert_non_null (s);
     while (searcher_ask (s, &op, x) == SEARCH_RUN) {
         assert_int_equal (searcher_begin (s, &op, x), 0);

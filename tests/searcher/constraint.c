@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constraints: what holds, what is refused and where, mutated texts. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "searcher/space/constraint.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 /* ---- a space and a point of it ---- */
 
@@ -79,7 +72,6 @@ static int setup (void **state)
 {
     static char text[COUNT (wide)][8];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (wide); i++) {
         snprintf (text[i], sizeof (text[i]), "%zu", i);
         wide[i] = text[i];
@@ -202,7 +194,6 @@ static void check (const char *const *texts, size_t n, bool is, bool isnt)
 
 static void test_holds (void **state)
 {
-    (void)state;
     check (truths, COUNT (truths), true, false);
     check (unknowns, COUNT (unknowns), true, true);
     check (broken, COUNT (broken), false, false);
@@ -311,7 +302,6 @@ static void check_error (const char *text, int where, const char *why)
 
 static void test_errors (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (errors); i++)
         check_error (errors[i].text, errors[i].column, errors[i].why);
 }
@@ -356,7 +346,6 @@ static const struct {
 
 static void test_limits (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (limits); i++) {
         const char *b = limits[i].before, *m = limits[i].middle;
         char *text = repeat (limits[i].most, b, m, limits[i].after);
@@ -375,7 +364,6 @@ static void test_bytes (void **state)
     const char *text = "batch < 64 || optimizer == 'sgd'";
     int column;
 
-    (void)state;
     assert_true (constraint_holds (&a, NULL));
     memset (&b, 0xff, sizeof (b));
     assert_null (constraint_compile (&a, text, &names, &column));
@@ -474,7 +462,6 @@ static void test_mutations (void **state)
     char text[400];
     long good = 0;
 
-    (void)state;
     for (long i = 0; i < 200000; i++) {
         snprintf (text, sizeof (text), "%s", any_text ());
         for (int k = draw (5); k > 0; k--)
@@ -509,7 +496,6 @@ static void test_bare (void **state)
     struct constraint c;
     int column;
 
-    (void)state;
     for (int i = 0; i < N; i++)
         open[i] = !strcmp (names_of[i], "optimizer");
     bare.open = open;

@@ -3,18 +3,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const double second[] = { 1 }, deep[] = { 3, 4 };
 static const char *const labels[] = { "sgd", "adam", "lion" };
@@ -51,17 +44,9 @@ static double quality (const struct sweep *w, long trial, int64_t length)
            + 1.0 / length;
 }
 
-static bool seldom (const struct sweep *w, long trial, int segment)
-{
-    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
-
-    (void)sweep_random (&r, 2);
-    return sweep_random (&r, 12) == 0;
-}
-
 static bool refuses (const struct sweep *w, long trial, int segment)
 {
-    return seldom (w, trial + 500, segment);
+    return sweep_seldom (w, trial + 500, segment);
 }
 
 static double seconds (const struct sweep *w, long trial)
@@ -86,7 +71,7 @@ static struct sweep start (const struct searcher_kind *k, uint64_t seed)
                        .params = space,
                        .n = COUNT (space),
                        .metric = quality,
-                       .fails = seldom,
+                       .fails = sweep_seldom,
                        .rejects = seed % 2 ? refuses : NULL,
                        .seconds = seconds,
                        .report = 2,
@@ -117,7 +102,6 @@ static bool same_events (const struct sweep *a, const struct sweep *b)
  */
 static void test_replay (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= 6 / SLOWER; seed++) {
             struct sweep a = start (k, seed), b = start (k, seed);
@@ -149,7 +133,6 @@ static bool until (struct sweep *w)
 /* A copy of a search that stopped half-way sees the same future. */
 static void test_copy (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep whole = start (k, 4);
         sweep_run (&whole);
@@ -188,7 +171,6 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
 {
     const double *x = w->x[trial];
 
-    (void)length;
     return fabs (log10 (x[0]) + 3) + (x[1] - 0.3) * (x[1] - 0.3) + x[2] / 9;
 }
 
@@ -197,7 +179,6 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
  */
 static void test_long (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k, 7);
         struct searcher *s;
@@ -335,7 +316,6 @@ static void test_fuzz (void **state)
     const char *more = getenv ("FUZZ"); /* so many times as long */
     long times = more ? atol (more) : 1;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 8 * (uint64_t)times; seed++)
         for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
             struct search_config config = start (k, seed).config;
@@ -360,7 +340,6 @@ static void test_outstanding (void **state)
 {
     static const char *const names[] = { "random", "asha", "tpe", "halving" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++) {
         struct search_config config = { .name = names[k],
                                         .max_trials = 100000,
@@ -401,7 +380,6 @@ static void test_pending (void **state)
     struct search_op op;
     double x[COUNT (space)];
 
-    (void)state;
     assert_non_null (s);
     for (long t = 1; t <= 20000; t++) {
         assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
@@ -423,7 +401,6 @@ static void test_choices (void **state)
         { .name = "d", .type = PARAM_CATEGORICAL, .choices = 1 << 30 },
     };
 
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k, 1);
         struct search_op op;

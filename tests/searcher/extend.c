@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches that go on with other limits, and trials that are tried again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -14,12 +7,12 @@
 #include <string.h>
 
 #include "tests/searcher/extend.h"
+#include "tests/unit.h"
 
 /* ---- done, and on ---- */
 
 static void test_more_trials (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
         long before;
@@ -52,7 +45,6 @@ static void test_more_trials (void **state)
  */
 static void test_longer (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
         bool full = !(k->needs & HAS_RUNGS);
@@ -87,7 +79,6 @@ static void test_ladders (void **state)
         run_open (kind ("halving"),
                   &(struct search_config){ .max_trials = 27, .max_length = 9 });
 
-    (void)state;
     finish (r);
     assert_int_equal (count_at (r, 1), 18);
     assert_int_equal (count_at (r, 3), 6);
@@ -120,7 +111,6 @@ static void test_ladders (void **state)
 
 static void test_midst (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int seed = 1; seed <= (is_slow (k) ? 2 : 12); seed++) {
             struct run *r = run_open (k, NULL);
@@ -144,7 +134,6 @@ static void test_midst (void **state)
 
 static void test_fewer (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int events = 1; events <= 24; events += is_slow (k) ? 6 : 1) {
             struct run *r = run_open (k, NULL);
@@ -170,7 +159,6 @@ static void test_anything (void **state)
     const char *more = getenv ("FUZZ"); /* so many times as long */
     int times = more ? atoi (more) : 1;
 
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int seed = 1; seed <= (is_slow (k) ? 4 : 20) * times; seed++) {
             bool repeats = !(k->needs & HAS_REPORTS) && strcmp (k->name, "pbt");
@@ -215,7 +203,6 @@ static void test_anything (void **state)
 
 static void test_revive (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int which = 1; which <= 12; which += 5) {
             struct run *r = run_open (k, NULL);
@@ -260,7 +247,6 @@ static void test_revive_repeat (void **state)
         run_open (kind ("random"),
                   &(struct search_config){ .max_trials = 2, .repeats = 2 });
 
-    (void)state;
     r->workers = 4;
     (void)advance (r, 4);
     assert_int_equal (r->open, 4);
@@ -292,7 +278,6 @@ static void test_revive_longer (void **state)
     struct run *r =
         run_open (kind ("random"), &(struct search_config){ .max_trials = 1 });
 
-    (void)state;
     finish (r);
     extend (r, 0, 20);
     (void)advance (r, 1);
@@ -318,8 +303,7 @@ static void test_values (void **state)
 {
     static const char *const names[] = { "gp", "tpe", "nsga2", "auto" };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof (names) / sizeof (*names); k++) {
+    for (size_t k = 0; k < COUNT (names); k++) {
         struct run *a = run_open (kind (names[k]),
                                   &(struct search_config){ .max_length = 1 });
         struct search_config config = a->config;
@@ -359,7 +343,6 @@ static void test_cube (void **state)
         run_open (kind ("lhs"), &(struct search_config){ .max_trials = 10 });
     bool same = true;
 
-    (void)state;
     finish (r);
     extend (r, 20, 0);
     finish (r);
@@ -380,7 +363,6 @@ static void test_cube (void **state)
 
 static void test_budget (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r =
             run_open (k, &(struct search_config){ .max_seconds = 1 });
@@ -411,11 +393,10 @@ static void test_errors (void **state)
         { 0, INT64_MIN, 0 }, { 30, 30, -1e9 },
     };
 
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
         (void)advance (r, 9);
-        for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++) {
+        for (size_t i = 0; i < COUNT (bad); i++) {
             struct searcher *before = r->s;
             errno = 0;
             assert_int_equal (
@@ -440,7 +421,6 @@ static void test_errors (void **state)
 /* Lengths are appended until there is no room, and then the search goes on. */
 static void test_room (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
         int64_t length = 9;

@@ -9,6 +9,7 @@
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
+#include "tests/unit.h"
 
 enum { MAX = 4000, DIMS = 2 };
 

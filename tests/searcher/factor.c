@@ -2,14 +2,9 @@
 /* What is solved with a Cholesky factor is right, and reads nothing beside it.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "searcher/numeric/factor.h"
+#include "tests/unit.h"
 
 enum { N_MAX = 9, STRIDE = N_MAX + 3 };
 
@@ -41,7 +36,6 @@ static void assert_near (double got, double want)
 
 static void solves (void **state)
 {
-    (void)state;
     for (int64_t n = 1; n <= N_MAX; n++) {
         const struct factor f = make (n);
         double b[STRIDE], x[STRIDE];
@@ -64,7 +58,6 @@ static void solves (void **state)
 /* Rows are added without those before being touched. */
 static void grows (void **state)
 {
-    (void)state;
     for (int64_t n = 2; n <= N_MAX; n++) {
         struct factor f = make (n);
         double whole[STRIDE];
@@ -88,7 +81,6 @@ static double inverse (const struct factor *f, int64_t i, int64_t j)
 
 static void inverts (void **state)
 {
-    (void)state;
     for (int64_t n = 1; n <= N_MAX; n++) {
         const struct factor f = make (n);
         double w[N_MAX * N_MAX], v[N_MAX], trace = 0, *p = w;

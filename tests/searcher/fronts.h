@@ -5,18 +5,11 @@
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 enum { ROWS = 64, ROOM = ROWS * PARETO_MAX };
 

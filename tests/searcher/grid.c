@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The points of a grid and their order. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static double no_metric (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
     return trial + length;
 }
 
@@ -57,7 +49,6 @@ static const struct {
 
 static void test_grid (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (grids); i++) {
         struct sweep w = { .config = { .name = "grid", .max_length = 3 },
                            .params = grids[i].params,
@@ -85,7 +76,6 @@ static void test_grid_sizes (void **state)
     };
     static const char *const names[] = { "f", "b", "d", "a", "e", "c" };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct param params[6] = { { 0 } };
         struct sweep w = { .config = { .name = "grid", .max_length = 1 },
@@ -120,7 +110,6 @@ static void test_grid_nested (void **state)
                        .n = COUNT (params),
                        .metric = no_metric };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 16);
     for (long t = 1; t <= 16; t++) {
@@ -135,8 +124,6 @@ static void test_grid_nested (void **state)
 
 static bool first_fails (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)segment;
     return trial == 1;
 }
 
@@ -158,7 +145,6 @@ static void test_concurrent (void **state)
                             .metric = no_metric,
                             .fails = first_fails };
 
-    (void)state;
     sweep_run (&grid);
     assert_int_equal (grid.trials, 4);
     assert_int_equal (grid.most_running, 2);
@@ -178,7 +164,6 @@ static void test_grid_ends_at_max (void **state)
                        .n = 1,
                        .metric = no_metric };
 
-    (void)state;
     sweep_run (&w);
     assert_true (w.x[1][0] == p.min);
     assert_true (w.x[5][0] == p.max);

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Halving rung by rung, Hyperband, BOHB and PASHA. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct param unit = FLOAT ("x", 0, 1, 0);
 
 /* Trials in no order, none like another, whose ranking never changes. */
 static double stable (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
     return trial * 37 % 1009 + 1.0 / length;
 }
 
@@ -49,7 +41,6 @@ struct result {
 
 static bool starts_at (const struct sweep *w, long trial, long a, long b)
 {
-    (void)w;
     return trial >= a && trial <= b;
 }
 
@@ -113,7 +104,6 @@ static void test_halving (void **state)
 {
     static const double divisors[] = { 2, 3, 4, 2.5 };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         uint64_t r = seed;
         struct sweep w = { .config = { .name = "halving",
@@ -202,7 +192,6 @@ static void check_band (const struct sweep *w, size_t i)
 
 static void test_hyperband (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (bands); i++)
         for (int run = 0; run < 8; run++) {
             struct sweep w = { .config = { .name =
@@ -243,7 +232,6 @@ static void test_rounds (void **state)
         { "async_hyperband", 5000, 2 },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct search_config config = { .name = cases[i].name,
                                         .max_trials = cases[i].trials,
@@ -277,7 +265,6 @@ static void test_ends (void **state)
         "halving", "hyperband", "async_hyperband", "bohb", "pasha"
     };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         uint64_t r = seed * 5;
         struct sweep w = { .config = { .name = names[seed % COUNT (names)],
@@ -320,7 +307,6 @@ static void test_async (void **state)
                        .metric = stable,
                        .workers = 1 };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 17);
     for (long t = 1; t <= 17; t++)
@@ -344,7 +330,6 @@ static void test_bohb (void **state)
 {
     double first = 0, last = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct sweep w = { .config = { .name = "bohb",
                                        .seed = seed,
@@ -381,7 +366,6 @@ static double turning (const struct sweep *w, long trial, int64_t length)
 {
     int rung = 0;
 
-    (void)w;
     for (int64_t l = length; l >= 3; l /= 3)
         rung++;
     return (rung % 2 ? -1.0 : 1.0) * (trial * 37 % 1009);
@@ -398,7 +382,6 @@ static double jitter (const struct sweep *w, long trial, int64_t length)
 {
     uint64_t r = trial * 1000 + length;
 
-    (void)w;
     (void)sweep_random (&r, 100);
     return trial % 7 * 100 + sweep_random (&r, 2) * 1e-3;
 }
@@ -415,7 +398,6 @@ static void test_pasha (void **state)
         { jitter, { 3, 81 } },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++)
         for (int run = 0; run < 4; run++) {
             struct sweep w = { .config = { .name = "pasha",
@@ -455,7 +437,6 @@ static void test_pasha_best (void **state)
                        .workers = 4 };
     long best = 1;
 
-    (void)state;
     sweep_run (&w);
     for (long t = 1; t <= w.trials; t++)
         if (stable (&w, t, 1) < stable (&w, best, 1))

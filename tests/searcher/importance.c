@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Importance of parameters, against functions whose indices are known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 
 #include "searcher/models/importance.h"
 #include "searcher/numeric/rng.h"
+#include "tests/unit.h"
 
 enum { TRIALS = 200 };
 static const double pi = 3.14159265358979323846;
@@ -75,7 +69,6 @@ static void test_ishigami (void **state)
     struct made m = { 0 };
     double both = 0;
 
-    (void)state;
     assert_int_equal (make (&m, params, 3, ishigami), 0);
     assert_true (fabs (share (&m, 0) - 0.314) < 0.08);
     assert_true (fabs (share (&m, 1) - 0.442) < 0.08);
@@ -112,7 +105,6 @@ static void test_optuna (void **state)
     struct made m = { 0 };
     double sum = 0;
 
-    (void)state;
     assert_int_equal (make (&m, params, 3, of_optuna), 0);
     for (int k = 0; k < 3; k++) {
         assert_true (fabs (share (&m, k) - wanted[k]) < 0.06);
@@ -139,7 +131,6 @@ static void test_additive (void **state)
     const double wanted[] = { 16, 4, 1, 8 };
     struct made m = { 0 };
 
-    (void)state;
     assert_int_equal (make (&m, params, 4, additive), 0);
     for (int k = 0; k < 4; k++)
         assert_true (fabs (share (&m, k) - wanted[k] / 29) < 0.05);
@@ -170,7 +161,6 @@ static void test_range (void **state)
     struct made m = { 0 };
     const struct marginal *a;
 
-    (void)state;
     assert_int_equal (make (&m, params, 8, offset), 0);
     a = &m.of.marginals[0];
     for (int i = 0; i < a->n; i++)
@@ -192,7 +182,6 @@ static void test_diverging (void **state)
                                     { "b", PARAM_FLOAT, .min = 0, .max = 1 } };
     struct made m = { 0 };
 
-    (void)state;
     assert_int_equal (make (&m, params, 2, diverging), 0);
     assert_true (share (&m, 0) > 0.05 && share (&m, 1) > 0.05);
     for (int i = 0; i < m.of.marginals[1].n; i++)
@@ -221,7 +210,6 @@ static void test_conditional (void **state)
     };
     struct made m = { 0 };
 
-    (void)state;
     assert_int_equal (make (&m, params, 2, conditional), 0);
     assert_true (share (&m, 1) > 0.7);
     assert_true (share (&m, 0) < 0.1);
@@ -233,7 +221,6 @@ static void test_conditional (void **state)
 
 static double constant (const double *x)
 {
-    (void)x;
     return 1;
 }
 
@@ -242,7 +229,6 @@ static void test_nothing (void **state)
     const struct param params[] = { { "a", PARAM_FLOAT, .min = 0, .max = 1 } };
     struct made m = { 0 };
 
-    (void)state;
     assert_int_equal (make (&m, params, 1, constant), 1);
     importance_free (&m.of);
     assert_int_equal (

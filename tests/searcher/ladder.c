@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rungs, brackets, their trials and the preview. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "searcher/state/ladder.h"
+#include "tests/unit.h"
 
 static struct ratio ratio (double divisor)
 {
@@ -21,7 +16,6 @@ static struct ratio ratio (double divisor)
 
 static void test_ratio (void **state)
 {
-    (void)state;
     assert_int_equal (ratio (2.5).p, 5);
     assert_int_equal (ratio (2.5).q, 2);
     assert_int_equal (ratio (2.2).p, 11);
@@ -60,8 +54,7 @@ static void test_rungs (void **state)
     /* clang-format on */
     int64_t out[RUNGS_MAX];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         struct ratio d = ratio (cases[i].divisor);
         int n = ladder_build (d, cases[i].rungs, cases[i].length, out);
 
@@ -82,7 +75,6 @@ static void test_wide (void **state)
     int64_t out[RUNGS_MAX];
     struct ratio d = ratio (999.999);
 
-    (void)state;
     assert_int_equal (ladder_rung (d, longest, 31), 1);
     /* computed with Python's fractions */
     assert_int_equal (ladder_rung (d, longest, 1), INT64_C (9007208261949));
@@ -114,8 +106,7 @@ static void test_height (void **state)
     };
     /* clang-format on */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
+    for (size_t i = 0; i < COUNT (cases); i++)
         assert_int_equal (ladder_height (ratio (cases[i].divisor),
                                          cases[i].rungs,
                                          cases[i].length,
@@ -148,8 +139,7 @@ static void test_bracket_trials (void **state)
     /* clang-format on */
     int64_t trials[RUNGS_MAX];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         assert_int_equal (bracket_trials (ratio (cases[i].divisor),
                                           cases[i].total,
                                           cases[i].heights,
@@ -168,8 +158,7 @@ static void test_bracket_total (void **state)
     int64_t trials[RUNGS_MAX];
     int heights[RUNGS_MAX];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (divisors) / sizeof (divisors[0]); i++)
+    for (size_t i = 0; i < COUNT (divisors); i++)
         for (int64_t total = 1; total < 200; total++) {
             struct ratio d = ratio (divisors[i]);
             int height = ladder_height (d, 99, 1000000, total);
@@ -203,8 +192,7 @@ static void test_bracket_limits (void **state)
     /* clang-format on */
     int64_t limits[3];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         bracket_limits (ratio (cases[i].divisor),
                         cases[i].limit,
                         cases[i].trials,
@@ -304,8 +292,7 @@ static void test_preview (void **state)
     struct search_config config = { .name = "adaptive_asha" };
     struct search_rung out[RUNGS_MAX];
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (previews) / sizeof (previews[0]); i++) {
+    for (size_t i = 0; i < COUNT (previews); i++) {
         const struct preview_case *c = previews + i;
         int n;
 
@@ -334,7 +321,6 @@ static void test_preview_flat (void **state)
     struct search_config config = { .max_trials = 40, .max_length = 7 };
     struct search_rung out[2] = { { 0, 0 }, { -1, -1 } };
 
-    (void)state;
     config.name = "random";
     assert_int_equal (searcher_preview (&config, &choice, 1, out, 2), 1);
     assert_int_equal (out[0].length, 7);
@@ -363,7 +349,6 @@ static void test_preview_short (void **state)
                                     .max_trials = 27 };
     struct search_rung out[3] = { { 0, 0 }, { 0, 0 }, { -1, -1 } };
 
-    (void)state;
     assert_int_equal (searcher_preview (&config, NULL, 0, out, 2), 3);
     assert_int_equal (out[0].trials, 18);
     assert_int_equal (out[1].trials, 6);

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sobol, Latin hypercube, the Parzen estimator and TPE. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The Parzen estimator and TPE. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,181 +9,7 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-
-enum { MANY = 70 };
-
-/* ---- points that fill the space ---- */
-
-static const struct param floats[] = {
-    FLOAT ("a", 0, 1, 0), FLOAT ("b", 0, 1, 0), FLOAT ("c", 0, 1, 0),
-    FLOAT ("d", 0, 1, 0), FLOAT ("e", 0, 1, 0), FLOAT ("f", 0, 1, 0),
-};
-
-/* Of 2^k points each of 2^k equal parts of each dimension holds one, and, in
- * the first two dimensions, so does each elementary box of that size.
- */
-static void sobol_is_a_net (void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        struct searcher *s = search_create ("sobol", seed, 256, floats, 6);
-        bool seen[6][256] = { { false } };
-        bool box[9][256] = { { false } };
-        double x[6];
-        for (int i = 0; i < 256; i++) {
-            search_begin (s, x);
-            for (int d = 0; d < 6; d++) {
-                int part = (int)(x[d] * 256);
-                assert_false (seen[d][part]);
-                seen[d][part] = true;
-            }
-            for (int k = 0; k <= 8; k++) {
-                int at = (int)(x[0] * (1 << k)) << (8 - k);
-                at += (int)(x[1] * (1 << (8 - k)));
-                assert_false (box[k][at]);
-                box[k][at] = true;
-            }
-        }
-        searcher_destroy (s);
-    }
-}
-
-/* Its discrepancy shows in an integral: the error is far below random's. */
-static double integral_error (const char *name, int n)
-{
-    double total = 0;
-
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        struct searcher *s = search_create (name, seed, n, floats, 6);
-        double sum = 0;
-        double x[6];
-        for (int i = 0; i < n; i++) {
-            double product = 1;
-            search_begin (s, x);
-            for (int d = 0; d < 6; d++)
-                product *= 0.5 + x[d];
-            sum += product;
-        }
-        total += fabs (sum / n - 1); /* the integral is 1 */
-        searcher_destroy (s);
-    }
-    return total / 20;
-}
-
-static void even_points_integrate_better (void **state)
-{
-    (void)state;
-    assert_true (integral_error ("sobol", 512)
-                 < 0.3 * integral_error ("random", 512));
-    assert_true (integral_error ("lhs", 512)
-                 < 0.6 * integral_error ("random", 512));
-}
-
-static void latin_hypercube (void **state)
-{
-    static const int sizes[] = { 1, 2, 3, 7, 64, 100, 1000 };
-
-    (void)state;
-    for (size_t k = 0; k < sizeof (sizes) / sizeof (*sizes); k++) {
-        int n = sizes[k];
-        struct searcher *s = search_create ("lhs", k, n, floats, 6);
-        bool *seen = calloc ((size_t)n * 6, sizeof (*seen));
-        double x[6];
-        for (int i = 0; i < n; i++) {
-            search_begin (s, x);
-            for (int d = 0; d < 6; d++) {
-                int part = (int)(x[d] * n);
-                assert_false (seen[d * n + part]);
-                seen[d * n + part] = true;
-            }
-        }
-        free (seen);
-        searcher_destroy (s);
-    }
-}
-
-/* Of the numbers of S. Joe and F. Y. Kuo, as PyTorch's SobolEngine has them:
- * a hash of how many leading bits points 1 to 2047 share with point 0, which
- * no scrambling changes and which is another one for each set of numbers.
- */
-static const uint32_t joe_kuo[64] = {
-    0xf22f298c, 0x7ab791aa, 0x1ba1d06a, 0x300fb62a, 0x8c864e88, 0x6c8920c4,
-    0x991a69aa, 0x964f9f2a, 0xe085a92a, 0x7f792aaa, 0x0c6b7eaa, 0x884c9aaa,
-    0x40302f2a, 0x64575a88, 0x8376fdea, 0x77dbddfc, 0xf8ba4d2a, 0x844ff36a,
-    0x702dc8aa, 0xba960f2a, 0x7fc6b944, 0x59ad782a, 0xe3a4302a, 0xb3ed1c44,
-    0xba3d7b2a, 0x81b132c8, 0xe8b6c0aa, 0x8e26e62a, 0x0c47106a, 0xc234676a,
-    0xdce35508, 0x856f31c4, 0xd8e80284, 0x8442ec08, 0x1887b7aa, 0xc01197ea,
-    0xd842c46a, 0x4046a2c8, 0x8b7ffeea, 0x84c12ac8, 0xddb79ac8, 0xd953d4aa,
-    0xdf5ae488, 0x460d38c8, 0xdd9cf9aa, 0x5e0bb408, 0x1a25fbaa, 0xb628fb08,
-    0x36dd43c4, 0xf2d81b04, 0xc14c3488, 0x7415cd48, 0x59e424c4, 0xcf56c76a,
-    0x96e828aa, 0xbc917488, 0xf0be42ea, 0x241b3c08, 0x90d5b488, 0x1e681508,
-    0xaad16a6a, 0xaf1fc908, 0xba5da308, 0x529db688,
-};
-
-static void name_many (struct param many[MANY])
-{
-    static char names[MANY][8];
-
-    for (int i = 0; i < MANY; i++) {
-        names[i][0] = (char)('a' + i / 26);
-        names[i][1] = (char)('a' + i % 26);
-        many[i] =
-            (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
-    }
-}
-
-static void sobol_is_joe_and_kuos (void **state)
-{
-    struct param many[MANY];
-    struct searcher *s;
-    uint32_t hash[64] = { 0 }, first[64];
-    double x[MANY];
-
-    (void)state;
-    name_many (many);
-    s = search_create ("sobol", 3, 2048, many, 64);
-    for (int n = 0; n < 2048; n++) {
-        search_begin (s, x);
-        for (int d = 0; d < 64; d++) {
-            uint32_t bits = (uint32_t)(x[d] * 0x1p32);
-            if (n == 0)
-                first[d] = bits;
-            else
-                hash[d] =
-                    hash[d] * 31 + (uint32_t)__builtin_clz (bits ^ first[d]);
-        }
-    }
-    for (int d = 0; d < 64; d++)
-        assert_int_equal (hash[d], joe_kuo[d]);
-    searcher_destroy (s);
-}
-
-/* Integers and choices are hit equally often; more than 64 dimensions work. */
-static void discrete_and_many (void **state)
-{
-    static const struct param mixed[] = { INT ("k", 3, 6, 0), CHOICE ("c", 4) };
-    struct searcher *s = search_create ("sobol", 1, 64, mixed, 2);
-    struct param many[MANY];
-    int count[2][8] = { { 0 } };
-    double x[MANY];
-
-    (void)state;
-    for (int i = 0; i < 64; i++) {
-        search_begin (s, x);
-        count[0][(int)x[0]]++;
-        count[1][(int)x[1]]++;
-    }
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal (count[0][i + 3], 16);
-        assert_int_equal (count[1][i], 16);
-    }
-    searcher_destroy (s);
-    name_many (many);
-    s = search_create ("sobol", 1, 10, many, MANY);
-    for (int i = 0; i < 10; i++)
-        search_begin (s, x);
-    searcher_destroy (s);
-}
+#include "tests/unit.h"
 
 /* ---- integers in the logarithm ---- */
 
@@ -210,7 +29,6 @@ static void logarithmic_integers (void **state)
     int param;
     double x;
 
-    (void)state;
     for (int i = 0; i < 3000; i++) {
         search_begin (s, &x);
         assert_true (x >= 1 && x <= 1000 && x == floor (x));
@@ -244,7 +62,6 @@ static void densities_are_normalised (void **state)
         { -1.9, 0, 2.5 }, { 0, 1, 9 }, { 0, 2, 3 }, { 0, 0, 4 }
     };
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const double *points[3] = { &at[i][0], &at[i][1], &at[i][2] };
         struct dim d;
@@ -283,7 +100,6 @@ static void samples_follow_the_density (void **state)
     struct parzen *p;
     double u[2];
 
-    (void)state;
     one_dimension (&params[0], &dims[0]);
     one_dimension (&params[1], &dims[1]);
     p = parzen_create (dims, 2, points, 3);
@@ -337,7 +153,6 @@ static void widths_are_distances (void **state)
     double value[MOST];
     struct dim d;
 
-    (void)state;
     one_dimension (&x, &d);
     for (int round = 0; round < ROUNDS; round++) {
         struct rng r = { .seed = 1, .trial = round };
@@ -392,7 +207,6 @@ static void tpe_learns (void **state)
 {
     int wins = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
         wins += best_of ("tpe", seed, 80) < best_of ("random", seed, 80);
     assert_in_range (wins, 17, 20);
@@ -400,7 +214,6 @@ static void tpe_learns (void **state)
 
 static void tpe_mirrors (void **state)
 {
-    (void)state;
     search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
 
@@ -412,7 +225,6 @@ static void tpe_waits_for_nobody (void **state)
     double point[8][3];
     double nearest = 1;
 
-    (void)state;
     for (int i = 0; i < 8; i++)
         open[i] = search_begin (s, point[i]);
     for (int i = 0; i < 192; i++) {
@@ -459,7 +271,6 @@ static void tpe_takes_a_tenth_as_good (void **state)
 {
     int count[2] = { 0 }, all = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         long next = next_of_sixty (seed);
         all += next >= 0;
@@ -500,7 +311,6 @@ static double branch (const double *x)
 
 static double branch_told (const double *x, long trial)
 {
-    (void)trial;
     return branch (x);
 }
 
@@ -508,7 +318,6 @@ static void tpe_groups_by_parent (void **state)
 {
     int wins = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
         wins += search_best ("tpe", seed, 80, branches, 4, branch, branch_told)
                 < search_best (
@@ -520,7 +329,6 @@ static void copies_agree (void **state)
 {
     static const char *const names[] = { "sobol", "lhs", "tpe" };
 
-    (void)state;
     for (int k = 0; k < 3; k++)
         search_copies (names[k], 50, bowl_space, 3, bowl);
 }
@@ -528,11 +336,6 @@ static void copies_agree (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (sobol_is_a_net),
-        cmocka_unit_test (sobol_is_joe_and_kuos),
-        cmocka_unit_test (even_points_integrate_better),
-        cmocka_unit_test (latin_hypercube),
-        cmocka_unit_test (discrete_and_many),
         cmocka_unit_test (logarithmic_integers),
         cmocka_unit_test (densities_are_normalised),
         cmocka_unit_test (samples_follow_the_density),

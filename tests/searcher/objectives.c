@@ -2,21 +2,14 @@
 /* Several objectives at once: what is told, and that methods learn from it. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "searcher/objectives/pareto.h"
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct param cube[] = { FLOAT ("a", 0, 1, 0),
                                      FLOAT ("b", 0, 1, 0),
@@ -95,7 +88,6 @@ static void check_learns (const char *name, long m, long trials, int seeds)
 
 static void test_learns (void **state)
 {
-    (void)state;
     check_learns ("tpe", 2, 80, 10);
     check_learns ("tpe", 3, 80, 10);
     check_learns ("nsga2", 2, 100, 10);
@@ -104,7 +96,6 @@ static void test_learns (void **state)
 
 static void test_learns_gp (void **state)
 {
-    (void)state;
     check_learns ("gp", 2, 30, 5);
     check_learns ("gp", 3, 40, 5);
     check_learns ("auto", 2, 30, 5);
@@ -127,7 +118,6 @@ static void test_larger (void **state)
 {
     static const char *const names[] = { "tpe", "nsga2", "gp" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++)
         for (flipped = 1; flipped < 8; flipped++) {
             struct sweep a = start (names[k], 3, 3), b = a;
@@ -157,15 +147,12 @@ static void half_bad (const struct sweep *w, long trial, double *y)
 
 static void all_bad (const struct sweep *w, long trial, double *y)
 {
-    (void)w;
     y[0] = trial % 2 ? 1 : NAN;
     y[1] = trial % 2 ? INFINITY : 1;
 }
 
 static void same (const struct sweep *w, long trial, double *y)
 {
-    (void)w;
-    (void)trial;
     y[0] = y[1] = 7;
 }
 
@@ -174,7 +161,6 @@ static void test_bad_values (void **state)
     static void (*const metrics[]) (
         const struct sweep *, long, double *) = { half_bad, all_bad, same };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (metrics); i++)
         for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
             struct sweep w = start (k->name, 1, 2);
@@ -195,7 +181,6 @@ static void test_known (void **state)
     struct search_known known[20];
     uint64_t r = 3;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         for (int k = 0; k < 4; k++)
             x[i][k] = sweep_random (&r, 1000) / 1000.0;
@@ -229,7 +214,6 @@ static void test_bad (void **state)
     double x[4];
     int param;
 
-    (void)state;
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
     assert_int_equal (searcher_begin (s, &op, x), 0);
     assert_int_equal (searcher_observe (s, 1, 2, y), -1);
@@ -271,7 +255,6 @@ static void test_repeats (void **state)
     struct search_op op;
     double x[4];
 
-    (void)state;
     config.repeats = 2;
     assert_non_null (twice = searcher_create (&config, cube, 4));
     for (int i = 0; i < 2; i++) {

@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points that are given, forbidden, repeated, rejected, and too dear. */
+/* Points that are given, forbidden and rejected. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "tests/searcher/params.h"
-#include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
-
-static const struct param plane[] = { FLOAT ("x", 0, 1, 5),
-                                      FLOAT ("y", 0, 1, 5) };
-
-static double bowl (const struct sweep *w, long trial, int64_t length)
-{
-    const double *x = w->x[trial];
-
-    return hypot (x[0] - 0.7, x[1] - 0.2) + 1.0 / length;
-}
-
-static struct sweep start (const char *name, uint64_t seed)
-{
-    struct sweep w = { .config = { .name = name,
-                                   .seed = seed,
-                                   .max_trials = 30,
-                                   .max_length = 9,
-                                   .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 3,
-                                   .mode = SEARCH_STANDARD },
-                       .params = plane,
-                       .n = 2,
-                       .metric = bowl,
-                       .workers = 4,
-                       .shuffle = seed };
-
-    return w;
-}
+#include "tests/searcher/plane.h"
+#include "tests/unit.h"
 
 /* ---- another point ---- */
 
@@ -69,7 +32,6 @@ static void test_half (void **state)
         { { .type = PARAM_CATEGORICAL, .choices = 4 }, 2, 0 },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (list); i++) {
         struct param p = list[i].p;
         double half;
@@ -85,7 +47,6 @@ static void test_half (void **state)
 /* The models learn from where a trial was, not from where it was to be. */
 static void test_move (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 7);
         struct searcher *s, *twin;
@@ -119,7 +80,6 @@ static void test_move (void **state)
 /* A narrow band: one point of 50. */
 static void test_band (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 3);
         w.config.constraint = "abs (x - y) <= 0.01";
@@ -139,7 +99,6 @@ static void test_model_in_band (void **state)
     static const char *const names[] = { "tpe", "cmaes", "nsga2" };
     double random = 0;
 
-    (void)state;
     for (size_t k = 0; k <= COUNT (names); k++) {
         double sum = 0;
         for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -160,26 +119,10 @@ static void test_model_in_band (void **state)
     }
 }
 
-static void
-refused (const struct search_config *config, const char *why, int where)
-{
-    int param = 99;
-    const char *said = searcher_check (config, plane, 2, &param);
-
-    assert_non_null (said);
-    if (why)
-        assert_string_equal (said, why);
-    assert_int_equal (param, where);
-    errno = 0;
-    assert_null (searcher_create (config, plane, 2));
-    assert_int_equal (errno, EINVAL);
-}
-
 static void test_bad_constraints (void **state)
 {
     struct search_config config = start ("random", 1).config;
 
-    (void)state;
     config.constraint = "x > 1";
     refused (&config, NULL, -1);
     config.constraint = "x +";
@@ -199,7 +142,6 @@ static const double first[] = { 0.5, 0.5, 1, 0, 0.25, 0.125 };
 
 static void test_first (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 1);
         w.config.points = first;
@@ -226,7 +168,6 @@ static void test_first_outside (void **state)
     static const double bad[][2] = { { 2, 0 }, { 0, NAN }, { 0, -1e-9 } };
     struct search_config config = start ("random", 1).config;
 
-    (void)state;
     for (size_t i = 0; i < COUNT (bad); i++) {
         const struct search_known known = { bad[i], bad[i] };
         config.points = bad[i];
@@ -252,7 +193,6 @@ static void test_known (void **state)
     struct search_known known[KNOWN];
     uint64_t r = 7;
 
-    (void)state;
     for (int i = 0; i < KNOWN; i++) {
         x[i][0] = sweep_random (&r, 1001) / 1000.0;
         x[i][1] = sweep_random (&r, 1001) / 1000.0;
@@ -286,7 +226,6 @@ static void test_known_bad (void **state)
     double x[KNOWN][2], value = NAN;
     struct search_known known[KNOWN];
 
-    (void)state;
     for (int i = 0; i < KNOWN; i++) {
         x[i][0] = i / (double)KNOWN;
         x[i][1] = 0.5;
@@ -302,201 +241,6 @@ static void test_known_bad (void **state)
     }
 }
 
-/* ---- repeats ---- */
-
-static double repeated (const struct sweep *w, long trial, int64_t length)
-{
-    return bowl (w, trial, length) + 0.1 * (trial % 3);
-}
-
-static bool third_fails (const struct sweep *w, long trial, int segment)
-{
-    (void)w;
-    (void)segment;
-    return trial == 5 || trial == 30;
-}
-
-/* As the same search with the means, told by hand. */
-static void test_repeats (void **state)
-{
-    static const char *const names[] = { "random",  "tpe",   "asha",
-                                         "halving", "cmaes", "pasha" };
-
-    (void)state;
-    for (size_t k = 0; k < COUNT (names); k++)
-        for (int fails = 0; fails < 2; fails++) {
-            struct sweep w = start (names[k], k + 1), plain = w;
-            struct searcher *s;
-            long done = 0;
-
-            w.config.repeats = 3;
-            w.metric = repeated;
-            w.fails = fails ? third_fails : NULL;
-            w.workers = plain.workers = 1;
-            w.shuffle = plain.shuffle = 0;
-            sweep_run (&w);
-            assert_int_equal (w.trials, 90);
-            s = searcher_create (&plain.config, plane, 2);
-            for (size_t i = 0; i < w.n_events; i += 6) {
-                const struct event *e = w.events + i;
-                struct search_op op;
-                double x[2], sum = 0;
-                assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-                assert_int_equal (op.length, e->op.length);
-                assert_int_equal (op.fresh, e->op.fresh);
-                assert_int_equal (3 * op.trial - 2, e->op.trial);
-                for (int r = 0; r < 6; r++) {
-                    assert_int_equal (e[r].op.trial, 3 * op.trial - 2 + r / 2);
-                    assert_int_equal (e[r].op.fresh, op.fresh);
-                    if (op.fresh && r % 2 == 0)
-                        assert_memory_equal (e[r].x, x, sizeof (x));
-                    sum += e[r].what == EVENT_TELL   ? e[r].value
-                           : e[r].what == EVENT_EXIT ? (double)NAN
-                                                     : 0;
-                }
-                assert_int_equal (searcher_begin (s, &op, x), 0);
-                assert_int_equal (
-                    searcher_observe (
-                        s, op.trial, op.length, &(double){ sum / 3 }),
-                    0);
-                done++;
-            }
-            assert_true (done >= 30);
-            searcher_destroy (s);
-            sweep_free (&w);
-        }
-    for (long t = 1; t < 3; t++)
-        assert_int_not_equal (searcher_trial_seed (1, t),
-                              searcher_trial_seed (1, t + 1));
-}
-
-static void test_repeats_at_once (void **state)
-{
-    (void)state;
-    for (long limit = 1; limit <= 7; limit++) {
-        struct sweep w = start ("asha", limit);
-        w.config.repeats = 3;
-        w.config.max_concurrent = limit;
-        w.workers = 0;
-        w.metric = repeated;
-        sweep_run (&w);
-        assert_int_equal (w.trials, 90);
-        assert_int_equal (w.most_running, limit);
-        for (long t = 1; t <= w.trials; t++) {
-            assert_int_equal (w.length[t], w.length[(t - 1) / 3 * 3 + 1]);
-            assert_memory_equal (
-                w.x[t], w.x[(t - 1) / 3 * 3 + 1], sizeof (w.x[t]));
-        }
-        sweep_free (&w);
-    }
-}
-
-static void test_repeats_nonsense (void **state)
-{
-    struct search_config config = start ("random", 1).config;
-    struct searcher *s, *copy;
-    struct search_op op, odd;
-    double x[2];
-
-    (void)state;
-    config.repeats = 3;
-    s = searcher_create (&config, plane, 2);
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    odd = op;
-    odd.trial = 2;
-    assert_int_equal (searcher_begin (s, &odd, x), -1);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
-    copy = searcher_copy (s);
-    assert_int_equal (searcher_begin (s, &op, x), -1);
-    odd.trial = 3;
-    assert_int_equal (searcher_begin (s, &odd, x), -1);
-    odd.trial = 2;
-    odd.length = 0;
-    assert_int_equal (searcher_begin (s, &odd, x), -1);
-    odd.length = 8;
-    assert_int_equal (searcher_begin (s, &odd, x), -1);
-    odd.length = 9;
-    odd.fresh = false;
-    assert_int_equal (searcher_begin (s, &odd, x), -1);
-    assert_int_equal (searcher_observe (s, 2, 9, &(double){ 1 }), -1);
-    assert_int_equal (searcher_observe (s, 1, 0, &(double){ 1 }), -1);
-    assert_int_equal (searcher_exit (s, 2), -1);
-    assert_true (same_bytes (s, copy));
-    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), 0);
-    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), -1);
-    assert_int_equal (searcher_exit (s, 1), -1);
-    config.name = "median";
-    refused (&config, "this searcher cannot repeat a trial", -1);
-    config.name = "pbt";
-    refused (&config, "this searcher cannot repeat a trial", -1);
-    config.repeats = 65;
-    refused (&config, "repeats is not 0 to 64", -1);
-    searcher_destroy (s);
-    searcher_destroy (copy);
-}
-
-/* ---- the time there is ---- */
-
-static double by_length (const struct sweep *w, long trial)
-{
-    return (double)w->length[trial];
-}
-
-static void test_seconds (void **state)
-{
-    (void)state;
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
-        struct sweep w = start (k->name, 1);
-        double spent = 0, begun_at = 0;
-
-        if (!strcmp (k->name, "single"))
-            continue;
-        w.config.max_seconds = 40;
-        w.seconds = by_length;
-        sweep_run (&w);
-        for (size_t i = 0; i < w.n_events; i++) {
-            if (w.events[i].what == EVENT_BEGIN)
-                begun_at = spent;
-            if (w.events[i].what == EVENT_SPEND)
-                spent += w.events[i].value;
-        }
-        assert_true (begun_at < 40 && spent >= 40 && spent < 80);
-        assert_true (searcher_progress (w.s) == 1);
-        assert_int_equal (w.n_running, 0);
-        sweep_free (&w);
-    }
-}
-
-static void test_spend_nonsense (void **state)
-{
-    static const double bad[] = { -1, NAN, INFINITY, -INFINITY };
-    struct search_config config = start ("random", 1).config;
-    struct searcher *s;
-    struct search_op op;
-    double x[2];
-
-    (void)state;
-    config.max_seconds = NAN;
-    refused (&config, "max_seconds is below 0", -1);
-    config.max_seconds = -1;
-    refused (&config, "max_seconds is below 0", -1);
-    config.max_seconds = 10;
-    s = searcher_create (&config, plane, 2);
-    assert_int_equal (searcher_spend (s, 1, 1), -1);
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
-    for (size_t i = 0; i < COUNT (bad); i++)
-        assert_int_equal (searcher_spend (s, 1, bad[i]), -1);
-    assert_int_equal (searcher_spend (s, 1, 1e308), 0);
-    assert_int_equal (searcher_spend (s, 1, 1e308), 0);
-    assert_true (searcher_progress (s) < 1);
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
-    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), 0);
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_DONE);
-    assert_true (searcher_progress (s) == 1);
-    searcher_destroy (s);
-}
-
 /* ---- points that make no sense ---- */
 
 static bool left (const struct sweep *w, long trial, int segment)
@@ -506,14 +250,11 @@ static bool left (const struct sweep *w, long trial, int segment)
 
 static bool all_of_them (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)trial;
     return segment == 1;
 }
 
 static bool promoted (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return segment == 2 && trial % 2;
 }
 
@@ -533,7 +274,6 @@ static bool forgets (const struct searcher_kind *k)
 /* They are replaced, until there are twice as many. */
 static void test_reject (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         bool fixed = !strcmp (k->name, "grid") || !strcmp (k->name, "single");
         bool cloned = !strcmp (k->name, "pbt");
@@ -582,11 +322,6 @@ int main (void)
         cmocka_unit_test (test_first_outside),
         cmocka_unit_test (test_known),
         cmocka_unit_test (test_known_bad),
-        cmocka_unit_test (test_repeats),
-        cmocka_unit_test (test_repeats_at_once),
-        cmocka_unit_test (test_repeats_nonsense),
-        cmocka_unit_test (test_seconds),
-        cmocka_unit_test (test_spend_nonsense),
         cmocka_unit_test (test_reject),
     };
 

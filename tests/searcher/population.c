@@ -2,18 +2,11 @@
 /* Population based training: who ends, who is cloned, what is changed. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 enum { GENERATION = 3, TRIALS = 1000 };
 
@@ -45,10 +38,8 @@ static bool in_space (const double *x)
 
 static double noisy (const struct sweep *w, long trial, int64_t length)
 {
-    uint64_t r = w->config.seed + trial * 1000 + length;
-    uint64_t value = sweep_random (&r, 300);
+    uint64_t value = sweep_noise (w, trial, length, 300);
 
-    value = sweep_random (&r, 300);
     return value < 6 ? NAN : trial % 5 + 0.01 * (double)value;
 }
 
@@ -174,7 +165,6 @@ static void test_model (void **state)
 {
     long seats = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct sweep w = start (seed);
         struct model *m = calloc (1, sizeof (*m));
@@ -216,13 +206,11 @@ static void test_model (void **state)
 
 static double by_trial (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
     return trial * 37 % 1009 - length;
 }
 
 static void test_all_reach_the_end (void **state)
 {
-    (void)state;
     for (long workers = 0; workers <= 20; workers += 5) {
         struct sweep w = { .config = { .name = "pbt",
                                        .max_length = 10,
@@ -262,7 +250,6 @@ static void test_advance_together (void **state)
                        .metric = by_trial,
                        .workers = 1 };
 
-    (void)state;
     sweep_run (&w);
     for (size_t i = 0; i < 16; i++)
         assert_int_equal (w.events[i].op.length, 1);
@@ -282,7 +269,6 @@ static void test_explore (void **state)
 {
     long clones = 0, fifth = 0, same[6] = { 0 };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct sweep w = start (seed);
         w.config.constraint = "batch * lr < 0.5 && drop + shift < -0.9";
@@ -355,7 +341,6 @@ static void test_improves (void **state)
 {
     double pbt = 0, random = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         pbt += best_of ("pbt", seed);
         random += best_of ("random", seed);
@@ -379,7 +364,6 @@ static void test_places_are_kept (void **state)
     struct search_op op = { .fresh = true, .length = 1 };
     struct search_op clone;
 
-    (void)state;
     assert_non_null (s);
     for (op.trial = 1; op.trial <= 4; op.trial++)
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
@@ -422,7 +406,6 @@ static void test_bad (void **state)
         { 10, 10, 0, NULL },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         const struct search_config config = {
             .name = "pbt",

@@ -4,20 +4,14 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "searcher/schedulers/schedulers.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 /* One of each type, one alone in its range, and one that is not always there.
  */
@@ -78,13 +72,11 @@ static void losses (const struct sweep *w, long trial, double *values)
 
 static bool fails (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return trial % 11 == 5 && segment == 2 - (trial & 1);
 }
 
 static bool rejects (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
     return (trial % 13 == 6 && segment == 1)
            || (trial % 13 == 8 && segment == 2);
 }
@@ -319,7 +311,6 @@ static void test_replays (void **state)
 {
     int changed = 0;
 
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int rules = k->needs & (HAS_RUNGS | HAS_REPORTS)
                              ? SEARCH_RULES_FIRST

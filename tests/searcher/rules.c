@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of methods that only many trials show: pasha's noise, auto's shares. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct param square[] = { FLOAT ("x", 0, 1, 0),
                                        FLOAT ("y", 0, 1, 0) };
@@ -67,7 +60,6 @@ static double crossing (const struct sweep *w, long trial, int64_t length)
     int rung = rung_of (length);
     double ahead;
 
-    (void)w;
     if (trial <= WAITING)
         return 1e6 * (WAITING + 1 - trial);
     ahead = noise_now->pairs[k].ahead[rung < 2 ? rung : 2];
@@ -76,7 +68,6 @@ static double crossing (const struct sweep *w, long trial, int64_t length)
 
 static void pasha_noise (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (noises); i++) {
         int n = noises[i].n;
         struct sweep w = { .config = { .name = "pasha",
@@ -153,7 +144,6 @@ static void auto_evolves (void **state)
     int process = shared_with (&config, "gp", slope, 102);
     int estimator = shared_with (&config, "tpe", slope, 102);
 
-    (void)state;
     assert_in_range (process + estimator, 7, 24);
 }
 
@@ -174,7 +164,6 @@ static void auto_has_a_crowd (void **state)
                                     .points = *points,
                                     .npoints = FROM - 1 };
 
-    (void)state;
     for (int i = 0; i < FROM - 1; i++)
         for (int k = 0; k < 2; k++)
             points[i][k] = sweep_random (&r, 1000) / 1000.0;
@@ -189,8 +178,6 @@ static int lost_segment;
 
 static bool lost (const struct sweep *w, long trial, int segment)
 {
-    (void)w;
-    (void)trial;
     return segment >= lost_segment;
 }
 
@@ -232,7 +219,6 @@ static void auto_stays_random (void **state)
     } cases[] = { { 2, 150, 150 }, { 3, 37, 62 }, { 9, 13, 32 } };
     enum { FROM = 51, TO = 200 };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct sweep w = { .config = { .name = "auto",
                                        .seed = 7,
@@ -287,7 +273,6 @@ static void weights (void **state)
                        .workers = 1 };
     double sum = 0, square_sum = 0, n = 2 * (TO - FROM + 1);
 
-    (void)state;
     sweep_run (&w);
     for (long t = FROM; t <= TO; t++)
         for (int k = 0; k < 2; k++) {

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "searcher/searcher.h"
+#include "tests/unit.h"
 
 static inline struct searcher *search_create (const char *name,
                                               uint64_t seed,

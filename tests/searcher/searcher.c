@@ -2,18 +2,11 @@
 /* The contract of ask and tell: determinism, replay, duplicates, races. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 /* A space with each type, and names in two levels. */
 static const struct param space[] = {
@@ -76,7 +69,6 @@ static uint64_t runs (const struct searcher_kind *k, uint64_t n)
 
 static void test_deterministic (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= runs (k, 50); seed++) {
             struct sweep a = start (k->name, seed);
@@ -104,7 +96,6 @@ static void test_order_of_params (void **state)
     const struct param moved[] = { space[3], space[1], space[0] };
     struct sweep a = start ("random", 3), b = start ("random", 3);
 
-    (void)state;
     sweep_run (&a);
     b.params = moved;
     b.n = COUNT (moved);
@@ -130,7 +121,6 @@ static void test_strings_are_not_kept (void **state)
     struct search_config config = start ("asha", 1).config;
     struct searcher *a, *b;
 
-    (void)state;
     p.name = "lr";
     a = searcher_create (&config, &p, 1);
     p.name = name;
@@ -151,7 +141,6 @@ static void test_strings_are_not_kept (void **state)
 /* The log alone gives the same state, after every event. */
 static void test_replay (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= runs (k, 10); seed++) {
             struct sweep w = start (k->name, seed);
@@ -178,7 +167,6 @@ static bool until (struct sweep *w)
 /* A search that stopped half-way and its clone see the same future. */
 static void test_clone (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (stop_at = 1; stop_at<60; stop_at += runs (k, 10)> 2 ? 3 : 15) {
             struct sweep whole = start (k->name, stop_at);
@@ -260,7 +248,6 @@ static bool all_duplicates (struct sweep *w)
 
 static void test_duplicates (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= runs (k, 4); seed++) {
             struct sweep w = start (k->name, seed);
@@ -322,7 +309,6 @@ static void test_nonsense (void **state)
     };
     struct searcher *s = searcher_create (&config, p, COUNT (p));
 
-    (void)state;
     assert_non_null (s);
     sweep_apply (s, &first);
     for (size_t i = 0; i < COUNT (events); i++)
@@ -344,7 +330,6 @@ static void test_race (void **state)
     struct search_op mine, yours;
     double x[8] = { 0 }, y[8] = { 0 };
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         assert_int_equal (searcher_ask (a, &mine, x), SEARCH_RUN);
         assert_int_equal (searcher_ask (b, &yours, y), SEARCH_RUN);
@@ -375,7 +360,6 @@ static void test_begin_out_of_order (void **state)
     struct search_op op;
     long order[] = { 7, 1, 4, 10, 2, 3, 5, 6, 8, 9 };
 
-    (void)state;
     assert_non_null (s);
     for (long t = 1; t <= 20; t++) {
         assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
@@ -397,7 +381,6 @@ static void test_begin_out_of_order (void **state)
 
 static void test_trial_seed (void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
         for (long t = 1; t <= 20; t++) {
             uint32_t one = searcher_trial_seed (seed, t);

@@ -2,19 +2,12 @@
 /* The space: what is refused, the middle, random points. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "searcher/numeric/rng.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const struct search_config good = { .name = "adaptive_asha",
                                            .max_trials = 10,
@@ -111,7 +104,6 @@ static void test_bad_params (void **state)
 {
     struct search_config config = good;
 
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (size_t i = 0; i < COUNT (bad_params); i++) {
             const char *why = bad_params[i].any;
@@ -168,14 +160,12 @@ static const struct {
 
 static void test_bad_config (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (bad_configs); i++)
         check_refusal (&bad_configs[i].config, NULL, 0, bad_configs[i].why, -1);
 }
 
 static double no_metric (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
     return trial + length;
 }
 
@@ -191,7 +181,6 @@ static void test_single (void **state)
                        .n = COUNT (params),
                        .metric = no_metric };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, 1);
     assert_int_equal (w.length[1], 77);
@@ -245,7 +234,6 @@ static void test_random_values (void **state)
     static const struct param c = CHOICE ("c", 4);
     static double x[DRAWS];
 
-    (void)state;
     draw (&f, 1, x);
     assert_true (chi2 (x, -3, 10, 10) < 27.9);
     draw (&i, 1, x);
@@ -271,7 +259,6 @@ static void test_below (void **state)
 {
     static double x[DRAWS];
 
-    (void)state;
     for (int i = 0; i < DRAWS; i++)
         x[i] = rng_below (1, i, 2, UINT64_C (3) << 62) % 3;
     /* 2 degrees of freedom, 99.9 % */
@@ -288,7 +275,6 @@ static void test_random_independent (void **state)
     static double x[DRAWS], y[DRAWS], z[DRAWS];
     double seed = 0, name = 0, next = 0;
 
-    (void)state;
     draw (&a, 1, x);
     draw (&a, 2, y);
     draw (&b, 1, z);

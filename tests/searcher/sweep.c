@@ -2,18 +2,33 @@
 /* Run a whole search against a made-up metric. */
 #include "tests/searcher/sweep.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 uint64_t sweep_random (uint64_t *state, uint64_t bound)
 {
     *state = *state * UINT64_C (6364136223846793005)
              + UINT64_C (1442695040888963407);
     return (*state >> 33) % bound;
+}
+
+uint64_t
+sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound)
+{
+    uint64_t r = w->config.seed + trial * 1000 + length;
+
+    (void)sweep_random (&r, bound);
+    return sweep_random (&r, bound);
+}
+
+bool sweep_seldom (const struct sweep *w, long trial, int segment)
+{
+    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
+
+    (void)sweep_random (&r, 2);
+    return sweep_random (&r, 12) == 0;
 }
 
 bool same_bytes (const struct searcher *a, const struct searcher *b)

@@ -80,4 +80,11 @@ enum { SLOWER = 1 };
 /* Random numbers of the tests, 0 .. bound - 1. */
 uint64_t sweep_random (uint64_t *state, uint64_t bound);
 
+/* The same of a trial and its length, for a metric. */
+uint64_t
+sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
+
+/* For sweep.fails: one segment of 12. */
+bool sweep_seldom (const struct sweep *w, long trial, int segment);
+
 #endif

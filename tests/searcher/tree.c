@@ -2,19 +2,12 @@
 /* Parameters that are active only for some values of another one. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 static const double nets[] = { 0, 2 }, one[] = { 1 }, deep[] = { 3, 4 };
 static const double early[] = { 0.3, 1 };
@@ -121,7 +114,6 @@ static struct sweep start (const char *name, uint64_t seed)
 
 static void test_active (void **state)
 {
-    (void)state;
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         long seen[COUNT (space)] = { 0 };
         for (uint64_t seed = 1; seed <= 2; seed++) {
@@ -143,7 +135,6 @@ static void test_single (void **state)
 {
     struct sweep w = start ("single", 1);
 
-    (void)state;
     sweep_run (&w);
     assert_true (isnan (w.x[1][0]));
     assert_true (w.x[1][1] == 0);
@@ -233,7 +224,6 @@ static long brute_count (const struct wood *w, double (*found)[8])
 
 static double no_metric (const struct sweep *w, long trial, int64_t length)
 {
-    (void)w;
     return trial + length;
 }
 
@@ -277,7 +267,6 @@ static void check_wood (const struct wood *wood, const char *constraint)
 
 static void test_grid (void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct wood wood;
 
@@ -296,23 +285,19 @@ static void test_grid_order (void **state)
 {
     static const double x[][3] = { { NAN, 0, 0 }, { NAN, 0, 1 }, { 5, 1, 0 },
                                    { 5, 1, 1 },   { 6, 1, 0 },   { 6, 1, 1 } };
+    /* clang-format off */
     static const struct param params[] = {
-        { .name = "c",
-          .type = PARAM_INT,
-          .min = 5,
-          .max = 6,
-          .when = "a",
-          .when_values = one,
-          .when_count = 1 },
+        { .name = "c", .type = PARAM_INT, .min = 5, .max = 6, .when = "a",
+          .when_values = one, .when_count = 1 },
         { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },
         { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
     };
+    /* clang-format on */
     struct sweep w = { .config = { .name = "grid", .max_length = 1 },
                        .params = params,
                        .n = 3,
                        .metric = no_metric };
 
-    (void)state;
     sweep_run (&w);
     assert_int_equal (w.trials, COUNT (x));
     for (size_t t = 0; t < COUNT (x); t++)
@@ -327,57 +312,38 @@ static void test_grid_order (void **state)
 static const double never[] = { 0, 5 }, half[] = { 0.5 };
 static const double not_a_number[] = { NAN };
 
-#define CHOICES(n, by, values, count)                                          \
+#define WAITS(n, by, values, count)                                            \
     {                                                                          \
         .name = n, .type = PARAM_CATEGORICAL, .choices = 3, .when = by,        \
         .when_values = values, .when_count = count                             \
     }
 
+#define FREE(n) WAITS (n, NULL, NULL, 0)
+
+#define MISSING "when: no such parameter"
+#define CIRCLE  "when: the parameters wait for each other"
+#define NEVER   "when: the other parameter never has this value"
+
+/* clang-format off */
 static const struct {
     struct param params[3];
     size_t n;
     int param;
     const char *why;
 } bad[] = {
-    { { CHOICES ("a", "b", one, 1) }, 1, 0, "when: no such parameter" },
-    { { CHOICES ("a", "", one, 1) }, 1, 0, "when: no such parameter" },
-    { { CHOICES ("a", "a", one, 1) },
-      1,
-      0,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", NULL, NULL, 0),
-        CHOICES ("b", "c", one, 1),
-        CHOICES ("c", "b", one, 1) },
-      3,
-      1,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", "b", one, 1),
-        CHOICES ("b", "c", one, 1),
-        CHOICES ("c", "a", one, 1) },
-      3,
-      0,
-      "when: the parameters wait for each other" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", never, 2) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", half, 1) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", not_a_number, 1) },
-      2,
-      1,
-      "when: the other parameter never has this value" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", one, 0) },
-      2,
-      1,
-      "when: no values" },
-    { { CHOICES ("a", NULL, NULL, 0), CHOICES ("b", "a", one, 1) },
-      2,
-      -1,
-      NULL },
+    { { WAITS ("a", "b", one, 1) }, 1, 0, MISSING },
+    { { WAITS ("a", "", one, 1) }, 1, 0, MISSING },
+    { { WAITS ("a", "a", one, 1) }, 1, 0, CIRCLE },
+    { { FREE ("a"), WAITS ("b", "c", one, 1), WAITS ("c", "b", one, 1) }, 3, 1, CIRCLE },
+    { { WAITS ("a", "b", one, 1), WAITS ("b", "c", one, 1),
+        WAITS ("c", "a", one, 1) }, 3, 0, CIRCLE },
+    { { FREE ("a"), WAITS ("b", "a", never, 2) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", half, 1) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", not_a_number, 1) }, 2, 1, NEVER },
+    { { FREE ("a"), WAITS ("b", "a", one, 0) }, 2, 1, "when: no values" },
+    { { FREE ("a"), WAITS ("b", "a", one, 1) }, 2, -1, NULL },
 };
+/* clang-format on */
 
 static void test_bad (void **state)
 {
@@ -385,7 +351,6 @@ static void test_bad (void **state)
                                           .max_trials = 1,
                                           .max_length = 1 };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (bad); i++) {
         int param = 99;
         const char *why =
@@ -425,7 +390,6 @@ static void test_points (void **state)
     struct searcher *s = searcher_create (&w.config, space, COUNT (space));
     struct search_op op = { .fresh = true, .length = 9 };
 
-    (void)state;
     assert_non_null (s);
     for (size_t i = 0; i < COUNT (points); i++) {
         op.trial += op.trial == 0 || points[i - 1].fits;
@@ -460,7 +424,6 @@ static void test_learns (void **state)
 {
     double random = mean_best ("random");
 
-    (void)state;
     assert_true (mean_best ("tpe") < 0.6 * random);
     assert_true (mean_best ("nsga2") < random);
 }
@@ -521,7 +484,6 @@ static void test_many_arms (void **state)
     char names[WIDE][8];
     double arms[WIDE];
 
-    (void)state;
     make_arms (p, names, arms);
     assert_true (bowl_best ("auto", p) < 0.7 * bowl_best ("tpe", p));
 }

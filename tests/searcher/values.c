@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of one parameter: steps, normal priors, parts of the mass. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "searcher/space/space.h"
 #include "tests/searcher/sweep.h"
-
-#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+#include "tests/unit.h"
 
 enum { DRAWS = 1024 };
 
@@ -75,7 +68,6 @@ static void test_steps (void **state)
 {
     static double x[DRAWS];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (steps); i++)
         for (size_t k = 0; k < COUNT (samplers); k++) {
             double chi2 = 0;
@@ -96,7 +88,6 @@ static void test_steps (void **state)
 
 static void test_step_grid (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (steps); i++) {
         struct search_config config = { .name = "grid", .max_length = 1 };
         struct param p = steps[i].p;
@@ -172,7 +163,6 @@ static void test_moments (void **state)
 {
     static double x[DRAWS];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (priors); i++)
         for (size_t k = 0; k < COUNT (samplers); k++) {
             const struct param *p = priors + i;
@@ -197,7 +187,6 @@ static void test_quantiles (void **state)
 {
     static double x[DRAWS];
 
-    (void)state;
     for (size_t i = 0; i < COUNT (priors); i++)
         for (size_t k = 1; k < COUNT (samplers); k++) {
             bool seen[DRAWS] = { false };
@@ -259,7 +248,6 @@ static void check_inverse (const struct param *p)
 
 static void test_inverse (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (plain); i++)
         check_inverse (plain + i);
     for (size_t i = 0; i < COUNT (priors); i++)
@@ -274,7 +262,6 @@ static void test_extreme_priors (void **state)
     struct param p = { .name = "a", .type = PARAM_FLOAT, .max = 1 };
     struct dim d;
 
-    (void)state;
     for (double deviation = 1e5; deviation < 1e308; deviation *= 1e10) {
         p.deviation = deviation;
         p.mean = 0.25;
@@ -301,7 +288,6 @@ static void test_models_stay (void **state)
 {
     static const char *const names[] = { "tpe", "gp", "cmaes", "nsga2" };
 
-    (void)state;
     for (size_t k = 0; k < COUNT (names); k++)
         for (size_t i = 0; i < COUNT (steps) + COUNT (priors); i++) {
             const struct param *p =
@@ -324,7 +310,6 @@ static void test_all_values (void **state)
     static double x[4000];
     bool seen[17] = { false };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         draw ("cmaes", &p, seed, 40, x);
         for (int i = 0; i < 40; i++)
@@ -343,7 +328,6 @@ static void test_constant (void **state)
     };
     double sum[2] = { 0 };
 
-    (void)state;
     for (int k = 0; k < 2; k++)
         for (uint64_t seed = 1; seed <= 10; seed++) {
             const struct search_config config = { .name = "tpe",
@@ -409,7 +393,6 @@ static void test_bad (void **state)
                                           .max_trials = 1,
                                           .max_length = 1 };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (bad); i++) {
         int param = 99;
         const char *why = searcher_check (&config, &bad[i].p, 1, &param);

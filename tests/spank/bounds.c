@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site's bounds and lists do to options of any kind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "spank/check.h"
 #include "spank/policy.h"
+#include "tests/unit.h"
 
 static int told;
 
 static void reject (const char *arg, const char *why)
 {
-    (void)arg;
-    (void)why;
     told++;
 }
 
@@ -26,9 +18,6 @@ static const struct step_facts with_gpus = { .gpus = ANSWER_YES };
 
 static int any (const char *value, char *why, size_t size)
 {
-    (void)value;
-    (void)why;
-    (void)size;
     return 0;
 }
 
@@ -76,8 +65,7 @@ static void all_cases (void **state)
 {
     struct site_policy p;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++) {
+    for (size_t i = 0; i < COUNT (cases); i++) {
         char *argument = (char *)cases[i].argument;
         char why[WHY_SIZE] = "";
         int rv;
@@ -96,7 +84,6 @@ static void a_default_keeps_to_the_bounds (void **state)
     char *bad[] = { "seconds=3", "min_seconds=5" };
     struct site_policy p;
 
-    (void)state;
     told = 0;
     policy_read (&p, &with_gpus, 2, good, reject);
     assert_string_equal (p.fallback[0], "30");
@@ -139,8 +126,7 @@ static void all_conditions (void **state)
 {
     struct site_policy p;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (conditions) / sizeof (*conditions); i++) {
+    for (size_t i = 0; i < COUNT (conditions); i++) {
         char *arguments[] = { (char *)conditions[i].when,
                               "seconds=30",
                               "max_seconds=40" };
@@ -163,8 +149,7 @@ static void wrong_conditions (void **state)
     char *of_the_site[] = { "when=qos:long", "dl=/x" };
     struct site_policy p;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++) {
+    for (size_t i = 0; i < COUNT (wrong); i++) {
         char *argument = (char *)wrong[i];
         told = 0;
         policy_read (&p, &gpus, 1, &argument, reject);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that meet, come late, come twice, die, or do not come. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +16,7 @@
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 enum { RANKS_MAX = 200 };
 
@@ -153,7 +148,6 @@ static void all_say (long size, long but, int error, const char *what)
 
 static int reset (void **state)
 {
-    (void)state;
     before = NULL;
     after = three_times;
     timeout = 100;
@@ -165,8 +159,7 @@ static void meet (void **state)
 {
     static const long n[] = { 1, 2, 3, 17, 64 };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (n) / sizeof (*n); i++) {
+    for (size_t i = 0; i < COUNT (n); i++) {
         run_world (n[i], -1, -1);
         all_well (n[i]);
     }
@@ -175,7 +168,6 @@ static void meet (void **state)
 /* More than a star: who comes first has children. */
 static void meet_many (void **state)
 {
-    (void)state;
     run_world (150, -1, -1);
     all_well (150);
 }
@@ -205,7 +197,6 @@ static void as_on_nodes (long rank)
 
 static void meet_on_nodes (void **state)
 {
-    (void)state;
     before = as_on_nodes;
     run_world (120, -1, -1);
     all_well (120);
@@ -213,7 +204,6 @@ static void meet_on_nodes (void **state)
 
 static void one_of_a_node_is_missing (void **state)
 {
-    (void)state;
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 41, -1);
@@ -223,7 +213,6 @@ static void one_of_a_node_is_missing (void **state)
 
 static void a_leader_is_missing (void **state)
 {
-    (void)state;
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 40, -1);
@@ -235,7 +224,6 @@ static void one_is_missing (void **state)
 {
     double began = monotonic ();
 
-    (void)state;
     timeout = 3;
     run_world (5, 3, -1);
     all_say (5, 3, ETIMEDOUT, "1 of 5 ranks did not come within 3 s: 3");
@@ -244,7 +232,6 @@ static void one_is_missing (void **state)
 
 static void rank_0_is_missing (void **state)
 {
-    (void)state;
     timeout = 3;
     run_world (3, 0, -1);
     all_say (3, 0, ETIMEDOUT, "rank 0 did not answer at 127.0.0.1:");
@@ -257,7 +244,6 @@ static void come_late (long rank)
 
 static void one_is_late (void **state)
 {
-    (void)state;
     before = come_late;
     run_world (4, -1, -1);
     all_well (4);
@@ -272,7 +258,6 @@ static void come_after (long rank)
 
 static void one_comes_twice (void **state)
 {
-    (void)state;
     before = come_after;
     run_world (4, -1, 2);
     all_well (4);
@@ -292,7 +277,6 @@ static int die_at_2 (struct boot *b, struct slurmdl_error *err)
 
 static void one_dies (void **state)
 {
-    (void)state;
     after = die_at_2;
     run_world (6, -1, -1);
     all_say (6, 2, ECONNRESET, "rank 2 (");
@@ -311,7 +295,6 @@ static int die_at_140 (struct boot *b, struct slurmdl_error *err)
 
 static void one_dies_in_a_tree (void **state)
 {
-    (void)state;
     after = die_at_140;
     run_world (150, -1, -1);
     all_say (150, 140, ECONNRESET, "rank 140 (");
@@ -327,7 +310,6 @@ static int sleep_at_1 (struct boot *b, struct slurmdl_error *err)
 
 static void one_sleeps (void **state)
 {
-    (void)state;
     after = sleep_at_1;
     timeout = 3;
     run_world (4, -1, -1);
@@ -342,7 +324,6 @@ static int of_other_sizes (struct boot *b, struct slurmdl_error *err)
 
 static void one_exchanges_something_else (void **state)
 {
-    (void)state;
     after = of_other_sizes;
     run_world (3, -1, -1);
     all_say (3, -1, EPROTO, "another exchange");
@@ -393,7 +374,6 @@ static void come_with_strangers (long rank)
 
 static void strangers_are_sent_away (void **state)
 {
-    (void)state;
     before = come_with_strangers;
     run_world (3, -1, -1);
     all_well (3);
@@ -407,7 +387,6 @@ static void change_size (long rank)
 
 static void sizes_differ (void **state)
 {
-    (void)state;
     before = change_size;
     timeout = 3;
     run_world (3, -1, -1);
@@ -422,7 +401,6 @@ static void port_is_taken (void **state)
     struct slurmdl_error err = { "" };
     struct listen_sockets s;
 
-    (void)state;
     assert_int_equal (listen_open (&s, "127.0.0.1", 0), 0);
     snprintf (address, sizeof (address), "127.0.0.1:%d", s.port);
     assert_null (open_rank (0, 2, 3, &err));
@@ -433,7 +411,6 @@ static void port_is_taken (void **state)
 
 static void over_ipv6 (void **state)
 {
-    (void)state;
     sizes = 2;
     timeout = 50;
     choose_address ();

@@ -11,6 +11,7 @@
 
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/reduce/reduce.h"
+#include "tests/runtime/comm/numbers.h"
 
 bool collect_is_long (void)
 {
@@ -31,46 +32,6 @@ int collect_complain (struct slurmdl_comm *w, const char *what, size_t n)
 }
 
 /* ---- small whole numbers: results are exact in every type ---- */
-
-static void put_f8 (void *to, size_t i, enum slurmdl_type type, int value)
-{
-    static const uint8_t e4m3[] = { 0xb8, 0x00, 0x38, 0x40 };
-    static const uint8_t e5m2[] = { 0xbc, 0x00, 0x3c, 0x40 };
-
-    ((uint8_t *)to)[i] =
-        type == SLURMDL_F8_E4M3 ? e4m3[value + 1] : e5m2[value + 1];
-}
-
-static void put (void *to, size_t i, enum slurmdl_type type, int value)
-{
-    double v = value;
-    double pair[2] = { value, 1 };
-    float half[2] = { (float)value, 1 };
-    size_t size = slurmdl_type_size (type);
-    char *at = (char *)to + i * size;
-    int64_t whole = value;
-
-    switch (type) {
-    case SLURMDL_F8_E4M3:
-    case SLURMDL_F8_E5M2:
-        put_f8 (to, i, type, value);
-        break;
-    case SLURMDL_F16:
-    case SLURMDL_BF16:
-    case SLURMDL_F32:
-    case SLURMDL_F64:
-        reduce_convert (at, type, &v, SLURMDL_F64, 1);
-        break;
-    case SLURMDL_C64:
-        memcpy (at, half, size);
-        break;
-    case SLURMDL_C128:
-        memcpy (at, pair, size);
-        break;
-    default: /* two's complement, and little endian as all Slurm's are */
-        memcpy (at, &whole, size);
-    }
-}
 
 static bool is_unsigned (enum slurmdl_type t)
 {
@@ -94,7 +55,7 @@ static void
 fill (void *to, long rank, size_t n, enum slurmdl_type type, enum slurmdl_op op)
 {
     for (size_t i = 0; i < n; i++)
-        put (to, i, type, value_of (rank, i, type, op));
+        put_complex (to, i, type, value_of (rank, i, type, op), 1);
 }
 
 static void

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of several ranks and nodes, compared with the serial result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +9,7 @@
 
 #include "tests/runtime/comm/collect.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 static int refusals (struct slurmdl_comm *w, void *arg)
 {
@@ -24,7 +19,6 @@ static int refusals (struct slurmdl_comm *w, void *arg)
     struct slurmdl_error err;
     int bad = 0;
 
-    (void)arg;
 #define REFUSED(call)                                                          \
     bad += (call) != -1 || errno != EINVAL || !*err.text                       \
                ? collect_complain (w, #call, 0)                                \
@@ -54,7 +48,6 @@ static int forked (struct slurmdl_comm *w, void *arg)
     int status = -1;
     pid_t pid;
 
-    (void)arg;
     if (collect_size (w, 10000) || (pid = fork ()) < 0)
         return 1;
     if (pid == 0) {
@@ -100,7 +93,7 @@ static bool is_wanted (const struct shape *s)
 
 static void in_worlds (world_f f)
 {
-    size_t n = collect_is_long () ? sizeof (shapes) / sizeof (*shapes) : 5;
+    size_t n = collect_is_long () ? COUNT (shapes) : 5;
 
     for (size_t i = 0; i < n; i++)
         if (is_wanted (&shapes[i]))
@@ -115,44 +108,37 @@ static void in_worlds (world_f f)
 
 static void types (void **state)
 {
-    (void)state;
     in_worlds (collect_types);
 }
 
 static void sizes (void **state)
 {
-    (void)state;
     in_worlds (collect_sizes);
 }
 
 static void rounding (void **state)
 {
-    (void)state;
     in_worlds (collect_rounding);
 }
 
 static void parts (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (7, 2, collect_parts, NULL, 300, NULL), 0);
     assert_int_equal (world_run (4, 1, collect_parts, NULL, 300, NULL), 0);
 }
 
 static void threads (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 2, collect_threads, NULL, 300, NULL), 0);
 }
 
 static void errors (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 1, refusals, NULL, 300, NULL), 0);
 }
 
 static void children (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 2, forked, NULL, 300, NULL), 0);
 }
 
@@ -160,13 +146,11 @@ static void nodes (void **state)
 {
     int per_node = 3;
 
-    (void)state;
     assert_int_equal (world_run (7, 3, places, &per_node, 300, NULL), 0);
 }
 
 static void one_rank (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (1, 0, collect_types, NULL, 300, NULL), 0);
     assert_int_equal (world_run (1, 0, collect_sizes, NULL, 300, NULL), 0);
 }

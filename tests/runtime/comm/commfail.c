@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that die, stop, stay away, give up or do something else: all others
  * get a clear error within the bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 enum { BAD = 2 };
 
@@ -67,7 +62,6 @@ static int stays_broken (struct slurmdl_comm *w, const char *why)
     int bad = work (w, 1, &err) == 0 || errno != ENOTCONN
               || !strstr (err.text, "broken");
 
-    (void)why;
     return bad ? failed (w, "is not broken", err.text) : 0;
 }
 
@@ -116,7 +110,6 @@ static int on_rank (struct slurmdl_comm *w, void *arg)
 
 static int is_killed (struct slurmdl_comm *w)
 {
-    (void)w;
     return raise (SIGKILL);
 }
 
@@ -139,7 +132,6 @@ static int is_killed_later (struct slurmdl_comm *w)
 /* Until all others have seen it. */
 static int is_stopped (struct slurmdl_comm *w)
 {
-    (void)w;
     shared->stopped = getpid ();
     raise (SIGSTOP);
     return 0;
@@ -160,7 +152,6 @@ static int gives_up (struct slurmdl_comm *w)
 
 static int leaves (struct slurmdl_comm *w)
 {
-    (void)w;
     return 0;
 }
 
@@ -190,7 +181,6 @@ static int calls_barrier (struct slurmdl_comm *w)
 /* A child that lives on must not hide that its parent has gone. */
 static int is_killed_with_child (struct slurmdl_comm *w)
 {
-    (void)w;
     if (fork () == 0) {
         for (int fd = 0; fd < 3; fd++)
             close (fd); /* who reads what the test says waits for nobody */
@@ -258,7 +248,6 @@ static int is_late (struct slurmdl_comm *w, void *arg)
 {
     struct slurmdl_error err = { "" };
 
-    (void)arg;
     if (slurmdl_comm_rank (w) == BAD) {
         go_on_later (getpid ());
         raise (SIGSTOP);
@@ -270,13 +259,12 @@ static int is_late (struct slurmdl_comm *w, void *arg)
 
 static void test_called_while_stopped (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (4, 1, is_late, NULL, 120, NULL), 0);
 }
 
 int main (void)
 {
-    enum { N = sizeof (scenes) / sizeof (*scenes) };
+    enum { N = COUNT (scenes) };
     struct CMUnitTest tests[N + 1] = { [N] = cmocka_unit_test (
                                            test_called_while_stopped) };
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors in the memory of a stand-in for CUDA's devices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/ondevice.h"
+#include "tests/unit.h"
 
 /* Folders of modules: CUDA and NCCL, and CUDA alone. */
 static const char both[] = GPU_DIR "/both/.libs";
@@ -64,7 +59,6 @@ static int types (struct slurmdl_comm *c, void *arg)
     struct slurmdl_comm_stats s;
     int bad, n;
 
-    (void)arg;
     n = add_types (all, c);
     bad = run_all (c, all, n) || run_all (c, all, n);
     slurmdl_comm_stats (c, &s);
@@ -79,7 +73,6 @@ static int types (struct slurmdl_comm *c, void *arg)
 /* Values are exact where the ranks are a power of two. */
 static void test_types (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (4, 0, types, NULL, 100, NULL), 0);
     assert_int_equal (world_run (2, 0, types, NULL, 100, NULL), 0);
@@ -88,7 +81,6 @@ static void test_types (void **state)
 
 static void test_types_without_nccl (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", cuda, 1);
     assert_int_equal (world_run (4, 0, types, NULL, 100, NULL), 0);
 }
@@ -102,7 +94,6 @@ static int one_cannot (struct slurmdl_comm *c, void *arg)
 
 static void test_one_cannot (void **state)
 {
-    (void)state;
     unsetenv ("DL_BACKEND_DIR");
     assert_int_equal (world_run (2, 0, one_cannot, NULL, 100, NULL), 0);
 }
@@ -156,7 +147,6 @@ static void test_ways (void **state)
 {
     int calls = CUDART_VERSION >= 13000 ? 2 : 40;
 
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, ways, &calls, 60, NULL), 0);
     setenv ("FAKE_CUDA", "old", 1);
@@ -171,7 +161,6 @@ static int alone (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     struct one o = floats (c, "w", SLURMDL_ALLREDUCE, 1 << 19);
 
-    (void)arg;
     CHECK (c, run_all (c, &o, 1) == 0);
     memset (o.r.out, 0x55, o.bytes_out);
     CHECK (c,
@@ -186,7 +175,6 @@ static int alone (struct slurmdl_comm *c, void *arg)
 
 static void test_alone (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (1, 0, alone, NULL, 60, NULL), 0);
 }
@@ -202,7 +190,6 @@ static int factors (struct slurmdl_comm *c, void *arg)
     struct one all[8 * 4];
     int bad, n = 0;
 
-    (void)arg;
     for (int k = 0; k < 8; k++)
         for (int what = 0; what <= SLURMDL_REDUCE_SCATTER;
              what += SLURMDL_REDUCE_SCATTER)
@@ -226,7 +213,6 @@ static int factors (struct slurmdl_comm *c, void *arg)
 
 static void test_factors (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (4, 0, factors, NULL, 60, NULL), 0);
     setenv ("DL_BACKEND_DIR", cuda, 1);
@@ -244,7 +230,6 @@ static int late (struct slurmdl_comm *c, void *arg)
                           floats (c, "c", SLURMDL_ALLREDUCE, 1 << 19) };
     int bad;
 
-    (void)arg;
     for (int i = 0; i < 3; i++) {
         struct one *o = &all[i];
         void *in = (void *)o->r.in;
@@ -260,7 +245,6 @@ static int late (struct slurmdl_comm *c, void *arg)
 
 static void test_late (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, late, NULL, 60, NULL), 0);
     setenv ("DL_BACKEND_DIR", cuda, 1);
@@ -277,7 +261,6 @@ static int mixed (struct slurmdl_comm *c, void *arg)
     void *out = o.r.out;
     int64_t t;
 
-    (void)arg;
     o.r.name = o.name;
     if (slurmdl_comm_rank (c) == 1)
         o.r.out = x;
@@ -296,7 +279,6 @@ static int mixed (struct slurmdl_comm *c, void *arg)
 
 static void test_mixed (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, mixed, NULL, 60, NULL), 0);
 }
@@ -327,7 +309,6 @@ static int narrower (struct slurmdl_comm *c, void *arg)
     struct one o = floats (c, "half", SLURMDL_ALLREDUCE, 1000);
     int bad;
 
-    (void)arg;
     o.r.compression = SLURMDL_AS_BF16;
     bad = run_all (c, &o, 1) || taken (c);
     drop (&o);
@@ -336,7 +317,6 @@ static int narrower (struct slurmdl_comm *c, void *arg)
 
 static void test_host (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, narrower, NULL, 60, NULL), 0);
 }
@@ -357,7 +337,6 @@ static int joined (struct slurmdl_comm *c, void *arg)
                                  .out = y };
     long last;
 
-    (void)arg;
     for (int i = 0; i < 20; i++)
         ones[i] = 1;
     for (long k = 0; k <= slurmdl_comm_rank (c); k++) {
@@ -377,7 +356,6 @@ static int joined (struct slurmdl_comm *c, void *arg)
 
 static void test_joined (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, joined, NULL, 60, NULL), 0);
 }
@@ -391,7 +369,6 @@ static int stuck (struct slurmdl_comm *c, void *arg)
     double began = seconds_now ();
     int64_t t;
 
-    (void)arg;
     o.r.name = o.name;
     mesh_set_timeout (c->mesh, 2);
     CHECK (c, (t = slurmdl_submit (c, &o.r, &err)) > 0);
@@ -405,7 +382,6 @@ static int stuck (struct slurmdl_comm *c, void *arg)
 
 static void test_stuck (void **state)
 {
-    (void)state;
     setenv ("DL_BACKEND_DIR", both, 1);
     setenv ("FAKE_NCCL", "stuck", 1);
     assert_int_equal (world_run (3, 0, stuck, "for named tensors", 60, NULL),

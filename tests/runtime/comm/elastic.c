@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training goes on when ranks are killed, frozen, added and taken away. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
@@ -18,6 +12,7 @@
 #include "runtime/comm/elastic/folder.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
+#include "tests/unit.h"
 
 static void add (struct crowd *c, const struct job *j)
 {
@@ -128,7 +123,6 @@ static void test_undisturbed (void **state)
 {
     struct crowd c = { .n = 0 };
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         add (&c, &usual);
     crowd_wait (&c);
@@ -142,7 +136,6 @@ static void test_alone (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual;
 
-    (void)state;
     j.start = 1;
     add (&c, &j);
     crowd_wait (&c);
@@ -172,14 +165,12 @@ static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
 
 static void test_one_killed (void **state)
 {
-    (void)state;
     for (long i = rounds (5); i > 0; i--)
         kill_some (1, false, 0, NULL);
 }
 
 static void test_rank_0_killed (void **state)
 {
-    (void)state;
     for (long i = rounds (2); i > 0; i--)
         kill_some (1, true, 0, NULL);
 }
@@ -189,7 +180,6 @@ static void test_two_killed (void **state)
 {
     int64_t restarts = 0;
 
-    (void)state;
     for (long i = rounds (3); i > 0; i--)
         kill_some (2, false, 0, &restarts);
     print_message ("# %ld times from the start\n", (long)restarts);
@@ -199,7 +189,6 @@ static void test_killed_while_forming (void **state)
 {
     int64_t restarts = 0;
 
-    (void)state;
     for (long i = rounds (3); i > 0; i--)
         kill_some (2, false, 30000, &restarts);
     for (long i = rounds (1); i > 0; i--)
@@ -210,7 +199,6 @@ static void test_killed_while_forming (void **state)
 /* It dies while it commits: the commit before is whole. */
 static void test_killed_in_commit (void **state)
 {
-    (void)state;
     for (long i = rounds (4); i > 0; i--) {
         struct crowd c = { .n = 0 };
         struct job j = usual, mortal = usual;
@@ -231,7 +219,6 @@ static void test_joiner (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual;
 
-    (void)state;
     j.steps = 1000;
     j.start = 2;
     add (&c, &j);
@@ -255,7 +242,6 @@ static void test_joiners_keep (void **state)
 {
     char enough[128];
 
-    (void)state;
     snprintf (enough, sizeof (enough), "%s/enough", dir);
     for (long i = rounds (2); i > 0; i--) {
         struct crowd c = { .n = 0 };
@@ -288,7 +274,6 @@ static void test_scaled (void **state)
     struct job j = usual;
     int status, left = 0;
 
-    (void)state;
     j.steps = 3000;
     j.start = 2;
     add (&c, &j);
@@ -328,7 +313,6 @@ static void test_spare (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual;
 
-    (void)state;
     j.steps = 600;
     j.start = 3;
     for (int i = 0; i < 3; i++)
@@ -357,7 +341,6 @@ static void test_patient_spare (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual, spare = usual;
 
-    (void)state;
     j.steps = spare.steps = 1000;
     j.start = spare.start = 2;
     spare.timeout = 4;
@@ -380,7 +363,6 @@ static void test_frozen (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual, sleepy = usual;
 
-    (void)state;
     j.steps = sleepy.steps = 3000;
     j.settle = sleepy.settle = 1;
     sleepy.freeze_at = 20;
@@ -401,7 +383,6 @@ static void test_too_few (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual;
 
-    (void)state;
     j.steps = 100000;
     j.start = j.min = 3;
     j.timeout = 4;
@@ -426,7 +407,6 @@ static void test_thought_lost (void **state)
     char enough[128], trace[128];
     int i = 0;
 
-    (void)state;
     snprintf (enough, sizeof (enough), "%s/enough", dir);
     snprintf (trace, sizeof (trace), "%s/trace", dir);
     j.steps = 1000000;
@@ -460,7 +440,6 @@ static void test_started_again (void **state)
     struct crowd c = { .n = 0 };
     struct job j = usual;
 
-    (void)state;
     j.steps = 1500;
     for (int i = 0; i < 4; i++)
         add (&c, &j);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that train together, for tests of what becomes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "tests/runtime/comm/elasticcrowd.h"
+#include "tests/unit.h"
 
 static void be_rank (const char *dir, const struct job *j)
 {

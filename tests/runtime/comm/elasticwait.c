@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that was left out waits until it is taken in, as long as that takes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,6 +10,7 @@
 #include "runtime/comm/net/listener.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
+#include "tests/unit.h"
 
 /* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
 static struct elastic_member make_silent (int port)
@@ -82,7 +77,6 @@ static void test_long_wait (void **state)
     uint64_t nonce = silent.self.nonce;
     struct crowd c = { .n = 0 };
 
-    (void)state;
     assert_int_equal (listens, 0);
     assert_int_equal (folder_put_member (dir, 1, &silent), 0);
     crowd_add (&c, dir, &j);

@@ -3,10 +3,8 @@
 #include "tests/runtime/comm/format.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 const struct format formats[FORMATS] = {
     { SLURMDL_F16, 5, 10, 15, 65504, 0x7c00, 0x7e00 },

@@ -2,14 +2,7 @@
 /* The handshake, and who it lets in: of what is changed, sent back, sent again,
  * or said by somebody without the key, nobody.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,15 +11,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/listener.h"
-#include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/socket.h"
-#include "tests/folder.h"
+#include "tests/unit.h"
 
 static const char body[] = "rank 1 of 2";
 
@@ -80,19 +70,16 @@ static int set_up_with (bool fresh)
 
 static int set_up (void **state)
 {
-    (void)state;
     return set_up_with (false);
 }
 
 static int set_up_fresh (void **state)
 {
-    (void)state;
     return set_up_with (true);
 }
 
 static int tear_down (void **state)
 {
-    (void)state;
     atomic_store (&server.stop, true);
     pthread_join (server.thread, NULL);
     listener_close (&server.l);
@@ -124,7 +111,6 @@ static int call (const struct handshake *h)
 
 static void who_has_the_key_is_taken (void **state)
 {
-    (void)state;
     assert_int_equal (call (&known), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
     assert_string_equal (server.said, body);
@@ -134,7 +120,6 @@ static void nobody_else (void **state)
 {
     struct handshake other;
 
-    (void)state;
     other = known;
     /* who hears the challenge before it proves anything knows why */
     other.key[15] ^= 1;
@@ -241,7 +226,6 @@ static void no_bit_can_be_changed (void **state)
 {
     struct relay r = { .flip = SIZE_MAX };
 
-    (void)state;
     _Static_assert(sizeof (struct talk)
                        == sizeof (struct handshake_hello)
                               + sizeof (struct handshake_challenge)
@@ -267,7 +251,6 @@ static void nothing_can_be_said_again (void **state)
     int fd;
     char end;
 
-    (void)state;
     assert_int_equal (call_through (&r), 0);
     fd = dial ();
     socket_send (fd, &r.talk.hello, sizeof (r.talk.hello), monotonic () + 60);
@@ -286,7 +269,6 @@ static void nothing_can_be_said_again_at_once (void **state)
     char all[sizeof (r.talk.hello) + sizeof (r.talk.last)], end;
     int fd;
 
-    (void)state;
     assert_int_equal (call_through (&r), 0);
     memcpy (all, &r.talk.hello, sizeof (r.talk.hello));
     memcpy (all + sizeof (r.talk.hello), &r.talk.last, sizeof (r.talk.last));
@@ -313,7 +295,6 @@ static void nothing_can_be_sent_back (void **state)
     int a = dial (), b = dial ();
     char c;
 
-    (void)state;
     socket_send (a, &hello, sizeof (hello), monotonic () + 60);
     assert_int_equal (
         socket_recv (a, &first, sizeof (first), monotonic () + 60), 0);
@@ -351,7 +332,6 @@ static void idle_ones_keep_nobody_out (void **state)
     double end;
     char c;
 
-    (void)state;
     raise_limit (4 * IDLE);
     for (int i = 0; i < IDLE; i++)
         fds[i] = dial ();
@@ -377,7 +357,6 @@ static void without_files (void **state)
     double end = monotonic () + 60;
     char c;
 
-    (void)state;
     while (atomic_load (&server.pending) != 1 && monotonic () < end)
         usleep (1000);
     raise_limit (256);
@@ -393,133 +372,6 @@ static void without_files (void **state)
     assert_int_equal (call (&known), 0);
     assert_int_equal (socket_recv (client, &c, 1, monotonic () + 60), -1);
     close (client);
-}
-
-/* ---- the secret ---- */
-
-static void parsing (void **state)
-{
-    static const char *const wrong[] = { "",
-                                         "0",
-                                         "0123456789abcdef0123456789abcde",
-                                         "g123456789abcdef0123456789abcdef",
-                                         "0123456789abcdef0123456789abcdef0",
-                                         "00000000000000000000000000000000",
-                                         " 123456789abcdef0123456789abcdef" };
-    unsigned char key[HANDSHAKE_KEY];
-    char text[SECRET_DIGITS + 1];
-    struct slurmdl_error err = { "" };
-
-    (void)state;
-    assert_int_equal (secret_parse ("0123456789abcdef0123456789ABCDEF", key),
-                      0);
-    secret_print (key, text);
-    assert_string_equal (text, "0123456789abcdef0123456789abcdef");
-    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++)
-        assert_int_equal (secret_parse (wrong[i], key), -1);
-    setenv ("DL_SECRET", "hunter2", 1);
-    assert_int_equal (secret_of_environment ("test", key, &err), -1);
-    assert_non_null (
-        strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
-    assert_null (strstr (err.text, "hunter2"));
-    unsetenv ("DL_SECRET");
-    assert_int_equal (secret_of_environment ("test", key, &err), 0);
-}
-
-/* The same in a step, and another one in the next, and for something else. */
-static void deriving (void **state)
-{
-    unsigned char key[4][HANDSHAKE_KEY];
-
-    (void)state;
-    setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
-    setenv ("SLURM_JOB_ID", "7", 1);
-    setenv ("SLURM_STEP_ID", "0", 1);
-    assert_int_equal (secret_of_environment ("test", key[0], NULL), 1);
-    assert_int_equal (secret_of_environment ("test", key[1], NULL), 1);
-    assert_int_equal (secret_of_environment ("other", key[2], NULL), 1);
-    setenv ("SLURM_STEP_ID", "1", 1);
-    assert_int_equal (secret_of_environment ("test", key[3], NULL), 1);
-    assert_memory_equal (key[0], key[1], HANDSHAKE_KEY);
-    assert_memory_not_equal (key[0], key[2], HANDSHAKE_KEY);
-    assert_memory_not_equal (key[0], key[3], HANDSHAKE_KEY);
-    unsetenv ("DL_SECRET");
-    unsetenv ("SLURM_JOB_ID");
-    unsetenv ("SLURM_STEP_ID");
-}
-
-static void path_in_home (char *path, const char *name)
-{
-    snprintf (path, 128, "%s/.slurm-dl%s%s", dir, *name ? "/" : "", name);
-}
-
-static void in_a_file (void **state)
-{
-    unsigned char a[HANDSHAKE_KEY], b[HANDSHAKE_KEY];
-    struct slurmdl_error err = { "" };
-    char path[128], other[128];
-    struct stat st;
-
-    (void)state;
-    unsetenv ("HOME");
-    errno = 0;
-    assert_int_equal (secret_look_up ("no such file", a, &err), -1);
-    assert_int_not_equal (errno, 0);
-    *err.text = '\0';
-    setenv ("HOME", dir, 1);
-    assert_int_equal (secret_look_up ("7.0.0.1", a, NULL), -1);
-    assert_int_equal (errno, ENOENT);
-    assert_int_equal (secret_make ("7.0.0.1", a, &err), 0);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), 0);
-    assert_memory_equal (a, b, sizeof (a));
-    assert_int_equal (secret_make ("7.0.0.1", b, &err), 0); /* a leftover */
-    assert_memory_equal (a, b, sizeof (a));
-    assert_int_equal (secret_make ("7.1.0.1", b, &err), 0);
-    assert_memory_not_equal (a, b, sizeof (a));
-    path_in_home (path, "7.0.0.1");
-    assert_int_equal (stat (path, &st), 0);
-    assert_int_equal (st.st_mode & 0777, 0600);
-    /* what others may read, or a link, is none */
-    chmod (path, 0640);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), -1);
-    assert_int_equal (errno, EPERM);
-    assert_non_null (strstr (err.text, "only you may read"));
-    chmod (path, 0600);
-    path_in_home (other, "other");
-    assert_int_equal (symlink (path, other), 0);
-    assert_int_equal (secret_look_up ("other", b, NULL), -1);
-    unlink (other);
-    assert_int_equal (mkfifo (other, 0600), 0);
-    assert_int_equal (secret_look_up ("other", b, NULL), -1);
-    assert_int_equal (truncate (path, 3), 0);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
-    secret_remove ("7.0.0.1");
-    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
-    assert_int_equal (errno, ENOENT);
-    path_in_home (path, "");
-    chmod (path, 0755);
-    *err.text = '\0';
-    assert_int_equal (secret_make ("7.2.0.1", b, &err), -1);
-    assert_non_null (strstr (err.text, "there is no secret for the ranks"));
-}
-
-static void cleaning (void **state)
-{
-    static const struct {
-        const char *text, *clean;
-    } rows[] = { { "rank 1 (n1)", "rank 1 (n1)" },
-                 { "\x1b[2J\r\n\t\x7f", "?[2J????" },
-                 { "\xc3\xbc \xe2\x82\xac", "\xc3\xbc \xe2\x82\xac" },
-                 { "\x9b"
-                   "31m \xc2\x9b",
-                   "?31m \xc2?" } };
-    char text[64];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
-        snprintf (text, sizeof (text), "%s", rows[i].text);
-        assert_string_equal (clean_text (text), rows[i].clean);
-    }
 }
 
 #define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
@@ -543,10 +395,6 @@ int main (void)
         FRESH (no_bit_can_be_changed),
         FRESH (nothing_can_be_said_again_at_once),
         FRESH (idle_ones_keep_nobody_out),
-        cmocka_unit_test (parsing),
-        cmocka_unit_test (deriving),
-        IN_FOLDER (in_a_file),
-        cmocka_unit_test (cleaning),
     };
 
     alarm (900);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/comm/reduce/reduce.h"
+#include "tests/runtime/comm/numbers.h"
 #include "tests/runtime/comm/world.h"
 
 /* In a rank: say what is wrong, and end with 1. */
@@ -69,28 +69,6 @@ static inline int64_t sum_floats (struct slurmdl_comm *c,
     };
 
     return slurmdl_submit (c, &r, err);
-}
-
-/* Element j of an array of that type becomes 'v'. */
-static inline void
-put_number (void *to, size_t j, enum slurmdl_type type, double v)
-{
-    size_t size = slurmdl_type_size (type);
-    char *at = (char *)to + j * size;
-    float half[2] = { (float)v, 0 };
-    double pair[2] = { v, 0 };
-    int64_t whole = (int64_t)v;
-
-    if (type == SLURMDL_C64)
-        memcpy (at, half, size);
-    else if (type == SLURMDL_C128)
-        memcpy (at, pair, size);
-    else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
-             || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3
-             || type == SLURMDL_F8_E5M2)
-        reduce_convert (at, type, &v, SLURMDL_F64, 1);
-    else
-        memcpy (at, &whole, size);
 }
 
 #endif

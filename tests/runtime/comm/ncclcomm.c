@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The back end NCCL over a stand-in for NCCL and CUDA, which fails as told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,10 +11,10 @@
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/collect.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 static int is_nccl (struct slurmdl_comm *w, void *arg)
 {
-    (void)arg;
     return strcmp (slurmdl_comm_backend (w), "nccl") != 0;
 }
 
@@ -32,14 +26,12 @@ static int everything (struct slurmdl_comm *w, void *arg)
 
 static void collectives (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
 }
 
 /* What NCCL would refuse goes through the host, and the rest not. */
 static void before_hopper (void **state)
 {
-    (void)state;
     unsetenv ("DL_COMM_BACKEND");
     setenv ("FAKE_NCCL", "ampere", 1);
     assert_int_equal (world_run (2, 0, collect_types, NULL, 300, NULL), 0);
@@ -49,7 +41,6 @@ static void before_hopper (void **state)
 
 static void threads (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 0, collect_threads, NULL, 300, NULL), 0);
 }
 
@@ -75,7 +66,6 @@ static int queue (struct slurmdl_comm *w, void *arg)
     int stream = 0; /* its address is all that is looked at */
     int bad = slurmdl_comm_stream (w, &stream);
 
-    (void)arg;
     bad |= slurmdl_allreduce (w, x, x, 1, SLURMDL_I32, SLURMDL_SUM, &err);
     bad |=
         slurmdl_allreduce (w, x + 1, x + 1, 1, SLURMDL_I32, SLURMDL_SUM, &err);
@@ -87,7 +77,6 @@ static int queue (struct slurmdl_comm *w, void *arg)
 
 static void streams (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 0, queue, NULL, 300, NULL), 0);
 }
 
@@ -129,25 +118,21 @@ static void fail_as (const char *how, const char *text, int error)
 
 static void ranks_do_not_come (void **state)
 {
-    (void)state;
     fail_as ("hang", "for the ranks of a communicator", ETIMEDOUT);
 }
 
 static void kernels_do_not_end (void **state)
 {
-    (void)state;
     fail_as ("stuck", "for an all-reduce", ETIMEDOUT);
 }
 
 static void kernels_fail (void **state)
 {
-    (void)state;
     fail_as ("async", "remote process exited", ECONNRESET);
 }
 
 static void two_have_one_gpu (void **state)
 {
-    (void)state;
     fail_as ("alone", "ranks 0 and 1 (", EBUSY);
 }
 

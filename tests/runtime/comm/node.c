@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives through shared memory and between nodes: all parts at their
  * places, in any order of ranks, and what happens when one does not come. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +12,7 @@
 
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 static int complain (struct slurmdl_comm *w, const char *what, size_t n)
 {
@@ -168,7 +163,7 @@ static int all_kinds (struct slurmdl_comm *w)
     static const size_t sizes[] = { 1, 100, 3000, 70001, 300007 };
     int bad = 0;
 
-    for (size_t i = 0; i < sizeof (sizes) / sizeof (*sizes) && !bad; i++)
+    for (size_t i = 0; i < COUNT (sizes) && !bad; i++)
         bad = reduces (w, sizes[i]) || broadcasts (w, sizes[i])
               || scatters (w, sizes[i]) || gathers (w, sizes[i])
               || exchanges (w, sizes[i])
@@ -183,7 +178,6 @@ static int in_both_orders (struct slurmdl_comm *w, void *arg)
     struct slurmdl_error err;
     int bad = all_kinds (w);
 
-    (void)arg;
     turned = slurmdl_comm_split (w, 0, slurmdl_comm_local_rank (w), &err);
     bad = bad || !turned || all_kinds (turned);
     slurmdl_comm_close (turned);
@@ -196,8 +190,7 @@ static void parts_are_at_their_places (void **state)
         { 4, 0 }, { 3, 0 }, { 4, 2 }, { 6, 3 }, { 5, 2 }
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (worlds) / sizeof (*worlds); i++)
+    for (size_t i = 0; i < COUNT (worlds); i++)
         assert_int_equal (
             world_run (
                 worlds[i][0], worlds[i][1], in_both_orders, NULL, 300, NULL),
@@ -232,7 +225,6 @@ static void memory_is_shared_where_it_can_be (void **state)
 {
     int yes = 1, no = 0;
 
-    (void)state;
     assert_int_equal (world_run (3, 0, looks, &yes, 300, NULL), 0);
     assert_int_equal (world_run (3, 1, looks, &no, 300, NULL), 0);
     setenv ("DL_COMM_SHARED", "0", 1);
@@ -277,7 +269,6 @@ static int loses_one (struct slurmdl_comm *w, void *arg)
 {
     pid_t killer = -1;
 
-    (void)arg;
     if (slurmdl_comm_rank (w) == 2 && (killer = fork ()) == 0) {
         struct timespec t = { 0, 300000000 };
 
@@ -293,7 +284,6 @@ static void a_killed_rank_is_named (void **state)
     int status[4];
     double begin = now ();
 
-    (void)state;
     assert_int_equal (world_run (4, 0, loses_one, NULL, 300, status), 1);
     assert_true (WIFSIGNALED (status[2]));
     assert_int_equal (world_run (4, 2, loses_one, NULL, 300, status), 1);
@@ -307,7 +297,6 @@ static int waits (struct slurmdl_comm *w, void *arg)
     struct timespec t = { 6, 0 };
     float x = 1;
 
-    (void)arg;
     mesh_set_timeout (w->mesh, 2);
     if (slurmdl_allreduce (w, &x, &x, 1, SLURMDL_F32, SLURMDL_SUM, NULL))
         return complain (w, "the first one", 1);
@@ -323,7 +312,6 @@ static int waits (struct slurmdl_comm *w, void *arg)
 
 static void a_late_rank_is_named (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (2, 0, waits, NULL, 300, NULL), 0);
 }
 
@@ -340,7 +328,6 @@ static int differs (struct slurmdl_comm *w, void *arg)
                                 SLURMDL_SUM,
                                 &err);
 
-    (void)arg;
     if (rv == 0 || (errno != EPROTO && errno != ECONNRESET)
         || !strstr (err.text, "different"))
         return complain (w, err.text, 1);
@@ -349,7 +336,6 @@ static int differs (struct slurmdl_comm *w, void *arg)
 
 static void different_calls_are_told (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (2, 0, differs, NULL, 300, NULL), 0);
 }
 

@@ -3,17 +3,12 @@
 #include "tests/runtime/comm/pairs.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/runtime/comm/format.h"
+#include "tests/unit.h"
 
 static double least (double a, double b)
 {
@@ -49,7 +44,7 @@ static double compute (enum slurmdl_op op, double a, double b)
 static const enum slurmdl_op ops[] = {
     SLURMDL_SUM, SLURMDL_AVERAGE, SLURMDL_MIN, SLURMDL_MAX, SLURMDL_PRODUCT
 };
-enum { OPS = sizeof (ops) / sizeof (*ops) };
+enum { OPS = COUNT (ops) };
 
 static void check_pairs (
     const struct format *f, const void *a, const void *b, void *out, size_t n)
@@ -70,7 +65,6 @@ void all_pairs_of_bytes (void **state)
 {
     uint8_t *a = malloc (65536), *b = malloc (65536), *out = malloc (65536);
 
-    (void)state;
     for (int i = 0; i < 65536; i++) {
         a[i] = (uint8_t)i;
         b[i] = (uint8_t)(i >> 8);
@@ -94,7 +88,6 @@ void pairs_of_halves (void **state)
     uint16_t *a = malloc (131072), *b = malloc (131072), *out = malloc (131072);
     uint64_t seed = 1;
 
-    (void)state;
     for (size_t k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
 
@@ -102,7 +95,7 @@ void pairs_of_halves (void **state)
             continue;
         for (int i = 0; i < 65536; i++)
             a[i] = (uint16_t)i;
-        for (size_t s = 0; s < sizeof (special) / sizeof (*special); s++) {
+        for (size_t s = 0; s < COUNT (special); s++) {
             for (int i = 0; i < 65536; i++)
                 b[i] = (uint16_t)encode (f, special[s]);
             check_pairs (f, a, b, out, 65536);
@@ -171,7 +164,6 @@ void truth_values (void **state)
     static const uint8_t any[] = { 0, 1, 1, 1, 1 }, all[] = { 0, 0, 0, 1, 0 };
     uint8_t out[5];
 
-    (void)state;
     reduce_pair (out, a, b, 5, SLURMDL_BOOL, SLURMDL_SUM);
     assert_memory_equal (out, any, 5);
     reduce_pair (out, a, b, 5, SLURMDL_BOOL, SLURMDL_MAX);
@@ -200,7 +192,6 @@ void pairs_of_floats (void **state)
     static float x[RANDOM], y[RANDOM], z[RANDOM];
     uint64_t seed = 3;
 
-    (void)state;
     for (int i = 0; i < RANDOM; i++) {
         a[i] = any_double (&seed);
         b[i] = any_double (&seed);
@@ -229,7 +220,6 @@ void pairs_of_complex_numbers (void **state)
     static float x[2 * RANDOM], y[2 * RANDOM], z[2 * RANDOM];
     uint64_t seed = 4;
 
-    (void)state;
     for (int i = 0; i < 2 * RANDOM; i++) {
         x[i] = (float)(a[i] = (double)(int64_t)draw (&seed) * 0x1p-40);
         y[i] = (float)(b[i] = (double)(int64_t)draw (&seed) * 0x1p-50);

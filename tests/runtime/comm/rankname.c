@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names, addresses and sockets of ranks that meet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -26,6 +20,7 @@
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/wire.h"
 #include "tests/runtime/comm/world.h"
+#include "tests/unit.h"
 
 static void addresses (void **state)
 {
@@ -44,8 +39,7 @@ static void addresses (void **state)
     char host[64];
     int n;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+    for (size_t i = 0; i < COUNT (rows); i++)
         if (rows[i].host) {
             assert_int_equal (
                 address_split (rows[i].text, host, sizeof (host), &n), 0);
@@ -61,7 +55,6 @@ static void names (void **state)
     bool missing[4000] = { false };
     char text[160];
 
-    (void)state;
     missing[3] = missing[8] = missing[9] = missing[10] = true;
     boot_name_ranks (text, sizeof (text), missing, 4000, NULL);
     assert_string_equal (text, "3, 8-10");
@@ -107,7 +100,6 @@ static void congestion_control (void **state)
     struct listen_sockets s;
     int caller;
 
-    (void)state;
     unsetenv ("DL_COMM_CONGESTION");
     caller = socket (AF_INET, SOCK_STREAM, 0);
     assert_int_equal (socket_congestion (caller, &err), 0);
@@ -177,9 +169,9 @@ static void set_step (long rank, long size, int port)
     };
     char text[64];
 
-    for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
+    for (size_t i = 0; i < COUNT (others); i++)
         unsetenv (others[i]);
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+    for (size_t i = 0; i < COUNT (rows); i++) {
         snprintf (text,
                   sizeof (text),
                   "%s%ld%s",
@@ -229,7 +221,6 @@ static void meet_without_resolver (long size)
 /* As a star, and as a tree. */
 static void nobody_waits_for_the_resolver (void **state)
 {
-    (void)state;
     meet_without_resolver (3);
     meet_without_resolver (100);
 }

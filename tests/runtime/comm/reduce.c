@@ -2,22 +2,16 @@
 /* Arithmetic of all types beside a plain one in double precision. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/runtime/comm/format.h"
 #include "tests/runtime/comm/pairs.h"
+#include "tests/unit.h"
 
 static void every_code_is_widened (void **state)
 {
-    (void)state;
     for (size_t k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
         uint32_t n = codes (f);
@@ -78,7 +72,6 @@ static void what_lies_between_is_rounded_to_even (void **state)
     float *single = malloc ((8 * 32768 + 16) * sizeof (*single));
     uint16_t *out = malloc ((8 * 32768 + 16) * sizeof (*out));
 
-    (void)state;
     for (size_t k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
         size_t n = near (f, x, true);
@@ -180,10 +173,9 @@ static void several_arrays_are_rounded_once (void **state)
                                                SLURMDL_F32,     SLURMDL_U16 };
     static const size_t sizes[] = { 0, 1, 7, 31, 1023, 1024, 1025, 2499 };
 
-    (void)state;
-    for (size_t t = 0; t < sizeof (kinds) / sizeof (*kinds); t++)
+    for (size_t t = 0; t < COUNT (kinds); t++)
         for (size_t k = 1; k <= MANY; k++)
-            for (size_t s = 0; s < sizeof (sizes) / sizeof (*sizes); s++)
+            for (size_t s = 0; s < COUNT (sizes); s++)
                 for (size_t place = 0; place <= k; place++)
                     check_many (kinds[t], k, sizes[s], place);
 }
@@ -193,7 +185,6 @@ static void any_address_will_do (void **state)
     static char a[4 * 64 + 1], b[4 * 64 + 1], out[4 * 64 + 1];
     float x = 1.5, y = 2.25, z;
 
-    (void)state;
     for (int i = 0; i < 64; i++) {
         memcpy (a + 1 + 4 * i, &x, 4);
         memcpy (b + 1 + 4 * i, &y, 4);
@@ -212,7 +203,6 @@ static void a_third_of_three_times_is_the_same (void **state)
     static double d[4] = { 3, -6, INFINITY, 0 };
     uint64_t seed = 5;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         y[i] = (float)ldexp ((double)(draw (&seed) >> 42), -30);
         x[i] = 3 * y[i];

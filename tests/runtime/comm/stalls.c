@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: ranks that disagree, keep others waiting, or die. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +8,7 @@
 
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/named.h"
+#include "tests/unit.h"
 
 static int wait_for (struct slurmdl_comm *c,
                      const struct slurmdl_request *r,
@@ -40,7 +35,6 @@ static int refusals (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     int64_t t;
 
-    (void)arg;
     for (int i = 0; i < 9; i++)
         bad[i] = good;
     bad[0].name = NULL;
@@ -76,7 +70,6 @@ static int refusals (struct slurmdl_comm *c, void *arg)
 
 static void test_refusals (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (2, 0, refusals, NULL, 300, NULL), 0);
 }
 
@@ -118,7 +111,6 @@ static int disagree (struct slurmdl_comm *c, void *arg)
     };
     struct slurmdl_error err = { "" };
 
-    (void)arg;
     for (int how = 0; how < 7; how++) {
         struct slurmdl_request mine = r;
         /* first by words, then by a number that is known */
@@ -139,7 +131,6 @@ static int disagree (struct slurmdl_comm *c, void *arg)
 
 static void test_disagreement (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 0, disagree, NULL, 300, NULL), 0);
 }
 
@@ -152,7 +143,6 @@ static int stall (struct slurmdl_comm *c, void *arg)
     int told = 0;
     int64_t t;
 
-    (void)arg;
     t = sum_floats (c, "warm", &x, 1, &err);
     CHECK (c, slurmdl_wait (c, t, &err) == 0);
     if (slurmdl_comm_rank (c) != 1) {
@@ -182,7 +172,6 @@ static int stall_for_ever (struct slurmdl_comm *c, void *arg)
     float x = 1;
     int64_t t = sum_floats (c, "warm", &x, 1, &err);
 
-    (void)arg;
     CHECK (c, slurmdl_wait (c, t, &err) == 0);
     t = sum_floats (c, slurmdl_comm_rank (c) == 1 ? "b" : "a", &x, 1, &err);
     CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
@@ -244,7 +233,6 @@ static int absent_for_ever (struct slurmdl_comm *c, void *arg)
 
 static void test_absent (void **state)
 {
-    (void)state;
     /* longer than any rank that is there takes to begin */
     setenv ("DL_STALL_SECONDS", "2", 1);
     for (long who = 0; who < 4; who++)
@@ -258,7 +246,6 @@ static void test_absent (void **state)
 
 static void test_stall (void **state)
 {
-    (void)state;
     setenv ("DL_STALL_SECONDS", "1.5", 1);
     assert_int_equal (world_run (4, 2, stall, NULL, 300, NULL), 0);
     setenv ("DL_STALL_ABORT", "3", 1);
@@ -278,7 +265,6 @@ static int killed (struct slurmdl_comm *c, void *arg)
     int code = 0;
     int rv = 0;
 
-    (void)arg;
     for (int step = 0; rv == 0; step++) {
         start = seconds_now ();
         if (step == 5 && slurmdl_comm_rank (c) == 2)
@@ -304,7 +290,6 @@ static void test_killed (void **state)
 {
     int ends[4];
 
-    (void)state;
     for (int nodes = 0; nodes < 2; nodes++) {
         assert_int_equal (world_run (4, 2 * nodes, killed, NULL, 300, ends), 1);
         assert_true (WIFSIGNALED (ends[2]));
@@ -319,7 +304,6 @@ static int leave_early (struct slurmdl_comm *c, void *arg)
     float x = 1, y = 1;
     int64_t t = sum_floats (c, "x", &x, 1, &err);
 
-    (void)arg;
     CHECK (c, slurmdl_wait (c, t, &err) == 0);
     if (slurmdl_comm_rank (c) == 1)
         return 0;
@@ -338,7 +322,6 @@ static int leave_later (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     char name[16];
 
-    (void)arg;
     for (int i = 0; i < 50; i++) {
         for (int j = 0; j < 1000; j++)
             x[i][j] = (float)i;
@@ -358,7 +341,6 @@ static int aborted (struct slurmdl_comm *c, void *arg)
     int64_t t = sum_floats (c, "x", &x, 1, &err);
     struct engine *e;
 
-    (void)arg;
     CHECK (c, slurmdl_wait (c, t, &err) == 0);
     t = slurmdl_comm_rank (c) ? sum_floats (c, "y", &y, 1, &err) : 0;
     if (slurmdl_comm_rank (c) == 0) {
@@ -377,7 +359,6 @@ static int aborted (struct slurmdl_comm *c, void *arg)
 
 static void test_leaving (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (3, 0, leave_early, NULL, 300, NULL), 0);
     assert_int_equal (world_run (3, 2, leave_later, NULL, 300, NULL), 0);
     assert_int_equal (world_run (3, 0, aborted, NULL, 300, NULL), 0);
@@ -409,7 +390,6 @@ static void test_timeline (void **state)
     char folder[] = "/tmp/timeline.XXXXXX";
     char path[64], command[1024];
 
-    (void)state;
     assert_non_null (mkdtemp (folder));
     snprintf (path, sizeof (path), "%s/r%%r.json", folder);
     assert_int_equal (world_run (2, 0, drawn, path, 300, NULL), 0);

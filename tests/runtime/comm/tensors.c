@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of named tensors: who decides, and what is rounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "runtime/comm/engine/readiness.h"
 #include "runtime/comm/engine/stall.h"
 #include "tests/runtime/comm/named.h"
+#include "tests/unit.h"
 
 /* ---- packets and maps ---- */
 
@@ -27,7 +22,6 @@ static void test_packet (void **state)
     struct packet_run run;
     uint32_t id;
 
-    (void)state;
     packet_number (&p, UINT64_MAX);
     packet_text (&p, "name");
     packet_text (&p, NULL);
@@ -54,7 +48,6 @@ static void test_hostile_packet (void **state)
 {
     uint32_t seed = 5;
 
-    (void)state;
     for (int k = 0; k < 20000; k++) {
         struct packet p = { NULL };
         struct tensor *t;
@@ -80,7 +73,6 @@ static void test_map (void **state)
     struct map m = { NULL };
     size_t at = 0, n = 0;
 
-    (void)state;
     for (uint64_t k = 0; k < 5000; k++)
         assert_int_equal (map_set (&m, k * 64, values + k), 0);
     for (uint64_t k = 0; k < 5000; k += 2)
@@ -101,7 +93,6 @@ static void test_tree (void **state)
     static long node[SIZE], below[SIZE];
     struct engine_tree t;
 
-    (void)state;
     for (long r = 0; r < SIZE; r++)
         node[r] = r % 250;
     for (long r = SIZE - 1; r >= 0; r--) {
@@ -126,7 +117,6 @@ static void test_relay (void **state)
     struct readiness *r = readiness_create (3, ranks);
     size_t n;
 
-    (void)state;
     readiness_assign (r, 7);
     readiness_assign (r, 8);
     readiness_ready (r, 7);
@@ -157,7 +147,6 @@ static void test_relay (void **state)
 
 static const char *host (const void *arg, long rank)
 {
-    (void)arg;
     return rank ? "node01" : "node00";
 }
 
@@ -237,7 +226,6 @@ static void test_coordinator (void **state)
     struct coordinator *c = coordinator_create (2, host, NULL, &down);
     struct heard h;
 
-    (void)state;
     /* small ones of a type together, a large one alone, in order */
     both (c, "a", 10, SLURMDL_F32, NULL);
     both (c, "big", 1 << 20, SLURMDL_F32, NULL);
@@ -289,7 +277,6 @@ static void test_limit (void **state)
     struct heard h;
     int dropped = 0;
 
-    (void)state;
     for (int i = 0; i < 16384 + 90; i++) {
         char name[16];
         snprintf (name, sizeof (name), "step%d", i);
@@ -312,7 +299,6 @@ static void test_stall_text (void **state)
     char text[256];
     double age;
 
-    (void)state;
     stall_report (s, "w", 60, 2, 100, &down);
     stall_report (s, "w", 61, 3, 100, &down);
     assert_int_equal (packet_take_number (&down), DOWN_WHO);
@@ -398,7 +384,6 @@ static void test_learning (void **state)
                                               SLURMDL_AS_F16,
                                               SLURMDL_AS_BF16 };
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
 }
@@ -411,7 +396,6 @@ static int rounding (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     long size = slurmdl_comm_size (c);
 
-    (void)arg;
     for (int how = SLURMDL_AS_F16; how <= SLURMDL_AS_BF16; how++) {
         double x[N], want[N] = { 0 }, most[N] = { 0 };
         struct slurmdl_request r = { .name = "x",
@@ -444,7 +428,6 @@ static int rounding (struct slurmdl_comm *c, void *arg)
 
 static void test_rounding (void **state)
 {
-    (void)state;
     assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
 }
 

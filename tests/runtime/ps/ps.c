@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: what is summed, who is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +13,7 @@
 #include "runtime/ps/wire.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
+#include "tests/unit.h"
 
 enum { ITERATIONS = 7 };
 
@@ -37,8 +31,7 @@ static void sync_equals_the_serial_sum (void **state)
     };
     /* clang-format on */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (all) / sizeof (*all); i++) {
+    for (size_t i = 0; i < COUNT (all); i++) {
         char name[16];
         snprintf (name, sizeof (name), "%zu", i);
         options.dir = group_file (name);
@@ -72,7 +65,6 @@ static void push_pull_is_a_step (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 4, 0 };
 
-    (void)state;
     run_group (push_pull, &t);
     check_values (&t);
     options.log_bytes = -1;
@@ -101,7 +93,6 @@ static void train_rows (struct slurmdl_ps *ps, void *arg)
     int e = slurmdl_ps_table (ps, &s, NULL, NULL);
     int64_t ticket;
 
-    (void)arg;
     NEED (e == 0);
     for (int i = 0; i < IDS; i++)
         ids[i] = (uint64_t)i * 1000000007;
@@ -133,7 +124,6 @@ static void train_rows (struct slurmdl_ps *ps, void *arg)
 
 static void rows_are_made_and_summed (void **state)
 {
-    (void)state;
     run_group (train_rows, NULL);
 }
 
@@ -146,7 +136,6 @@ static void train_large (struct slurmdl_ps *ps, void *arg)
     float *v = malloc (s.n * sizeof (*v));
     int w = slurmdl_ps_table (ps, &s, NULL, NULL);
 
-    (void)arg;
     for (uint64_t i = 0; i < s.n; i++)
         v[i] = (float)(i & 0xffff);
     NEED (slurmdl_ps_push (ps, w, v, NULL, NULL) == 0);
@@ -160,7 +149,6 @@ static void train_large (struct slurmdl_ps *ps, void *arg)
 
 static void tensors_of_64_mib (void **state)
 {
-    (void)state;
     options.workers = 2;
     run_group (train_large, NULL);
 }
@@ -171,7 +159,6 @@ static void async_loses_nothing (void **state)
 {
     struct train t = { .until = 20 };
 
-    (void)state;
     options.mode = SLURMDL_PS_ASYNC;
     run_group (train_counts, &t);
 }
@@ -180,7 +167,6 @@ static void staleness_is_bounded (void **state)
 {
     struct train t = { .until = 15, .nap = 0.01 };
 
-    (void)state;
     options.mode = SLURMDL_PS_BOUNDED;
     options.staleness = 2;
     run_group (train_counts, &t);
@@ -196,7 +182,6 @@ static void wait_alone (struct slurmdl_ps *ps, void *arg)
     float v[9];
     int w = slurmdl_ps_table (ps, &s, NULL, NULL);
 
-    (void)arg;
     NEED (slurmdl_ps_clock (ps, NULL) == 0);
     NEED (slurmdl_ps_pull (ps, w, v, NULL, &err) < 0 && errno == ETIMEDOUT);
     NEED (strstr (err.text, "worker 1 has not come"));
@@ -208,7 +193,6 @@ static void who_does_not_come_is_named (void **state)
 {
     pid_t server;
 
-    (void)state;
     options.servers = 1;
     options.workers = 2;
     options.timeout = 3;
@@ -222,7 +206,6 @@ static void no_server_is_an_error (void **state)
     struct slurmdl_ps_options o = options;
     struct slurmdl_error err;
 
-    (void)state;
     o.role = "worker";
     o.timeout = 0.5;
     assert_null (slurmdl_ps_open (&o, &err));
@@ -302,7 +285,6 @@ static void strangers_are_refused (void **state)
     char garbage[5000];
     pid_t server;
 
-    (void)state;
     options.servers = options.workers = 1;
     server = start_server ("server", 0);
     for (size_t i = 0; i < sizeof (garbage); i++)
@@ -337,7 +319,6 @@ static void a_wrong_mode_is_refused (void **state)
     struct slurmdl_error err;
     pid_t server;
 
-    (void)state;
     options.servers = options.workers = 1;
     server = start_server ("server", 0);
     o = options;
@@ -356,7 +337,6 @@ static void declare_wrongly (struct slurmdl_ps *ps, void *arg)
     struct slurmdl_error err;
     float v[100];
 
-    (void)arg;
     NEED (slurmdl_ps_table (ps, &s, NULL, NULL) == 0);
     s.n = 101;
     NEED (slurmdl_ps_table (ps, &s, NULL, &err) < 0 && errno == EPROTO);
@@ -374,7 +354,6 @@ static void declare_wrongly (struct slurmdl_ps *ps, void *arg)
 
 static void wrong_calls_are_told (void **state)
 {
-    (void)state;
     options.workers = 1;
     run_group (declare_wrongly, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and workers as processes, and what they train. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +13,7 @@
 #include "tests/folder.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
+#include "tests/unit.h"
 
 struct slurmdl_ps_options options;
 struct board *board;

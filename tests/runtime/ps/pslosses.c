@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: who is lost and replaced, and
  * what is saved. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
+#include "tests/unit.h"
 
 /* ---- losses ---- */
 
@@ -46,7 +40,6 @@ static void a_lost_server_is_replaced (void **state)
 {
     struct train t = { SLURMDL_PS_ADAM, BIG, 12, 0.02 };
 
-    (void)state;
     lose_server (train, &t, false);
     check_values (&t);
 }
@@ -55,7 +48,6 @@ static void a_spare_takes_over_from_a_save (void **state)
 {
     struct train t = { SLURMDL_PS_ADAM, BIG, 12, 0.02 };
 
-    (void)state;
     options.save_every = 3;
     lose_server (train, &t, true);
     check_values (&t);
@@ -65,7 +57,6 @@ static void async_loses_nothing_with_a_server (void **state)
 {
     struct train t = { .until = 20, .nap = 0.02 };
 
-    (void)state;
     options.mode = SLURMDL_PS_ASYNC;
     options.save_every = 3;
     lose_server (train_counts, &t, false);
@@ -88,7 +79,6 @@ static void a_server_is_replaced_when_some_have_left (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 12, 0.02 };
 
-    (void)state;
     lose_server (train_two, &t, false);
     assert_int_equal (board->clocks[2], 1);
     assert_int_equal (board->clocks[0], 12);
@@ -101,7 +91,6 @@ static void all_servers_are_replaced (void **state)
     pid_t servers[2];
     pid_t workers[GROUP];
 
-    (void)state;
     options.save_every = 3;
     for (long i = 0; i < 2; i++)
         servers[i] = start_server ("server", i);
@@ -127,7 +116,6 @@ static void a_small_log_makes_servers_save (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 10, 0.01 };
 
-    (void)state;
     options.log_bytes = BIG * sizeof (float) * 3 / 2;
     lose_server (train, &t, false);
     check_values (&t);
@@ -139,7 +127,6 @@ lose_worker (const struct train *t, bool replace, struct slurmdl_error *err)
     pid_t servers[GROUP];
     pid_t workers[GROUP];
 
-    (void)err;
     for (long i = 0; i < options.servers; i++)
         servers[i] = start_server ("server", i);
     for (long i = 0; i < options.workers; i++)
@@ -164,7 +151,6 @@ static void a_lost_worker_holds_nobody (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 12, 0.02 };
 
-    (void)state;
     lose_worker (&t, false, NULL);
     assert_int_equal (board->clocks[0], 12);
     assert_int_equal (board->clocks[2], 12);
@@ -174,7 +160,6 @@ static void a_lost_worker_is_replaced (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 40, 0.02, true };
 
-    (void)state;
     lose_worker (&t, true, NULL);
     assert_int_equal (board->clocks[1], 40);
 }

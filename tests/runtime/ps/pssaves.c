@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers: what is saved, and restored by others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,13 +9,13 @@
 #include "runtime/ps/snapshot.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
+#include "tests/unit.h"
 
 /* All end, and others go on from the save of the last iteration. */
 static void all_go_on_from_a_save (void **state)
 {
     struct train t = { SLURMDL_PS_ADAGRAD, BIG, 5, 0 };
 
-    (void)state;
     options.save_every = 100;
     run_group (train, &t);
     t.until = 9;
@@ -66,7 +59,6 @@ static void rows_go_on_from_a_save (void **state)
     struct train t = { .rule = SLURMDL_PS_ADAGRAD, .until = 8 };
     float v[IDS * ROW];
 
-    (void)state;
     run_group (train_rows, &t);
     memcpy (v, board->values, sizeof (v));
     options.dir = group_file ("again");
@@ -81,12 +73,12 @@ static void rows_go_on_from_a_save (void **state)
 /* ---- another number of servers ---- */
 
 static const long counts[] = { 2, 3, 1, 5, 2 };
-enum { COUNTS = sizeof (counts) / sizeof (*counts), EACH = 2 };
+enum { COUNTS = COUNT (counts), EACH = 2 };
 
 static const enum slurmdl_ps_rule rules[] = {
     SLURMDL_PS_ADD, SLURMDL_PS_SGD, SLURMDL_PS_ADAGRAD, SLURMDL_PS_ADAM
 };
-enum { RULES = sizeof (rules) / sizeof (*rules) };
+enum { RULES = COUNT (rules) };
 
 /* What other servers have saved, with the state of the rule. */
 static void run_by_others (worker_f f, struct train *t, const char *name)
@@ -102,7 +94,6 @@ static void run_by_others (worker_f f, struct train *t, const char *name)
 
 static void dense_is_spread_anew (void **state)
 {
-    (void)state;
     for (int i = 0; i < RULES; i++) {
         struct train t = { .rule = rules[i], .n = BIG };
         char name[16];
@@ -114,7 +105,6 @@ static void dense_is_spread_anew (void **state)
 
 static void rows_are_spread_anew (void **state)
 {
-    (void)state;
     for (int i = 0; i < RULES; i++) {
         struct train t = { .rule = rules[i], .until = COUNTS * EACH };
         float v[IDS * ROW];
@@ -137,7 +127,6 @@ static void a_server_of_another_number_is_lost (void **state)
     pid_t servers[3];
     pid_t workers[GROUP];
 
-    (void)state;
     options.save_every = 100;
     run_group (train, &t);
     options.servers = 3;
@@ -160,7 +149,6 @@ static void a_server_of_another_number_is_lost (void **state)
 
 static void wait_for_stage (struct slurmdl_ps *ps, void *arg)
 {
-    (void)arg;
     reach (slurmdl_ps_index (ps), 1);
     await (1, 1);
 }
@@ -171,7 +159,6 @@ static void a_wrong_number_is_refused (void **state)
     pid_t servers[2];
     pid_t worker;
 
-    (void)state;
     options.workers = 1;
     for (long i = 0; i < 2; i++)
         servers[i] = start_server ("server", i);
@@ -196,7 +183,6 @@ static void declare_late (struct slurmdl_ps *ps, void *arg)
     long me = slurmdl_ps_index (ps);
     int w = 0;
 
-    (void)arg;
     for (uint64_t i = 0; i < BIG; i++)
         v[i] = gradient (me, 0, i);
     if (me > 0) {
@@ -226,7 +212,6 @@ static void initial_values_are_still_awaited (void **state)
     pid_t server;
     pid_t workers[2];
 
-    (void)state;
     options.servers = 1;
     options.workers = 2;
     server = start_server ("server", 0);
@@ -282,7 +267,6 @@ static void a_copy_is_of_one_moment (void **state)
     struct ps_spec sparse = dense;
     struct ps_table *t[2];
 
-    (void)state;
     sparse.n = 0;
     sparse.row = 300; /* some parts */
     t[0] = ps_table_create (&dense, 0, 1, 1);

@@ -29,6 +29,18 @@ struct slurmdl *run_of (struct run *self);
 struct slurmdl *run_enter (struct run *self);
 void run_leave (struct run *self);
 
+/* ---- checkpoint.c: methods ---- */
+
+PyObject *run_save (PyObject *self, PyObject *step);
+PyObject *run_save_async (PyObject *self, PyObject *step);
+PyObject *run_wait (PyObject *self, PyObject *unused);
+PyObject *run_save_prepare (PyObject *self, PyObject *unused);
+PyObject *run_flush (PyObject *self, PyObject *unused);
+PyObject *run_restore (PyObject *self, PyObject *args);
+PyObject *run_state (PyObject *self, PyObject *args);
+PyObject *run_read_state (PyObject *self, PyObject *name_object);
+PyObject *run_origin (PyObject *self, PyObject *unused);
+
 /* ---- log.c ---- */
 
 extern PyType_Spec metric_spec;

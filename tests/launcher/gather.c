@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of a node check, and their collector under many connections, some
+ * of which lie.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/nodecheck/checks.h"
+#include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/wire.h"
+#include "runtime/base/clock.h"
+#include "tests/unit.h"
+
+static void cleaning (void **state)
+{
+    char buf[8];
+
+    gather_clean (buf, sizeof (buf), "a\tb\x7f\xc3\xa4too long");
+    assert_string_equal (buf, "a?b???t");
+    gather_clean (buf, sizeof (buf), NULL);
+    assert_string_equal (buf, "");
+}
+
+/* ---- the wire ---- */
+
+static void lines (void **state)
+{
+    static const char text[] = "{\"a\":1}\n{\"a\":2}\n[]\n";
+    struct gather_line line = { 0 };
+    json_t *v;
+    int fds[2];
+
+    assert_int_equal (pipe2 (fds, O_NONBLOCK), 0);
+    for (size_t i = 0; i < sizeof (text) - 1; i++) {
+        assert_int_equal (write (fds[1], text + i, 1), 1);
+        v = gather_read (fds[0], &line);
+        if (text[i] != '\n') {
+            assert_null (v);
+            assert_int_equal (errno, EAGAIN);
+        } else if (i < sizeof (text) - 2)
+            assert_true (json_integer_value (json_object_get (v, "a")) >= 1);
+        else {
+            assert_null (v);
+            assert_int_equal (errno, EBADMSG);
+        }
+        json_decref (v);
+    }
+    close (fds[1]);
+    assert_null (gather_read (fds[0], &line));
+    assert_int_equal (errno, ECONNRESET);
+    close (fds[0]);
+    gather_line_free (&line);
+}
+
+static void endless_line (void **state)
+{
+    struct gather_line line = { 0 };
+    static char block[4096];
+    int fds[2];
+
+    memset (block, 'x', sizeof (block));
+    assert_int_equal (pipe2 (fds, O_NONBLOCK), 0);
+    for (int i = 0; i < GATHER_LINE / 4096 + 1; i++) {
+        if (write (fds[1], block, sizeof (block)) < 0)
+            break;
+        assert_null (gather_read (fds[0], &line));
+        if (errno != EAGAIN)
+            break;
+    }
+    assert_int_equal (errno, EMSGSIZE);
+    close (fds[0]);
+    close (fds[1]);
+    gather_line_free (&line);
+}
+
+/* ---- the collector ---- */
+
+enum { MANY = 2000, LIARS = 50, PARTS = 100 };
+
+static int dial (int port)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons ((uint16_t)port),
+                              .sin_addr = { htonl (INADDR_LOOPBACK) } };
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal (connect (fd, (struct sockaddr *)&to, sizeof (to)), 0);
+    return fd;
+}
+
+static void send_json (int fd, json_t *v)
+{
+    assert_non_null (v);
+    assert_int_equal (gather_write (fd, v, monotonic () + 10), 0);
+    json_decref (v);
+}
+
+static json_t *receive (int fd, struct gather_line *line)
+{
+    json_t *v;
+
+    fcntl (fd, F_SETFL, O_NONBLOCK);
+    while (!(v = gather_read (fd, line)) && errno == EAGAIN) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        assert_true (poll (&p, 1, 20000) == 1);
+    }
+    return v;
+}
+
+static int greet (int fd, const unsigned char *key, int rank)
+{
+    struct handshake with = gather_handshake (key);
+    char text[64];
+    int n =
+        snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
+
+    return handshake_call (fd, &with, text, (size_t)n, monotonic () + 60);
+}
+
+static json_t *told (int rank)
+{
+    char host[16];
+
+    snprintf (host, sizeof (host), "n%d", rank / 8);
+    return json_pack ("{s:{s:s, s:i, s:f}, s:[]}",
+                      "facts",
+                      "host",
+                      host,
+                      "local_rank",
+                      rank % 8,
+                      "time",
+                      0.0,
+                      "findings");
+}
+
+static pid_t collector (struct gather *g)
+{
+    struct slurmdl_error err = { "" };
+    pid_t pid;
+    int null;
+
+    memset (g->key, 7, sizeof (g->key));
+    assert_int_equal (gather_open (g, 0, NULL, &err), 0);
+    if ((pid = fork ()) == 0) {
+        null = open ("/dev/null", O_WRONLY);
+        dup2 (null, 2);
+        _exit (gather_serve (g) == GATHER_GO ? 0 : 1);
+    }
+    listen_close (&g->listener);
+    return pid;
+}
+
+/* Ranks come at the same time: each thread is a part of them. */
+static struct part {
+    const struct gather *g;
+    int *fds;
+    int first, failed;
+    pthread_t thread;
+} parts[PARTS];
+
+static void *greet_part (void *arg)
+{
+    struct part *p = arg;
+
+    for (int i = p->first; i < MANY; i += PARTS)
+        p->failed +=
+            greet (p->fds[i] = dial (p->g->listener.port), p->g->key, i) != 0;
+    return NULL;
+}
+
+static void greet_all (const struct gather *g, int *fds)
+{
+    for (int i = 0; i < PARTS; i++) {
+        parts[i] = (struct part){ .g = g, .fds = fds, .first = i };
+        assert_int_equal (
+            pthread_create (&parts[i].thread, NULL, greet_part, &parts[i]), 0);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        pthread_join (parts[i].thread, NULL);
+        assert_int_equal (parts[i].failed, 0);
+    }
+}
+
+static void many_ranks (void **state)
+{
+    struct gather g = { .level = LEVEL_QUICK, .table = true, .parent = -1 };
+    struct rlimit limit = { 4096, 4096 };
+    static int fds[MANY];
+    double start;
+    pid_t pid;
+    int status, fd;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < 2 * MANY) {
+        print_message ("# too few files may be open\n");
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &limit);
+    pid = collector (&g);
+    start = monotonic ();
+    for (int i = 0; i < LIARS; i++) {
+        fd = dial (g.listener.port);
+        if (i % 2)
+            assert_int_equal (
+                greet (fd, (const unsigned char *)"0123456789abcdef", i), -1);
+        else
+            assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
+        close (fd);
+    }
+    greet_all (&g, fds);
+    fd = dial (g.listener.port); /* a second rank 7 */
+    assert_int_equal (greet (fd, g.key, 7), 0);
+    for (int i = 0; i < MANY; i++)
+        send_json (fds[i], told (i));
+    for (int i = 0; i < MANY; i++) {
+        struct gather_line line = { 0 };
+        json_t *v = receive (fds[i], &line);
+        assert_non_null (json_object_get (v, "go"));
+        json_decref (v);
+        send_json (fds[i], json_pack ("{s:[]}", "findings"));
+        gather_line_free (&line);
+    }
+    for (int i = 0; i < MANY; i++) {
+        struct gather_line line = { 0 };
+        json_t *v = receive (fds[i], &line);
+        assert_int_equal (json_integer_value (json_object_get (v, "status")),
+                          GATHER_GO);
+        json_decref (v);
+        gather_line_free (&line);
+        close (fds[i]);
+    }
+    close (fd);
+    printf ("# %d ranks: %.2f s\n", MANY, monotonic () - start);
+    assert_int_equal (waitpid (pid, &status, 0), pid);
+    assert_int_equal (status, 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (cleaning),
+        cmocka_unit_test (lines),
+        cmocka_unit_test (endless_line),
+        cmocka_unit_test (many_ranks),
+    };
+
+    return cmocka_run_group_tests_name ("gather", tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The secret of a step: parsed, derived, and in a file; and clean texts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/comm/net/clean.h"
+#include "runtime/comm/net/secret.h"
+#include "tests/folder.h"
+#include "tests/unit.h"
+
+static void parsing (void **state)
+{
+    static const char *const wrong[] = { "",
+                                         "0",
+                                         "0123456789abcdef0123456789abcde",
+                                         "g123456789abcdef0123456789abcdef",
+                                         "0123456789abcdef0123456789abcdef0",
+                                         "00000000000000000000000000000000",
+                                         " 123456789abcdef0123456789abcdef" };
+    unsigned char key[HANDSHAKE_KEY];
+    char text[SECRET_DIGITS + 1];
+    struct slurmdl_error err = { "" };
+
+    assert_int_equal (secret_parse ("0123456789abcdef0123456789ABCDEF", key),
+                      0);
+    secret_print (key, text);
+    assert_string_equal (text, "0123456789abcdef0123456789abcdef");
+    for (size_t i = 0; i < COUNT (wrong); i++)
+        assert_int_equal (secret_parse (wrong[i], key), -1);
+    setenv ("DL_SECRET", "hunter2", 1);
+    assert_int_equal (secret_of_environment ("test", key, &err), -1);
+    assert_non_null (
+        strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
+    assert_null (strstr (err.text, "hunter2"));
+    unsetenv ("DL_SECRET");
+    assert_int_equal (secret_of_environment ("test", key, &err), 0);
+}
+
+/* The same in a step, and another one in the next, and for something else. */
+static void deriving (void **state)
+{
+    unsigned char key[4][HANDSHAKE_KEY];
+
+    setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
+    setenv ("SLURM_JOB_ID", "7", 1);
+    setenv ("SLURM_STEP_ID", "0", 1);
+    assert_int_equal (secret_of_environment ("test", key[0], NULL), 1);
+    assert_int_equal (secret_of_environment ("test", key[1], NULL), 1);
+    assert_int_equal (secret_of_environment ("other", key[2], NULL), 1);
+    setenv ("SLURM_STEP_ID", "1", 1);
+    assert_int_equal (secret_of_environment ("test", key[3], NULL), 1);
+    assert_memory_equal (key[0], key[1], HANDSHAKE_KEY);
+    assert_memory_not_equal (key[0], key[2], HANDSHAKE_KEY);
+    assert_memory_not_equal (key[0], key[3], HANDSHAKE_KEY);
+    unsetenv ("DL_SECRET");
+    unsetenv ("SLURM_JOB_ID");
+    unsetenv ("SLURM_STEP_ID");
+}
+
+static void path_in_home (char *path, const char *name)
+{
+    snprintf (path, 128, "%s/.slurm-dl%s%s", dir, *name ? "/" : "", name);
+}
+
+static void in_a_file (void **state)
+{
+    unsigned char a[HANDSHAKE_KEY], b[HANDSHAKE_KEY];
+    struct slurmdl_error err = { "" };
+    char path[128], other[128];
+    struct stat st;
+
+    unsetenv ("HOME");
+    errno = 0;
+    assert_int_equal (secret_look_up ("no such file", a, &err), -1);
+    assert_int_not_equal (errno, 0);
+    *err.text = '\0';
+    setenv ("HOME", dir, 1);
+    assert_int_equal (secret_look_up ("7.0.0.1", a, NULL), -1);
+    assert_int_equal (errno, ENOENT);
+    assert_int_equal (secret_make ("7.0.0.1", a, &err), 0);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), 0);
+    assert_memory_equal (a, b, sizeof (a));
+    assert_int_equal (secret_make ("7.0.0.1", b, &err), 0); /* a leftover */
+    assert_memory_equal (a, b, sizeof (a));
+    assert_int_equal (secret_make ("7.1.0.1", b, &err), 0);
+    assert_memory_not_equal (a, b, sizeof (a));
+    path_in_home (path, "7.0.0.1");
+    assert_int_equal (stat (path, &st), 0);
+    assert_int_equal (st.st_mode & 0777, 0600);
+    /* what others may read, or a link, is none */
+    chmod (path, 0640);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), -1);
+    assert_int_equal (errno, EPERM);
+    assert_non_null (strstr (err.text, "only you may read"));
+    chmod (path, 0600);
+    path_in_home (other, "other");
+    assert_int_equal (symlink (path, other), 0);
+    assert_int_equal (secret_look_up ("other", b, NULL), -1);
+    unlink (other);
+    assert_int_equal (mkfifo (other, 0600), 0);
+    assert_int_equal (secret_look_up ("other", b, NULL), -1);
+    assert_int_equal (truncate (path, 3), 0);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
+    secret_remove ("7.0.0.1");
+    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
+    assert_int_equal (errno, ENOENT);
+    path_in_home (path, "");
+    chmod (path, 0755);
+    *err.text = '\0';
+    assert_int_equal (secret_make ("7.2.0.1", b, &err), -1);
+    assert_non_null (strstr (err.text, "there is no secret for the ranks"));
+}
+
+static void cleaning (void **state)
+{
+    static const struct {
+        const char *text, *clean;
+    } rows[] = { { "rank 1 (n1)", "rank 1 (n1)" },
+                 { "\x1b[2J\r\n\t\x7f", "?[2J????" },
+                 { "\xc3\xbc \xe2\x82\xac", "\xc3\xbc \xe2\x82\xac" },
+                 { "\x9b"
+                   "31m \xc2\x9b",
+                   "?31m \xc2?" } };
+    char text[64];
+
+    for (size_t i = 0; i < COUNT (rows); i++) {
+        snprintf (text, sizeof (text), "%s", rows[i].text);
+        assert_string_equal (clean_text (text), rows[i].clean);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (parsing),
+        cmocka_unit_test (deriving),
+        IN_FOLDER (in_a_file),
+        cmocka_unit_test (cleaning),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches in a plane whose best point is (0.7, 0.2), for any searcher. */
+#ifndef TESTS_SEARCHER_PLANE_H
+#define TESTS_SEARCHER_PLANE_H
+
+#include <errno.h>
+#include <math.h>
+
+#include "tests/searcher/params.h"
+#include "tests/searcher/sweep.h"
+#include "tests/unit.h"
+
+static const struct param plane[] = { FLOAT ("x", 0, 1, 5),
+                                      FLOAT ("y", 0, 1, 5) };
+
+static inline double bowl (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    return hypot (x[0] - 0.7, x[1] - 0.2) + 1.0 / length;
+}
+
+static inline struct sweep start (const char *name, uint64_t seed)
+{
+    struct sweep w = { .config = { .name = name,
+                                   .seed = seed,
+                                   .max_trials = 30,
+                                   .max_length = 9,
+                                   .smaller_is_better = true,
+                                   .divisor = 3,
+                                   .max_rungs = 3,
+                                   .mode = SEARCH_STANDARD },
+                       .params = plane,
+                       .n = 2,
+                       .metric = bowl,
+                       .workers = 4,
+                       .shuffle = seed };
+
+    return w;
+}
+
+/* The configuration is refused, with this sentence if not NULL. */
+static inline void
+refused (const struct search_config *config, const char *why, int where)
+{
+    int param = 99;
+    const char *said = searcher_check (config, plane, 2, &param);
+
+    assert_non_null (said);
+    if (why)
+        assert_string_equal (said, why);
+    assert_int_equal (param, where);
+    errno = 0;
+    assert_null (searcher_create (config, plane, 2));
+    assert_int_equal (errno, EINVAL);
+}
+
+#endif

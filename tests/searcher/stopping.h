@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches whose trials report and may be stopped, whole or step by step. */
+#ifndef TESTS_SEARCHER_STOPPING_H
+#define TESTS_SEARCHER_STOPPING_H
+
+#include <math.h>
+
+#include "tests/searcher/sweep.h"
+#include "tests/unit.h"
+
+enum { TRIALS = 200, LENGTH = 64 };
+
+/* Few different values, so that there are many ties, and some bad ones. */
+static inline double noisy (const struct sweep *w, long trial, int64_t length)
+{
+    uint64_t value = sweep_noise (w, trial, length, 200);
+
+    return value == 0 ? NAN : trial % 5 + 0.25 * (double)(value % 32);
+}
+
+static inline struct sweep start (const char *name, uint64_t seed)
+{
+    uint64_t r = seed;
+    struct sweep w = { .config = { .name = name,
+                                   .seed = seed,
+                                   .max_trials = 1 + sweep_random (&r, 120),
+                                   .max_length = 1 + sweep_random (&r, LENGTH),
+                                   .smaller_is_better = true,
+                                   .divisor = seed % 2 ? 3 : 2.5,
+                                   .max_rungs = 1 + sweep_random (&r, 5),
+                                   .min_length = sweep_random (&r, 6) },
+                       .metric = noisy,
+                       .fails = seed % 3 ? NULL : sweep_seldom,
+                       .report = 1 + sweep_random (&r, 4),
+                       .workers = sweep_random (&r, 12),
+                       .shuffle = seed };
+
+    w.config.rules = seed % 4 ? SEARCH_RULES_NOW : SEARCH_RULES_FIRST;
+    return w;
+}
+
+static inline struct searcher *
+create_by (const char *name, int64_t min_length, int rules)
+{
+    const struct search_config config = { .name = name,
+                                          .max_trials = 20,
+                                          .max_length = 9,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 3,
+                                          .min_length = min_length,
+                                          .rules = rules };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+
+    assert_non_null (s);
+    return s;
+}
+
+static inline struct searcher *create (const char *name, int64_t min_length)
+{
+    return create_by (name, min_length, 0);
+}
+
+static inline long begin (struct searcher *s)
+{
+    struct search_op op;
+
+    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+    assert_int_equal (op.length, 9);
+    assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    return op.trial;
+}
+
+static inline bool
+report (struct searcher *s, long trial, int64_t length, double y)
+{
+    assert_int_equal (searcher_report (s, trial, length, y), 0);
+    return searcher_stops (s, trial);
+}
+
+#endif
