@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources.gpus_per_trial becomes nodes and ranks. */
+/* The GPUs of a trial become nodes and ranks. */
 #include "launcher/cmd/gpus.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/trial_gpus.h"
 #include "launcher/executor/shape.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
@@ -33,62 +34,84 @@ add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 
     if ((!e->given.nodes
          && add_number (sets, "nodes_per_trial", shape->nodes) < 0)
-        || (!e->given.slots
-            && add_number (sets, "slots_per_trial", shape->gpus) < 0)
+        || (!e->given.node_gpus
+            && add_number (sets, "gpus_per_node", shape->gpus) < 0)
         || (!e->given.ranks
             && add_number (sets, "ranks_per_node", shape->ranks) < 0))
         return -1;
     return *shape->partition ? strings_add (sets, text, (size_t)n) : 0;
 }
 
+/* "; a job would start now", if Slurm was asked. */
+static void start_text (char *buf, size_t size, const struct shape *s)
+{
+    char wait[32];
+
+    *buf = '\0';
+    if (s->seconds >= 0 && s->seconds <= NOW)
+        snprintf (buf, size, "; a job would start now");
+    else if (s->seconds >= 0) {
+        duration_text (wait, sizeof (wait), s->seconds);
+        snprintf (
+            buf, size, "; a job would start at %s (in %s)", s->start, wait);
+    }
+}
+
 static void say_shape (const struct experiment *e, const struct shape *s)
 {
     char when[160];
-    char wait[32];
 
-    duration_text (wait, sizeof (wait), s->seconds);
-    if (s->seconds <= NOW)
-        snprintf (when, sizeof (when), "now");
-    else
-        snprintf (when, sizeof (when), "at %s (in %s)", s->start, wait);
-    fprintf (
-        stderr,
-        "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s; "
-        "a job would start %s\n",
-        (long long)e->gpus,
-        s->nodes,
-        s->nodes == 1 ? "" : "s",
-        s->gpus,
-        s->gpus == 1 ? "" : "s",
-        s->ranks,
-        s->ranks == 1 ? "" : "s",
-        *s->partition ? ", in partition " : "",
-        s->partition,
-        when);
+    start_text (when, sizeof (when), s);
+    fprintf (stderr,
+             "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s"
+             "%s\n",
+             (long long)experiment_gpus (e),
+             s->nodes,
+             s->nodes == 1 ? "" : "s",
+             s->gpus,
+             s->gpus == 1 ? "" : "s",
+             s->ranks,
+             s->ranks == 1 ? "" : "s",
+             *s->partition ? ", in partition " : "",
+             s->partition,
+             when);
+}
+
+/* Several nodes that the user has chosen. */
+static void say_given (const struct experiment *e)
+{
+    const struct shape s = { .nodes = (long)e->nodes,
+                             .gpus = (long)e->node_gpus,
+                             .ranks = (long)e->ranks,
+                             .seconds = -1 };
+
+    if (e->slots > 0 && e->nodes > 1)
+        say_shape (e, &s);
 }
 
 /* Without Slurm all are on this machine, and the command has all of them.
- * Returns an exit status, -1 if a dry run can do without.
+ * Returns an exit status, -1 if nothing is to be changed.
  */
 static int find_shape (const struct experiment *e,
                        const struct settings *st,
                        struct shape *shape)
 {
     struct slurmdl_error err = { "" };
+    int rv;
 
     *shape = (struct shape){ .nodes = 1, .gpus = (long)e->gpus, .ranks = 1 };
-    if (st->local)
-        return 0;
-    if (shape_choose (e, shape, &err) < 0) {
-        if (errno != EPROTO)
-            return fail (&err);
-        complain ("%s; without gpus_per_trial, or with nodes_per_trial and "
-                  "slots_per_trial, Slurm is not asked; --local needs none",
-                  err.text);
-        return st->dry_run ? -1 : EXIT_SLURM;
-    }
-    say_shape (e, shape);
-    return 0;
+    if (st->local || (st->no_workers && e->gpus == 0))
+        return e->gpus > 0 ? 0 : -1;
+    if ((rv = shape_choose (e, shape, &err)) == 0)
+        say_shape (e, shape);
+    if (rv >= 0)
+        return -rv;
+    if (errno != EPROTO)
+        return fail (&err);
+    complain ("%s; with nodes_per_trial and gpus_per_node Slurm is not asked; "
+              "--local needs none",
+              err.text);
+    return st->dry_run ? -1 : EXIT_SLURM;
 }
 
 int gpus_to_nodes (struct experiment **e,
@@ -101,8 +124,10 @@ int gpus_to_nodes (struct experiment **e,
     char **sets = NULL;
     int rv;
 
-    if (!shape_is_open (*e))
+    if (!shape_is_open (*e)) {
+        say_given (*e);
         return EXIT_OK;
+    }
     if ((rv = find_shape (*e, st, &shape)) == -1)
         return EXIT_OK;
     if (rv) {

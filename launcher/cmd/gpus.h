@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources.gpus_per_trial becomes nodes and ranks. */
+/* The GPUs of a trial become nodes and ranks. */
 #ifndef LAUNCHER_CMD_GPUS_H
 #define LAUNCHER_CMD_GPUS_H
 
@@ -7,9 +7,10 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs:
- * choose nodes, ranks and a partition, say so, and read it again with these.
- * Returns an exit status; '*e' is gone unless that is 0.
+/* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs
+ * and does not say on which nodes: choose nodes, ranks and a partition, say so,
+ * and read it again with these.  Returns an exit status; '*e' is gone unless
+ * that is 0.
  */
 int gpus_to_nodes (struct experiment **e,
                    const char *path,

@@ -12,6 +12,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"

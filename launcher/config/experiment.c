@@ -21,6 +21,7 @@
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/config/validate.h"
 #include "launcher/config/yaml.h"
 #include "launcher/sys/strings.h"
@@ -290,6 +291,15 @@ int experiment_parse (config_t *cf,
 }
 
 /* 'text' is NULL: that of the file. */
+static void
+check_gpus (const struct experiment *e, const config_t *cf, struct problems *p)
+{
+    char key[64];
+
+    snprintf (key, sizeof (key), "resources.%s", experiment_gpus_key (e));
+    experiment_check_gpus (e, origin_of_key (cf, key), p);
+}
+
 static struct experiment *read_experiment (const char *path,
                                            const char *text,
                                            size_t size,
@@ -321,6 +331,8 @@ static struct experiment *read_experiment (const char *path,
         && check_texts (e, config_lookup (&cf, "searcher"), p) == 0) {
         read_group (e, config_root_setting (&cf), "", p);
         experiment_check (e, &cf, p);
+        if (edit || !text) /* an experiment's own copy may be an old one */
+            check_gpus (e, &cf, p);
     }
     config_destroy (&cf);
     if (p->count == 0)

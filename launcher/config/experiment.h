@@ -128,14 +128,15 @@ struct experiment {
     size_t npolicies;
     struct notify_settings notify;
     int64_t workers;
-    int64_t gpus;  /* of a trial, 0: 'slots' and 'nodes' say it */
-    int64_t slots; /* GPUs of a trial on each of its nodes */
-    int64_t cpus;  /* cores of a trial, or of each of its ranks */
-    int64_t lanes; /* trials side by side in one array task */
-    int64_t nodes; /* of a trial */
-    int64_t ranks; /* of a trial on each of its nodes */
+    int64_t gpus;      /* of a trial, one rank for each; 0: 'slots' says it */
+    int64_t slots;     /* of a trial, 0: 'node_gpus' and 'nodes' say it */
+    int64_t node_gpus; /* GPUs of a trial on each of its nodes */
+    int64_t cpus;      /* cores of a trial, or of each of its ranks */
+    int64_t lanes;     /* trials side by side in one array task */
+    int64_t nodes;     /* of a trial */
+    int64_t ranks;     /* of a trial on each of its nodes */
     struct {
-        bool slots, nodes, ranks;
+        bool nodes, node_gpus, ranks;
     } given; /* in the file or by --set */
     char *memory;
     char *max_memory;     /* with which a trial that ran out is tried again */

@@ -56,8 +56,9 @@ const struct key experiment_keys[] = {
     { "searcher.command",           KEY_STRING, AT (command),                  0, 0,   NULL,       "custom: command that chooses the points" },
 
     { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: the searcher's own, at most 16" },
-    { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
-    { "resources.gpus_per_trial",  KEY_INT,    AT (gpus),        0, 65536, "0", "GPUs of a trial; dl run finds the nodes, ranks and partition that would start first" },
+    { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 65536, "0", "GPUs of a trial on all of its nodes" },
+    { "resources.gpus_per_trial",  KEY_INT,    AT (gpus),        0, 65536, "0", "the same, with a rank for each; dl run finds the nodes, ranks and partition that would start first" },
+    { "resources.gpus_per_node",   KEY_INT,    AT (node_gpus),   0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
     { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
     { "resources.trials_per_task", KEY_INT,    AT (lanes),       1, 256, "1",  "trials side by side in one array task" },
     { "resources.nodes_per_trial", KEY_INT,    AT (nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },

@@ -9,11 +9,6 @@ bool experiment_has_ranks (const struct experiment *e)
     return e->nodes * e->ranks > 1;
 }
 
-int64_t experiment_gpus (const struct experiment *e)
-{
-    return e->gpus > 0 ? e->gpus : e->slots * e->nodes;
-}
-
 long experiment_trials (const struct experiment *e)
 {
     struct search_rung rungs[64];

@@ -8,9 +8,6 @@
 /* Whether a trial is several processes that Slurm starts as a step. */
 bool experiment_has_ranks (const struct experiment *e);
 
-/* GPUs of a trial on all of its nodes. */
-int64_t experiment_gpus (const struct experiment *e);
-
 /* Number of trials that the search may make, 0 if unknown. */
 long experiment_trials (const struct experiment *e);
 

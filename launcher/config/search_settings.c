@@ -11,6 +11,7 @@
 #include "launcher/config/option_origin.h"
 #include "launcher/config/points.h"
 #include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/config/values.h"
 #include "runtime/base/word.h"
 
@@ -332,15 +333,6 @@ read_constraints (struct experiment *e, config_t *cf, struct problems *p)
 
 /* ---- all ---- */
 
-static void set_limits (struct experiment *e)
-{
-    double hour = 3600;
-
-    e->search.max_seconds =
-        e->max_gpu_hours * hour
-        / (experiment_gpus (e) > 1 ? (double)experiment_gpus (e) : 1);
-}
-
 void search_check (struct experiment *e, config_t *cf, struct problems *p)
 {
     int named = check_kind (
@@ -361,7 +353,7 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
     e->search.sampler = e->sampler;
     e->search.seed = (uint64_t)e->seed;
     e->warm_start_origin = origin_of_key (cf, "searcher.warm_start");
-    set_limits (e);
+    e->search.max_seconds = experiment_max_seconds (e);
     /* each step takes the one before for right */
     if (p->count == 0)
         ask (e, &e->search, cf, p);

@@ -16,6 +16,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/sys/slurm_memory.h"
 #include "runtime/base/word.h"
 
@@ -155,15 +156,6 @@ check_lease (const struct experiment *e, config_t *cf, struct problems *p)
 }
 
 /* Options of sbatch, which come after those of 'resources'. */
-static bool has_option (const struct experiment *e, const char *const *names)
-{
-    for (char **a = e->sbatch_args; a && *a; a++)
-        for (const char *const *n = names; *n; n++)
-            if (!strncmp (*a, *n, strlen (*n)))
-                return true;
-    return false;
-}
-
 static void
 check_memory (struct experiment *e, config_t *cf, struct problems *p)
 {
@@ -193,7 +185,7 @@ check_memory (struct experiment *e, config_t *cf, struct problems *p)
                     key,
                     e->max_memory,
                     e->memory);
-    else if (has_option (e, options))
+    else if (experiment_has_option (e, options))
         problem_at (p,
                     origin_of_key (cf, key),
                     "'%s' needs 'resources.memory' instead of --mem in "
@@ -218,50 +210,11 @@ static void check_on_oom (const struct experiment *e, struct problems *p)
                         custom ? "the searcher custom" : "'searcher.repeats'");
 }
 
-/* 'gpus_per_trial' is nodes times GPUs on each, of which the user may have
- * given none, one or both.
- */
-static void check_gpus (struct experiment *e, config_t *cf, struct problems *p)
+static void note_given (struct experiment *e, const config_t *cf)
 {
-    static const char *const options[] = { "--nodes", "-N", "--ntasks", "-n",
-                                           "--gpus",  "-G", "--gres",   NULL };
-    struct origin origin = origin_of_key (cf, "resources.gpus_per_trial");
-
     e->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
-    e->given.slots = config_lookup (cf, "resources.slots_per_trial");
+    e->given.node_gpus = config_lookup (cf, "resources.gpus_per_node");
     e->given.ranks = config_lookup (cf, "resources.ranks_per_node");
-    if (e->gpus == 0)
-        return;
-    if (e->lanes > 1)
-        problem_at (p,
-                    origin,
-                    "'resources.gpus_per_trial' cannot be used with "
-                    "'resources.trials_per_task'; use "
-                    "'resources.slots_per_trial'");
-    else if (has_option (e, options))
-        problem_at (p,
-                    origin,
-                    "'resources.gpus_per_trial' finds nodes and ranks: leave "
-                    "--nodes, --ntasks, --gpus and --gres out of "
-                    "'resources.sbatch_args'");
-    else if (e->given.nodes && e->given.slots && e->nodes * e->slots != e->gpus)
-        problem_at (p,
-                    origin,
-                    "'resources.gpus_per_trial' is %lld, but "
-                    "'nodes_per_trial' x 'slots_per_trial' is %lld x %lld; "
-                    "leave one of the three out",
-                    (long long)e->gpus,
-                    (long long)e->nodes,
-                    (long long)e->slots);
-    else if ((e->given.nodes && e->gpus % e->nodes)
-             || (e->given.slots && (!e->slots || e->gpus % e->slots)))
-        problem_at (p,
-                    origin,
-                    "'resources.gpus_per_trial' (%lld) is no multiple of '%s' "
-                    "(%lld)",
-                    (long long)e->gpus,
-                    e->given.nodes ? "nodes_per_trial" : "slots_per_trial",
-                    (long long)(e->given.nodes ? e->nodes : e->slots));
 }
 
 static void
@@ -361,9 +314,10 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
     policies_read (e, cf, p);
+    note_given (e, cf);
+    experiment_share_gpus (e);
     check_resources (e, cf, p);
     check_memory (e, cf, p);
-    check_gpus (e, cf, p);
     check_code (e, cf, p);
     check_on_oom (e, p);
     check_notify (e, cf, p);

@@ -106,9 +106,11 @@ static int add_experiment (struct ask *a,
     snprintf (text[0], 64, "--nodes=1");
     snprintf (text[1], 64, "--ntasks=%lld", (long long)e->lanes);
     snprintf (text[2], 64, "--cpus-per-task=%lld", (long long)e->cpus);
-    snprintf (
-        text[3], 64, "--gpus-per-node=%lld", (long long)(e->slots * e->lanes));
-    if (!e->slots)
+    snprintf (text[3],
+              64,
+              "--gpus-per-node=%lld",
+              (long long)(e->node_gpus * e->lanes));
+    if (!e->node_gpus)
         one[3] = NULL;
     for (char **w = e->sbatch_args; rv >= 0 && w && *w; w++)
         rv = ask_take (a, w, path, err);

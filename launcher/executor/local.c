@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/executor/executor.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
@@ -54,8 +55,8 @@ static void prepare_worker (const void *arg)
     char pin[DIGEST_SIZE];
     char place[64];
 
-    if (e->slots > 0)
-        devices_take (s->x->devices, s->w->place, (int)e->slots);
+    if (e->node_gpus > 0)
+        devices_take (s->x->devices, s->w->place, (int)e->node_gpus);
     trust_pin (s->x->sweep, pin);
     setenv ("DL_PIN", pin, 1);
     snprintf (place, sizeof (place), "%d/%ld", s->w->place, s->x->workers);
@@ -140,7 +141,7 @@ static long staying (const struct executor *x)
 /* Workers that have GPUs of their own; says so if these are fewer. */
 static long with_gpus (const struct executor *x, long workers)
 {
-    int each = (int)x->sweep->exp->slots;
+    int each = (int)x->sweep->exp->node_gpus;
     int places = devices_places (x->devices, each);
 
     if (places >= workers)
@@ -184,20 +185,20 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
         return errorf (err,
                        "'resources.nodes_per_trial' and 'ranks_per_node' need "
                        "Slurm: leave out --local, or set them to 1");
-    if (e->slots == 0)
+    if (e->node_gpus == 0)
         return 0;
     if (!(d = devices_find (device_folder ())))
         return errorf (err, "out of memory");
     ngpus = d->ngpus;
     devices_destroy (d);
     errno = EINVAL;
-    if (ngpus < e->slots)
+    if (ngpus < e->node_gpus)
         return errorf (err,
-                       "a trial needs %lld GPU%s ('resources.%s_per_trial') "
+                       "a trial needs %lld GPU%s ('resources.%s') "
                        "and this machine has %d",
-                       (long long)e->slots,
-                       e->slots == 1 ? "" : "s",
-                       e->gpus == e->slots ? "gpus" : "slots",
+                       (long long)e->node_gpus,
+                       e->node_gpus == 1 ? "" : "s",
+                       experiment_gpus_key (e),
                        ngpus);
     return 0;
 }

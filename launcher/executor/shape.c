@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "launcher/config/trial_gpus.h"
 #include "launcher/executor/cluster_nodes.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/sys/subprocess.h"
@@ -20,9 +21,21 @@ enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64, TEXT_MAX = 4096 };
 /* Starts that are no further apart are the same, s. */
 static const double same_start = 60;
 
+/* Nodes of another cluster are not seen. */
+static bool is_elsewhere (const struct experiment *e)
+{
+    static const char *const options[] = { "--clusters", "-M", NULL };
+
+    return getenv ("SBATCH_CLUSTERS") || experiment_has_option (e, options);
+}
+
 bool shape_is_open (const struct experiment *e)
 {
-    return e->gpus > 0 && !(e->given.nodes && e->given.slots);
+    if (e->gpus > 0)
+        return !(e->given.nodes && e->given.node_gpus);
+    return e->slots > 1 && e->lanes == 1 && !e->given.nodes
+           && !e->given.node_gpus && !experiment_places_itself (e)
+           && !is_elsewhere (e);
 }
 
 /* ---- what the user has chosen ---- */
@@ -76,27 +89,30 @@ static void add_name (struct shapes *s, const char *name, size_t len)
         s->names[s->nnames++], sizeof (s->names[0]), "%.*s", (int)len, name);
 }
 
+/* "a,b" */
+static void add_names (struct shapes *s, const char *p)
+{
+    for (size_t n; *p && !strchr (" \n", *p); p += n + (p[n] == ',')) {
+        n = strcspn (p, ", \n");
+        add_name (s, p, n);
+    }
+}
+
 /* Those that have GPUs; of those that the user has chosen all in one. */
 static void find_names (struct shapes *s)
 {
-    if (s->chosen) {
-        add_name (s, s->chosen, strlen (s->chosen));
-        return;
-    }
-    for (size_t i = 0; i < s->nodes.n; i++) {
-        const char *p = s->nodes.list[i].partitions;
-        while (s->nodes.list[i].gpus > 0 && *p && !strchr (" \n", *p)) {
-            size_t n = strcspn (p, ", \n");
-            add_name (s, p, n);
-            p += n;
-            p += *p == ',';
-        }
-    }
+    if (s->chosen)
+        add_names (s, s->chosen);
+    for (size_t i = 0; i < s->nodes.n && !s->chosen; i++)
+        if (s->nodes.list[i].gpus > 0)
+            add_names (s, s->nodes.list[i].partitions);
 }
 
 static long ranks_for (const struct experiment *e, long wanted, long gpus)
 {
-    return e->given.ranks ? (long)e->ranks : wanted > 1 ? gpus : 1;
+    if (e->given.ranks || e->gpus == 0)
+        return (long)e->ranks;
+    return wanted > 1 ? gpus : 1;
 }
 
 /* So many GPUs, 'each' on a node, in the partition of this index. */
@@ -107,7 +123,7 @@ is_possible (const struct shapes *s, long wanted, long each, const char *name)
     long nodes = wanted / each;
 
     if (wanted % each || (e->given.nodes && nodes != e->nodes)
-        || (e->given.slots && each != e->slots))
+        || (e->given.node_gpus && each != e->node_gpus))
         return false;
     return cluster_nodes_with (&s->nodes,
                                name,
@@ -127,10 +143,22 @@ static long most_gpus (const struct shapes *s, const char *name)
     return most;
 }
 
+/* Of 'slots_per_trial': the trial stays a process on a node that has as many.
+ */
+static bool fits_one_node (const struct shapes *s)
+{
+    if (s->e->gpus > 0)
+        return false;
+    for (int i = 0; i < s->nnames; i++)
+        if (most_gpus (s, s->names[i]) >= s->e->slots)
+            return true;
+    return false;
+}
+
 /* Those with the fewest nodes first. */
 static void find_shapes (struct shapes *s)
 {
-    long wanted = (long)s->e->gpus;
+    long wanted = (long)experiment_gpus (s->e);
 
     for (int i = 0; i < s->nnames; i++) {
         int found = 0;
@@ -184,7 +212,7 @@ static int test (const struct shapes *s, struct shape *shape, char *said)
     int status;
 
     e.nodes = shape->nodes;
-    e.slots = shape->gpus;
+    e.node_gpus = shape->gpus;
     e.ranks = shape->ranks;
     if (!s->chosen)
         e.partition = *shape->partition ? shape->partition : NULL;
@@ -240,7 +268,7 @@ is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
  */
 static long nearest (const struct shapes *s, long step, long most)
 {
-    long from = (long)s->e->gpus + step;
+    long from = (long)experiment_gpus (s->e) + step;
 
     for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most;
          g += step)
@@ -291,9 +319,10 @@ static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
                   less + more);
     errno = EINVAL;
     return errorf (err,
-                   "'resources.gpus_per_trial' = %lld: there are no such nodes "
+                   "'resources.%s' = %lld: there are no such nodes "
                    "(%s)%s",
-                   (long long)s->e->gpus,
+                   experiment_gpus_key (s->e),
+                   (long long)experiment_gpus (s->e),
                    text,
                    near);
 }
@@ -316,9 +345,10 @@ choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
     errno = EPROTO;
     if (!found)
         return errorf (err,
-                       "'resources.gpus_per_trial' = %lld: Slurm takes none of "
+                       "'resources.%s' = %lld: Slurm takes none of "
                        "%d shapes, first %ld x %ld in partition %s: %.200s",
-                       (long long)s->e->gpus,
+                       experiment_gpus_key (s->e),
+                       (long long)experiment_gpus (s->e),
                        s->n,
                        s->list[0].nodes,
                        s->list[0].gpus,
@@ -343,8 +373,11 @@ int shape_choose (const struct experiment *e,
     if (cluster_nodes_ask (&s->nodes, err) == 0) {
         find_names (s);
         find_shapes (s);
-        rv = s->n ? choose (s, best, err) : say_impossible (s, err);
-    }
+        rv = fits_one_node (s) ? 1
+             : s->n            ? choose (s, best, err)
+                               : say_impossible (s, err);
+    } else if (e->gpus == 0)
+        rv = 1; /* sbatch will say it */
     if (s->chosen)
         *best->partition = '\0';
     saved = errno;

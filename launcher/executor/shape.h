@@ -13,13 +13,16 @@ struct shape {
     double seconds;          /* from now, below 0: not known */
 };
 
-/* resources.gpus_per_trial has still to become nodes. */
+/* resources.gpus_per_trial, or slots_per_trial that may be more than a node
+ * has, has still to become nodes.
+ */
 bool shape_is_open (const struct experiment *e);
 
 /* Choose the shape that would start first, of two the one in Slurm's default
  * partition, else with fewer nodes: among those that the user's own settings
  * leave open, by one `scontrol show node` and a few `sbatch --test-only`.
- * Returns -1 with 'err', and errno EINVAL if there is none at all.
+ * Returns 1 if slots_per_trial is no more than a node has: it stays as it is;
+ * -1 with 'err', and errno EINVAL if there is none at all.
  */
 int shape_choose (const struct experiment *e,
                   struct shape *best,

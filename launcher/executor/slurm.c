@@ -119,8 +119,8 @@ void slurm_add_resources (struct command *c,
     command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
     command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
     command_number (c, "--cpus-per-task", e->cpus);
-    if (e->slots)
-        command_number (c, "--gpus-per-node", e->slots * e->lanes);
+    if (e->node_gpus)
+        command_number (c, "--gpus-per-node", e->node_gpus * e->lanes);
     add_memory (c, e, larger);
     if (e->partition)
         command_add (c, "--partition", e->partition);

@@ -10,6 +10,7 @@
 
 #include "launcher/cmd/command_check.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/flow/check.h"
 #include "launcher/sys/strings.h"
 
@@ -57,8 +58,10 @@ void flow_check_command (const struct flow_checking *c)
 
     e.dir = c->f->base.dir;
     e.entrypoint_origin = c->s->origin;
-    if (!c->f->is_frozen)
-        command_check_files (&e, c->p);
+    if (c->f->is_frozen)
+        return;
+    command_check_files (&e, c->p);
+    experiment_check_gpus (&e, e.entrypoint_origin, c->p);
 }
 
 /* What is to be there beforehand. */

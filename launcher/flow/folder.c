@@ -11,13 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/trial_gpus.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
-enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20 };
+/* Before version 2 'slots_per_trial' counted the GPUs of a node. */
+enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 2 };
 
 /* ---- a new one ---- */
 
@@ -68,7 +70,7 @@ int flow_create (struct flow_run *r,
         errno = 0;
     r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}",
                           "version",
-                          1,
+                          FLOW_VERSION,
                           "name",
                           r->flow->base.name,
                           "id",
@@ -257,6 +259,10 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     problems_close (&p);
     if (!r->flow)
         errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
+    else if (json_integer_value (json_object_get (r->about, "version"))
+             < FLOW_VERSION)
+        for (size_t i = 0; i < r->flow->n; i++)
+            experiment_slots_of_node (&r->flow->steps[i].exp);
     free (p.text);
     errno = EBADMSG;
     return r->flow ? 0 : -1;

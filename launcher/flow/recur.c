@@ -25,7 +25,7 @@ struct flow_step flow_next_step (const struct flow_run *r)
 
     s.name = (char *)"next+"; /* no step has such a name */
     s.exp.nodes = s.exp.ranks = s.exp.cpus = 1;
-    s.exp.slots = 0;
+    s.exp.node_gpus = 0;
     s.exp.memory = s.exp.framework = s.exp.check = NULL;
     s.exp.sbatch_args = NULL;
     return s;

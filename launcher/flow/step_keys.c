@@ -7,14 +7,13 @@
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/word.h"
 
 enum { WORDS_MAX = 96 };
-
-#define AT(field) offsetof (struct flow_step, field)
 
 #define AT(field) offsetof (struct flow_step, field)
 
@@ -254,6 +253,9 @@ void flow_read_step (struct flow_step *st,
     }
     for (int i = 0; i < config_setting_length (s); i++)
         read_key (st, config_setting_get_elem (s, (unsigned)i), p);
+    st->exp.given.nodes = st->exp.nodes > 1;
+    st->exp.given.node_gpus = st->exp.node_gpus > 0;
+    experiment_share_gpus (&st->exp);
 }
 
 void flow_step_free (struct flow_step *s)

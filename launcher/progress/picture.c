@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/format/text.h"
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/newest.h"

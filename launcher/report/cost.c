@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 
 static bool is_of (const struct report *r, size_t attempt, size_t sweep)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/report/fill.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"

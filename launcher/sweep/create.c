@@ -14,6 +14,7 @@
 #include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
 #include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
@@ -120,7 +121,7 @@ static int first_entry (const struct experiment *e,
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
         .by = user_name (),
-        .version = SEARCH_RULES_NOW,
+        .version = LOG_VERSION,
         .name = e->name,
         .dir = e->dir,
         .seed = e->seed < 0 ? random_seed () : e->seed,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/config/known_points.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
@@ -17,9 +18,6 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
-
-/* A log of a version is replayed by the rules that it was made with. */
-enum { LOG_VERSION = SEARCH_RULES_NOW };
 
 /* ---- create and begin ---- */
 
@@ -32,7 +30,11 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     if (e->version < 1 || e->version > LOG_VERSION)
         return state_damaged (err, "written by another version of dl");
-    exp->search.rules = (int)e->version;
+    s->version = (int)e->version;
+    exp->search.rules =
+        s->version < SEARCH_RULES_NOW ? s->version : SEARCH_RULES_NOW;
+    if (s->version < LOG_TRIAL_GPUS)
+        experiment_slots_of_node (exp);
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
     state_set_text (&exp->dir, e->dir ? e->dir : ".");

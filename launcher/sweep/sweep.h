@@ -116,6 +116,11 @@ enum sweep_state {
     SWEEP_PARTIAL, /* completed, but more than max_failed trials failed */
 };
 
+/* Versions of the log.  One is replayed by the rules that it was made with:
+ * those of the searcher (enum search_rules), and what 'slots_per_trial' counts.
+ */
+enum { LOG_TRIAL_GPUS = 3, LOG_VERSION = 3 };
+
 struct sweep {
     char *dir;
     char *frozen;             /* the experiment.conf that was read, ... */
@@ -123,6 +128,7 @@ struct sweep {
     uid_t owner;              /* ... whose file it is, ... */
     char *logged_digest;      /* ... and that of the first log entry, or NULL */
     char *id;                 /* random; NULL: an older version made it */
+    int version;              /* of the log; 0 while SWEEP_NEW */
     char *code;               /* digest of the frozen code, NULL: none ... */
     char *root;               /* ... and the folder that it was */
     bool is_mended;           /* it is not that of the first log entry */

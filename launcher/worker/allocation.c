@@ -110,11 +110,11 @@ static void take_gpus (const struct experiment *e)
     struct devices *d;
     int lane = (int)number ("SLURM_LOCALID");
 
-    if (e->slots == 0 || number ("SLURM_STEP_NUM_TASKS") < 2
+    if (e->node_gpus == 0 || number ("SLURM_STEP_NUM_TASKS") < 2
         || !(d = devices_find (NULL)))
         return;
-    if (d->ngpus > e->slots && lane < devices_places (d, (int)e->slots))
-        devices_take (d, lane, (int)e->slots);
+    if (d->ngpus > e->node_gpus && lane < devices_places (d, (int)e->node_gpus))
+        devices_take (d, lane, (int)e->node_gpus);
     devices_destroy (d);
 }
 

@@ -108,7 +108,7 @@ cat >exp.conf <<'END'
 name = "a";
 entrypoint = "python train.py";
 searcher: { name = "random"; metric = "loss"; max_trials = 2; max_length = 4; };
-resources: { nodes_per_trial = 2; ranks_per_node = 3; slots_per_trial = 3; framework = "torch"; };
+resources: { nodes_per_trial = 2; ranks_per_node = 3; slots_per_trial = 6; framework = "torch"; };
 hyperparameters: { lr = { type = "log"; minval = -4; maxval = -1; }; };
 END
 out=$(dl env exp.conf)

@@ -302,7 +302,7 @@ like "$(cat calls)" ' --array=1-3 .*--nodes=1 --ntasks=2 --ntasks-per-node=2 --c
 [ "$(grep -c -e --signal calls)" -eq 0 ]
 ok $? "no signal within a short limit"
 like "$(cat lanes-0001/workers/job.sh)" 'srun --nodes=1 --ntasks=2 .*--kill-on-bad-exit=0' "its workers are a step"
-conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slots_per_trial = 4;'
+conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slots_per_trial = 8;'
 : >calls
 timeout 300 dl run --detach ranks.conf >out 2>&1
 like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --gpus-per-node=4' "a trial of several ranks"

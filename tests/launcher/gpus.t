@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# resources.gpus_per_trial: the shapes that nodes allow, which starts first, what the user has chosen, what cannot be
+# resources.gpus_per_trial and slots_per_trial: the shapes that nodes allow, which starts first, what the user has chosen,
+# what cannot be, experiments of older versions
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
 unset DL_DIR SBATCH_PARTITION
@@ -60,7 +61,7 @@ is $status 0 "16 GPUs"
 is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
 is "$(cat scontrol.asked)" "--oneliner show node" "scontrol is asked once"
-like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*slots_per_trial=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
+like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*gpus_per_node=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
 echo small >default
 run
 is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "of two that start together the default partition"
@@ -80,7 +81,7 @@ echo '* 0' >starts
 conf 'gpus_per_trial = 8; nodes_per_trial = 4;'
 run
 is "$(shape)" "--nodes=4 --ntasks=8 --ntasks-per-node=2 --gpus-per-node=2 --partition=big " "nodes"
-conf 'gpus_per_trial = 8; slots_per_trial = 4; ranks_per_node = 1;'
+conf 'gpus_per_trial = 8; gpus_per_node = 4; ranks_per_node = 1;'
 run
 is "$(shape)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=4 --partition=big " "GPUs on each node, and ranks"
 conf 'gpus_per_trial = 4; sbatch_args = ["-p", "small"];'
@@ -91,7 +92,7 @@ export SBATCH_PARTITION=small
 run
 is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "and in the environment"
 unset SBATCH_PARTITION
-conf 'gpus_per_trial = 8; nodes_per_trial = 2; slots_per_trial = 4;'
+conf 'gpus_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 4;'
 run
 is "$status $(cat scontrol.asked 2>/dev/null)$(grep -c -e --test-only asked)" "0 0" "all is said: nobody is asked"
 conf 'gpus_per_trial = 8; cpus_per_trial = 9;'
@@ -103,6 +104,62 @@ is "$(shape)" "--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=1 --part
 conf 'gpus_per_trial = 8;'
 run --set resources.gpus_per_trial=4
 is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "--set"
+
+# ---- slots_per_trial: the same number, and a process on each node
+row () { # row RESOURCES SHAPE LINE WHAT
+    conf "$1"
+    run
+    is "$status $(shape)" "0 $2" "$4"
+    is "$(cat out)" "$3" "$4: what is said"
+}
+row 'slots_per_trial = 1;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=1 ' '' "one GPU"
+[ ! -e scontrol.asked ]
+ok $? "for one GPU nobody is asked"
+row 'slots_per_trial = 8;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=8 ' '' "as many as a node has"
+is "$(cat scontrol.asked) $(grep -c -e --test-only asked)" "--oneliner show node 0" "for that nodes are looked at"
+row 'slots_per_trial = 16;' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=8 --partition=big ' \
+    'dl: 16 GPUs: 2 nodes with 8 GPUs and 1 rank each, in partition big; a job would start now' "more than a node has"
+row 'slots_per_trial = 8; partition = "cpu,small";' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=4 --partition=cpu,small ' \
+    'dl: 8 GPUs: 2 nodes with 4 GPUs and 1 rank each; a job would start now' "more than a node of these partitions has"
+row 'slots_per_trial = 16; nodes_per_trial = 4; ranks_per_node = 4;' '--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 ' \
+    'dl: 16 GPUs: 4 nodes with 4 GPUs and 4 ranks each' "on the nodes that the user wants"
+row 'slots_per_trial = 8; gpus_per_node = 2;' '--nodes=4 --ntasks=4 --ntasks-per-node=1 --gpus-per-node=2 ' \
+    'dl: 8 GPUs: 4 nodes with 2 GPUs and 1 rank each' "so many on a node"
+row 'gpus_per_node = 2; nodes_per_trial = 2;' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=2 ' '' "those of a node alone"
+row 'slots_per_trial = 4; trials_per_task = 2;' '--nodes=1 --ntasks=2 --ntasks-per-node=2 --gpus-per-node=8 ' '' "several trials in a task"
+row 'slots_per_trial = 16; sbatch_args = ["--clusters=other"];' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=16 ' '' \
+    "another cluster's nodes are not known"
+cat >g.yaml <<'END'
+name: g
+entrypoint: "true"
+searcher: { name: random, metric: loss, max_trials: 2 }
+hyperparameters: { x: { type: float, minval: 0, maxval: 1 } }
+resources: { slots_per_trial: 16 }
+END
+timeout 300 dl run --dry-run g.yaml >dir 2>out
+is "$? $(cat out)" "0 dl: 16 GPUs: 2 nodes with 8 GPUs and 1 rank each, in partition big; a job would start now" "--dry-run of a YAML file"
+like "$(dl preview --seconds=3600 g.yaml)" '^2 trial-hours, 32 GPU-hours' "GPU-hours"
+
+# ---- an experiment from when it counted those of a node keeps them, and so does a fork
+conf 'slots_per_trial = 2; nodes_per_trial = 2;'
+run --no-workers
+"${PYTHON:-python3}" - "$srcdir/tests/faults" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from replay import xxh64
+path = "g-0001/log/000000/00000001"
+line = open(path, "rb").read().splitlines(True)[0].replace(b'"version":3', b'"version":2')
+open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
+END
+rm -f asked
+timeout 300 dl resume --detach g-0001 >dir 2>out
+is "$? $(shape)" "0 --nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=2 " "an older experiment"
+sed -i 's/slots_per_trial = 2/slots_per_trial = 3/' g-0001/experiment.conf # which a new one cannot have
+rm -f asked
+timeout 300 dl fork --trust --detach g-0001 >dir 2>out
+is "$? $(shape)" "0 --nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=3 " "its fork"
+like "$(tr -d ' \n' <g-fork-0001/experiment.conf)" 'nodes_per_trial=2;gpus_per_node=3;' "and its file"
+rm -rf g-fork-0001
 
 # ---- what cannot be
 bad () { # bad RESOURCES STATUS LINE WHAT
@@ -117,13 +174,18 @@ bad 'gpus_per_trial = 64;' 2 "^dl: 'resources.gpus_per_trial' = 64: there are no
 bad 'gpus_per_trial = 7; partition = "small";' 2 "small has 4 nodes with GPUs, at most 4 on one\); possible: 6, 8$" "a number that nodes cannot share"
 bad 'gpus_per_trial = 4; partition = "cpu";' 2 "there are no such nodes" "a partition without GPUs"
 bad 'gpus_per_trial = 9; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.gpus_per_trial' \(9\) is no multiple of 'nodes_per_trial' \(2\)$" "no multiple"
-bad 'gpus_per_trial = 9; nodes_per_trial = 2; slots_per_trial = 4;' 2 "is 9, but 'nodes_per_trial' x 'slots_per_trial' is 2 x 4; leave one of the three out$" "three that do not fit"
+bad 'gpus_per_trial = 9; nodes_per_trial = 2; gpus_per_node = 4;' 2 "is 9, but 'nodes_per_trial' x 'gpus_per_node' is 2 x 4; leave one of the three out$" "three that do not fit"
 bad 'gpus_per_trial = 8; sbatch_args = ["--gres=gpu:2"];' 2 "leave --nodes, --ntasks, --gpus and --gres out of 'resources.sbatch_args'$" "two words for it"
+bad 'slots_per_trial = 64;' 2 "^dl: 'resources.slots_per_trial' = 64: there are no such nodes .*; possible: 32 and less$" "too many slots"
+bad 'slots_per_trial = 3; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.slots_per_trial' \(3\) is no multiple of 'nodes_per_trial' \(2\): it counts the GPUs of a trial on all of its nodes, 'gpus_per_node' those of a node$" "slots that nodes cannot share"
+bad 'slots_per_trial = 4; gpus_per_node = 8;' 2 "is no multiple of 'gpus_per_node' \(8\)" "fewer slots than on a node"
+bad 'slots_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 8;' 2 "'resources.slots_per_trial' is 8, but 'nodes_per_trial' x 'gpus_per_node' is 2 x 8" "three that contradict each other"
+bad 'gpus_per_trial = 8; slots_per_trial = 4;' 2 "both count the GPUs of a trial on all of its nodes: leave one of them out \('gpus_per_node' counts those of a node\)$" "twice the same"
 bad 'gpus_per_trial = 8; trials_per_task = 2;' 2 "cannot be used with 'resources.trials_per_task'" "lanes"
 echo '* none' >starts
 bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: allocation failure: Requested node configuration is not available; " "Slurm takes none"
 touch silent
-bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; without gpus_per_trial, or with nodes_per_trial and slots_per_trial, Slurm is not asked; --local needs none$" "Slurm does not answer"
+bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; with nodes_per_trial and gpus_per_node Slurm is not asked; --local needs none$" "Slurm does not answer"
 timeout 300 dl run --dry-run g.conf >dir 2>out
 is $? 0 "a dry run does without"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/monitor/series.h"

@@ -2,9 +2,11 @@
 /* Replay: late and repeated events change nothing, and equal logs give equal
  * states.
  */
-#include "launcher/sweep/replay.h"
+#include "launcher/config/trial_gpus.h"
+#include "launcher/sweep/nodes.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "tests/launcher/applied.h"
@@ -299,7 +301,8 @@ static void versions (void **state)
     } logs[] = {
         { "{'op':'create','version':1,'name':'t','dir':'/','seed':1}", 0, 1 },
         { "{'op':'create','version':2,'name':'t','dir':'/','seed':1}", 0, 2 },
-        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", -1, 0 },
+        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", 0, 2 },
+        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", -1, 0 },
         { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1, 0 },
         { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1, 0 },
     };
@@ -308,6 +311,48 @@ static void versions (void **state)
         struct sweep *s = make ("\"m\"", scenarios[0].searcher);
         assert_int_equal (apply (s, logs[i].create), logs[i].rv);
         assert_int_equal (s->exp->search.rules, logs[i].rules);
+        sweep_close (s);
+    }
+}
+
+/* 'slots_per_trial' counts the GPUs of a trial, before version 3 those of a
+ * node; also in a file that no new experiment could have.
+ */
+static void gpus (void **state)
+{
+    static const char resources[] =
+        "name = \"random\"; max_trials = 9; max_gpu_hours = 8; };\n"
+        "resources = { slots_per_trial = %d; nodes_per_trial = 2";
+    static const struct {
+        int version, slots, node, all;
+        double seconds;
+    } logs[] = { { 1, 4, 4, 8, 3600 },
+                 { 2, 4, 4, 8, 3600 },
+                 { 3, 4, 2, 4, 7200 },
+                 { 2, 1, 1, 2, 14400 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
+        char keys[256], text[512];
+        struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 9");
+        struct problems p;
+
+        snprintf (keys, sizeof (keys), resources, logs[i].slots);
+        snprintf (text, sizeof (text), CONF, "\"m\"", keys);
+        experiment_destroy (s->exp);
+        assert_int_equal (problems_open (&p), 0);
+        s->exp = experiment_read_text ("t.conf", text, strlen (text), &p);
+        problems_close (&p);
+        free (p.text);
+        assert_non_null (s->exp);
+        snprintf (text,
+                  sizeof (text),
+                  "{'op':'create','version':%d,'name':'t','dir':'/','seed':1}",
+                  logs[i].version);
+        assert_int_equal (apply (s, text), 0);
+        assert_int_equal (s->exp->node_gpus, logs[i].node);
+        assert_int_equal (experiment_gpus (s->exp), logs[i].all);
+        assert_true (s->exp->search.max_seconds == logs[i].seconds);
         sweep_close (s);
     }
 }
@@ -362,6 +407,7 @@ int main (void)
         IN_FOLDER (front),
         IN_FOLDER (contradictions),
         IN_FOLDER (versions),
+        IN_FOLDER (gpus),
         IN_FOLDER (rules_decide),
     };
 

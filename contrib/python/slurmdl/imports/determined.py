@@ -36,7 +36,7 @@ TABLE = Table(
         left("searcher.bracket_rungs", "choose brackets by searcher.mode"),
         left("searcher.source_trial_id searcher.source_checkpoint_uuid", "dl fork trains on from a trial's checkpoint"),
         none("searcher.budget searcher.train_stragglers searcher.unit", "of searchers that Determined has removed"),
-        used("resources.slots_per_trial", "resources.slots_per_trial, resources.gpus_per_trial", "the sum over all nodes; 1 where there is none"),
+        used("resources.slots_per_trial", "resources.slots_per_trial, resources.gpus_per_trial", "1 where there is none"),
         used("resources.max_slots", "resources.workers", "with slots_per_trial"),
         copied("resources.resource_pool", "resources.partition"),
         used("resources.is_single_node", "resources.nodes_per_trial", "true: 1"),
@@ -51,7 +51,7 @@ TABLE = Table(
         none("environment.add_capabilities environment.drop_capabilities", "no privileges"),
         used("bind_mounts.*.host_path bind_mounts.*.container_path bind_mounts.*.read_only", "container.binds"),
         none("bind_mounts.*.propagation", "of Docker"),
-        used("slurm.slots_per_node", "resources.nodes_per_trial, slots_per_trial, ranks_per_node"),
+        used("slurm.slots_per_node", "resources.gpus_per_node, resources.ranks_per_node"),
         copied("slurm.sbatch_args", "resources.sbatch_args"),
         left("slurm.gpu_type", "resources.sbatch_args = \"--gres=gpu:TYPE:N\" or --constraint"),
         none("pbs.**", "Slurm, not PBS"),
@@ -288,11 +288,11 @@ def _slots(one: Import, framework: str) -> None:
         one.set("resources.slots_per_trial", 1, "Determined's default: a slot is a GPU")
     elif not isinstance(slots, int) or slots < 0:
         one.open(node, "no number of GPUs")
-    elif each and isinstance(each, int) and slots % each == 0:
-        one.set("resources.slots_per_trial", each, "on each node")
-        one.set("resources.nodes_per_trial", max(slots // each, 1))
-        one.set("resources.ranks_per_node", each)
-    elif slots > 64 or slots > 1 and framework and not one.node.plain("resources", "is_single_node"):
+    elif each and isinstance(each, int) and slots and slots % each == 0:
+        one.set("resources.slots_per_trial", slots)
+        one.set("resources.gpus_per_node", each)
+        one.set("resources.ranks_per_node", each if framework else None)
+    elif slots > 1 and framework and not one.node.plain("resources", "is_single_node"):
         one.set("resources.gpus_per_trial", slots, "dl run finds the nodes; one rank for each GPU")
     else:
         one.set("resources.slots_per_trial", slots)

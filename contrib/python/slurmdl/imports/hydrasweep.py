@@ -43,8 +43,8 @@ TABLE = Table(
         *_under("hydra.sweeper."),
         used("hydra.job.name", "name"),
         used("hydra.launcher.cpus_per_task", "resources.cpus_per_trial", "of the submitit launcher"),
-        used("hydra.launcher.gpus_per_node", "resources.slots_per_trial"),
-        copied("hydra.launcher.nodes", "resources.nodes_per_trial"),
+        used("hydra.launcher.gpus_per_node", "resources.gpus_per_node"),
+        used("hydra.launcher.nodes", "resources.nodes_per_trial"),
         used("hydra.launcher.tasks_per_node", "resources.ranks_per_node"),
         used("hydra.launcher.mem_gb", "resources.memory"),
         copied("hydra.launcher.partition", "resources.partition"),
@@ -196,12 +196,13 @@ def _launcher(one: Import, node: Node) -> None:
     launcher = node.get("hydra", "launcher") or Node("", 0, {})
     for theirs, ours in (
         ("cpus_per_task", "cpus_per_trial"),
-        ("gpus_per_node", "slots_per_trial"),
+        ("gpus_per_node", "gpus_per_node"),
+        ("nodes", "nodes_per_trial"),
         ("tasks_per_node", "ranks_per_node"),
         ("array_parallelism", "workers"),
     ):
         value = launcher.plain(theirs)
-        if isinstance(value, int) and value > 0 and (theirs != "tasks_per_node" or value > 1):
+        if isinstance(value, int) and value > 0 and (value > 1 or theirs not in ("nodes", "tasks_per_node")):
             one.set(f"resources.{ours}", value)
     memory, minutes = launcher.plain("mem_gb"), launcher.plain("timeout_min")
     one.set("resources.memory", f"{memory}G" if isinstance(memory, int) else None)

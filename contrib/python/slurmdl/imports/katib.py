@@ -313,7 +313,7 @@ def resources_of(one: Import, work: Work) -> None:
     if gpus and ranks > 1 and not torchrun and work.per_pod == 1:
         one.set("resources.gpus_per_trial", work.pods * gpus, "dl run finds the nodes; one rank for each GPU")
     else:
-        one.set("resources.slots_per_trial", gpus or None)
+        one.set(f"resources.{'gpus_per_node' if work.pods > 1 else 'slots_per_trial'}", gpus or None)
         if ranks > 1:
             one.set("resources.nodes_per_trial", work.pods)
             one.set("resources.ranks_per_node", None if torchrun or work.per_pod == 1 else work.per_pod)
