@@ -8,9 +8,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # folder of the source: tests that know it, the best first
 TESTS = {
     "searcher": ["tests/searcher/*.t"],
-    "runtime": ["tests/runtime/*.t", "tests/spank/*.t", "tests/launcher/*.t", "tests/cluster/*.t"],
-    "launcher": ["tests/launcher/*.t", "tests/cluster/*.t"],
-    "spank": ["tests/spank/*.t", "tests/cluster/*.t"],
+    "runtime": ["tests/runtime/*.t", "tests/spank/*.t", "tests/launcher/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
+    "launcher": ["tests/launcher/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
+    "spank": ["tests/spank/*.t", "tests/attacks/*.t", "tests/cluster/*.t"],
 }
 # of a hundred mutants
 SHARES = {"searcher": 25, "runtime": 35, "launcher": 30, "spank": 10}
