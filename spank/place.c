@@ -163,11 +163,7 @@ static int first_ephemeral (void)
 int task_place (spank_t sp, struct task *t, const char *roles, bool of_tasks)
 {
     t->vars = variables_of (sp);
-    if (spank_get_item (sp, S_JOB_STEPID, &t->step) != ESPANK_SUCCESS) {
-        snprintf (
-            t->why, sizeof (t->why), "Slurm does not say where this task is");
-        return -1;
-    }
+    spank_get_item (sp, S_JOB_STEPID, &t->step);
     spank_get_item (sp, S_JOB_ID, &t->job);
     if (task_read (t, roles) < 0)
         return -1;

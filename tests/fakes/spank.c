@@ -11,11 +11,13 @@
  * task to, neither of which this machine need have; FAKE_PROBE a command that
  * runs as the task would, and beside srun as the step.  A task is a process of
  * its own, and what is called for it is called as by slurmstepd.
+ * FAKE_FAILS=lstat: it fails.
  * FAKE_COMPONENTS: of a heterogeneous job.  FAKE_TIME: the microseconds that
  * loading, slurm_spank_init with the options, and slurm_spank_task_init took,
  * on standard error.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -23,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -122,6 +125,14 @@ int open (const char *path, int flags, ...)
     if (root && !strcmp (path, "/"))
         path = root;
     return openat (AT_FDCWD, path, flags, mode);
+}
+
+int lstat (const char *path, struct stat *st)
+{
+    if (!getenv ("FAKE_FAILS"))
+        return fstatat (AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+    errno = EIO;
+    return -1;
 }
 
 static struct cpu_set fake_cpus;

@@ -193,4 +193,10 @@ like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"why":"out of 
 in_job 101 4096 dl requeue -- step-0001 77
 work_in 102 6144 step-0001
 is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
+
+# ---- two workers in a job that has said nothing of memory: each has half of what there is
+conf shared 'dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' 'resources = { ranks_per_node = 2; workers = 2; max_memory = "16G"; };'
+timeout 300 dl run --detach shared.conf >/dev/null 2>&1
+in_job 101 8192 env SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 WANTS=9000 dl worker shared-0001
+like "$(entries shared-0001 fail)" '"memory":6442450944,"why":"out of memory.*; tried again with 6G of memory instead of 4G"' "it had half of the job's memory"
 done_testing

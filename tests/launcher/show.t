@@ -16,7 +16,7 @@ hyperparameters = {
     lr = { type = "loguniform"; min = 1e-4; max = 1e-1; };
     time = { type = "int"; minval = 1; maxval = 9; };
     batch = { type = "categorical"; vals = [16, 32, 64]; };
-    nested = { momentum = { type = "float"; minval = 0; maxval = 1; }; };
+    nested = { momentum = { type = "float"; minval = 0; maxval = 1; when = { optimizer = "sgd"; }; }; };
     weight_decay = { type = "loguniform"; min = 1e-6; max = 1e-2; };
     optimizer = { type = "categorical"; vals = ["sgd", "adam"]; };
     flags = { type = "categorical"; vals = [true, false]; };
@@ -57,6 +57,7 @@ is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l
 is "$(dl show --csv --columns=best,hp.time --where='hp.time > 3 && (optimizer == sgd || optimizer == adam) && lr < 0.1' many | tail -n +2 | awk -F, '$2 <= 3')" "" "--where of hyperparameters"
 is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show --csv --columns=hp.lr many | tail -n +2 | sort -gr)" "--sort downwards"
 is "$(dl show --csv --columns=trial --sort=trial --trials=3 many | tr '\n' ' ')" "trial 1 2 3 " "--sort and --trials"
+is "$(dl show --columns=hp.optimizer,hp.nested.momentum many | awk 'NR > 1 { print $1, $2 == "-" }' | sort -u | tr '\n' ' ')" "adam 1 sgd 0 " "a parameter that has no part in a trial"
 like "$(dl show --columns=why --where='why == "exit status 3"' many)" '^exit status 3$' "--where of a text"
 for bad in 'state==faild:column 8: the parameter has no such choice' 'lrr<1:column 1: there is nothing of this name' 'lr<:column 4: a value is missing'; do
     like "$(dl show --where="${bad%%:*}" many 2>&1)" "^dl: --where: ${bad#*:}" "--where=${bad%%:*}"

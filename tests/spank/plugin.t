@@ -330,8 +330,8 @@ is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without 
 is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
 is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
 # ---- the folder of --dl-debug: what somebody else has planted there is not used
-debugged () { # debugged: what the plugin says and sets in a folder where the name is taken
-    (cd "$work/debug" && fake SLURM_JOB_ID=7 "$stub" "$PLUGIN" remote dl-debug=hang:1000 2>&1)
+debugged () { # debugged [VARIABLE...]: what the plugin says and sets in a folder where the name is taken
+    (cd "$work/debug" && fake SLURM_JOB_ID=7 "$@" "$stub" "$PLUGIN" remote dl-debug=hang:1000 2>&1)
 }
 mkdir "$work/debug"
 taken=$work/debug/dl-debug-7.0
@@ -349,6 +349,7 @@ for mode in 775 757; do
 done
 chmod 755 "$taken"
 like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "another task's of the same user is used"
+like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is kept: .*: Input/output error; ' "not where it cannot be looked at"
 rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
