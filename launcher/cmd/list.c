@@ -159,7 +159,7 @@ int cmd_ls (const struct settings *st)
         scols_unref_table (tb);
         return EXIT_NOT_FOUND;
     }
-    scols_print_table (tb);
+    table_print (tb);
     scols_unref_table (tb);
     return EXIT_OK;
 }

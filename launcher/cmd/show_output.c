@@ -87,7 +87,7 @@ void show_columns (const struct sweep *s, const struct selection *sel)
         for (size_t k = 0; line && k < c->n; k++)
             fill_cell (line, k, s, &c->list[k], sel->trials[i]);
     }
-    scols_print_table (tb);
+    table_print (tb);
     scols_unref_table (tb);
     free (heads);
 }

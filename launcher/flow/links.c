@@ -25,7 +25,7 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
                                          const char *where)
 {
     const struct flow_step *to = flow_step_find (c->f, name);
-    const char **words = calloc (c->f->n + 1, sizeof (*words));
+    const char **words = to ? NULL : calloc (c->f->n + 1, sizeof (*words));
     const char *meant;
 
     for (size_t i = 0; words && i < c->f->n; i++)

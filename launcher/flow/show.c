@@ -43,8 +43,14 @@ static const struct step_look {
     { "cached", "honeydew" }, { "ok", "palegreen" },
 };
 
+struct tasks_of_step {
+    long width; /* -1: not known yet */
+    long counts[TASK_OK + 1];
+};
+
 struct status {
     enum step_state *steps;
+    struct tasks_of_step *tasks; /* of each step, read once */
     bool asked; /* Slurm, or for a local process: 'alive' is known */
     bool local;
     struct flow_queue q;
@@ -70,15 +76,16 @@ static enum step_state state_of (const struct status *t,
                                  const struct flow_run *r,
                                  const struct flow_step *s)
 {
-    long counts[TASK_OK + 1];
-    long width = flow_count (r, s, counts);
+    const struct tasks_of_step *n = &t->tasks[flow_step_number (r->flow, s)];
+    const long *counts = n->counts;
+    long width = n->width;
     bool alive = !t->asked || is_alive (t, r, s);
 
     if (width > 0 && counts[TASK_SKIPPED] == width)
         return STEP_SKIPPED;
     if (width > 0 && counts[TASK_CACHED] + counts[TASK_SKIPPED] == width)
         return STEP_CACHED;
-    if (flow_is_done (r, s, NULL))
+    if (flow_all_done (width, counts))
         return width ? STEP_OK : STEP_SKIPPED;
     if (counts[TASK_RUNNING])
         return alive ? STEP_RUNNING : STEP_LOST;
@@ -96,32 +103,42 @@ static enum step_state state_of (const struct status *t,
                                                         : STEP_LOST;
 }
 
+static void look_free (struct status *t)
+{
+    free (t->steps);
+    free (t->tasks);
+    free (t->q.list);
+    *t = (struct status){ .steps = NULL };
+}
+
 /* Slurm is asked once, and only where jobs are left. */
 static void look (const struct flow_run *r, struct status *t, bool ask)
 {
     const struct flow *f = r->flow;
     bool started = false, jobs = false;
 
-    *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)) };
-    for (size_t i = 0; i < f->n; i++)
-        if (!flow_is_done (r, &f->steps[i], NULL)) {
+    *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)),
+                          .tasks = calloc (f->n, sizeof (*t->tasks)) };
+    if (!t->steps || !t->tasks) {
+        look_free (t);
+        return;
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        struct tasks_of_step *n = &t->tasks[i];
+        n->width = flow_count (r, &f->steps[i], n->counts);
+        if (!flow_all_done (n->width, n->counts)) {
             started |= flow_last (r, &f->steps[i], -1, "intent") > 0;
             jobs |= flow_last (r, &f->steps[i], -1, "job") > 0;
         }
+    }
     t->local = started && flow_local_process (r) > 0;
     t->asked = started
                && (t->local || !jobs
                    || (ask && flow_queue_read (r, &t->q, NULL) == 0));
-    for (size_t i = 0; t->steps && i < f->n; i++) {
+    for (size_t i = 0; i < f->n; i++) {
         size_t k = f->order[i];
         t->steps[k] = state_of (t, r, &f->steps[k]);
     }
-}
-
-static void look_free (struct status *t)
-{
-    free (t->steps);
-    free (t->q.list);
 }
 
 static const char *whole_state (const struct flow_run *r,
@@ -207,7 +224,7 @@ int flow_ls (const struct settings *st)
         scols_unref_table (l.tb);
         return error_status (errno);
     }
-    scols_print_table (l.tb);
+    table_print (l.tb);
     scols_unref_table (l.tb);
     return EXIT_OK;
 }
@@ -246,19 +263,18 @@ static void add_step (struct libscols_table *tb,
     static const int states[] = {
         TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED
     };
-    long counts[TASK_OK + 1];
-    long width = flow_count (r, s, counts);
+    const struct tasks_of_step *n = &t->tasks[k];
     json_t *job = flow_record (r, s, -1, "job", flow_last (r, s, -1, "job"));
     char *before = before_text (r->flow, s);
 
     table_set (line, 0, "%s", s->name);
-    table_set (line, 1, "%s", t->steps ? looks[t->steps[k]].name : "");
-    if (width >= 0)
-        table_set (line, 2, "%ld", width);
+    table_set (line, 1, "%s", looks[t->steps[k]].name);
+    if (n->width >= 0)
+        table_set (line, 2, "%ld", n->width);
     else
         table_set (line, 2, "?");
     for (size_t i = 0; i < 4; i++)
-        table_set (line, 3 + i, "%ld", counts[states[i]]);
+        table_set (line, 3 + i, "%ld", n->counts[states[i]]);
     if (job)
         table_set (
             line,
@@ -301,11 +317,11 @@ static int show_flow (const struct flow_run *r, const struct settings *st)
     if (!tb)
         return EXIT_IO;
     look (r, &t, true);
-    for (size_t i = 0; i < r->flow->n; i++)
+    for (size_t i = 0; t.steps && i < r->flow->n; i++)
         add_step (tb, r, &t, r->flow->order[i]);
     if (!st->json)
         printf ("%s: %s\n", r->dir, whole_state (r, &t));
-    scols_print_table (tb);
+    table_print (tb);
     scols_unref_table (tb);
     for (size_t i = 0; !st->json && i < r->flow->n; i++)
         print_failures (r, &r->flow->steps[r->flow->order[i]]);

@@ -47,14 +47,14 @@ enum task_state flow_task_state (const struct flow_run *r,
                                  long task,
                                  json_t **done)
 {
-    long start = flow_last (r, s, -1, "intent");
-    json_t *v = flow_record (r, s, task, "done", s->on_exit ? start : 0);
+    long start = s->on_exit ? flow_last (r, s, -1, "intent") : 0;
+    json_t *v = flow_record (r, s, task, "done", start);
     enum task_state state = v ? state_of_result (v) : TASK_WAITING;
     long k;
 
     /* an attempt of an earlier start is over */
     if (!v && (k = flow_last (r, s, task, "begin")) > 0
-        && start_of (r, s, task, k) >= start)
+        && start_of (r, s, task, k) >= flow_last (r, s, -1, "intent"))
         state = has_ended (r, s, task, k) ? TASK_FAILED : TASK_RUNNING;
     if (done)
         *done = v;
@@ -120,6 +120,13 @@ long flow_count (const struct flow_run *r,
     return width;
 }
 
+bool flow_all_done (long width, const long counts[TASK_OK + 1])
+{
+    return width >= 0
+           && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED]
+                  == width;
+}
+
 bool flow_is_done (const struct flow_run *r,
                    const struct flow_step *s,
                    bool *ran)
@@ -129,7 +136,5 @@ bool flow_is_done (const struct flow_run *r,
 
     if (ran)
         *ran = counts[TASK_OK] + counts[TASK_CACHED] > 0;
-    return width >= 0
-           && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED]
-                  == width;
+    return flow_all_done (width, counts);
 }

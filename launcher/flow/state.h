@@ -33,6 +33,9 @@ long flow_count (const struct flow_run *r,
                  const struct flow_step *s,
                  long counts[TASK_OK + 1]);
 
+/* Whether by these all tasks of a step have a result. */
+bool flow_all_done (long width, const long counts[TASK_OK + 1]);
+
 /* Whether all tasks of a step have a result, one at least of them no skip in
  * '*ran' (if given).
  */

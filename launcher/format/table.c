@@ -197,3 +197,111 @@ char *table_fit (struct libscols_table *tb,
     cut_columns (tb);
     return names;
 }
+
+/* ---- printing ---- */
+
+/* libsmartcols asks for the width of each character, several times: of many
+ * lines of plain text that takes longer than all else.
+ */
+enum { LINES_MANY = 256 };
+
+struct layout {
+    struct libscols_table *tb;
+    size_t n;
+    size_t *widths; /* of each column */
+    char *row;
+};
+
+/* The cell of a column; of the line NULL its header. */
+static const char *
+text_of (const struct layout *l, struct libscols_line *line, size_t column)
+{
+    const char *text =
+        line ? scols_cell_get_data (scols_line_get_cell (line, column))
+             : name_of (scols_table_get_column (l->tb, column));
+
+    return text ? text : "";
+}
+
+/* Characters of a column each, that are printed as they are. */
+static bool is_plain (const char *text, size_t *n)
+{
+    for (*n = 0; text[*n]; ++*n)
+        if (text[*n] < ' ' || text[*n] > '~' || text[*n] == '\\')
+            return false;
+    return true;
+}
+
+static bool widen (const struct layout *l, struct libscols_line *line)
+{
+    size_t n;
+
+    for (size_t i = 0; i < l->n; i++) {
+        if (!is_plain (text_of (l, line, i), &n))
+            return false;
+        l->widths[i] = n > l->widths[i] ? n : l->widths[i];
+    }
+    return true;
+}
+
+static bool make_layout (struct layout *l)
+{
+    struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
+    struct libscols_line *line;
+    size_t size = 1;
+    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths)))
+                 && widen (l, NULL);
+
+    while (plain && scols_table_next_line (l->tb, it, &line) == 0)
+        plain = widen (l, line);
+    scols_free_iter (it);
+    for (size_t i = 0; plain && i < l->n; i++)
+        size += l->widths[i] + 1;
+    return plain && (l->row = malloc (size));
+}
+
+static void print_row (const struct layout *l, struct libscols_line *line)
+{
+    size_t at = 0;
+    size_t end = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct libscols_column *cl = scols_table_get_column (l->tb, i);
+        const char *text = text_of (l, line, i);
+        bool right = scols_column_get_flags (cl) & SCOLS_FL_RIGHT;
+        size_t n = strlen (text);
+        memset (l->row + at, ' ', l->widths[i] + 1);
+        memcpy (l->row + at + (right ? l->widths[i] - n : 0), text, n);
+        end = at + (right && n > 0 ? l->widths[i] : n);
+        at += l->widths[i] + 1;
+    }
+    l->row[end] = '\n';
+    fwrite (l->row, 1, end + 1, stdout);
+}
+
+static bool is_simple (struct libscols_table *tb)
+{
+    for (size_t i = 0; i < scols_table_get_ncols (tb); i++)
+        if (scols_column_get_flags (scols_table_get_column (tb, i))
+            & SCOLS_FL_HIDDEN)
+            return false;
+    return scols_table_get_nlines (tb) >= LINES_MANY
+           && !scols_table_is_json (tb) && !scols_table_colors_wanted (tb);
+}
+
+void table_print (struct libscols_table *tb)
+{
+    struct layout l = { .tb = tb, .n = scols_table_get_ncols (tb) };
+    struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
+    struct libscols_line *line;
+
+    if (it && is_simple (tb) && make_layout (&l)) {
+        print_row (&l, NULL);
+        while (scols_table_next_line (tb, it, &line) == 0)
+            print_row (&l, line);
+    } else
+        scols_print_table (tb);
+    scols_free_iter (it);
+    free (l.widths);
+    free (l.row);
+}

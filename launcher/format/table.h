@@ -34,6 +34,9 @@ char *table_fit (struct libscols_table *tb,
                  size_t own,
                  size_t stay);
 
+/* Print it, as scols_print_table() does, but many lines sooner. */
+void table_print (struct libscols_table *tb);
+
 /* The colour of a cell; NULL: none. */
 void table_colour (struct libscols_line *line,
                    size_t column,

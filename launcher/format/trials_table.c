@@ -243,7 +243,7 @@ int print_trials (const struct sweep *s, const long *trials, long n)
         add_trial_line (tb, s, trials[i], front && front[trials[i] - 1]);
     left_out = table_fit (tb, least, FIXED, sweep_metrics (s) > 1 ? 1 : 4);
     terminal_allow_colours (true);
-    scols_print_table (tb);
+    table_print (tb);
     terminal_allow_colours (false);
     scols_unref_table (tb);
     if (front)

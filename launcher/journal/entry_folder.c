@@ -50,6 +50,8 @@ static int open_folder (struct entry_folder *f,
 
     if (f->fd >= 0 && !strcmp (f->name, name))
         return 0;
+    if (entry_settle (f, err) < 0)
+        return -1;
     entry_close (f);
     if (new &&create_folder (path, err) < 0)
         return -1;
@@ -60,6 +62,26 @@ static int open_folder (struct entry_folder *f,
                      : 0;
 }
 
+static void begin_after (void *folder)
+{
+    const struct entry_folder *f = folder;
+
+    if (f->after)
+        f->after->begin (f->after->arg);
+}
+
+/* The entry before is safe first, or there could be a gap.  Its folder has been
+ * written to since, so that a journalled disk has it done with the new file.
+ */
+static int end_after (void *folder, struct slurmdl_error *err)
+{
+    struct entry_folder *f = folder;
+
+    if (entry_settle (f, err) < 0)
+        return -1;
+    return f->after ? f->after->end (f->after->arg, err) : 0;
+}
+
 static int put (struct entry_folder *f,
                 const char *folder,
                 bool new,
@@ -67,10 +89,11 @@ static int put (struct entry_folder *f,
                 const char *text,
                 struct slurmdl_error *err)
 {
-    if (entry_settle (f, err) < 0 || open_folder (f, folder, new, err) < 0)
+    const struct publish_after after = { begin_after, end_after, f };
+
+    if (open_folder (f, folder, new, err) < 0)
         return -1;
-    return publish_unsynced_at (
-        f->fd, path, text, strlen (text), f->after, err);
+    return publish_unsynced_at (f->fd, path, text, strlen (text), &after, err);
 }
 
 int entry_put (struct entry_folder *f,

@@ -32,6 +32,11 @@ enum { REPORTS_MAX = 256 };
 /* Slurm signals a step's processes one by one: the worker may be the last. */
 enum { LATE_MS = 2000 };
 
+/* What the attempt began with is synced while it trains; if it ends before,
+ * together with its result.
+ */
+enum { SETTLE_MS = 5 };
+
 struct segment {
     struct worker *w;
     struct trial_attempt attempt;
@@ -341,13 +346,22 @@ static bool take_result (struct segment *s)
            && s->step >= s->attempt.length;
 }
 
+static int settle_and_wait (struct segment *s, struct slurmdl_error *err)
+{
+    bool young = monotonic () - s->start < SETTLE_MS / 1e3;
+
+    if (!young && sweep_settle (s->w->sweep, err) < 0)
+        return -1;
+    wait_for_something (s, young ? SETTLE_MS : 1000);
+    return 0;
+}
+
 static int train (struct segment *s, struct slurmdl_error *err)
 {
     int rv = 0;
 
     while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
-        wait_for_something (s, 1000);
-        rv = worker_tick (s->w, err);
+        rv = settle_and_wait (s, err) < 0 ? -1 : worker_tick (s->w, err);
         look_for_news (s);
         notify_watch (
             s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
@@ -391,8 +405,7 @@ int segment_run (struct worker *w,
     }
     if (!(s.trainer = trainer_start (&s.attempt, err)))
         return -1;
-    /* what the attempt began with gets to the disk while it trains */
-    if ((rv = sweep_settle (w->sweep, err)) == 0 && (rv = train (&s, err)) == 0)
+    if ((rv = train (&s, err)) == 0)
         judge (&s, report);
     if (rv == 0 && s.in_memory)
         report->trainer = s.trainer;

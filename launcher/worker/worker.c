@@ -297,6 +297,8 @@ static int pull (struct worker *w, struct slurmdl_error *err)
             continue;
         if (w->out_of_time)
             break;
+        if (sweep_settle (w->sweep, err) < 0)
+            return -1;
         if (worker_may_go_on (w)) {
             worker_sleep (w, pause);
             pause = pause < 2 ? pause * 1.5 : 2;

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of many lines, which dl prints itself, are those of libsmartcols. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/format/table.h"
+
+static const struct table_column ends_left[] = {
+    { "n", true }, { "long name", false }, { "last", false }, { NULL, false }
+};
+static const struct table_column ends_right[] = { { "n", false },
+                                                  { "x", true },
+                                                  { NULL, false } };
+
+/* Its cells: of the column and the line, some are empty. */
+static struct libscols_table *
+make (const struct table_column *columns, long lines, const char *odd)
+{
+    struct libscols_table *tb = table_create ("t", columns, false);
+    size_t n = scols_table_get_ncols (tb);
+
+    for (long i = 0; i < lines; i++) {
+        struct libscols_line *line = scols_table_new_line (tb, NULL);
+        for (size_t k = 0; k < n; k++)
+            if ((i + (long)k) % 5)
+                table_set (line, k, "%ld", (i * i + (long)k) % 100003);
+        if (odd && i == lines / 2)
+            table_set (line, 1, "%s", odd);
+    }
+    return tb;
+}
+
+static char *printed (struct libscols_table *tb, bool by_dl)
+{
+    FILE *out = stdout;
+    char *text = NULL;
+    size_t size;
+
+    stdout = open_memstream (&text, &size);
+    scols_table_set_stream (tb, stdout);
+    if (by_dl)
+        table_print (tb);
+    else
+        scols_print_table (tb);
+    fclose (stdout);
+    stdout = out;
+    return text;
+}
+
+static void check (const struct table_column *columns, const char *odd)
+{
+    const long lines[] = { 1, 255, 256, 1000 };
+
+    for (size_t i = 0; i < sizeof (lines) / sizeof (*lines); i++) {
+        struct libscols_table *tb = make (columns, lines[i], odd);
+        char *got = printed (tb, true);
+        char *want = printed (tb, false);
+        assert_string_equal (got, want);
+        scols_unref_table (tb);
+        free (want);
+        free (got);
+    }
+}
+
+static void long_tables_are_the_same (void **state)
+{
+    static const char *const odd[] = {
+        NULL,
+        "two words ",
+        "gr\303\266\303\237e",
+        "\347\211\207",
+        "a\tb\ntwo\n",
+        "\\x41 \\",
+        "\033[31m",
+        "\377",
+        "a long, long, long text that widens its column",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (odd) / sizeof (*odd); i++) {
+        check (ends_left, odd[i]);
+        check (ends_right, odd[i]);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (long_tables_are_the_same),
+    };
+
+    unsetenv ("COLUMNS");
+    return cmocka_run_group_tests_name (
+        "tables as libsmartcols prints them", tests, NULL, NULL);
+}
