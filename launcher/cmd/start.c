@@ -105,8 +105,6 @@ static void say_not_started (struct sweep *s,
                              bool is_new,
                              const char *why)
 {
-    const char *name = strrchr (s->dir, '/') + 1;
-
     if (x->refused && is_new && take_back (s))
         complain ("%s; no experiment was made; correct the file or use --set, "
                   "and run again",
@@ -116,17 +114,18 @@ static void say_not_started (struct sweep *s,
             "%s; 'dl resume %s' starts workers when this is corrected; the "
             "file of %s is not changed ('dl fork --set' makes another)",
             why,
-            name,
+            s->word,
             s->dir);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
                   "if its file is wrong, 'dl rm --force %s' removes it",
                   why,
                   s->dir,
-                  name,
-                  name);
+                  s->word,
+                  s->word);
     else
-        complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
+        complain (
+            "%s; 'dl resume %s' starts workers of %s", why, s->word, s->dir);
 }
 
 /* Arrays of before, and what Slurm has of them. */
