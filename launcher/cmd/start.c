@@ -28,6 +28,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
+#include "runtime/base/error.h"
 
 /* ---- dry run ---- */
 
@@ -256,6 +257,13 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return rv;
     }
+    if ((rv = user_names_check (st->dir, &err)))
+        complain ("%s", err.text);
+    if (rv < 0) {
+        experiment_destroy (e);
+        return EXIT_USAGE;
+    }
+    error_clear (&err);
     share_umask (st->dir);
     if ((rv = code_freeze (e, st->dir, &code)) == 0
         && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
