@@ -287,7 +287,7 @@ static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
     complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
               "of a trial)",
               err->text,
-              strrchr (s->dir, '/') + 1);
+              s->word);
     return EXIT_DAMAGED;
 }
 

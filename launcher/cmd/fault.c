@@ -128,11 +128,8 @@ void print_last_words (const struct sweep *s)
 
 void print_fault (const struct sweep *s)
 {
-    const char *name = strrchr (s->dir, '/');
-
     if (!sweep_is_faulty (s))
         return;
-    name = name ? name + 1 : s->dir;
     printf ("paused after %d attempts that failed alike, before any result: "
             "%s\n",
             FAULT_LIMIT,
@@ -141,9 +138,9 @@ void print_fault (const struct sweep *s)
     printf ("when the program is mended, 'dl resume %s' goes on and tries %d "
             "times more; for another experiment file, 'dl kill %s' and 'dl "
             "run'\n",
-            name,
+            s->word,
             FAULT_LIMIT,
-            name);
+            s->word);
 }
 
 void print_limits (const struct sweep *s)
@@ -228,5 +225,5 @@ void print_results (const struct sweep *s)
                 "names the first file, 'dl show %s TRIAL' those of a trial\n",
                 damaged,
                 damaged == 1 ? "" : "s",
-                strrchr (s->dir, '/') + 1);
+                s->word);
 }

@@ -23,6 +23,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 
 enum {
@@ -60,16 +61,19 @@ static void say_files (const struct sweep *s)
 /* There is no result at all: what went wrong last is what the user needs. */
 static void say_why (const struct sweep *s)
 {
-    for (long i = 1; i <= s->ntrials; i++)
+    char *dir = shell_word (s->dir);
+
+    for (long i = 1; dir && i <= s->ntrials; i++)
         if (sweep_trial (s, i)->why) {
             printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its "
                     "output\n",
                     i,
                     sweep_trial (s, i)->why,
-                    s->dir,
+                    dir,
                     i);
-            return;
+            break;
         }
+    free (dir);
 }
 
 static void say_best (const struct sweep *s)

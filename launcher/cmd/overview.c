@@ -63,15 +63,13 @@ static const struct submit *last_job (const struct sweep *s)
 /* Slurm, which is not asked, may have requeued them. */
 static void print_resume (const struct sweep *s)
 {
-    const char *name = strrchr (s->dir, '/') + 1;
-
     if (last_job (s))
         printf ("'squeue --jobs=%s' says whether Slurm has requeued them; 'dl "
                 "resume %s' starts others\n",
                 last_job (s)->job,
-                name);
+                s->word);
     else
-        printf ("'dl resume %s' starts workers\n", name);
+        printf ("'dl resume %s' starts workers\n", s->word);
 }
 
 /* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */

@@ -24,7 +24,7 @@ static json_t *read_record (const struct sweep *s)
     char *text;
 
     snprintf (path, sizeof (path), "%s/provenance.json", s->dir);
-    if ((text = file_read (path, RECORD_MAX, &size, &err)))
+    if ((text = file_read_now (path, RECORD_MAX, &size, NULL, &err)))
         digest_of (digest, text, size);
     if (!text)
         complain ("%s", err.text);

@@ -28,6 +28,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
+#include "runtime/base/error.h"
 
 /* ---- dry run ---- */
 
@@ -105,8 +106,6 @@ static void say_not_started (struct sweep *s,
                              bool is_new,
                              const char *why)
 {
-    const char *name = strrchr (s->dir, '/') + 1;
-
     if (x->refused && is_new && take_back (s))
         complain ("%s; no experiment was made; correct the file or use --set, "
                   "and run again",
@@ -116,17 +115,18 @@ static void say_not_started (struct sweep *s,
             "%s; 'dl resume %s' starts workers when this is corrected; the "
             "file of %s is not changed ('dl fork --set' makes another)",
             why,
-            name,
+            s->word,
             s->dir);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
                   "if its file is wrong, 'dl rm --force %s' removes it",
                   why,
                   s->dir,
-                  name,
-                  name);
+                  s->word,
+                  s->word);
     else
-        complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
+        complain (
+            "%s; 'dl resume %s' starts workers of %s", why, s->word, s->dir);
 }
 
 /* Arrays of before, and what Slurm has of them. */
@@ -257,6 +257,13 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return rv;
     }
+    if ((rv = user_names_check (st->dir, &err)))
+        complain ("%s", err.text);
+    if (rv < 0) {
+        experiment_destroy (e);
+        return EXIT_USAGE;
+    }
+    error_clear (&err);
     share_umask (st->dir);
     if ((rv = code_freeze (e, st->dir, &code)) == 0
         && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)

@@ -17,6 +17,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -32,12 +33,12 @@ static void on_interrupt (int sig)
 static int
 make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
 {
-    const char *tmp = getenv ("TMPDIR");
     char dir[PATH_MAX];
 
-    if (!above)
-        above = tmp && *tmp == '/' ? tmp : "/tmp";
-    snprintf (dir, sizeof (dir), "%.4000s/dl-try.XXXXXX", above);
+    snprintf (dir,
+              sizeof (dir),
+              "%.4000s/dl-try.XXXXXX",
+              above ? above : user_tmp ());
     if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
         return errorf (
             err, "%s: cannot make a folder: %s", dir, strerror (errno));

@@ -10,6 +10,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/executor/executor.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
@@ -52,22 +53,6 @@ static const char text[] =
     "done\n"
     "exit $status\n";
 
-static void shell_quote (char *buf, size_t size, const char *word)
-{
-    size_t n = 0;
-
-    buf[n++] = '\'';
-    for (; *word && n + 6 < size; word++) {
-        if (*word == '\'') {
-            memcpy (buf + n, "'\\''", 4);
-            n += 4;
-        } else
-            buf[n++] = *word;
-    }
-    buf[n++] = '\'';
-    buf[n] = '\0';
-}
-
 /* A lane that dies must not take the others with it. */
 static void worker_step (const struct experiment *e, char *buf, size_t size)
 {
@@ -87,18 +72,19 @@ int script_write (const struct executor *x,
 {
     char path[PATH_MAX + 8];
     char pin[DIGEST_SIZE];
-    char dl[2 * PATH_MAX];
-    char dir[2 * PATH_MAX];
+    char *dl = shell_word (x->dl);
+    char *dir = shell_word (x->sweep->dir);
     char step[256];
     char *content = NULL;
     int rv;
 
-    shell_quote (dl, sizeof (dl), x->dl);
-    shell_quote (dir, sizeof (dir), x->sweep->dir);
     worker_step (x->sweep->exp, step, sizeof (step));
     trust_pin (x->sweep, pin);
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    if (asprintf (&content, text, dl, dir, pin, step) < 0)
+    rv = dl && dir ? asprintf (&content, text, dl, dir, pin, step) : -1;
+    free (dl);
+    free (dir);
+    if (rv < 0)
         return errorf (err, "out of memory");
     /* its name changes hands at once: another dl may be submitting it */
     rv = publish_replace (path, content, strlen (content), err);

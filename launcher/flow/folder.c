@@ -27,7 +27,13 @@ static int
 claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     char own[PATH_MAX];
+    int rv = user_names_check (root, err);
 
+    if (rv > 0)
+        complain ("%s", err->text);
+    if (rv < 0)
+        return -1;
+    error_clear (err);
     if (!realpath (root, own))
         return errorf (err, "%.160s: %s", root, strerror (errno));
     for (int i = 1; i <= NUMBER_MAX; i++) {
@@ -129,7 +135,7 @@ static bool is_run (const char *dir)
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/flow.json", dir);
-    return access (path, F_OK) == 0;
+    return user_may_follow (dir) && access (path, F_OK) == 0;
 }
 
 int flow_each (const char *root,

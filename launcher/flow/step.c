@@ -240,8 +240,9 @@ static void say_failed (const struct flow_scope *c, const char *why)
 
 /* 0: it has a result, 1: it failed, 2: it was told to end, -1: 'err'. */
 static int
-attempt (struct flow_scope *c, long number, struct slurmdl_error *err)
+attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
 {
+    struct flow_scope here = *step, *c = &here;
     struct slurmdl_error why = { "" };
     struct attempt_end end = { 0 };
     char folder[PATH_MAX], key[DIGEST_SIZE] = "";

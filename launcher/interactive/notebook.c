@@ -16,6 +16,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
@@ -104,20 +105,6 @@ static int submit (const struct settings *st,
 
 /* ---- the script ---- */
 
-static int quote (char *buf, size_t size, const char *word)
-{
-    size_t n = 0;
-
-    for (buf[n++] = '\''; *word && n + 6 < size; word++)
-        if (*word == '\'')
-            n += (size_t)snprintf (buf + n, size - n, "'\\''");
-        else
-            buf[n++] = *word;
-    buf[n++] = '\'';
-    buf[n] = '\0';
-    return *word ? -1 : 0;
-}
-
 static bool is_program (const char *path)
 {
     struct stat st;
@@ -169,25 +156,25 @@ static int write_script (const struct settings *st,
                          struct slurmdl_error *err)
 {
     long long idle = 60 * (st->minutes < 0 ? IDLE : st->minutes);
-    char dir[2 * PATH_MAX], program[2 * PATH_MAX];
+    char *dir = shell_word (folder);
+    char *program = shell_word (jupyter);
     char *script = NULL;
-    int rv;
+    int rv = -1;
 
     snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
-    if (quote (dir, sizeof (dir), folder) < 0
-        || quote (program, sizeof (program), jupyter) < 0
-        || asprintf (&script,
-                     text,
-                     dir,
-                     program,
-                     st->network ? "\"$(hostname)\"" : "127.0.0.1",
-                     idle,
-                     idle,
-                     idle)
-               < 0) {
-        errno = ENAMETOOLONG;
-        return errorf (err, "%s: %s", jupyter, strerror (errno));
-    }
+    if (dir && program)
+        rv = asprintf (&script,
+                       text,
+                       dir,
+                       program,
+                       st->network ? "\"$(hostname)\"" : "127.0.0.1",
+                       idle,
+                       idle,
+                       idle);
+    free (dir);
+    free (program);
+    if (rv < 0)
+        return errorf (err, "out of memory");
     rv = publish_replace (path, script, strlen (script), err);
     free (script);
     return rv;

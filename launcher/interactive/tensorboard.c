@@ -15,6 +15,7 @@
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 
 /* What python imports must not come from the folder in which dl was called. */
 static const char program[] =
@@ -118,7 +119,6 @@ int cmd_tensorboard (const struct settings *st)
 {
     const struct sigaction quiet = { .sa_handler = on_interrupt };
     pid_t *pids = calloc ((size_t)st->nargs + 1, sizeof (*pids));
-    const char *tmp = getenv ("TMPDIR");
     char folder[PATH_MAX] = "";
     int rv = serve (folder);
 
@@ -127,10 +127,7 @@ int cmd_tensorboard (const struct settings *st)
         return rv;
     }
 
-    snprintf (folder,
-              sizeof (folder),
-              "%s/dl-tensorboard.XXXXXX",
-              tmp && *tmp == '/' ? tmp : "/tmp");
+    snprintf (folder, sizeof (folder), "%s/dl-tensorboard.XXXXXX", user_tmp ());
     if (!pids || !mkdtemp (folder)) {
         free (pids);
         complain ("%s: %s", folder, strerror (errno));

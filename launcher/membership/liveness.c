@@ -76,7 +76,8 @@ read_worker (const char *dir, const char *nonce, char *counter, size_t size)
     json_t *o = NULL;
 
     snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
-    if (!(text = file_read (path, PEER_FILE_MAX, NULL, &why))) {
+    /* one that is not seen yet is asked for at the next look */
+    if (!(text = file_read_now (path, PEER_FILE_MAX, NULL, NULL, &why))) {
         if (errno == EBADMSG)
             complain ("%s", why.text);
         return NULL;

@@ -177,7 +177,7 @@ find_claim (struct peer_membership *p, long trial, long attempt)
 
 static void read_nonce (char *buf, size_t size, const char *path)
 {
-    char *text = file_read (path, PEER_FILE_MAX, NULL, NULL);
+    char *text = file_read_now (path, PEER_FILE_MAX, NULL, NULL, NULL);
     json_t *o = text ? json_loads (text, 0, NULL) : NULL;
     const char *nonce = json_string_value (json_object_get (o, "nonce"));
 

@@ -234,7 +234,7 @@ static int read_stages (const struct registry *r,
                         json_t *stages,
                         struct slurmdl_error *err)
 {
-    struct model_entry e;
+    struct model_entry e = { .json = NULL };
     int rv = 1;
 
     for (long n = 1; rv == 1; n++) {

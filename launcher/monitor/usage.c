@@ -26,6 +26,9 @@ struct track {
     double ended;    /* when it fell to 0, NaN */
 };
 
+/* More than a node with 1,000 ranks has: each is looked for among all. */
+enum { TRACKS_MAX = 16384 };
+
 struct tracks {
     struct track *list;
     size_t n, capacity, next;
@@ -50,7 +53,9 @@ static struct track *add (struct tracks *t, const char *name, double value)
 {
     struct track *k;
 
-    if (array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
+    if (t->n == TRACKS_MAX
+        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list))
+               < 0)
         return NULL;
     k = &t->list[t->n++];
     *k = (struct track){ .first = value,
@@ -171,8 +176,10 @@ static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
         struct usage_rank *more;
         char end[16];
         long rank;
+        /* "rank/01/processes" is no name of ours */
         if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2
-            || strcmp (end, "processes"))
+            || strcmp (end, "processes")
+            || track (t, "rank/%ld/processes", rank) != &t->list[i])
             continue;
         more = array_grow (u->ranks, u->nranks, sizeof (*more));
         if (!more)

@@ -41,7 +41,7 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
     bool has;
 
     if (claim_path (s, trial, path) < 0
-        || !(text = file_read (path, 4096, NULL, NULL)))
+        || !(text = file_read_now (path, 4096, NULL, NULL, NULL)))
         return false;
     has = strstr (text, nonce);
     free (text);

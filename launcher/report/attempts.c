@@ -66,8 +66,7 @@ claimed_by (const struct reading *g, long trial, long number, char slot[64])
               g->r->sweeps[g->i].s->dir,
               trial,
               number);
-    if (access (path, F_OK) < 0
-        || !(text = file_read (path, CLAIM_MAX, NULL, NULL)))
+    if (!(text = file_read_now (path, CLAIM_MAX, NULL, NULL, NULL)))
         return;
     if ((o = json_loads (text, 0, NULL))) {
         const char *name = json_string_value (json_object_get (o, "slot"));

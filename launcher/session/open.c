@@ -19,6 +19,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
 
 static bool is_experiment (const char *dir)
@@ -48,7 +49,8 @@ int each_experiment (const char *root,
         return -1;
     for (int i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
-        if (rv == 0 && list[i]->d_name[0] != '.' && is_experiment (path))
+        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path)
+            && is_experiment (path))
             rv = f (path, arg);
         free (list[i]);
     }
@@ -175,6 +177,12 @@ int open_experiment (const struct settings *st,
     *sweep = NULL;
     if (rv)
         return rv;
+    if (!user_may_follow (found)) {
+        complain ("%s: a link that another user has made: name the folder "
+                  "itself",
+                  found);
+        return EXIT_NOT_FOUND;
+    }
     if (!realpath (found, dir) || problems_open (&p) < 0)
         return fail (&err);
     share_umask (dir);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -79,6 +80,15 @@ static int read_frozen (struct sweep *s,
     return s->exp ? 0 : -1;
 }
 
+/* Others may have given it: it is neither an option nor a command. */
+static char *name_word (const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s%s", *name == '-' ? "./" : "", name);
+    return shell_word (path);
+}
+
 struct sweep *
 sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
 {
@@ -92,7 +102,9 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
             err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
         goto fail;
     }
-    if (!s || !(s->dir = strdup (own)) || inside_enter (own) < 0) {
+    if (!s || !(s->dir = strdup (own))
+        || !(s->word = name_word (sweep_folder_name (s)))
+        || inside_enter (own) < 0) {
         errorf (err, "out of memory");
         goto fail;
     }
@@ -152,6 +164,7 @@ void sweep_close (struct sweep *s)
     free (s->code);
     free (s->root);
     free (s->provenance);
+    free (s->word);
     free (s->dir);
     free (s);
     errno = e;

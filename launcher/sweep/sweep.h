@@ -123,7 +123,8 @@ enum { LOG_TRIAL_GPUS = 3, LOG_VERSION = 3 };
 
 struct sweep {
     char *dir;
-    char *frozen;             /* the experiment.conf that was read, ... */
+    char *word;   /* the folder's name in commands that a user may copy */
+    char *frozen; /* the experiment.conf that was read, ... */
     char digest[DIGEST_SIZE]; /* ... its SHA-256, ... */
     uid_t owner;              /* ... whose file it is, ... */
     char *logged_digest;      /* ... and that of the first log entry, or NULL */

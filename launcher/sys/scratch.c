@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/remove_tree.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 #define PREFIX "slurm-dl."
@@ -79,10 +80,10 @@ static void remove_old (const char *tmp)
 
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
 {
-    const char *tmp = getenv ("TMPDIR");
+    const char *tmp = user_tmp ();
 
     s->lock = -1;
-    if (!tmp || *tmp != '/' || strlen (tmp) > (size_t)longest)
+    if (strlen (tmp) > (size_t)longest)
         tmp = "/tmp";
     remove_old (tmp);
     snprintf (s->path, sizeof (s->path), "%.3800s/" PREFIX "XXXXXX", tmp);

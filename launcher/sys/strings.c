@@ -2,6 +2,8 @@
 /* NULL-ended lists of texts. */
 #include "launcher/sys/strings.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,4 +52,36 @@ void word_make_fit (char *text)
         if (!word_fits (c == text ? one + 1 : one))
             *c = '_';
     }
+}
+
+static bool is_plain (const char *text)
+{
+    size_t n = strspn (text,
+                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                       "0123456789._-+/:,@%");
+
+    return n > 0 && !text[n];
+}
+
+char *shell_word (const char *text)
+{
+    char *word = NULL;
+    size_t size;
+    FILE *f;
+
+    if (is_plain (text))
+        return strdup (text);
+    if (!(f = open_memstream (&word, &size)))
+        return NULL;
+    fputc ('\'', f);
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs ("'\\''", f);
+        else
+            fputc (*text, f);
+    fputc ('\'', f);
+    if (fclose (f) == 0)
+        return word;
+    free (word);
+    return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts: NULL-ended lists of them, and which are safe to use as names. */
+/* Texts: NULL-ended lists of them, and which are safe as names and words. */
 #ifndef LAUNCHER_SYS_STRINGS_H
 #define LAUNCHER_SYS_STRINGS_H
 
@@ -27,5 +27,10 @@ bool word_fits (const char *text);
 
 /* Put '_' in the place of each character that keeps 'text' from it. */
 void word_make_fit (char *text);
+
+/* A text as one word for a shell, in quotes if it needs them; the caller frees
+ * it.  NULL if out of memory.
+ */
+char *shell_word (const char *text);
 
 #endif

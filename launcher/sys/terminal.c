@@ -99,15 +99,23 @@ static size_t length_of (unsigned char first)
     return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
+/* C1, and what shows the characters that follow in another order: U+202A to
+ * U+202E, U+2066 to U+2069.
+ */
+static bool is_control (const unsigned char *c)
+{
+    return (c[0] == 0xc2 && c[1] < 0xa0)
+           || (c[0] == 0xe2 && c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae)
+           || (c[0] == 0xe2 && c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+}
+
 static void hold_character (struct terminal *t, unsigned char c)
 {
     t->held[t->nheld++] = c;
     t->held[t->nheld] = '\0';
     if (t->nheld < length_of (t->held[0]))
         return;
-    /* the first control characters of Unicode's are C1's */
-    if (is_utf8 ((char *)t->held)
-        && !(t->held[0] == 0xc2 && t->held[1] < 0xa0)) {
+    if (is_utf8 ((char *)t->held) && !is_control (t->held)) {
         put (t, t->held, t->nheld);
         t->nheld = 0;
     } else

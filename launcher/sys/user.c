@@ -7,9 +7,11 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
 const char *user_name (void)
@@ -51,4 +53,40 @@ int user_folder_check (const char *path)
     errno = EPERM;
     return st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0
                                                                           : -1;
+}
+
+bool user_may_follow (const char *path)
+{
+    struct stat st;
+
+    return lstat (path, &st) < 0 || !S_ISLNK (st.st_mode)
+           || st.st_uid == geteuid () || st.st_uid == 0;
+}
+
+int user_names_check (const char *path, struct slurmdl_error *err)
+{
+    struct stat st;
+    bool all, group;
+
+    if (stat (path, &st) < 0 || st.st_mode & S_ISVTX)
+        return 0;
+    all = st.st_mode & S_IWOTH;
+    group = st.st_mode & S_IWGRP && !has_group_alone (st.st_gid);
+    if (!all && !group)
+        return 0;
+    errorf (err,
+            "%.140s: %s may put another folder in the place of yours, and so "
+            "say what you run: chmod +t",
+            path,
+            all ? "everybody" : "its group");
+    errno = EPERM;
+    return all ? -1 : 1;
+}
+
+const char *user_tmp (void)
+{
+    const char *tmp = getenv ("TMPDIR");
+
+    return tmp && *tmp == '/' && user_names_check (tmp, NULL) == 0 ? tmp
+                                                                   : "/tmp";
 }

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "runtime/slurmdl.h"
+
 /* Name of the user, the number of one that has none; good until the next call.
  */
 const char *user_name (void);
@@ -20,5 +22,18 @@ bool user_writes_alone (const struct stat *st);
  * others may write to it.
  */
 int user_folder_check (const char *path);
+
+/* Whether a path is no symbolic link, or one that this user or root has made:
+ * in a folder that others may write to theirs lead anywhere.
+ */
+bool user_may_follow (const char *path);
+
+/* Who may give another file or folder the name of one of this user's in the
+ * folder 'path': 0 nobody else; 1 a group, -1 everybody, each with 'err'.
+ */
+int user_names_check (const char *path, struct slurmdl_error *err);
+
+/* TMPDIR, or /tmp where that is none, or others may exchange what is in it. */
+const char *user_tmp (void);
 
 #endif

@@ -136,11 +136,13 @@ int log_socket_send (const char *path,
     int rv;
 
     snprintf (to.sun_path, sizeof (to.sun_path), "%s", path);
-    /* an address of the family alone asks the kernel for a free one */
-    if (fd < 0 || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0
-        || sendto (
-               fd, text, strlen (text), 0, (struct sockaddr *)&to, sizeof (to))
-               < 0)
+    /* an address of the family alone asks the kernel for a free one, which all
+     * users can see: nobody but the worker can send to a socket that was
+     * connected before it had one
+     */
+    if (fd < 0 || connect (fd, (struct sockaddr *)&to, sizeof (to)) < 0
+        || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0
+        || send (fd, text, strlen (text), 0) < 0)
         rv = errorf (
             err, "cannot reach the worker at %s: %s", path, strerror (errno));
     else

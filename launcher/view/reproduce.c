@@ -2,7 +2,6 @@
 /* The command line that trains a trial's point again, from the beginning. */
 #include "launcher/view/reproduce.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,26 +11,14 @@
 #include "launcher/config/hparams.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/strings.h"
 
-/* A word for the shell, in quotes if it needs them. */
 static void put_word (FILE *f, const char *text)
 {
-    bool plain = *text != '\0';
+    char *word = shell_word (text);
 
-    for (const char *p = text; *p; p++)
-        plain =
-            plain && (isalnum ((unsigned char)*p) || strchr ("._-+/:,@%", *p));
-    if (plain) {
-        fputs (text, f);
-        return;
-    }
-    fputc ('\'', f);
-    for (const char *p = text; *p; p++)
-        if (*p == '\'')
-            fputs ("'\\''", f);
-        else
-            fputc (*p, f);
-    fputc ('\'', f);
+    fputs (word ? word : "", f);
+    free (word);
 }
 
 static void put_variable (FILE *f, const char *name, const char *value)

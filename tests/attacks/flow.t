@@ -47,6 +47,14 @@ victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
 is "$? $(grep -c '^one-000' "$work/out") $(grep -c '^dl: .*evil-000.*cannot read' "$work/out")" "0 4 3" "are a line each, at once"
 attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil-0003"
 
+# ---- a link to another flow of the victim's
+victim sh -c "umask 022; cp -r '$work/group/one-0002' '$victim_home/two-0001'"
+attacker ln -s "$victim_home/two-0001" "$work/group/two-0001"
+for name in two two-0001; do
+    is "$(victim dl flow resume --local --dir="$work/group" $name 2>&1)" "dl: no flow '$name' (dl flow ls lists them)" "a stranger's link is no flow: $name"
+done
+attacker rm "$work/group/two-0001"
+
 # ---- what the victim has made is nobody else's to write
 attacker sh -c "touch '$work/group/one-0002/stop.1' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
 is "$?" 1 "the attacker cannot write into a flow"

@@ -112,8 +112,41 @@ ranks='import slurmdl
 run = slurmdl.init(folder)
 x = numpy.ones(2)
 run.protect("x", x)
+run.log("loss", 1.0, 1)
+run.flush()
 run.save(1)
 print("saved", run.dir)'
 is "$(py victim "$group/run" "$ranks" 2>&1)" "saved $group/run/a.1" "a run in a folder of the group's"
-is "$(find "$group/run" -name '*.h5' -perm /022 -path '*ckpt*')" "" "nobody else may write to a checkpoint"
+is "$(find "$group/run" -name '*.h5' -path '*/a.1/*' | wc -l) $(find "$group/run" -name '*.h5' -perm /022)" "2 " "nobody else may write to a checkpoint or to metrics"
+# ---- the answer to `dl log`, at an address that the kernel shows to all
+cat >"$work/worker.py" <<'END'
+import os, socket, subprocess
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
+    worker.bind("socket")
+    dl = subprocess.Popen(["dl", "log", "loss=1"], env={**os.environ, "DL_SOCKET": "socket"})
+    message, address = worker.recvfrom(100)
+    with open("address", "w") as f:
+        f.write(address[1:].decode())
+    open("asked", "w").close()
+    while not os.path.exists("answered"):
+        assert dl.poll() is None, "it took a stranger's answer"
+    assert dl.poll() is None, "it took a stranger's answer"
+    worker.sendto(b"ok", address)
+    print(dl.wait(), message.split()[-2:])
+END
+cat >"$work/stranger.py" <<'END'
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    try:
+        s.sendto(b"ok", "\0" + sys.argv[1])
+        print("sent")
+    except PermissionError as error:
+        print("refused")
+END
+(cd "$victim_home" && victim timeout 100 $python "$work/worker.py" >"$work/logged" 2>&1) &
+wait_for 60 test -e "$victim_home/asked"
+is "$(attacker $python "$work/stranger.py" "$(cat "$victim_home/address")")" refused "a stranger cannot answer for the worker"
+victim touch "$victim_home/answered"
+wait
+is "$(cat "$work/logged")" "0 [b'loss', b'1']" "who does"
 done_testing

@@ -92,4 +92,14 @@ printf '%s\n' "$places" | while IFS=: read -r place commands; do
     echo "$n $failed" >counts
 done
 read -r n failed <counts
+
+# a monitor's file with names that no monitor gives
+case_of kind
+attacker sh -c "umask 0; mkdir '$e/trials/0001/a.1/dl-monitor-1.0'; cp '$srcdir/tests/fuzz/corpus/usage/spelt' '$e/trials/0001/a.1/dl-monitor-1.0/n1.h5'"
+for command in "monitor $e/trials/0001/a.1/dl-monitor-1.0" "report --output=$victim_home/x.html $e" "top --json $e/trials/0001/a.1"; do
+    victim timeout "$limit" dl $command >out 2>&1
+    status=$?
+    [ $status -lt 11 ]
+    ok $? "dl ${command%% *}: status $status"
+done
 done_testing

@@ -113,4 +113,41 @@ wait
 # the experiment itself may be a link of the user's
 ln -s "$group/s-0001" "$victim_home/mine"
 like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the experiment's own path may be one"
+
+# but one beside the experiments of a group is no experiment: it would lead a request to another one
+victim mkdir -p "$victim_home/own/z-0001"
+victim cp -r "$group/s-0001" "$victim_home/own/z-0001/x-0001"
+attacker ln -s "$victim_home/own/z-0001/x-0001" "$group/x-0001"
+is "$(victim dl ls --dir="$group" 2>&1 | grep -c x-0001)" 0 "dl ls passes over a stranger's link"
+before=$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)
+like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: a link that another user has made: name the folder itself" "by name it is told"
+like "$(victim dl label --dir="$group" x secret 2>&1)" "^dl: no experiment 'x' in" "and not found by the first part"
+like "$(victim dl show --dir="$group" 2>&1)" "^$group/" "nor as the newest"
+is "$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)" "$before" "it got no request"
+attacker rm "$group/x-0001"
+
+# workers' and claims' files that lead to hidden ones, which are not there: nobody waits for them
+case_of slow
+attacker perl -e 'for (1 .. 200) { my $n = sprintf ("%032x", $_); symlink (".$n", "$ARGV[0]/workers/$n"); symlink (".$n", "$ARGV[0]/trials/0001/claim.$_") }' "$e"
+victim timeout 60 dl show "$e" >out 2>&1
+is "$?" 0 "200 workers' files that lead nowhere: dl show ends"
+victim timeout 60 dl report --output="$victim_home/report.html" "$e" >out 2>&1
+is "$?" 0 "and so does dl report"
+attacker rm "$e/provenance.json"
+like "$(victim timeout 30 dl show --provenance "$e" 2>&1; echo "=$?")" "provenance.json: cannot read: No such file" "nor is a record waited for that a member has removed"
+
+# ---- a folder in which others may give an experiment's name to another one
+mkdir -p free sticky
+chown "$victim_id:$shared_group" free sticky
+chmod 2775 free
+chmod 3775 sticky
+tiny="run --local --no-workers $work/s.conf"
+like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group may put another folder in the place of yours.*chmod \+t" "a group's folder: one line"
+is "$(victim dl $tiny --dir=sticky 2>&1)" "$work/sticky/s-0001" "none with the sticky bit"
+chmod 777 free
+is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody may put another folder in the place of yours, and so say what you run: chmod +t
+=2" "everybody's folder is refused"
+sed 's,^entrypoint.*,entrypoint = "echo $DL_EXPERIMENT_DIR; dl log loss=1";,' s.conf >where.conf
+chmod 644 where.conf
+like "$(victim env TMPDIR="$work/free" timeout 100 dl try where.conf 2>&1)" "^/tmp/dl-try" "nor is it a TMPDIR"
 done_testing

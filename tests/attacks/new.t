@@ -136,6 +136,16 @@ if [ "$(id -u)" -eq 0 ]; then
     chown 61002 place place/folder
     timeout 60 bash -c "$(sed -n '/^place_is_taken/,/^}/p' "$srcdir/contrib/minicluster"); place_is_taken place"
     is $? 0 "nor a pipe in the place of a cluster"
+
+    # ---- a cluster without root runs the jobs of all as its user: nobody else may ask for one, or read the key
+    function_of () { sed -n "/^$1 ()/,/^}/p" "$srcdir/contrib/minicluster"; }
+    mkdir -p keys/munge
+    bash -c "$(function_of start_munged); head () { stat -c %a keys/munge/key >&2; }; munged () { :; }; dir=keys; start_munged" 2>out
+    is "$(cat out)" 600 "the key is never another's to read"
+    mkdir -m 777 free
+    chmod 755 "$work"
+    is "$(setpriv --reuid=61002 --regid=61002 --clear-groups bash -c "$(function_of make_folder); check_owner () { :; }
+        all=free/all dir=free/all/mini; make_folder; stat -c %a free/all")" 700 "nor its folder, of an ordinary user, to enter"
 else
     skip "a folder of another user" "needs root"
 fi

@@ -9,6 +9,7 @@ export LC_ALL=C.UTF-8
 # A title, a cleared screen, C1, a lone byte, DEL, a bell, a colour, and a line that is written over.
 cat >evil.sh <<'END'
 printf '\033]0;title\007 \033[2J\033[1A \302\233 \377 \177 \033[31mred\033[0m \303\244\n'
+printf 'a\342\200\256b\342\201\246c\n'
 printf '100%%|progress\rover\r\n\033[32mgreen to the end\nplain\n'
 echo loss=1
 END
@@ -36,6 +37,7 @@ controls () { # how many control characters of the terminal's are in it, but for
 on_terminal "dl logs $exp 1" >logs
 is "$(sed 's/\x1b\[[0-9;]*m//g' logs | controls)" 0 "dl logs: no control characters but colours"
 like "$(cat logs)" '\\x1b\]0;title\\x07 \\x1b\[2J\\x1b\[1A \\xc2\\x9b \\xff \\x7f' "they are visible"
+like "$(cat logs)" 'a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c' "nor is the order of characters changed"
 like "$(cat logs)" "$(printf '\033\\[31mred\033\\[0m ä')" "colours stay"
 is "$(grep -c '^over$' logs)" 1 "a carriage return begins a line"
 is "$(grep -c "$(printf 'green to the end\033\\[0m$')" logs)" 1 "a colour ends with its line"
@@ -57,6 +59,19 @@ for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp
     on_terminal "NO_COLOR=1 dl $command" >out
     is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
 done
+
+# ---- commands that are to be copied: the folder's name is one word of them, whoever has given it
+name="--force;touch ran;'\$(touch ran)'-0001"
+mkdir copied
+echo 'echo loss=1' >copied/train.sh
+sed "s,sh $work/evil.sh,sh train.sh,; s/\"e\"/\"c\"/" e.conf >copied/c.conf
+(cd copied && env -u DL_FREEZE timeout 300 dl run --local c.conf && mv c-0001 "./$name") >out 2>&1 || sed 's/^/# /' out
+(cd copied && dl best -- "$name") >out 2>&1
+note () { printf '%s\n' "$2" >>words; }
+grep -o 'dl [a-z]* .*-0001.*' out | sed 's/^dl/note/' >commands
+while read -r command; do eval "$command"; done <commands
+is "$(sort -u words)" "./$name" "a command to copy has the folder's name as one word"
+is "$(find . -name ran)" "" "and runs nothing else"
 
 # ---- spreadsheets
 

@@ -71,6 +71,10 @@ like "$(ordinary up --name=one 2>&1)" 'one is up already' "a second one of that 
 use "$all/one"
 is "$(as_ordinary srun -N2 -n2 sh -c 'echo "$SLURMD_NODENAME"' | sort | tr '\n' ' ')" "n1 n2 " "srun over both nodes"
 is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" "0,1" "GPUs"
+if [ "$(id -u)" -eq 0 ]; then
+    setpriv --reuid=61002 --regid=61002 --clear-groups env HOME=/ timeout 60 srun -N1 -n1 id >"$work/stranger" 2>&1
+    is "$? $(grep -c uid= "$work/stranger")" "1 0" "another user runs nothing there, as the cluster's user or otherwise"
+fi
 as_ordinary sbatch -W --array=1-20 -o /dev/null --wrap true >/dev/null
 is $? 0 "a job array of 20"
 as_ordinary sbatch -o /dev/null --wrap "srun sleep 1000.$$" >/dev/null
