@@ -31,13 +31,6 @@ struct best {
     char *command;
 };
 
-static const char *name_of (const struct sweep *s)
-{
-    const char *slash = strrchr (s->dir, '/');
-
-    return slash && slash[1] ? slash + 1 : s->dir;
-}
-
 static double metric_of (const struct best *b, size_t i)
 {
     return sweep_metrics (b->s) == 1 ? b->t->best
@@ -90,7 +83,7 @@ static void print_text (const struct best *b)
             s->exp->metric,
             b->t->best,
             b->trial,
-            name_of (s));
+            sweep_folder_name (s));
     if (s->exp->search.max_length > 1)
         printf (" at length %lld", (long long)b->t->best_length);
     putchar ('\n');
@@ -103,17 +96,19 @@ static void print_text (const struct best *b)
         print_no_checkpoint (b);
     /* the source of a function of Python's is one of its words */
     if (b->command && strchr (b->command, '\n'))
-        printf (
-            "to train it again: dl reproduce %s %ld\n", name_of (s), b->trial);
+        printf ("to train it again: dl reproduce %s %ld\n",
+                sweep_folder_name (s),
+                b->trial);
     else
         printf ("to train it again: %s\n", b->command ? b->command : "");
     if (s->code)
         printf ("to do so with the code of then, and compare: dl reproduce %s "
                 "%ld\n",
-                name_of (s),
+                sweep_folder_name (s),
                 b->trial);
     if (*b->checkpoint)
-        printf ("to train on: dl fork %s %ld\n", name_of (s), b->trial);
+        printf (
+            "to train on: dl fork %s %ld\n", sweep_folder_name (s), b->trial);
 }
 
 /* ---- JSON ---- */
@@ -138,7 +133,7 @@ static json_t *best_json (const struct best *b)
     return json_pack (
         "{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}",
         "experiment",
-        text_json (name_of (b->s)),
+        text_json (sweep_folder_name (b->s)),
         "id",
         text_json (b->s->id),
         "trial",
@@ -336,7 +331,7 @@ int cmd_best (const struct settings *st)
     b.trial = s->best;
     if (!(b.t = sweep_trial (s, s->best))) {
         complain ("%s: no trial has a finite value of %s yet",
-                  name_of (s),
+                  sweep_folder_name (s),
                   sweep_metric (s, 0));
         rv = EXIT_NOT_FOUND;
     } else {
