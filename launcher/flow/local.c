@@ -210,17 +210,7 @@ settle (const struct local_flow *f, const struct local_step *l, long i)
     const struct flow_scope c = { .r = f->r, .s = l->s, .task = i };
 
     if (l->s->on_exit && l->s->cache && f->ran == 0) {
-        flow_put (f->r,
-                  l->s,
-                  i,
-                  "done",
-                  0,
-                  json_pack ("{s:s, s:s}",
-                             "status",
-                             task_states[TASK_SKIPPED],
-                             "why",
-                             "nothing was run"),
-                  NULL);
+        flow_put_skipped (f->r, l->s, i, NULL);
         return true;
     }
     /* how the others ended may be new */

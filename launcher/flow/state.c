@@ -63,6 +63,20 @@ enum task_state flow_task_state (const struct flow_run *r,
     return state;
 }
 
+int flow_put_skipped (const struct flow_run *r,
+                      const struct flow_step *s,
+                      long task,
+                      struct slurmdl_error *err)
+{
+    json_t *record = json_pack ("{s:s, s:s}",
+                                "status",
+                                task_states[TASK_SKIPPED],
+                                "why",
+                                "nothing was run");
+
+    return flow_put (r, s, task, "done", 0, record, err);
+}
+
 /* The list of another step's result; a reference of the caller's. */
 static json_t *list_of (const struct flow_run *r, const struct flow_step *s)
 {

@@ -21,6 +21,12 @@ enum task_state flow_task_state (const struct flow_run *r,
                                  long task,
                                  json_t **done);
 
+/* The result of a task of on_exit, where nothing was run: as flow_put(). */
+int flow_put_skipped (const struct flow_run *r,
+                      const struct flow_step *s,
+                      long task,
+                      struct slurmdl_error *err);
+
 /* Tasks of a step, -1: not known yet. */
 long flow_width (const struct flow_run *r, const struct flow_step *s);
 

@@ -245,17 +245,7 @@ static int pass_exit (struct pass *p, const struct flow_step *s)
         return 0;
     if (s->cache && nothing_ran (p)) {
         for (long i = 0; i < flow_width (p->r, s); i++)
-            flow_put (p->r,
-                      s,
-                      i,
-                      "done",
-                      0,
-                      json_pack ("{s:s, s:s}",
-                                 "status",
-                                 task_states[TASK_SKIPPED],
-                                 "why",
-                                 "nothing was run"),
-                      p->err);
+            flow_put_skipped (p->r, s, i, p->err);
         return 0;
     }
     if (id > 0 && is_active (p, id, &pending))

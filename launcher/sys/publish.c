@@ -93,16 +93,6 @@ static void remove_tmp (int dir, const char *tmp)
     errno = e;
 }
 
-static int close_folder (int dir, int rv)
-{
-    int e = errno;
-
-    if (dir >= 0)
-        close (dir);
-    errno = e;
-    return rv;
-}
-
 int publish_unsynced_at (int folder,
                          const char *path,
                          const char *buf,
@@ -146,7 +136,7 @@ int publish_if_absent (const char *path,
     rv = publish_unsynced_at (dir, path, buf, len, NULL, err);
     if (rv == 0 && (rv = link_sync_folder (dir)) < 0)
         errorf (err, "%s: cannot create: %s", path, strerror (errno));
-    return close_folder (dir, rv);
+    return inside_close (dir, rv);
 }
 
 int publish_replace (const char *path,
@@ -173,7 +163,7 @@ int publish_replace (const char *path,
     }
     if (rv < 0)
         errorf (err, "%s: cannot write: %s", path, inside_error (errno));
-    return close_folder (dir, rv);
+    return inside_close (dir, rv);
 }
 
 int folder_create (const char *path, struct slurmdl_error *err)
@@ -191,5 +181,5 @@ int folder_create (const char *path, struct slurmdl_error *err)
     if (rv < 0)
         errorf (
             err, "%s: cannot make the folder: %s", path, inside_error (errno));
-    return close_folder (dir, rv);
+    return inside_close (dir, rv);
 }

@@ -20,6 +20,7 @@
 #include "launcher/software/activate.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trainer/attempt_folder.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
@@ -57,13 +58,6 @@ struct trainer {
 };
 
 /* ---- the command ---- */
-
-static void free_list (char **list)
-{
-    for (char **s = list; s && *s; s++)
-        free (*s);
-    free (list);
-}
 
 /* Why a child could not run the command. */
 struct stillbirth {
@@ -174,13 +168,13 @@ static int spawn (struct trainer *t,
     if (ends[1] >= 0)
         close (ends[1]);
     t->pipe = ends[0];
-    free_list (argv);
-    free_list (envp);
+    strings_free (argv);
+    strings_free (envp);
     return 0;
 fail:
     t->pid = 0;
-    free_list (argv);
-    free_list (envp);
+    strings_free (argv);
+    strings_free (envp);
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 

@@ -12,6 +12,7 @@
 #include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
 /* What Slurm and the script need at the end, s; and, in a longer allocation,
@@ -21,16 +22,7 @@ enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
 
 static const char *variable (const char *name)
 {
-    const char *value = getenv (name);
-
-    return value && *value ? value : NULL;
-}
-
-static long number (const char *name)
-{
-    const char *value = variable (name);
-
-    return value ? strtol (value, NULL, 10) : 0;
+    return environment_text (name, NULL);
 }
 
 /* ---- time ---- */
@@ -64,7 +56,7 @@ static double time_left (void)
     double left = 0;
 
     if (variable ("SLURM_JOB_END_TIME"))
-        left = (double)number ("SLURM_JOB_END_TIME") - now;
+        left = (double)environment_number ("SLURM_JOB_END_TIME", 0) - now;
     else if (variable ("DL_TIME_LEFT"))
         /* the script has asked for all of its workers */
         left = slurm_seconds (variable ("DL_TIME_LEFT"));
@@ -74,7 +66,7 @@ static double time_left (void)
         return 0;
     left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;
     if (variable ("DL_TIME_LEFT") && !variable ("SLURM_JOB_END_TIME"))
-        left -= now - (double)number ("DL_TIME_ASKED");
+        left -= now - (double)environment_number ("DL_TIME_ASKED", 0);
     return left > 1 ? left : 1;
 }
 
@@ -89,7 +81,7 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
 
     if (st->slot)
         snprintf (slot, size, "%s", st->slot);
-    else if (job && task && number ("SLURM_STEP_NUM_TASKS") > 1)
+    else if (job && task && environment_number ("SLURM_STEP_NUM_TASKS", 0) > 1)
         snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
     else if (job && task)
         snprintf (slot, size, "%.20s_%.20s", job, task);
@@ -108,9 +100,9 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
 static void take_gpus (const struct experiment *e)
 {
     struct devices *d;
-    int lane = (int)number ("SLURM_LOCALID");
+    int lane = (int)environment_number ("SLURM_LOCALID", 0);
 
-    if (e->node_gpus == 0 || number ("SLURM_STEP_NUM_TASKS") < 2
+    if (e->node_gpus == 0 || environment_number ("SLURM_STEP_NUM_TASKS", 0) < 2
         || !(d = devices_find (NULL)))
         return;
     if (d->ngpus > e->node_gpus && lane < devices_places (d, (int)e->node_gpus))

@@ -12,31 +12,26 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/slurm_memory.h"
 #include "launcher/worker/self.h"
+#include "runtime/base/environment.h"
 
 enum { MIB = 1 << 20 };
 
 /* ---- what there is ---- */
 
-static long long number (const char *name)
-{
-    const char *value = getenv (name);
-
-    return value ? strtoll (value, NULL, 10) : 0;
-}
-
 static int64_t bytes_of_job (void)
 {
-    long long each = number ("SLURM_MEM_PER_NODE");
+    long long each = environment_number ("SLURM_MEM_PER_NODE", 0);
 
     return (each ? each
-                 : number ("SLURM_MEM_PER_CPU") * number ("SLURM_CPUS_ON_NODE"))
+                 : environment_number ("SLURM_MEM_PER_CPU", 0)
+                       * environment_number ("SLURM_CPUS_ON_NODE", 0))
            * MIB;
 }
 
 void job_memory_find (const char *root, struct job_memory *m)
 {
     const char *place = getenv ("DL_WORKER_PLACE");
-    long lanes = (long)number ("SLURM_STEP_NUM_TASKS");
+    long lanes = (long)environment_number ("SLURM_STEP_NUM_TASKS", 0);
 
     *m = (struct job_memory){ .places = 1 };
     if (place && sscanf (place, "%ld/%ld", &m->place, &m->places) == 2)
@@ -47,7 +42,8 @@ void job_memory_find (const char *root, struct job_memory *m)
             getenv ("SLURM_ARRAY_JOB_ID") && getenv ("SLURM_ARRAY_TASK_ID");
         m->bytes = bytes_of_job ();
         m->places = lanes > 1 ? lanes : 1;
-        m->place = lanes > 1 ? (long)number ("SLURM_LOCALID") : 0;
+        m->place =
+            lanes > 1 ? (long)environment_number ("SLURM_LOCALID", 0) : 0;
     }
     if (m->places < 1)
         m->places = 1;

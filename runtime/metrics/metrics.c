@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
-#include "runtime/run/environment.h"
 
 enum {
     FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */

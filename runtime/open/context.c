@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/run/environment.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
 #include "runtime/storage/inside.h"

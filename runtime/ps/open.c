@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/step_id.h"
 #include "runtime/ps/ps.h"
@@ -26,19 +27,12 @@ static const enum ps_role role_of[] = {
 
 /* ---- the environment ---- */
 
-static const char *text_of (const char *name)
-{
-    const char *value = getenv (name);
-
-    return value ? value : "";
-}
-
 static int number_of (const char *name,
                       double otherwise,
                       double *number,
                       struct slurmdl_error *err)
 {
-    const char *value = text_of (name);
+    const char *value = environment_text (name, "");
     char *end;
 
     *number = *value ? strtod (value, &end) : otherwise;
@@ -62,7 +56,7 @@ static int read_role (struct slurmdl_ps *ps,
                       const struct slurmdl_ps_options *o,
                       struct slurmdl_error *err)
 {
-    const char *word = o->role ? o->role : text_of ("DL_ROLE");
+    const char *word = o->role ? o->role : environment_text ("DL_ROLE", "");
     int i = word_of (word, role_words);
     double index;
 
@@ -150,7 +144,7 @@ static int read_mode (struct slurmdl_ps *ps,
                       const struct slurmdl_ps_options *o,
                       struct slurmdl_error *err)
 {
-    const char *word = text_of ("DL_PS_MODE");
+    const char *word = environment_text ("DL_PS_MODE", "");
     int mode = o->mode ? (int)o->mode
                : *word ? word_of (word, ps_modes)
                        : SLURMDL_PS_SYNC;
@@ -170,17 +164,17 @@ static int read_mode (struct slurmdl_ps *ps,
 static void name_folder (struct slurmdl_ps *ps,
                          const struct slurmdl_ps_options *o)
 {
-    const char *attempt = text_of ("DL_ATTEMPT_DIR");
+    const char *attempt = environment_text ("DL_ATTEMPT_DIR", "");
     const char *slash = strrchr (attempt, '/');
-    const char *run = text_of ("DL_RUN_DIR");
+    const char *run = environment_text ("DL_RUN_DIR", "");
     const char *step = step_id ();
     size_t n;
 
-    if (o->dir || *text_of ("DL_PS_DIR")) {
+    if (o->dir || *environment_text ("DL_PS_DIR", "")) {
         snprintf (ps->dir,
                   sizeof (ps->dir),
                   "%.3800s",
-                  o->dir ? o->dir : text_of ("DL_PS_DIR"));
+                  o->dir ? o->dir : environment_text ("DL_PS_DIR", ""));
         return;
     }
     if (slash)
@@ -197,7 +191,7 @@ static void name_folder (struct slurmdl_ps *ps,
         snprintf (ps->dir + n,
                   sizeof (ps->dir) - n,
                   ".%.32s.%.32s",
-                  text_of ("SLURM_JOB_ID"),
+                  environment_text ("SLURM_JOB_ID", ""),
                   step);
 }
 
@@ -207,7 +201,8 @@ static int read_options (struct slurmdl_ps *ps,
                          const struct slurmdl_ps_options *o,
                          struct slurmdl_error *err)
 {
-    const char *address = o->address ? o->address : text_of ("DL_PS_ADDRESS");
+    const char *address =
+        o->address ? o->address : environment_text ("DL_PS_ADDRESS", "");
     long of;
 
     if (read_role (ps, o, err) < 0 || read_numbers (ps, o, err) < 0

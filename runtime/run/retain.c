@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of its checkpoints an attempt keeps while it runs. */
 #include "runtime/run/retain.h"
+#include "runtime/base/environment.h"
 #include "runtime/storage/inside.h"
 
 #include <dirent.h>
@@ -15,20 +16,14 @@
 /* A checkpoint that turns out to be damaged has one before it. */
 enum { NEWEST = 2 };
 
-static long number_of (const char *name)
-{
-    const char *value = getenv (name);
-
-    return value ? strtol (value, NULL, 10) : 0;
-}
-
 void retain_open (struct retention *r)
 {
     const char *metric = getenv ("DL_METRIC");
     const char *larger = getenv ("DL_LARGER_IS_BETTER");
 
-    *r = (struct retention){ .best = number_of ("DL_KEEP_BEST"),
-                             .latest = number_of ("DL_KEEP_LATEST") };
+    *r = (struct retention){ .best = environment_number ("DL_KEEP_BEST", 0),
+                             .latest =
+                                 environment_number ("DL_KEEP_LATEST", 0) };
     if (r->latest < NEWEST)
         r->latest = NEWEST;
     if (metric && r->best > 0)

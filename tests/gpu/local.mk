@@ -5,6 +5,7 @@ TESTS += %D%/bundle.t
 gpu_programs = tests/bench/checkpoint
 if HAVE_CMOCKA
 EXTRA_PROGRAMS += %D%/backend
+%C%_backend_SOURCES = %D%/backend.c %D%/device.c %D%/worlds.c
 %C%_backend_LDADD = $(runtime_ldadd) -lm -ldl
 gpu_programs += %D%/backend
 endif

@@ -30,7 +30,4 @@ int boot_parse (struct boot_place *p, const char *notice);
  */
 struct rank_layout *boot_layout (const struct boot_place *p);
 
-/* A number that a variable gives; 'otherwise' if it does not. */
-long boot_variable (const char *name, long otherwise);
-
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
 #include "runtime/comm/net/socket.h"
@@ -142,7 +143,7 @@ static void leave (void)
     char line[LINE] = "cmd=finalize\n";
 
     if (--users == 0)
-        ask ((int)boot_variable ("PMI_FD", -1),
+        ask ((int)environment_number ("PMI_FD", -1),
              line,
              "finalize_ack",
              monotonic () + 10,
@@ -153,12 +154,12 @@ static int find (struct boot_place *p,
                  const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err)
 {
-    int fd = (int)boot_variable ("PMI_FD", -1);
+    int fd = (int)environment_number ("PMI_FD", -1);
     char line[LINE];
 
     (void)o;
-    p->rank = boot_variable ("PMI_RANK", -1);
-    p->size = boot_variable ("PMI_SIZE", -1);
+    p->rank = environment_number ("PMI_RANK", -1);
+    p->size = environment_number ("PMI_SIZE", -1);
     if (fd < 0 || p->rank < 0 || p->size <= p->rank) {
         errno = EINVAL;
         return errorf (err,

@@ -9,24 +9,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
 #include "runtime/comm/net/address.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
-
-long boot_variable (const char *name, long otherwise)
-{
-    const char *value = getenv (name);
-    char *stop;
-    long n;
-
-    if (!value || !*value)
-        return otherwise;
-    errno = 0;
-    n = strtol (value, &stop, 10);
-    return *stop || errno ? otherwise : n;
-}
 
 /* Nodes of a cluster may have other names than their hosts, or be several on
  * one: to ask the resolver for these may take seconds.
@@ -72,13 +60,13 @@ int boot_parse (struct boot_place *p, const char *notice)
 
 static void find_ranks (struct boot_place *p)
 {
-    p->rank = boot_variable ("RANK", -1);
-    p->size = boot_variable ("WORLD_SIZE", -1);
+    p->rank = environment_number ("RANK", -1);
+    p->size = environment_number ("WORLD_SIZE", -1);
     if (p->rank >= 0 && p->size > 0)
         return;
-    p->rank = boot_variable ("SLURM_PROCID", -1);
-    p->size = boot_variable ("SLURM_STEP_NUM_TASKS",
-                             boot_variable ("SLURM_NTASKS", -1));
+    p->rank = environment_number ("SLURM_PROCID", -1);
+    p->size = environment_number ("SLURM_STEP_NUM_TASKS",
+                                  environment_number ("SLURM_NTASKS", -1));
     /* a batch script is one process, whatever the job's tasks are */
     if (p->rank < 0 || p->size < 1 || !getenv ("SLURM_STEP_NODELIST")) {
         p->rank = 0;
@@ -107,8 +95,8 @@ static int find_step_address (struct boot_place *p)
     if (!hosts || layout_first_host (hosts, p->host, sizeof (p->host)) < 0)
         return -1;
     ports = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
-                           (uint32_t)boot_variable ("SLURM_JOB_ID", 0),
-                           (uint32_t)boot_variable ("SLURM_STEP_ID", 0),
+                           (uint32_t)environment_number ("SLURM_JOB_ID", 0),
+                           (uint32_t)environment_number ("SLURM_STEP_ID", 0),
                            ephemeral (),
                            1);
     p->port = ports.few ? ports.second : ports.comm;
@@ -123,8 +111,9 @@ static bool is_of_slurm (const struct boot_place *p)
 {
     return getenv ("SLURM_STEP_NODELIST")
            && (!getenv ("MASTER_ADDR")
-               || (boot_variable ("SLURM_PROCID", -1) == p->rank
-                   && boot_variable ("SLURM_STEP_NUM_TASKS", -1) == p->size));
+               || (environment_number ("SLURM_PROCID", -1) == p->rank
+                   && environment_number ("SLURM_STEP_NUM_TASKS", -1)
+                          == p->size));
 }
 
 static int find_address (struct boot_place *p,
@@ -133,7 +122,7 @@ static int find_address (struct boot_place *p,
 {
     const char *address = o->address ? o->address : getenv ("DL_COMM_ADDRESS");
     const char *master = getenv ("MASTER_ADDR");
-    long port = boot_variable ("MASTER_PORT", 0);
+    long port = environment_number ("MASTER_PORT", 0);
 
     if (address && *address) {
         if (address_split (address, p->host, sizeof (p->host), &p->port) == 0)
@@ -214,19 +203,20 @@ const struct boot_method boot_tcp = { "tcp", is_there, find, leave };
 
 struct rank_layout *boot_layout (const struct boot_place *p)
 {
-    struct layout_facts f = { .hosts = getenv ("SLURM_STEP_NODELIST"),
-                              .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
-                              .distribution = getenv ("SLURM_DISTRIBUTION"),
-                              .plane =
-                                  boot_variable ("SLURM_DIST_PLANESIZE", 0),
-                              .ranks =
-                                  boot_variable ("SLURM_STEP_NUM_TASKS", 0),
-                              .node = boot_variable ("SLURM_NODEID", 0),
-                              .gtids = getenv ("SLURM_GTIDS") };
+    struct layout_facts f = {
+        .hosts = getenv ("SLURM_STEP_NODELIST"),
+        .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
+        .distribution = getenv ("SLURM_DISTRIBUTION"),
+        .plane = environment_number ("SLURM_DIST_PLANESIZE", 0),
+        .ranks = environment_number ("SLURM_STEP_NUM_TASKS", 0),
+        .node = environment_number ("SLURM_NODEID", 0),
+        .gtids = getenv ("SLURM_GTIDS")
+    };
     struct rank_layout *l;
 
-    if (!f.hosts || !f.tasks || boot_variable ("SLURM_HET_SIZE", 0) > 1
-        || f.ranks != p->size || boot_variable ("SLURM_PROCID", -1) != p->rank)
+    if (!f.hosts || !f.tasks || environment_number ("SLURM_HET_SIZE", 0) > 1
+        || f.ranks != p->size
+        || environment_number ("SLURM_PROCID", -1) != p->rank)
         return NULL;
     if ((l = malloc (sizeof (*l))) && layout_fill (l, &f) == 0)
         return l;

@@ -326,22 +326,12 @@ static int look_at_hosts (struct control *k, double now)
     return 0;
 }
 
-static int broken (struct engine *e)
-{
-    int code;
-
-    pthread_mutex_lock (&e->lock);
-    code = e->code;
-    pthread_mutex_unlock (&e->lock);
-    return code;
-}
-
 static void exchange_packets (struct control *k, struct pollfd *p)
 {
     bool helped = false;
     double now;
 
-    while (!k->ended && !broken (k->e)) {
+    while (!k->ended && !engine_code (k->e)) {
         now = monotonic ();
         if (listen_to (k, p, helped ? 0 : wait_seconds (k, now)) < 0)
             break;
@@ -464,13 +454,13 @@ void *control_main (void *arg)
     pthread_setname_np (pthread_self (), "dl-tensors");
     if (start (&k) == 0 && (p = calloc (k.tree.n + 3, sizeof (*p))))
         exchange_packets (&k, p);
-    if (!k.ended && !broken (k.e))
+    if (!k.ended && !engine_code (k.e))
         engine_fail (k.e, ENOMEM, "no memory for named tensors");
-    if (k.children && broken (k.e))
+    if (k.children && engine_code (k.e))
         spread (&k);
     end (&k);
     if (p)
-        goodbye (&k, p, monotonic () + (broken (k.e) ? 1 : GOODBYE));
+        goodbye (&k, p, monotonic () + (engine_code (k.e) ? 1 : GOODBYE));
     free (p);
     release (&k);
     return NULL;

@@ -71,16 +71,6 @@ int device_find (struct engine *e,
 
 /* ---- the program's streams ---- */
 
-static int engine_code (struct engine *e)
-{
-    int code;
-
-    pthread_mutex_lock (&e->lock);
-    code = e->code;
-    pthread_mutex_unlock (&e->lock);
-    return code;
-}
-
 static int await_one (struct engine *e,
                       const struct engine_task *t,
                       double deadline,

@@ -147,6 +147,9 @@ void engine_wake (struct engine *e);
 void engine_fail (struct engine *e, int code, const char *text);
 void engine_fail_locked (struct engine *e, int code, const char *text);
 
+/* The cause, 0: it has not failed. */
+int engine_code (struct engine *e);
+
 /* With the lock held: the task is done, and may not be touched any more. */
 void engine_finish (struct engine *e,
                     struct engine_task *t,

@@ -122,6 +122,16 @@ void engine_abort_channel (struct engine *e)
     e->aborted = true;
 }
 
+int engine_code (struct engine *e)
+{
+    int code;
+
+    pthread_mutex_lock (&e->lock);
+    code = e->code;
+    pthread_mutex_unlock (&e->lock);
+    return code;
+}
+
 void engine_fail_locked (struct engine *e, int code, const char *text)
 {
     if (!e->code) {

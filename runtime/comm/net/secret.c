@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
+#include "runtime/storage/inside.h"
 
 static const char folder[] = ".slurm-dl";
 
@@ -54,13 +56,6 @@ int secret_parse (const char *text, unsigned char *key)
 
 /* ---- in the environment ---- */
 
-static const char *text_of (const char *name)
-{
-    const char *value = getenv (name);
-
-    return value ? value : "";
-}
-
 /* A secret that several steps have been given is not one of theirs. */
 static void
 derive (const unsigned char *secret, const char *purpose, unsigned char *key)
@@ -72,7 +67,7 @@ derive (const unsigned char *secret, const char *purpose, unsigned char *key)
               sizeof (text),
               "%.32s %.64s %.64s",
               purpose,
-              *step ? text_of ("SLURM_JOB_ID") : "",
+              *step ? environment_text ("SLURM_JOB_ID", "") : "",
               step);
     handshake_derive (secret, text, key, HANDSHAKE_KEY);
 }
@@ -81,7 +76,7 @@ int secret_of_environment (const char *purpose,
                            unsigned char *key,
                            struct slurmdl_error *err)
 {
-    const char *text = text_of ("DL_SECRET");
+    const char *text = environment_text ("DL_SECRET", "");
     unsigned char secret[HANDSHAKE_KEY];
 
     if (!*text)
@@ -102,17 +97,17 @@ int secret_of_environment (const char *purpose,
 
 int secret_step_name (char *buf, size_t size, int port)
 {
-    const char *again = text_of ("SLURM_RESTART_COUNT");
+    const char *again = environment_text ("SLURM_RESTART_COUNT", "");
     int n = snprintf (buf,
                       size,
                       "%s.%s.%s.%d",
-                      text_of ("SLURM_JOB_ID"),
+                      environment_text ("SLURM_JOB_ID", ""),
                       step_id (),
                       *again ? again : "0",
                       port);
 
-    return *text_of ("SLURM_JOB_ID") && *step_id () && n < (int)size
-                   && !strchr (buf, '/')
+    return *environment_text ("SLURM_JOB_ID", "") && *step_id ()
+                   && n < (int)size && !strchr (buf, '/')
                ? 0
                : -1;
 }
@@ -234,16 +229,6 @@ static int publish (int at, const char *name)
     return rv;
 }
 
-static int close_folder (int at, int rv)
-{
-    int saved = errno;
-
-    if (at >= 0)
-        close (at);
-    errno = saved;
-    return rv;
-}
-
 static int explain (const char *name, struct slurmdl_error *err)
 {
     int saved = errno;
@@ -272,7 +257,7 @@ int secret_make (const char *name,
 
     if (rv < 0 && at >= 0 && errno == ENOENT && publish (at, name) == 0)
         rv = read_file (at, name, key);
-    rv = close_folder (at, rv);
+    rv = inside_close (at, rv);
     return rv < 0 ? explain (name, err) : 0;
 }
 
@@ -281,7 +266,7 @@ int secret_look_up (const char *name,
                     struct slurmdl_error *err)
 {
     int at = open_folder (false);
-    int rv = close_folder (at, at < 0 ? -1 : read_file (at, name, key));
+    int rv = inside_close (at, at < 0 ? -1 : read_file (at, name, key));
 
     return rv < 0 ? explain (name, err) : 0;
 }
@@ -293,6 +278,6 @@ void secret_remove (const char *name)
 
     if (at >= 0)
         unlinkat (at, name, 0);
-    close_folder (at, 0);
+    inside_close (at, 0);
     errno = saved;
 }

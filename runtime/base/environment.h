@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the environment that describe the run. */
-#ifndef RUNTIME_RUN_ENVIRONMENT_H
-#define RUNTIME_RUN_ENVIRONMENT_H
+/* Variables of the environment. */
+#ifndef RUNTIME_BASE_ENVIRONMENT_H
+#define RUNTIME_BASE_ENVIRONMENT_H
 
 /* The variable's value; 'otherwise' where it is unset, empty or no number. */
 const char *environment_text (const char *name, const char *otherwise);

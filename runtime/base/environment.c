@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the environment that describe the run. */
-#include "runtime/run/environment.h"
+/* Variables of the environment. */
+#include "runtime/base/environment.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -18,9 +19,15 @@ long long environment_number (const char *name, long long otherwise)
 {
     const char *value = environment_text (name, "");
     char *end;
-    long long n = strtoll (value, &end, 10);
+    int saved = errno;
+    long long n;
 
-    return *value && !*end ? n : otherwise;
+    errno = 0;
+    n = strtoll (value, &end, 10);
+    if (!*value || *end || errno)
+        n = otherwise;
+    errno = saved;
+    return n;
 }
 
 void environment_rank (long *rank, long *size)
