@@ -170,7 +170,7 @@ static void start_watcher (const struct debug *d)
 
     snprintf (seconds, sizeof (seconds), "%ld", d->options.seconds);
     snprintf (pid, sizeof (pid), "%d", (int)getpid ());
-    if (helper_detach (d->sp, args) < 0)
+    if (helper_detach (d->sp, args, d->folder) < 0)
         slurm_error ("dl: --dl-debug: hangs are not detected: %.200s: %s",
                      option_command (),
                      strerror (errno));

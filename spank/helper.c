@@ -8,13 +8,15 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "spank/context.h"
 #include "spank/ending.h"
 
-enum { ARGS = 31, NOT_RUN = 127 };
+/* Where there is no close_range(): descriptors that there may be. */
+enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3 };
 
 extern char **environ;
 
@@ -108,7 +110,60 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
     return end_of (pid);
 }
 
-int helper_detach (spank_t sp, const char *const *args)
+/* ---- a helper beside the task ---- */
+
+static void close_from (unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall (SYS_close_range, first, ~0U, 0) == 0)
+        return;
+#endif
+    for (unsigned fd = first; fd < FDS; fd++)
+        close ((int)fd);
+}
+
+/* A helper that still loads its libraries does not see the end of the step, and
+ * has the tasks' streams open, for whose end Slurm waits: it is killed then.
+ */
+static void guard (pid_t helper, int ready, const char *folder)
+{
+    struct pollfd p[] = { { .fd = 0, .events = POLLRDHUP },
+                          { .fd = 1, .events = POLLIN } };
+
+    plain_signals ();
+    dup2 (ending_of_helper (), 0);
+    dup2 (ready, 1);
+    close_from (2);
+    while (poll (p, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (p[1].revents == 0) {
+        kill (helper, SIGKILL);
+        end_of (helper);
+        if (folder)
+            rmdir (folder);
+    }
+    _exit (0);
+}
+
+static void become_guarded (char **argv, char **env, const char *folder)
+{
+    int ready[2];
+    pid_t pid;
+
+    ending_join ();
+    if (ending_of_helper () < 0)
+        become (argv, env, 0, -1);
+    if (pipe2 (ready, O_CLOEXEC) < 0 || (pid = fork ()) < 0)
+        _exit (NOT_RUN);
+    if (pid > 0)
+        guard (pid, ready[0], folder);
+    ending_join ();
+    dup2 (ready[1], READY_FD);
+    fcntl (READY_FD, F_SETFD, 0);
+    become (argv, env, 0, ending_of_helper ());
+}
+
+int helper_detach (spank_t sp, const char *const *args, const char *folder)
 {
     char *argv[ARGS + 1];
     pid_t pid;
@@ -117,10 +172,8 @@ int helper_detach (spank_t sp, const char *const *args)
         return -1;
     if (pid == 0) {
         setsid ();
-        if ((pid = fork ()) == 0) {
-            ending_join ();
-            become (argv, environment (sp), 0, ending_of_helper ());
-        }
+        if ((pid = fork ()) == 0)
+            become_guarded (argv, environment (sp), folder);
         _exit (pid < 0 ? NOT_RUN : 0);
     }
     return end_of (pid) == 0 ? 0 : -1;

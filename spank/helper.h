@@ -25,8 +25,10 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
 /* Start one that lives beside the task and is nobody's child.  It must end by
  * itself when the step's tasks have: not every site's Slurm kills it.  Its
  * standard input is a socket that ends then, where Slurm says so (ending.h).
+ * It closes descriptor 3 when it looks at that; if the step ends before, it is
+ * killed, and 'folder' (NULL: none), if it is empty, removed.
  */
-int helper_detach (spank_t sp, const char *const *args);
+int helper_detach (spank_t sp, const char *const *args, const char *folder);
 
 /* Start one that lives as long as this process, and is nobody's child: its
  * standard input, a socket, ends when this process does.  Takes the first line

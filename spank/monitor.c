@@ -23,7 +23,7 @@ void monitor_task (spank_t sp)
     if (spank_get_item (sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS
         || local_rank != 0)
         return;
-    if (helper_detach (sp, args) < 0)
+    if (helper_detach (sp, args, NULL) < 0)
         slurm_error ("dl: --dl-monitor: cannot run %s: %s; nothing is sampled",
                      option_command (),
                      strerror (errno));

@@ -125,7 +125,8 @@ int gpus_to_nodes (struct experiment **e,
     int rv;
 
     if (!shape_is_open (*e)) {
-        say_given (*e);
+        if (!st->local)
+            say_given (*e);
         return EXIT_OK;
     }
     if ((rv = find_shape (*e, st, &shape)) == -1)

@@ -103,8 +103,8 @@ void experiment_check_gpus (const struct experiment *e,
         problem_at (p,
                     origin,
                     "'resources.%s' is %lld, but 'nodes_per_trial' x "
-                    "'gpus_per_node' is "
-                    "%lld x %lld; leave one of the three out",
+                    "'gpus_per_node' is %lld x %lld; leave one of the three "
+                    "out",
                     key,
                     (long long)all,
                     (long long)e->nodes,

@@ -14,7 +14,7 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 
-enum { LONG_AGO = 1000 };
+enum { LONG_AGO = 1000, READY_FD = 3 };
 
 static double clamp (double v, double low, double high)
 {
@@ -124,6 +124,7 @@ int cmd_watch_ranks (const struct settings *st)
     struct watcher *w = calloc (1, sizeof (*w));
     int rv = EXIT_FAILED;
 
+    close (READY_FD); /* for the plugin: the end of the step is seen now */
     if (w && (rv = watch_create (st, w)) == EXIT_OK) {
         watch_ranks (w);
         clean_up (w);

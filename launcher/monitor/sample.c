@@ -324,7 +324,9 @@ static void leave_streams (void)
         close (null);
 }
 
-/* What the task had open is not for this process, either. */
+/* What the task had open is not for this process, either.  Descriptor 3 tells
+ * the plugin that the end of the step is seen from now on.
+ */
 static void close_inherited (void)
 {
     DIR *dir = opendir ("/proc/self/fd");

@@ -7,7 +7,8 @@ It starts a private cluster, and takes it down at the end; with SLURM_CONF in th
 Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
 between (Slurm reads it at each launch).  "off" is launched twice a round: the second one shows what of a difference is
 noise.  Printed are the medians, and of the paired differences to the first "off" the median and its 95 % interval
-(bootstrap of 10,000 samples).  Then the time inside the calls of the plugin, in the stub tests/fakes/spank.
+(bootstrap of 10,000 samples), and the median of the ratios.  Then, of ROUNDS further rounds, the end alone: from the
+task's last act, after no time and after a second, to srun's return; and the time inside the calls of the plugin, in the stub tests/fakes/spank.
 """
 import os
 import random
@@ -22,11 +23,19 @@ ASKED = ["--dl=torch", "--dl-bind=closest", "--dl-nccl=auto"]
 WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, [])]
 WAYS += [("on, " + " ".join(o), True, o) for o in (ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:600"])]
 
+ENDS = WAYS[:1] + WAYS[-2:]
+
 
 def plugstack(path, line):
     with open(path + ".new", "w") as f:
         f.write(line)
     os.rename(path + ".new", path)
+
+
+def end(argv):
+    """From what the task prints last, the clock, to srun's return."""
+    said = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=60).stdout
+    return 1000 * (time.time() - float(said))
 
 
 def launch(argv):
@@ -40,19 +49,19 @@ def interval(d, r):
     return medians[250], medians[9749]
 
 
-def step_times(plugin, rounds, r):
+def step_times(plugin, rounds, r, ways=WAYS, measure=launch, program=("true",)):
     path = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "plugstack.conf")
     before = open(path).read()
     built = os.path.join(os.path.dirname(plugin), "../../launcher/dl")
     line = "optional %s%s\n" % (plugin, " dl=" + os.path.realpath(built) if os.path.exists(built) else "")
     job = subprocess.run(["salloc", "--no-shell", "-N1", "-n1"], stderr=subprocess.PIPE, check=True, timeout=60).stderr.decode()
     job = next(word for word in reversed(job.split()) if word.isdigit())
-    times = {name: [] for name, _, _ in WAYS}
+    times = {name: [] for name, _, _ in ways}
     try:
         for _ in range(rounds):
-            for name, on, options in r.sample(WAYS, len(WAYS)):
+            for name, on, options in r.sample(ways, len(ways)):
                 plugstack(path, line if on else "")
-                times[name].append(launch(["srun", "--jobid=" + job, "--overlap", "-n1"] + options + ["true"]))
+                times[name].append(measure(["srun", "--jobid=" + job, "--overlap", "-n1", *options, *program]))
     finally:
         plugstack(path, before)
         subprocess.run(["scancel", job], check=False)
@@ -92,6 +101,17 @@ def main():
         minicluster("down", name)
 
 
+def show(times):
+    off = next(iter(times.values()))
+    for name, values in times.items():
+        d = [b - a for a, b in zip(off, values)]
+        line = "%-55s median %.2f" % (name, statistics.median(values))
+        if values is not off:
+            line += ", difference %+.2f (%+.2f to %+.2f)" % ((statistics.median(d),) + interval(d, random.Random(1)))
+            line += ", ratio %.3f" % statistics.median(b / a for a, b in zip(off, values))
+        print(line, flush=True)
+
+
 def measure():
     plugin, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200
     r = random.Random(1)
@@ -99,13 +119,13 @@ def measure():
     os.chdir(work.name)
     step_times(plugin, 5, r)  # warm
     times = step_times(plugin, rounds, r)
-    print("%d rounds; milliseconds" % rounds)
-    for name, _, _ in WAYS:
-        d = [b - a for a, b in zip(times["off"], times[name])]
-        if name == "off":
-            print("%-55s median %.2f" % (name, statistics.median(times[name])))
-        else:
-            print("%-55s median %.2f, difference %+.2f (%+.2f to %+.2f)" % ((name, statistics.median(times[name]), statistics.median(d)) + interval(d, r)))
+    print("%d rounds; milliseconds; load %.1f" % (rounds, os.getloadavg()[0]))
+    show(times)
+    for seconds in "0", "1":
+        print("the end of a step of %s s" % seconds)
+        show(step_times(plugin, rounds, r, ENDS, end, ("sh", "-c", "sleep %s; exec date +%%s.%%N" % seconds)))
+    summary = [os.path.join(os.path.dirname(plugin), "../../launcher/dl"), "monitor"]  # as srun does at the end
+    print("dl monitor                                              median %.2f" % statistics.median(launch(summary) for _ in range(rounds)))
     for options in [], ASKED:
         print("inside, %-47s dlopen %.0f (%.0f), init %.0f (%.0f), task_init %.0f (%.0f) microseconds" % ((" ".join(options) or "not asked for",) + tuple(inside(plugin, options))))
 

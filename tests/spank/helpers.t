@@ -77,15 +77,51 @@ task () { # task RANK OPTION...
     shift
     rm -f "$said" "$work/heard"
     env -i PATH="$PATH" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NUM_TASKS=2 \
-        SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 "$stub" "$PLUGIN" 0 "$@" -- "dl=$work/dl" 2>&1
+        SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 FAKE_PROBE="$probe" "$stub" "$PLUGIN" 0 "$@" -- "dl=$work/${dl:-dl}" 2>&1
 }
+probe="until [ -e $said ]; do sleep 0.1; done"
 task 0 dl-monitor=5 >/dev/null
 heard >/dev/null
 is "$(cat "$said")" "called sample 5, with socket:" "the first task of a node starts the sampler, which learns of the end of the step"
+probe=:
 task 1 dl-monitor=5 >/dev/null
 is "$(called)" "" "the others do not"
 task 0 dl=torch >/dev/null
 is "$(called)" "" "nor a task without --dl-monitor"
+
+# ---- a helper that is not ready when the step ends
+cat >"$work/slow" <<EOF
+#!/bin/sh
+[ "\$1" != check-rank ] || exit 0
+echo \$\$ >>"$said.pids"
+exec sleep 1000
+EOF
+cat >"$work/ready" <<EOF
+#!/bin/sh
+[ "\$1" != check-rank ] || exit 0
+exec 3>&-
+: >"$said.ready"
+cat >/dev/null
+mv "$said.pids" "$said.end"
+EOF
+chmod +x "$work/slow" "$work/ready"
+gone () {
+    # shellcheck disable=SC2046
+    ! kill -0 $(cat "$said.pids") 2>/dev/null
+}
+probe="until [ \$(grep -c . $said.pids 2>/dev/null) = 2 ]; do sleep 0.1; done"
+mkdir "$work/debug"
+cd "$work/debug" || exit 1
+dl=slow task 0 dl-monitor=5 dl-debug=600 | cat >out # whose input ends when nobody has it open
+wait_for 120 gone
+ok $? "a helper that still begins when the step ends is killed"
+rm out
+is "$(ls)" "" "and the folder of --dl-debug is gone"
+probe="until [ -e $said.ready ]; do sleep 0.1; done"
+dl=ready task 0 dl-monitor=5 | cat >out
+wait_for 120 test -e "$said.end"
+ok $? "one that is ready ends by itself"
+cd "$work" || exit 1
 
 # ---- what cannot be run
 

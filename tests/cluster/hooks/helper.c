@@ -29,7 +29,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     (void)av;
     rv[0] = helper_wait (sp, args, 10);
     e[0] = errno;
-    rv[1] = helper_detach (sp, args);
+    rv[1] = helper_detach (sp, args, NULL);
     e[1] = errno;
     for (int i = 0; i < 2; i++)
         slurm_error (
