@@ -14,6 +14,7 @@ static void run_without_a_worker (void **state)
 {
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
+    struct slurmdl_error err;
 
     assert_string_equal (slurmdl_dir (run), in_dir ("run/a.1"));
     assert_string_equal (slurmdl_dir (next), in_dir ("run/a.2"));
@@ -24,6 +25,8 @@ static void run_without_a_worker (void **state)
     assert_int_equal (slurmdl_close (next), 0);
     assert_int_equal (slurmdl_close (run), 0);
     assert_int_equal (slurmdl_close (NULL), 0);
+    assert_null (slurmdl_open ("/proc", &err));
+    assert_non_null (strstr (err.text, "/proc: cannot make the folder of "));
 }
 
 static void a_program_may_go_elsewhere (void **state)

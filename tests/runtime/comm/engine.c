@@ -330,8 +330,28 @@ static int joined_rows (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
+/* Who waits for others to join hears that one of them never will. */
+static int one_dies (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+
+    (void)arg;
+    CHECK (c, slurmdl_join (c, NULL, &err) == 0);
+    if (slurmdl_comm_rank (c) == 1) {
+        usleep (200000); /* the others are in the call by then, mostly */
+        _exit (7);
+    }
+    CHECK (c, slurmdl_join (c, NULL, &err) < 0 && *err.text);
+    return 0;
+}
+
 static void test_join (void **state)
 {
+    int status[3];
+
+    (void)state;
+    assert_int_equal (world_run (3, 0, one_dies, NULL, 300, status), 1);
+    assert_int_equal (WEXITSTATUS (status[1]), 7);
     assert_int_equal (world_run (4, 2, uneven, NULL, 300, NULL), 0);
     assert_int_equal (world_run (3, 0, joined_rows, NULL, 300, NULL), 0);
 }
