@@ -16,7 +16,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	%D%/journal/entry_folder.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
+	%D%/journal/entry_folder.c %D%/journal/entry_text.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
@@ -37,7 +37,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
-	%D%/worker/memory.c %D%/worker/oom_retry.c %D%/worker/report.c \
+	%D%/worker/memory.c %D%/worker/offers.c %D%/worker/oom_retry.c %D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \

@@ -463,27 +463,3 @@ uint64_t event_layout (void)
     }
     return hash;
 }
-
-char *event_entry_text (const struct event *events, size_t n)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream (&text, &size);
-
-    if (!f)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        json_t *o = event_json (&events[i]);
-        json_dumpf (o, f, JSON_COMPACT);
-        fputc ('\n', f);
-        json_decref (o);
-    }
-    fflush (f);
-    fprintf (f,
-             "{\"xxh64\": \"%016llx\"}\n",
-             (unsigned long long)XXH64 (text, size, 0));
-    if (fclose (f) == 0)
-        return text;
-    free (text);
-    return NULL;
-}

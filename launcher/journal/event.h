@@ -93,11 +93,6 @@ struct event event_now (struct event e);
 /* JSON of an event; NULL if out of memory. */
 json_t *event_json (const struct event *e);
 
-/* The text of an entry of 'n' events, its last line the checksum; freed by the
- * caller.  NULL if out of memory.
- */
-char *event_entry_text (const struct event *events, size_t n);
-
 /* Read 'json' into an event; event_free() when it is done with.  Returns -1
  * with errno EINVAL if it is no event that this version knows, or ENOMEM.
  */

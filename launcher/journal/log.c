@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "launcher/journal/entry_folder.h"
+#include "launcher/journal/entry_text.h"
 #include "launcher/journal/segment_file.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
@@ -135,30 +135,6 @@ static int list (const char *path,
 
 /* ---- one entry ---- */
 
-/* The text without its last line if that line holds the text's checksum. */
-static char *check_sum (char *text, size_t len)
-{
-    char *last = NULL;
-    char want[64];
-
-    if (len > 0 && text[len - 1] == '\n') {
-        text[len - 1] = '\0';
-        last = strrchr (text, '\n');
-        text[len - 1] = '\n';
-    }
-    if (!last)
-        return NULL;
-    last++;
-    snprintf (want,
-              sizeof (want),
-              "{\"xxh64\": \"%016llx\"}\n",
-              (unsigned long long)XXH64 (text, (size_t)(last - text), 0));
-    if (strcmp (last, want))
-        return NULL;
-    *last = '\0';
-    return text;
-}
-
 static int damaged (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
@@ -244,7 +220,7 @@ read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
     if (!text)
         return errno == ENOENT ? missing (err, path)
                                : errorf (err, "%s", why.text);
-    if (!check_sum (text, len))
+    if (!journal_entry_body (text, len))
         rv = damaged (err, path);
     else
         for (char *line = strtok_r (text, "\n", &save); line && rv == 0;
@@ -439,7 +415,7 @@ int log_append (struct log *log,
                 size_t n,
                 struct slurmdl_error *err)
 {
-    char *text = event_entry_text (events, n);
+    char *text = journal_entry_text (events, n);
     int rv;
 
     if (!text)

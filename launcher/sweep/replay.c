@@ -237,6 +237,13 @@ fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
            && searcher_stops (s->searcher, trial_number (s, t));
 }
 
+bool sweep_takes_result (struct sweep *s, const struct event *e)
+{
+    const struct sweep_trial *t = live_trial (s, e);
+
+    return t && fits (s, t, e);
+}
+
 static int observe (struct sweep *s, const struct sweep_trial *t)
 {
     return searcher_observe (s->searcher,
@@ -256,9 +263,9 @@ static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
 static int
 apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *t = live_trial (s, e);
+    struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
-    if (!t || !fits (s, t, e))
+    if (!sweep_takes_result (s, e))
         return 0;
     attempt_over (s, t, e);
     t->stopped = e->stopped;

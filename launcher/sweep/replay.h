@@ -10,4 +10,7 @@ int sweep_apply (const struct event *event,
                  void *sweep,
                  struct slurmdl_error *err);
 
+/* Whether a result that was put now would count. */
+bool sweep_takes_result (struct sweep *s, const struct event *e);
+
 #endif

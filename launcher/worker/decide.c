@@ -15,6 +15,7 @@
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
 #include "launcher/worker/memory.h"
+#include "launcher/worker/offers.h"
 #include "launcher/worker/self.h"
 #include "runtime/base/error.h"
 
@@ -99,13 +100,29 @@ static void decisions_free (struct decisions *d)
     free (d->x);
 }
 
-/* The first is for this worker. */
+/* Of the n-th that begins; NULL: who is to claim it.  A longer segment than
+ * one that it has time for is nobody's.
+ */
+static const char *owner_of (const struct worker *w,
+                             const struct offers *others,
+                             size_t n,
+                             const struct search_op *op)
+{
+    if (n == 0)
+        return worker_nonce (w);
+    return others && op->length <= others->list[n - 1].length
+               ? others->list[n - 1].nonce
+               : NULL;
+}
+
+/* The first is for this worker, the next ones for those of the offers. */
 static int decide_some (const struct worker *w,
                         struct searcher *s,
+                        const struct offers *others,
                         struct decisions *d,
                         enum search_answer *answer)
 {
-    size_t most = decisions_wanted (w);
+    size_t most = others ? 1 + others->n : decisions_wanted (w);
     size_t dims = w->sweep->exp->nparams;
     struct search_op op;
 
@@ -120,7 +137,7 @@ static int decide_some (const struct worker *w,
         if (*answer != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
             break;
         d->events[d->n] =
-            begin_event (w, &op, x, d->n == 0 ? worker_nonce (w) : NULL);
+            begin_event (w, &op, x, owner_of (w, others, d->n, &op));
         d->n++;
     }
     return 0;
@@ -136,7 +153,7 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     struct searcher *s = sweep_snapshot (w->sweep);
     struct decisions d = { 0 };
     enum search_answer answer;
-    bool decided = s && decide_some (w, s, &d, &answer) == 0;
+    bool decided = s && decide_some (w, s, NULL, &d, &answer) == 0;
     int rv = 0;
 
     sweep_end_snapshot (w->sweep, s);
@@ -164,50 +181,93 @@ static bool anything_open (const struct sweep *s, long but)
     return false;
 }
 
-/* The searcher as it will be when the result is in; NULL if it does not fit. */
-static struct searcher *foresee (const struct worker *w,
-                                 const struct event *result)
+/* What the searcher learns of a result. */
+static int
+observe (const struct worker *w, struct searcher *s, const struct event *result)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
-    struct searcher *s = sweep_snapshot (w->sweep);
 
-    if (s) {
-        searcher_spend (s, (long)result->trial, t->spent + result->seconds);
-        if (searcher_observe (s,
-                              (long)result->trial,
-                              result->length,
-                              result->nmetrics ? result->metrics
-                                               : &result->metric)
-            == 0)
-            return s;
-    }
+    searcher_spend (s, (long)result->trial, t->spent + result->seconds);
+    return searcher_observe (s,
+                             (long)result->trial,
+                             result->length,
+                             result->nmetrics ? result->metrics
+                                              : &result->metric);
+}
+
+/* The searcher as it will be when the results are in; NULL if one does not fit.
+ */
+static struct searcher *
+foresee (const struct worker *w, const struct event *results, size_t n)
+{
+    struct searcher *s = sweep_snapshot (w->sweep);
+    int rv = s ? 0 : -1;
+
+    for (size_t i = 0; i < n && rv == 0; i++)
+        rv = observe (w, s, &results[i]);
+    if (rv == 0)
+        return s;
     sweep_end_snapshot (w->sweep, s);
     return NULL;
+}
+
+static bool
+is_goal (const struct worker *w, const struct event *results, size_t n)
+{
+    while (n > 0)
+        if (sweep_is_goal (w->sweep, results[--n].metric))
+            return true;
+    return false;
+}
+
+/* What follows the results, in 'd': this worker must have something to do. */
+static bool decide_next (struct worker *w,
+                         const struct event *results,
+                         const struct offers *others,
+                         struct decisions *d)
+{
+    size_t n = 1 + others->n;
+    enum search_answer answer;
+    struct searcher *s = NULL;
+    bool goes_on = worker_may_begin (w) && !is_goal (w, results, n)
+                   && w->sweep->ntrials > 0 && !decides_by_program (w)
+                   && !anything_open (w->sweep, results[0].trial)
+                   && (s = foresee (w, results, n))
+                   && decide_some (w, s, others, d, &answer) == 0 && d->n > 0
+                   && memory_fits (w) && fits (w, &d->events[0]);
+
+    sweep_end_snapshot (w->sweep, s);
+    return goes_on;
 }
 
 int worker_publish_result (struct worker *w,
                            struct event *result,
                            struct slurmdl_error *err)
 {
-    struct event events[2] = { *result };
-    size_t n = 1;
+    struct event events[2 * (1 + OFFERS_MAX)] = { *result };
     struct decisions d = { 0 };
-    enum search_answer answer;
-    struct searcher *s = NULL;
+    struct offers others;
+    size_t n = 1;
     int rv;
 
-    if (worker_may_begin (w) && !sweep_is_goal (w->sweep, result->metric)
-        && w->sweep->ntrials > 0 && !decides_by_program (w)
-        && !anything_open (w->sweep, result->trial) && (s = foresee (w, result))
-        && decide_some (w, s, &d, &answer) == 0 && d.n == 1 && memory_fits (w)
-        && fits (w, &d.events[0]))
-        events[n++] = d.events[0];
-    sweep_end_snapshot (w->sweep, s);
+    offers_collect (w, (long)result->trial, &others);
+    for (size_t i = 0; i < others.n; i++)
+        events[n++] = others.list[i].result;
+    if (decide_next (w, events, &others, &d))
+        for (size_t i = 0; i < d.n; i++)
+            events[n++] = d.events[i];
+    else
+        n = 1;
     /* who trains next has the entry synced meanwhile */
-    log_defer (w->sweep->log, n == 2);
+    log_defer (w->sweep->log, n > 1);
     rv = worker_publish (w, events, n, err);
     log_defer (w->sweep->log, false);
+    if (rv == 1 && n > 1)
+        offer_put (w, (struct event[]){ *result, d.events[0] });
+    else if (rv == 0)
+        w->rivals = w->offers || others.n > 0;
     decisions_free (&d);
+    offers_free (&others);
     return rv;
 }
 

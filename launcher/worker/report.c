@@ -20,6 +20,7 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
+#include "launcher/worker/offers.h"
 #include "launcher/worker/oom_retry.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
@@ -196,13 +197,13 @@ static void write_results (const struct worker *w)
 /* Often while it is cheap: whoever puts the result decides, so that nobody
  * writes it twice.
  */
-static void keep_results (struct worker *w)
+static void keep_results (struct worker *w, long before)
 {
     long n = w->sweep->nresults;
     double now = monotonic ();
-
-    bool due = (n & (n - 1)) == 0
-               || (n % RESULTS_EVERY == 0
+    /* an entry may have several results: past a power of two, or a multiple */
+    bool due = (n ^ before) > (n & before)
+               || (n / RESULTS_EVERY > before / RESULTS_EVERY
                    && now - w->results.at >= RESULTS_REST * w->results.took);
 
     if (due && sweep_settle (w->sweep, NULL) == 0) {
@@ -245,6 +246,7 @@ int worker_publish_report (struct worker *w,
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
+    long before = 0;
     int rv = 1;
 
     oom_retry_decide (w, trial, r);
@@ -254,15 +256,17 @@ int worker_publish_report (struct worker *w,
         if (r->outcome == OUTCOME_FAILED && fault_is_known (w, r->verdict.why))
             r->outcome = OUTCOME_PARKED;
         event = report_event (w, trial, r);
+        before = w->sweep->nresults;
         rv = r->outcome == OUTCOME_RESULT ? publish_result (w, r, &event, err)
                                           : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
+    offer_withdraw (w);
     oom_retry_free (r);
     if (r->outcome != OUTCOME_RESULT)
         leftovers_clean_memory ();
     else if (rv == 0)
-        keep_results (w);
+        keep_results (w, before);
     return rv < 0 ? -1 : 0;
 }
 

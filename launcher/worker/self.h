@@ -31,6 +31,8 @@ struct worker {
     const struct worker_exit *lost; /* the same */
     bool out_of_time;  /* what is open needs longer than there is */
     bool waits;        /* for the disk; said so */
+    bool rivals;       /* its last results met those of others ... */
+    bool offers;       /* ... to whom it has left this one (offers.h) */
     int held;          /* waits to see whether a fault has this count ... */
     double held_until; /* ... until then */
     struct job_memory memory;

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of the results that others offer a worker takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/journal/entry_text.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/worker/offers.h"
+#include "tests/folder.h"
+#include "tests/launcher/made.h"
+
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define C "cccccccccccccccccccccccccccccccc"
+
+static void apply (struct sweep *s, struct event e)
+{
+    struct slurmdl_error err = { "" };
+
+    e.by = "w";
+    if (sweep_apply (&e, s, &err) < 0)
+        fail_msg ("%s", err.text);
+}
+
+static void begin (struct sweep *s, int64_t trial, const char *owner)
+{
+    double x = 0.5;
+
+    apply (s,
+           (struct event){ .op = EVENT_BEGIN,
+                           .trial = trial,
+                           .length = 4,
+                           .owner = owner,
+                           .x = &x,
+                           .nx = 1 });
+}
+
+/* Trials 1 to 3 are open, of A, B and this worker; 4 has been given up. */
+static void make (struct worker *w)
+{
+    struct sweep *s = made_sweep (
+        dir,
+        "name = \"t\"; entrypoint = \"true\";\n"
+        "searcher = { name = \"random\"; metric = \"a\"; max_trials = 9; "
+        "max_length = 4; };\n"
+        "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; "
+        "}; };\n",
+        0);
+
+    assert_non_null (s);
+    s->state = (enum sweep_state)0; /* nothing is in its log yet */
+    mkdir (in_dir ("workers"), 0777);
+    *w = (struct worker){ .sweep = s, .slot = "w", .rivals = true };
+    assert_non_null (w->peer = peer_create (s->dir, "w", NULL));
+    apply (s,
+           (struct event){
+               .op = EVENT_CREATE, .version = 1, .dir = "/", .seed = 1 });
+    begin (s, 1, A);
+    begin (s, 2, B);
+    begin (s, 3, peer_self (w->peer)->nonce);
+    begin (s, 4, C);
+    apply (s,
+           (struct event){
+               .op = EVENT_PARK, .trial = 4, .attempt = 1, .seconds = 1 });
+}
+
+static void unmake (struct worker *w)
+{
+    offer_withdraw (w);
+    peer_destroy (w->peer);
+    sweep_close (w->sweep);
+}
+
+static struct event result_of (int64_t trial, int64_t attempt, int64_t length)
+{
+    return (struct event){ .op = EVENT_RESULT,
+                           .by = "w",
+                           .trial = trial,
+                           .attempt = attempt,
+                           .length = length,
+                           .seconds = 2,
+                           .host = "n1",
+                           .metric = 0.25 };
+}
+
+static const char *path_of (const char *nonce)
+{
+    static char name[80];
+
+    snprintf (name, sizeof (name), "workers/%s.offer", nonce);
+    return in_dir (name);
+}
+
+/* As a worker of that nonce does it; 'damage' is put in place of a byte. */
+static void offer (const char *nonce, struct event result, char damage)
+{
+    double x = 0.5;
+    struct event events[2] = {
+        result,
+        { .op = EVENT_BEGIN, .trial = 5, .length = 3, .x = &x, .nx = 1 },
+    };
+    char *text = journal_entry_text (events, 2);
+    FILE *f = fopen (path_of (nonce), "w");
+
+    assert_non_null (text);
+    assert_non_null (f);
+    if (damage)
+        *strstr (text, "0.25") = damage;
+    fputs (text, f);
+    fclose (f);
+    free (text);
+}
+
+static size_t taken (struct worker *w)
+{
+    struct offers o;
+    size_t n;
+
+    offers_collect (w, 3, &o);
+    n = o.n;
+    offers_free (&o);
+    return n;
+}
+
+static void what_is_taken (void **state)
+{
+    struct event huge = result_of (1, 1, 4);
+    struct worker w;
+    struct offers o;
+
+    (void)state;
+    make (&w);
+    offer (A, result_of (1, 1, 4), 0);
+    offer (B, result_of (2, 1, 4), 0);
+    offers_collect (&w, 3, &o);
+    assert_int_equal (o.n, 2);
+    for (size_t i = 0; i < o.n; i++) {
+        assert_int_equal (o.list[i].result.trial,
+                          strcmp (o.list[i].nonce, A) ? 2 : 1);
+        assert_true (o.list[i].result.metric == 0.25);
+        assert_int_equal (o.list[i].length, 3);
+    }
+    offers_free (&o);
+    w.rivals = false;
+    assert_int_equal (taken (&w), 0);
+    w.rivals = true;
+
+    unlink (path_of (B));
+    assert_int_equal (taken (&w), 1);
+    offer (A, result_of (1, 1, 4), '9');
+    assert_int_equal (taken (&w), 0); /* damaged */
+    offer (A, result_of (2, 1, 4), 0);
+    assert_int_equal (taken (&w), 0); /* of another worker's attempt */
+    offer (A, result_of (1, 2, 4), 0);
+    assert_int_equal (taken (&w), 0); /* of an attempt that has not begun */
+    offer (A, result_of (1, 1, 3), 0);
+    assert_int_equal (taken (&w), 0); /* not at its target */
+    offer (A, result_of (99, 1, 4), 0);
+    assert_int_equal (taken (&w), 0);
+    huge.seconds = -1;
+    offer (A, huge, 0);
+    assert_int_equal (taken (&w), 0);
+    huge = result_of (1, 1, 4);
+    huge.host = "-x";
+    offer (A, huge, 0);
+    assert_int_equal (taken (&w), 0); /* a host that is none */
+    unlink (path_of (A));
+    assert_int_equal (symlink ("../t.conf", path_of (A)), 0);
+    assert_int_equal (taken (&w), 0);
+    unlink (path_of (A));
+
+    offer (C, result_of (4, 1, 4), 0); /* over: it is removed */
+    assert_int_equal (taken (&w), 0);
+    assert_int_equal (access (path_of (C), F_OK), -1);
+    unmake (&w);
+}
+
+static void what_is_offered (void **state)
+{
+    double x = 0.5;
+    struct event events[2] = {
+        result_of (3, 1, 4),
+        { .op = EVENT_BEGIN, .trial = 5, .length = 4, .x = &x, .nx = 1 },
+    };
+    struct worker w;
+    char own[64];
+
+    (void)state;
+    make (&w);
+    w.rivals = false;
+    snprintf (own, sizeof (own), "%s", peer_self (w.peer)->nonce);
+    offer_put (&w, events);
+    assert_true (w.rivals && w.offers);
+    assert_int_equal (access (path_of (own), F_OK), 0);
+    assert_int_equal (taken (&w), 0); /* not its own */
+    offer_put (&w, events);
+    offer_withdraw (&w);
+    assert_false (w.offers);
+    assert_int_equal (access (path_of (own), F_OK), -1);
+    /* a name that somebody else has put there is not written to */
+    offer (own, events[0], 0);
+    offer_put (&w, events);
+    assert_false (w.offers);
+    unlink (path_of (own));
+    unmake (&w);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (what_is_taken),
+        IN_FOLDER (what_is_offered),
+    };
+
+    return cmocka_run_group_tests_name ("offers", tests, NULL, NULL);
+}
