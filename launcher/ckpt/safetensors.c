@@ -301,7 +301,7 @@ int safetensors_open (struct safetensors *s,
                       struct slurmdl_error *err)
 {
     *s = (struct safetensors){ .step = -1 };
-    if ((s->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+    if ((s->fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
         return errorf (err, "%s: %s", path, strerror (errno));
     if (read_header (s, path, err) == 0)
         return 0;

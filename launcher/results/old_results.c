@@ -67,7 +67,7 @@ static bool has_type (hid_t dataset, hid_t type)
  */
 static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
 {
-    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
+    hid_t d = h5_open_inside (file, name);
     hid_t space = d >= 0 ? H5Dget_space (d) : -1;
     hsize_t most = 0;
     void *buf = NULL;
@@ -89,13 +89,9 @@ static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
 
 static double real_attribute (hid_t file, const char *name)
 {
-    hid_t a = H5Aopen (file, name, H5P_DEFAULT);
     double value = -1;
 
-    if (a >= 0) {
-        H5Aread (a, H5T_NATIVE_DOUBLE, &value);
-        H5Aclose (a);
-    }
+    h5_read_number (file, name, H5T_NATIVE_DOUBLE, &value);
     return value;
 }
 

@@ -98,13 +98,9 @@ static hid_t open_by_hdf5 (int fd)
 
 static int64_t read_attempt (hid_t file)
 {
-    hid_t a = H5Aopen (file, "attempt", H5P_DEFAULT);
     long long attempt = 0;
 
-    if (a >= 0) {
-        H5Aread (a, H5T_NATIVE_LLONG, &attempt);
-        H5Aclose (a);
-    }
+    h5_read_number (file, "attempt", H5T_NATIVE_LLONG, &attempt);
     return attempt;
 }
 
@@ -112,7 +108,7 @@ static int open_dataset (hid_t file, const char *name, struct dataset *d)
 {
     hsize_t n;
 
-    d->id = H5Dopen2 (file, name, H5P_DEFAULT);
+    d->id = h5_open_inside (file, name);
     if (d->id < 0)
         return -1;
     hid_t type = H5Dget_type (d->id);

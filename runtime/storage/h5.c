@@ -2,6 +2,7 @@
 /* Small helpers over HDF5. */
 #include "runtime/storage/h5.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void h5_quiet_begin (struct h5_quiet *q)
@@ -68,4 +69,73 @@ int h5_write_text (hid_t object, const char *name, const char *text)
     rv = write_attribute (object, name, type, text);
     H5Tclose (type);
     return rv;
+}
+
+/* ---- files that others may have made ---- */
+
+static bool is_one_number (hid_t a)
+{
+    hid_t space = H5Aget_space (a);
+    hid_t type = H5Aget_type (a);
+    H5T_class_t class = H5Tget_class (type);
+    bool is = H5Sget_simple_extent_npoints (space) == 1
+              && (class == H5T_INTEGER || class == H5T_FLOAT);
+
+    H5Tclose (type);
+    H5Sclose (space);
+    return is;
+}
+
+int h5_read_number (hid_t object, const char *name, hid_t type, void *value)
+{
+    hid_t a = H5Aopen (object, name, H5P_DEFAULT);
+    int rv =
+        a >= 0 && is_one_number (a) && H5Aread (a, type, value) >= 0 ? 0 : -1;
+
+    if (a >= 0)
+        H5Aclose (a);
+    return rv;
+}
+
+static bool is_link_inside (hid_t file, const char *name)
+{
+    H5L_info_t link;
+
+    return H5Lget_info (file, name, &link, H5P_DEFAULT) >= 0
+           && link.type == H5L_TYPE_HARD;
+}
+
+static bool has_data_inside (hid_t dataset)
+{
+    hid_t list = H5Dget_create_plist (dataset);
+    H5D_layout_t layout = H5Pget_layout (list);
+    bool has = layout != H5D_LAYOUT_ERROR && layout != H5D_VIRTUAL
+               && H5Pget_external_count (list) == 0;
+
+    H5Pclose (list);
+    return has;
+}
+
+static bool has_plain_type (hid_t dataset)
+{
+    hid_t type = H5Dget_type (dataset);
+    bool plain = H5Tget_class (type) == H5T_STRING
+                     ? H5Tis_variable_str (type) == 0
+                     : H5Tdetect_class (type, H5T_STRING) == 0
+                           && H5Tdetect_class (type, H5T_VLEN) == 0
+                           && H5Tdetect_class (type, H5T_REFERENCE) == 0;
+
+    H5Tclose (type);
+    return plain;
+}
+
+hid_t h5_open_inside (hid_t file, const char *name)
+{
+    hid_t d =
+        is_link_inside (file, name) ? H5Dopen2 (file, name, H5P_DEFAULT) : -1;
+
+    if (d < 0 || (has_data_inside (d) && has_plain_type (d)))
+        return d;
+    H5Dclose (d);
+    return -1;
 }

@@ -29,4 +29,16 @@ int h5_write_int (hid_t object, const char *name, long long value);
 int h5_write_real (hid_t object, const char *name, double value);
 int h5_write_text (hid_t object, const char *name, const char *text);
 
+/* ---- files that others may have made ---- */
+
+/* Read an attribute that is one number into one of HDF5's native 'type'. */
+int h5_read_number (hid_t object, const char *name, hid_t type, void *value);
+
+/* Open a dataset of the root group that lies in this very file: HDF5 would
+ * follow links to other files, and take data from any that the dataset names.
+ * Its elements have no memory of their own.  The caller closes it (H5Dclose);
+ * negative if it is none.
+ */
+hid_t h5_open_inside (hid_t file, const char *name);
+
 #endif

@@ -79,6 +79,20 @@ victim dl export "$e" --format=h5 --output=x.h5 >out 2>&1
 victim dl show "$e" 1 >out 2>&1
 is "$(grep -c '^    loss' out)" 0 "nor shown"
 
+# a file of metrics that takes its names from another file, by HDF5's ways; and one that overflows the memory of its reader
+victim sh -c 'mkdir "$HOME/here" && cd "$HOME/here" && for i in 1 2 3 4 5 6; do printf "%-64s" "password$i"; done >secret'
+cp "$srcdir/tests/fuzz/corpus/metrics/mixed" "$victim_home/here/other.h5"
+chmod 644 "$victim_home/here/other.h5"
+for kind in external link attribute; do
+    case_of h5
+    attacker sh -c "cat '$srcdir/tests/fuzz/corpus/metrics/$kind' >'$group/made' && mv -f '$group/made' '$e/trials/0001/a.1/metrics.h5'; rm -f '$e/results.h5'"
+    (cd "$victim_home/here" && victim timeout 60 dl show "$e" 1 >"$work/out" 2>&1)
+    is "$(($? < 11)) $(grep -c 'password[0-9]' out)" "1 0" "metrics.h5: $kind: dl show"
+    (cd "$victim_home/here" && victim timeout 60 dl export --format=h5 --output="$work/group/x.h5" "$e" >/dev/null 2>&1)
+    is "$(($? < 11)) $(grep -c 'password[0-9]' "$work/group/x.h5")" "1 0" "metrics.h5: $kind: dl export"
+    rm -f "$work/group/x.h5"
+done
+
 # nor does the end of another log get into the decision log, where it says why an attempt failed
 cat >why.conf <<END
 name = "why"; entrypoint = "touch '$group/at'; while [ ! -e '$group/go' ]; do sleep 0.05; done; exit 3";

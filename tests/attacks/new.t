@@ -91,6 +91,10 @@ for what in "deep.yaml more than 60 levels" "bomb.yaml more than 100000 values" 
     is "$? $(grep -c "${what#* }" out)" "2 1" "dl import: ${what#* }"
 done
 
+mkfifo pipe.safetensors
+timeout 100 dl ckpt import pipe.safetensors pipe.h5 >out 2>&1
+is "$(($? < 11)) $(grep -c '^dl: ' out)" "1 1" "dl ckpt import: nobody waits for a pipe"
+
 # ---- a module of Python's in the folder in which dl is called
 mkdir planted
 echo "open('$work/ran', 'w')" | tee planted/torch.py planted/json.py >planted/numpy.py
