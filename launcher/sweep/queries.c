@@ -3,6 +3,7 @@
 #include "launcher/sweep/queries.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,15 @@ double sweep_point_rank (const struct sweep *s, long point)
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;
+}
+
+bool sweep_has_lost_log (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/trials/0001", s->dir);
+    return s->state == SWEEP_NEW && lstat (path, &st) == 0;
 }
 
 bool sweep_is_late (const struct sweep *s)

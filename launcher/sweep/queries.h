@@ -56,6 +56,9 @@ const json_t *trial_hparams (const struct sweep *s,
                              const struct sweep_trial *t);
 void trial_forget_hparams (struct sweep_trial *t);
 
+/* Its decision log has no entry, although trials have begun. */
+bool sweep_has_lost_log (const struct sweep *s);
+
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);
 
