@@ -188,4 +188,31 @@ fi
 conf fast 'dl log --step $DL_LENGTH loss=$DL_TRIAL' 'name = "asha"; max_trials = 9; max_length = 9; divisor = 2; max_rungs = 4;'
 timeout 300 dl run --local fast.conf >out 2>&1
 is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run prints a line for each result"
+
+# ---- a log that is gone, a creation that was interrupted, a disk that is full
+cp -r end-0001 gone-0001
+rm -r gone-0001/log
+is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: lost, but there are trials: restore this folder from a backup
+5" "a log that is gone"
+dl rm gone-0001 >out 2>&1
+is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
+like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
+rm -r gone-0001/trials/*
+is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it
+3" "nothing had begun"
+dl rm gone-0001 >out 2>&1
+is $? 0 "it is removed"
+if unshare -Urm true 2>/dev/null; then
+    mkdir full
+    unshare -Urm sh -c 'mount -t tmpfs -o size=64k none full && cp end.conf full && cd full || exit 9
+        : >big
+        for size in 60 56 52 48 40 32; do
+            head -c ${size}k /dev/zero 2>/dev/null >big
+            timeout 300 dl run --detach --no-workers end.conf 2>../err && break
+            echo "$? $(wc -l <../err) $(ls -A | xargs)"
+        done' >out 2>&1
+    is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: a line, and nothing stays"
+else
+    skip "dl run on a full disk: a line, and nothing stays" "no namespaces"
+fi
 done_testing
