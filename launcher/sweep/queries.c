@@ -49,7 +49,18 @@ long trial_repeat (const struct sweep *s, long number)
 
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
 {
-    return t->over + (t->state == TRIAL_OPEN && s->state == SWEEP_RUNNING);
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s))
+        return t->over;
+    snprintf (dir,
+              sizeof (dir),
+              "%s/trials/%04ld/a.%ld",
+              s->dir,
+              trial_number (s, t),
+              t->over + 1);
+    return t->over + (lstat (dir, &st) == 0);
 }
 
 static double

@@ -26,7 +26,7 @@ long trial_number (const struct sweep *s, const struct sweep_trial *t);
 long trial_point (const struct sweep *s, long number);
 long trial_repeat (const struct sweep *s, long number);
 
-/* Its attempts so far, with the one at work while the experiment runs. */
+/* Its attempts so far, with one that has begun. */
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
 
 /* What the trials of a point gave for a metric: of each its best value, of

@@ -55,6 +55,18 @@ before=$(stat -c %i end-0001/results.h5)
 dl show end >out
 is "$(stat -c %i end-0001/results.h5)" "$before" "a label is no reason to write it again"
 
+# ---- ^C, and nobody goes on
+conf quit 'exec sleep 1000' 'name = "random"; max_trials = 2; max_length = 1;'
+timeout 300 dl run --local quit.conf >out 2>&1 &
+pid=$!
+wait_for 300 [ -d quit-0001/trials/0002/a.1 ]
+kill -INT "$(pgrep -P $pid)"
+wait $pid
+is $? 4 "^C: exit status"
+is "$(tail -1 out)" "stopping the workers: trials save checkpoints; 'dl resume --local quit-0001' goes on" "how to go on"
+is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
+timeout 300 dl wait --timeout=32 quit >/dev/null 2>waited &
+
 # ---- rows that are damaged, attempts that are gone
 cp -r end-0001 rows-0001
 rows=$work/rows-0001/trials/0002/a.1/metrics.h5
@@ -197,7 +209,11 @@ is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: lost, but ther
 dl rm gone-0001 >out 2>&1
 is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
 like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
-rm -r gone-0001/trials/*
+cp -r end-0001 edit-0001
+sed -i 's/max_trials = 4/max_trials = 2/' edit-0001/experiment.conf
+is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was made, and its log does not fit any more: restore this file
+5" "an experiment.conf that has changed"
+rm -r edit-0001 gone-0001/trials/*
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it
 3" "nothing had begun"
 dl rm gone-0001 >out 2>&1
@@ -215,4 +231,6 @@ if unshare -Urm true 2>/dev/null; then
 else
     skip "dl run on a full disk: a line, and nothing stays" "no namespaces"
 fi
+wait
+like "$(cat waited)" "^dl: $work/quit-0001: no worker is at work: .*; 'dl resume quit-0001' starts workers\$" "dl wait says that nobody is there"
 done_testing
