@@ -181,6 +181,10 @@ int cmd_exclude (const struct settings *st)
         complain ("exclude: '%.80s' is not a name of a machine", host);
         return EXIT_USAGE;
     }
+    if (!named && experiment_is_there (st, host)) {
+        complain ("exclude: the machine is missing: dl exclude %s HOST", host);
+        return EXIT_USAGE;
+    }
     if ((rv = open_experiment (st, named ? st->args[0] : NULL, &s)))
         return rv;
     rv = exclude (s, host, st->undo);

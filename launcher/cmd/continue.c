@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
@@ -215,7 +216,7 @@ static int go_on (struct sweep *s, const struct settings *st)
     while (rv == -1) {
         if (goes_on (s, st))
             return say_goes_on (s, st);
-        if ((rv = check_continue (s, st)))
+        if ((rv = check_continue (s, st)) || (rv = code_prepare (s)))
             return rv;
         rv = put_rehearsed (s, &event, 1, st);
     }

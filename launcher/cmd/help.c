@@ -22,8 +22,9 @@ static void print_opt (const struct opt *o)
               o->name,
               o->arginfo ? "=" : "",
               o->arginfo ? o->arginfo : "");
-    printf ("  %-14s %s%s%s%s\n",
+    printf ("  %-14s%s%s%s%s%s\n",
             left,
+            strlen (left) > 14 ? "\n                 " : " ",
             o->help,
             o->env ? " [$" : "",
             o->env ? o->env : "",

@@ -62,7 +62,8 @@ set_state (struct libscols_line *line, const struct sweep *s, bool json)
     char text[32];
 
     if (isnan (idle)) {
-        table_set (line, 1, "%s", state_text (s));
+        table_set (
+            line, 1, "%s", sweep_has_lost_log (s) ? "damaged" : state_text (s));
         return;
     }
     duration_text (text, sizeof (text), idle);
@@ -74,7 +75,7 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     const struct sweep_trial *best = sweep_trial (s, s->best);
     char created[32];
 
-    time_text (created, sizeof (created), s->created);
+    time_text (created, sizeof (created), s->created > 0 ? s->created : NAN);
     table_set (line, 2, "%s", s->exp->searcher_name);
     if (s->searcher)
         table_set (

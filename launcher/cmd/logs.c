@@ -189,7 +189,13 @@ static int print_log (struct log_reading *r, const struct settings *st)
         return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
     }
     log_path (path, sizeof (path), r);
-    complain ("%s: %s", path, inside_error (errno));
+    if (errno == ENOENT && r->attempt > sweep_trial (r->s, r->trial)->over)
+        complain ("%s: trial %ld has no attempt %ld yet",
+                  r->s->dir,
+                  r->trial,
+                  r->attempt);
+    else
+        complain ("%s: %s", path, inside_error (errno));
     return EXIT_NOT_FOUND;
 }
 
@@ -197,9 +203,14 @@ int cmd_logs (const struct settings *st)
 {
     bool named = st->nargs == 2;
     struct log_reading r = { .fd = -1 };
-    int rv = open_experiment (st, named ? st->args[0] : NULL, &r.s);
+    int rv;
 
-    if (rv)
+    if (!named && experiment_is_there (st, st->args[0])) {
+        complain ("logs: the number of the trial is missing: dl logs %s TRIAL",
+                  st->args[0]);
+        return EXIT_USAGE;
+    }
+    if ((rv = open_experiment (st, named ? st->args[0] : NULL, &r.s)))
         return rv;
     terminal_allow_colours (true);
     if ((rv = parse_trial (r.s, st->args[named], &r.trial)) == 0)

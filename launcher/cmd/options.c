@@ -169,9 +169,16 @@ static void set_defaults (const struct spelling *s, struct settings *st)
 
 static int check_settings (const struct cmd *cmd, const struct settings *st)
 {
-    if (st->nargs < cmd->min_args
-        || (cmd->max_args >= 0 && st->nargs > cmd->max_args))
+    if (st->nargs < cmd->min_args)
         complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);
+    else if (cmd->max_args >= 0 && st->nargs > cmd->max_args)
+        complain ("%s: '%.80s' is an argument too many; usage: dl %s "
+                  "[OPTION...]%s%s",
+                  cmd->name,
+                  st->args[cmd->max_args],
+                  cmd->name,
+                  *cmd->args ? " " : "",
+                  cmd->args);
     else if (st->local && st->detach)
         complain ("%s: --detach cannot be used with --local: local workers end "
                   "with dl",

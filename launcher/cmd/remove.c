@@ -16,6 +16,7 @@
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
@@ -47,6 +48,12 @@ static int check_sweep (struct sweep *s, bool force)
     if (force) {
         kill_experiment (s);
         return EXIT_OK;
+    }
+    if (sweep_has_lost_log (s)) {
+        complain ("%s/log: lost, but there are trials; --force removes them "
+                  "nevertheless",
+                  s->dir);
+        return EXIT_DAMAGED;
     }
     if (!sweep_has_ended (s) && s->state != SWEEP_NEW) {
         complain ("%s is %s: 'dl stop' ends it; --force removes it "

@@ -210,6 +210,18 @@ struct filter {
     struct constraint program;
 };
 
+static void say_unknown (const struct column_names *names, const char *at)
+{
+    char word[64];
+
+    snprintf (word,
+              sizeof (word),
+              "%.*s",
+              (int)strcspn (at, " \t\"'`<>=!&|()+-*/%^,"),
+              at);
+    find_name (names, "where", word);
+}
+
 static int compile (struct filter *f, const char *text)
 {
     size_t n = f->names->n;
@@ -231,7 +243,9 @@ static int compile (struct filter *f, const char *text)
         }
         why = constraint_compile (&f->program, text, &names, &column);
     }
-    if (why)
+    if (why && !strcmp (why, "there is nothing of this name"))
+        say_unknown (f->names, text + column - 1);
+    else if (why)
         complain ("--where: column %d: %s%s",
                   column,
                   why,

@@ -25,6 +25,7 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
@@ -144,8 +145,11 @@ static int start_or_not (struct sweep *s,
     struct executor x;
     int rv = code_prepare (s);
 
-    if (rv)
+    if (rv) { /* a full disk: what is given back holds the entry of its end */
+        if (is_new && disk_reserve_spend (s->dir) == 0)
+            take_back (s);
         return rv;
+    }
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
     if (st->local)

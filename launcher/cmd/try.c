@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -144,10 +145,13 @@ static int conclude (const struct try_run *t)
     if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0
         && attempt_metrics (&t->attempt, &step, values) == 0) {
         for (size_t i = 0; i < sweep_metrics (&t->sweep); i++)
-            printf ("result:     %s %.6g at step %lld\n",
+            printf ("result:     %s %.6g at step %lld%s\n",
                     sweep_metric (&t->sweep, i),
                     values[i],
-                    (long long)step);
+                    (long long)step,
+                    isfinite (values[i])
+                        ? ""
+                        : ": not a finite number, so the trial is a bad one");
         return EXIT_OK;
     }
     failure_classify (&t->attempt, t->status, false, &v);

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl wait: until an experiment has ended or was paused. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/format/trials_table.h"
+#include "launcher/progress/workers.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 
 static const double look_every = 1;
+static const double idle_every = 30; /* whether there are workers */
 
 static double time_until (double deadline)
 {
@@ -23,11 +28,34 @@ static double time_until (double deadline)
     return left < look_every ? left : look_every;
 }
 
+/* Nobody may ever come.  Returns whether a line was said. */
+static bool say_idle (const struct sweep *s)
+{
+    struct worker_view v = workers_look (s);
+    const struct submit *job = v.alive ? NULL : workers_awaited (s, &v);
+    const char *name = sweep_folder_name (s);
+    char idle[128];
+
+    workers_idle_text (s, &v, idle, sizeof (idle));
+    if (*idle)
+        complain ("%s: %s; 'dl resume %s' starts workers", s->dir, idle, name);
+    else if (job)
+        complain ("%s: no worker of job %s has started; 'squeue --jobs=%s' "
+                  "says why; if it is gone, 'dl resume %s' makes another",
+                  s->dir,
+                  job->job,
+                  job->job,
+                  name);
+    free (v.list);
+    return *idle || job;
+}
+
 /* It looks at the files only: no question to Slurm, no worker asked. */
 static int wait_for_end (struct sweep *s, double seconds)
 {
     double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
     struct slurmdl_error err = { "" };
+    double next = monotonic () + idle_every;
     double pause;
 
     while (s->state == SWEEP_RUNNING) {
@@ -41,6 +69,8 @@ static int wait_for_end (struct sweep *s, double seconds)
         usleep ((useconds_t)(pause * 1e6));
         if (sweep_sync (s, &err) < 0)
             return fail (&err);
+        if (s->state == SWEEP_RUNNING && monotonic () >= next)
+            next = say_idle (s) ? INFINITY : monotonic () + idle_every;
     }
     printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
     print_best (s);

@@ -263,9 +263,12 @@ static void parse (config_t *cf, const char *text, struct syntax_scan *s)
            config_error_line (cf),
            "%s%s",
            why,
-           strcmp (why, "syntax error") ? ""
-                                        : ": settings are written name = "
-                                          "value; and texts in quotes");
+           !strcmp (why, "syntax error")
+               ? ": settings are written name = value; and texts in quotes"
+           : strstr (why, "duplicate")
+               ? ": a name stands once in its group, with what @include puts "
+                 "there; --set replaces a value"
+               : "");
 }
 
 static char *

@@ -222,12 +222,18 @@ static int add_node (struct yaml_tree *t,
 
 static int bad_syntax (const yaml_parser_t *parser, struct problems *p)
 {
+    const char *why = parser->problem ? parser->problem : "syntax error";
+
     problem_at (p,
                 (struct origin){ (int)parser->problem_mark.line + 1, NULL },
-                "%s%s%s",
-                parser->problem ? parser->problem : "syntax error",
+                "%s%s%s%s",
+                why,
                 parser->context ? ", " : "",
-                parser->context ? parser->context : "");
+                parser->context ? parser->context : "",
+                strstr (why, "start any token")
+                    ? " (a tab cannot indent; a text with such a character "
+                      "stands in quotes)"
+                    : "");
     return -1;
 }
 

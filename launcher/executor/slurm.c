@@ -11,6 +11,7 @@
 
 #include "launcher/executor/batch_script.h"
 #include "launcher/executor/executor.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/slurm_memory.h"
@@ -248,8 +249,31 @@ static void note_array (struct executor *x, const char *job, long tasks)
         complain ("array %s is not in the log: %s", job, why.text);
 }
 
-int slurm_refused (const char *said, int status, struct slurmdl_error *err)
+/* Its lines without the names that stand before each. */
+static void join_lines (char *out, size_t size, const char *said)
 {
+    static const char *const names[] = { "sbatch: ", "error: " };
+    size_t used = 0;
+
+    *out = '\0';
+    while (*said && used < size) {
+        size_t n;
+
+        for (int i = 0; i < 2; i++)
+            if (!strncmp (said, names[i], strlen (names[i])))
+                said += strlen (names[i]);
+        n = strcspn (said, "\n");
+        used += (size_t)snprintf (
+            out + used, size - used, "%s%.*s", used ? "; " : "", (int)n, said);
+        said += n + (said[n] == '\n');
+    }
+}
+
+int slurm_refused (const char *text, int status, struct slurmdl_error *err)
+{
+    char said[TEXT_MAX];
+
+    join_lines (said, sizeof (said), text);
     errno = EPROTO;
     if (has_one_of (said, no_slurm))
         return errorf (err,
@@ -316,7 +340,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
         complain ("%ld of %ld workers: %.*s",
                   x->granted,
                   x->workers,
-                  (int)strcspn (why.text, "\n"),
+                  (int)strcspn (why.text, ";"),
                   why.text);
     x->asked = monotonic ();
     return 0;
@@ -373,7 +397,12 @@ static int tick (struct executor *x)
 
 static void leave (struct executor *x)
 {
-    printf ("job %s goes on; see 'dl show', 'dl stop'\n", x->job);
+    const char *name = sweep_folder_name (x->sweep);
+
+    printf ("job %s goes on; 'dl watch %s' shows it, 'dl stop %s' ends it\n",
+            x->job,
+            name,
+            name);
 }
 
 static void close_slurm (struct executor *x)

@@ -61,7 +61,8 @@ static int comparison (const char *text, size_t len, struct flow_comparison *c)
                     trimmed (right, (size_t)(text + len - right)),
                     operators[i],
                 };
-                return *c->left ? 0 : -1;
+                return *c->left && (*c->right || strchr ("=!", *c->op)) ? 0
+                                                                        : -1;
             }
     *c = (struct flow_comparison){ 0 };
     return -1;

@@ -59,10 +59,10 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
     const config_setting_t *root = config_root_setting (cf);
     const config_setting_t *steps = config_lookup (cf, "steps");
 
+    bool misspelt = false;
+
     if (steps)
         read_steps (f, cf, steps, p);
-    else
-        problem_at (p, NO_ORIGIN, "'steps' is missing: steps { NAME { ... } }");
     for (int i = 0; i < config_setting_length (root); i++) {
         config_setting_t *s = config_setting_get_elem (root, (unsigned)i);
         const char *name = config_setting_name (s);
@@ -76,12 +76,16 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
             flow_read_container (&f->base, s, name, p);
         else if (!strcmp (name, "parameters"))
             flow_read_parameters (f, s, p);
-        else if (strcmp (name, "steps") && strcmp (name, "resources"))
+        else if (strcmp (name, "steps") && strcmp (name, "resources")) {
             flow_unknown_key (p, s, name, root_groups, NULL);
+            misspelt = true;
+        }
     }
-    if (!f->base.name)
+    if (!steps && !misspelt)
+        problem_at (p, NO_ORIGIN, "'steps' is missing: steps { NAME { ... } }");
+    if (!f->base.name && !misspelt)
         problem_at (p, NO_ORIGIN, "'name' is missing: the name of the flow");
-    else if (!flow_is_name (f->base.name))
+    else if (f->base.name && !flow_is_name (f->base.name))
         problem_at (p,
                     origin_of_key (cf, "name"),
                     "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not "

@@ -26,7 +26,7 @@ void duration_text (char *buf, size_t size, double seconds)
 
 void time_text (char *buf, size_t size, double when)
 {
-    time_t t = fabs (when) < 1e15 ? (time_t)when : -1;
+    time_t t = fabs (when) < 1e15 ? (time_t)when : -1; /* NaN: -1 */
     struct tm tm;
 
     if (t == -1 || !localtime_r (&t, &tm)

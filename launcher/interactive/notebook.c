@@ -238,6 +238,14 @@ static int cancel (long job)
 
 static int say_ended (const char *folder, long job)
 {
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%ld.log", folder, job)
+            < (int)sizeof (path)
+        && access (path, F_OK) < 0) {
+        complain ("job %ld is no notebook; 'dl notebook ls' lists them", job);
+        return EXIT_NOT_FOUND;
+    }
     complain ("job %ld has ended; its output: %s/%ld.log", job, folder, job);
     return EXIT_FAILED;
 }

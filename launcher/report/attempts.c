@@ -145,8 +145,9 @@ static size_t cause_number (struct report *r, const char *why)
     size_t n = 0;
     const char *end =
         why ? strstr (why, "; exit status") : NULL; /* words of the trainer */
+    const char *p = why ? why : "";
 
-    for (const char *p = why ? why : ""; *p && p != end && n < CAUSE_MAX - 1;) {
+    while (*p && p != end && n < CAUSE_MAX - 3) {
         size_t hex = strspn (p, "0123456789abcdefABCDEFx");
         bool address = !strncmp (p, "0x", 2) || hex >= 16;
         size_t number = measured (why, p);
@@ -159,8 +160,12 @@ static size_t cause_number (struct report *r, const char *why)
         } else
             cause[n++] = *p++;
     }
-    while (n > 0 && n == CAUSE_MAX - 1 && (cause[n - 1] & 0x80))
-        n--; /* no half character */
+    if (*p && p != end) {
+        while (n > 0 && (cause[n - 1] & 0x80))
+            n--; /* no half character */
+        memcpy (cause + n, "...", 3);
+        n += 3;
+    }
     cause[n] = '\0';
     return words_number (&r->causes, cause);
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -98,10 +99,11 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-static int find_experiment (const struct settings *st,
-                            const char *name,
-                            char *dir,
-                            size_t size)
+/* -1 with errno: ENOENT, unless the folder of all cannot be read. */
+static int find_quietly (const struct settings *st,
+                         const char *name,
+                         char *dir,
+                         size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -117,17 +119,69 @@ static int find_experiment (const struct settings *st,
         *dir = '\0';
     }
     if (each_experiment (st->dir, keep_newest, &s) < 0)
+        return -1;
+    errno = 0;
+    return *dir ? 0 : -1;
+}
+
+bool experiment_is_there (const struct settings *st, const char *name)
+{
+    char dir[PATH_MAX];
+
+    return find_quietly (st, name, dir, sizeof (dir)) == 0;
+}
+
+static bool is_flow (const struct settings *st, const char *name)
+{
+    static const char *const suffixes[] = { "", "-[0-9][0-9][0-9][0-9]" };
+    char pattern[PATH_MAX];
+    bool found = false;
+    glob_t g;
+
+    for (int i = 0; i < 2 && !found; i++) {
+        snprintf (pattern,
+                  sizeof (pattern),
+                  "%s/%s%s/flow.conf",
+                  st->dir,
+                  name,
+                  suffixes[i]);
+        found = glob (pattern, GLOB_NOSORT, NULL, &g) == 0;
+        globfree (&g);
+    }
+    return found;
+}
+
+static void say_not_found (const struct settings *st, const char *name)
+{
+    struct stat file;
+
+    if (errno)
         complain ("%s: %s", st->dir, strerror (errno));
-    else if (*dir)
-        return 0;
-    else if (name)
+    else if (!name)
+        complain ("no experiment in %s (set the folder with --dir or DL_DIR)",
+                  st->dir);
+    else if (stat (name, &file) == 0 && S_ISREG (file.st_mode))
+        complain ("'%s' is a file: this command takes the experiment that 'dl "
+                  "run' made of it ('dl ls')",
+                  name);
+    else if (is_flow (st, name))
+        complain (
+            "'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
+    else
         complain (
             "no experiment '%s' in %s (set the folder with --dir or DL_DIR)",
             name,
             st->dir);
-    else
-        complain ("no experiment in %s (set the folder with --dir or DL_DIR)",
-                  st->dir);
+}
+
+static int find_experiment (const struct settings *st,
+                            const char *name,
+                            char *dir,
+                            size_t size)
+{
+    if (find_quietly (st, name, dir, size) == 0)
+        return 0;
+    say_not_found (st, name);
     return EXIT_NOT_FOUND;
 }
 
@@ -164,6 +218,20 @@ static int say_unreadable (const struct problems *p,
     return error_status (e);
 }
 
+static int say_new (const struct sweep *s)
+{
+    if (sweep_has_lost_log (s)) {
+        complain ("%s/log: lost, but there are trials: restore this folder "
+                  "from a backup",
+                  s->dir);
+        return EXIT_DAMAGED;
+    }
+    complain ("%s: its creation was interrupted; 'dl rm %s' removes it",
+              s->dir,
+              sweep_folder_name (s));
+    return EXIT_NOT_FOUND;
+}
+
 int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep)
@@ -191,10 +259,9 @@ int open_experiment (const struct settings *st,
     if (!*sweep)
         rv = say_unreadable (&p, &err);
     else if ((*sweep)->state == SWEEP_NEW) {
-        complain ("%s: its creation was interrupted; remove it", dir);
+        rv = say_new (*sweep);
         sweep_close (*sweep);
         *sweep = NULL;
-        rv = EXIT_NOT_FOUND;
     }
     free (p.text);
     return rv;

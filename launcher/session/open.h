@@ -14,9 +14,12 @@ int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep);
 
-/* The same to run its trials: where others may write to it, and this user does
- * not work at it already as it is, a question on the terminal or --trust must
- * say that he wants that.
+/* Whether there is one, without a word. */
+bool experiment_is_there (const struct settings *st, const char *name);
+
+/* To open one to run its trials: where others may write to it, and this user
+ * does not work at it already as it is, a question on the terminal or --trust
+ * must say that he wants that.
  */
 int open_to_run (const struct settings *st,
                  const char *name,

@@ -14,6 +14,7 @@
 #include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
 #include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
@@ -150,25 +151,15 @@ static int first_entry (const struct experiment *e,
     return rv;
 }
 
-int sweep_create (const struct experiment *e,
-                  const char *root,
-                  char *dir,
-                  size_t size,
-                  struct slurmdl_error *err)
+static int fill_folder (const struct experiment *e,
+                        const char *dir,
+                        struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];
-    char own[PATH_MAX];
     char digest[DIGEST_SIZE];
     char provenance[DIGEST_SIZE] = "";
 
-    if (!realpath (root, own))
-        return errorf (err,
-                       "%s: cannot make an experiment folder: %s",
-                       root,
-                       strerror (errno));
-    if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
-        return -1;
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
         if (folder_create (path, err) < 0)
@@ -181,4 +172,40 @@ int sweep_create (const struct experiment *e,
             && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, err) == 0 ? 0 : -1;
+}
+
+/* On a full disk nothing stays, unless its first entry may be there. */
+static void take_away (const char *dir)
+{
+    struct slurmdl_error err = { "" };
+    char path[PATH_MAX];
+    struct stat st;
+    int e = errno;
+
+    snprintf (path, sizeof (path), "%s/log/000000/00000001", dir);
+    if (lstat (path, &st) < 0 && errno == ENOENT
+        && sweep_remove (dir, &err) == 0)
+        store_clean (dir);
+    errno = e;
+}
+
+int sweep_create (const struct experiment *e,
+                  const char *root,
+                  char *dir,
+                  size_t size,
+                  struct slurmdl_error *err)
+{
+    char own[PATH_MAX];
+
+    if (!realpath (root, own))
+        return errorf (err,
+                       "%s: cannot make an experiment folder: %s",
+                       root,
+                       strerror (errno));
+    if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
+        return -1;
+    if (fill_folder (e, dir, err) == 0)
+        return 0;
+    take_away (dir);
+    return -1;
 }

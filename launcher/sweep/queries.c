@@ -3,6 +3,7 @@
 #include "launcher/sweep/queries.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,18 @@ long trial_repeat (const struct sweep *s, long number)
 
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
 {
-    return t->over + (t->state == TRIAL_OPEN && s->state == SWEEP_RUNNING);
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s))
+        return t->over;
+    snprintf (dir,
+              sizeof (dir),
+              "%s/trials/%04ld/a.%ld",
+              s->dir,
+              trial_number (s, t),
+              t->over + 1);
+    return t->over + (lstat (dir, &st) == 0);
 }
 
 static double
@@ -95,6 +107,15 @@ double sweep_point_rank (const struct sweep *s, long point)
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;
+}
+
+bool sweep_has_lost_log (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/trials/0001", s->dir);
+    return s->state == SWEEP_NEW && lstat (path, &st) == 0;
 }
 
 bool sweep_is_late (const struct sweep *s)

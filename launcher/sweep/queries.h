@@ -26,7 +26,7 @@ long trial_number (const struct sweep *s, const struct sweep_trial *t);
 long trial_point (const struct sweep *s, long number);
 long trial_repeat (const struct sweep *s, long number);
 
-/* Its attempts so far, with the one at work while the experiment runs. */
+/* Its attempts so far, with one that has begun. */
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
 
 /* What the trials of a point gave for a metric: of each its best value, of
@@ -55,6 +55,9 @@ json_t *trial_hparam (const struct sweep *s,
 const json_t *trial_hparams (const struct sweep *s,
                              const struct sweep_trial *t);
 void trial_forget_hparams (struct sweep_trial *t);
+
+/* Its decision log has no entry, although trials have begun. */
+bool sweep_has_lost_log (const struct sweep *s);
 
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);

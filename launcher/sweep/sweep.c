@@ -23,9 +23,27 @@
 
 enum { FROZEN_MAX = 64 << 20 };
 
+/* The search is the replay of the log by the file's rules: another file has
+ * another search.
+ */
+static void blame_file (const struct sweep *s, struct slurmdl_error *err)
+{
+    if (!s->logged_digest || !strcmp (s->digest, s->logged_digest))
+        return;
+    *err->text = '\0';
+    errorf (err,
+            "%s/experiment.conf: changed since the experiment was made, "
+            "and its log does not fit any more: restore this file",
+            s->dir);
+}
+
 int sweep_sync (struct sweep *s, struct slurmdl_error *err)
 {
-    return log_sync (s->log, sweep_apply, s, err);
+    int rv = log_sync (s->log, sweep_apply, s, err);
+
+    if (rv < 0 && errno == EBADMSG && !strncmp (err->text, "decision log", 12))
+        blame_file (s, err);
+    return rv;
 }
 
 int sweep_publish (struct sweep *s,

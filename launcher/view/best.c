@@ -97,7 +97,7 @@ static void print_text (const struct best *b)
     /* the source of a function of Python's is one of its words */
     if (b->command && strchr (b->command, '\n'))
         printf ("to train it again: dl reproduce %s %ld\n", s->word, b->trial);
-    else
+    else if (!s->code || access (s->exp->dir, F_OK) == 0)
         printf ("to train it again: %s\n", b->command ? b->command : "");
     if (s->code)
         printf ("to do so with the code of then, and compare: dl reproduce %s "

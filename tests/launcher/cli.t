@@ -6,6 +6,10 @@ cd "$work" || exit 1
 unset DL_DIR DL_SOCKET
 
 like "$(dl --help)" '^usage: dl COMMAND' "help"
+is "$(dl ls a 2>&1; echo $?)" "dl: ls: 'a' is an argument too many; usage: dl ls [OPTION...]
+2" "an argument too many"
+is "$(dl fork --help | grep -A1 -e --set=)" "  --set=KEY=VALUE
+                 replace a key of the file, or add it" "help: what is long has a line of its own"
 like "$(dl --version)" '^dl [0-9]+\.[0-9]+' "version"
 dl >/dev/null 2>&1
 is $? 2 "no command"

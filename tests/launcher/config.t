@@ -79,7 +79,7 @@ mistake '$a worker = { lease = 10; heartbeat = 6; };' "^exp.conf:13: 'worker.lea
 mistake '1d;5d' "^exp.conf: 'name' is missing" "several at once, first"
 mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, second"
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
-mistake '1a name = "u";' "^exp.conf:2: duplicate setting name" "key given twice"
+mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands once in its group, with what @include puts there; --set replaces a value$" "key given twice"
 
 # ---- ranges: by exponents, by values
 lr () { echo "s/lr = .*/lr = { $1 };/"; }
@@ -168,6 +168,7 @@ in_yaml 's/max_trials/max_trails/' "^bad.yml:6: unknown key 'searcher.max_trails
 in_yaml 's/max_trials: 9/max_trials: "9"/' "^bad.yml:6: 'searcher.max_trials' is a string, but must be an integer" "YAML: quoted number"
 in_yaml 's/minval: -3, //' "^bad.yml:9: hyperparameter 'lr': type \"log\" needs 'minval'" "YAML: missing bound"
 in_yaml '6a\\ bad' "^bad.yml:[67]: " "YAML: syntax"
+in_yaml 's/^  lr/\tlr/' "^bad.yml:9: .*(a tab cannot indent; a text with such a character stands in quotes)" "YAML: a tab"
 in_yaml 's/name: asha/&\n  name: gp/' "^bad.yml:5: duplicate setting name 'name'" "YAML: key given twice"
 in_yaml 's/momentum: 0.1/mo.mentum: 0.1/' "^bad.yml:13: 'mo.mentum' cannot be the name of a key" "YAML: a name that cannot be"
 in_yaml 's/momentum: 0.1/mo mentum: 0.1/' "^bad.yml:13: 'mo mentum' cannot be the name of a key: letters, digits" "YAML: a name with a space"

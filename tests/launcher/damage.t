@@ -55,6 +55,18 @@ before=$(stat -c %i end-0001/results.h5)
 dl show end >out
 is "$(stat -c %i end-0001/results.h5)" "$before" "a label is no reason to write it again"
 
+# ---- ^C, and nobody goes on
+conf quit 'exec sleep 1000' 'name = "random"; max_trials = 2; max_length = 1;'
+timeout 300 dl run --local quit.conf >out 2>&1 &
+pid=$!
+wait_for 300 [ -d quit-0001/trials/0002/a.1 ]
+kill -INT "$(pgrep -P $pid)"
+wait $pid
+is $? 4 "^C: exit status"
+is "$(tail -1 out)" "stopping the workers: trials save checkpoints; 'dl resume --local quit-0001' goes on" "how to go on"
+is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
+timeout 300 dl wait --timeout=32 quit >/dev/null 2>waited &
+
 # ---- rows that are damaged, attempts that are gone
 cp -r end-0001 rows-0001
 rows=$work/rows-0001/trials/0002/a.1/metrics.h5
@@ -188,4 +200,37 @@ fi
 conf fast 'dl log --step $DL_LENGTH loss=$DL_TRIAL' 'name = "asha"; max_trials = 9; max_length = 9; divisor = 2; max_rungs = 4;'
 timeout 300 dl run --local fast.conf >out 2>&1
 is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run prints a line for each result"
+
+# ---- a log that is gone, a creation that was interrupted, a disk that is full
+cp -r end-0001 gone-0001
+rm -r gone-0001/log
+is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001/log: lost, but there are trials: restore this folder from a backup
+5" "a log that is gone"
+dl rm gone-0001 >out 2>&1
+is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
+like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
+cp -r end-0001 edit-0001
+sed -i 's/max_trials = 4/max_trials = 2/' edit-0001/experiment.conf
+is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was made, and its log does not fit any more: restore this file
+5" "an experiment.conf that has changed"
+rm -r edit-0001 gone-0001/trials/*
+is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it
+3" "nothing had begun"
+dl rm gone-0001 >out 2>&1
+is $? 0 "it is removed"
+if unshare -Urm true 2>/dev/null; then
+    mkdir full
+    unshare -Urm sh -c 'mount -t tmpfs -o size=64k none full && cp end.conf full && cd full || exit 9
+        : >big
+        for size in 60 56 52 48 40 32; do
+            head -c ${size}k /dev/zero 2>/dev/null >big
+            timeout 300 dl run --detach --no-workers end.conf 2>../err && break
+            echo "$? $(wc -l <../err) $(ls -A | xargs)"
+        done' >out 2>&1
+    is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: a line, and nothing stays"
+else
+    skip "dl run on a full disk: a line, and nothing stays" "no namespaces"
+fi
+wait
+like "$(cat waited)" "^dl: $work/quit-0001: no worker is at work: .*; 'dl resume quit-0001' starts workers\$" "dl wait says that nobody is there"
 done_testing

@@ -282,7 +282,7 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad ./show.sh 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
-is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"
+is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
 like "$out" "; 'dl resume bad-0001' starts workers when this is corrected; the file of $work/bad-0001 is not changed .'dl fork --set' makes another.$" "what somebody works with already stays"

@@ -227,6 +227,8 @@ bad "an unknown reference" "4: step 'b': 'entrypoint' has \{lt\}: no parameter; 
 bad "an unknown output" "step 'a' has neither an output nor a value of that name" "$H b = { entrypoint = \"x {a.x}\"; }; };"
 bad "one output of two steps" "4: step 'a' and step 'b' write the same output, '/m'" "$H b = { entrypoint = \"x\"; outputs = { k = \"/m\"; }; }; };"
 bad "one output of many tasks" "all its tasks write '/k'" "$H b = { entrypoint = \"x\"; foreach = [1, 2]; outputs = { k = \"/k\"; }; }; };"
+bad "a misspelt key" "1: unknown key 'nmae'; did you mean 'name'" 'nmae = "x"; steps = { a = { entrypoint = "true"; }; };'
+bad "a misspelt group" "1: unknown key 'step'; did you mean 'steps'" 'name = "x"; step = { a = { entrypoint = "true"; }; };'
 bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b = { entrypoint = \"x\"; afer = \"a\"; }; };"
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
@@ -242,7 +244,7 @@ bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' 
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
-for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b'; do
+for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b' '{lr} >'; do
     bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
 done
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"

@@ -70,6 +70,7 @@ is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name
 is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
 is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
 is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
+: >"$books/42.log"
 cp job.pid job.alive
 sh -c 'echo $$' >job.pid # of a process that has ended
 like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not given: its port is anybody's"
@@ -78,6 +79,7 @@ is "$(dl notebook stop)" "job 42 is cancelled" "stop"
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
 like "$(dl notebook attach 42 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "one that has ended"
+like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is no notebook; 'dl notebook ls' lists them\$" "none of ours"
 like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is no number of a job" "no number"
 like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is none of ls, attach" "a wrong word"
 echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer

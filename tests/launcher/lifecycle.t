@@ -202,6 +202,7 @@ like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: machines th
 try 0 'may begin on node7 again' dl exclude --undo slow node7
 try 0 'node7 is not excluded' dl exclude --undo slow node7
 try 2 'not a name of a machine' dl exclude slow 'a b'
+try 2 'the machine is missing: dl exclude slow HOST' dl exclude slow
 
 # ---- logs
 conf lines 'name = "random"; max_trials = 1;' '"seq 1 3000; printf end; dl log loss=1"'
@@ -211,7 +212,8 @@ is "$(dl logs --lines 3 lines 1 | tr '\n' ' ')" "2999 3000 end" "logs --lines"
 is "$(dl logs -n 2500 lines 1 | head -1)" 502 "logs -n"
 is "$(dl logs -n 0 lines 1)" "" "logs -n 0"
 is "$(dl logs -n 9999 lines 1 | head -1)" 1 "more lines than there are"
-try 3 'No such file' dl logs --attempt 9 lines 1
+try 3 'lines-0001: trial 1 has no attempt 9 yet' dl logs --attempt 9 lines 1
+try 2 'the number of the trial is missing: dl logs lines TRIAL' dl logs lines
 cat >twice.sh <<'END'
 #!/bin/sh
 echo "attempt $DL_ATTEMPT"
@@ -293,6 +295,11 @@ echo data >precious/file
 ln -s "$work/precious" stop-0001/trials/link
 ln -s "$work/precious/file" stop-0001/file
 mkdir -p stop-0001/deep/er/and/.hidden
+try 3 "'slow.conf' is a file: " dl show slow.conf
+mkdir steps-0001
+: >steps-0001/flow.conf
+try 3 "'steps' is a flow, and no experiment: 'dl flow show steps'" dl show steps
+rm -r steps-0001
 try 3 'its full name is needed' dl rm stop
 try 3 'is not an experiment' dl rm precious
 ln -s stop-0001 linked-0001

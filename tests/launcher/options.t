@@ -64,7 +64,7 @@ awk '/^    \[PLUGIN_/ { n = 0 }
     /PLUGIN_BY_ENV,/ { sub (/^\[dl\] /, "", field[3]); print "--" field[1] "=" field[2] " " field[3] }' "$srcdir/runtime/rank/plugin_options.c" >plugin
 [ "$(wc -l <plugin)" -ge 4 ]
 ok $? "the plugin's options were found"
-is "$(dl env --help | sed -n 's/^  \(--dl[-=]\)/\1/p' | tr -s ' ')" "$(cat plugin)" "dl env has them as the plugin does"
+is "$(dl env --help | sed -n '/^  --dl[-=][^ ]*$/{N;s/\n/ /;}; s/^  \(--dl[-=]\)/\1/p' | tr -s ' ')" "$(cat plugin)" "dl env has them as the plugin does"
 
 # ---- exit statuses
 statuses=$(find "$srcdir/launcher" -name '*.h' -exec sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),.*/\1/p' {} + | sort -n)
