@@ -22,7 +22,7 @@ rounding of the matrix library.  Needs numpy.
 
 Further tasks are of other models (trees, kernels, neighbours, mixtures, factors,
 recurrent and convolutional networks, other optimisers, a policy), of fidelities
-other than epochs, and of other hyperparameters: see curve_kinds.py.
+other than epochs, and of other hyperparameters: see curve_kinds.py and curve_unseen.py.
 """
 import argparse
 import csv
@@ -35,6 +35,9 @@ for _v in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402  (after the number of threads is set)
 
 from curve_kinds import KINDS  # noqa: E402
+from curve_unseen import UNSEEN  # noqa: E402
+
+KINDS = {**KINDS, **UNSEEN}
 
 CAP = 10.0
 AXES = ("lr", "batch", "hidden", "layers", "momentum", "wd", "gamma")
