@@ -60,7 +60,7 @@ static void make (struct worker *w)
         0);
 
     assert_non_null (s);
-    s->state = (enum sweep_state)0; /* nothing is in its log yet */
+    s->state = SWEEP_NEW;
     mkdir (in_dir ("workers"), 0777);
     *w = (struct worker){ .sweep = s, .slot = "w", .rivals = true };
     assert_non_null (w->peer = peer_create (s->dir, "w", NULL));
