@@ -184,10 +184,9 @@ static int read_line (int fd, unsigned seconds, char *line, size_t size)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     size_t n = 0;
-    ssize_t got;
 
     while (n + 1 < size && poll (&p, 1, (int)seconds * 1000) == 1
-           && (got = read (fd, line + n, 1)) == 1 && line[n] != '\n')
+           && read (fd, line + n, 1) == 1 && line[n] != '\n')
         n++;
     line[n] = '\0';
     if (n > 0)

@@ -248,7 +248,7 @@ static int read_argument (struct site_policy *p,
                           char *why)
 {
     struct site_policy other;
-    int row;
+    int row = 0;
     const struct argument *a = &arguments[find (av[i], &row)];
     const char *condition = condition_of (av, i);
     struct target t = { .policy = p, .row = row, .size = a->size };

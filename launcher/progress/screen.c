@@ -307,7 +307,7 @@ void screen_bar (struct screen *s,
     for (int i = 0; i < full / 8; i++)
         end = stpcpy (end, s->utf8 ? "█" : "#");
     if (s->utf8)
-        end = stpcpy (end, eighths[full % 8]);
+        strcpy (end, eighths[full % 8]);
     put_text (s, style, s->width, text);
     full = s->utf8 ? (full + 7) / 8 : full / 8;
     end = text;

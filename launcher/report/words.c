@@ -97,7 +97,7 @@ json_t *text_to_json (const char *text)
     json_t *o = json_string (text ? text : "");
     char *good;
 
-    if (!o && (good = repaired (text))) {
+    if (!o && text && (good = repaired (text))) {
         o = json_string (good);
         free (good);
     }
