@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl wait: until an experiment has ended or was paused. */
-#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"
