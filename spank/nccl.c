@@ -5,7 +5,6 @@
 #include "spank/nccl.h"
 
 #include <net/if.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/network/fabric.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl.so: the hooks that Slurm calls, and what each of them does. */
-#include <string.h>
-
 #include <slurm/slurm.h>
 
 #include "spank/bind.h"

@@ -2,7 +2,6 @@
 /* dl ckpt diff: how two checkpoints differ. */
 #include "launcher/ckpt/diff.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,9 @@
 /* Show a sweep's progress until it ends. */
 #include "launcher/cmd/follow.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"

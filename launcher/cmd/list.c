@@ -2,15 +2,11 @@
 /* dl ls: the table of experiments. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <libsmartcols/libsmartcols.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/fault.h"

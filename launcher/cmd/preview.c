@@ -2,7 +2,6 @@
 /* dl preview: what a search will cost. */
 #include "launcher/cmd/preview.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

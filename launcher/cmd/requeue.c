@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl requeue: put an array task with work left back into the queue. */
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 /* Read an experiment file with libconfig into a struct experiment. */
 #include "launcher/config/experiment.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <libconfig.h>
 #include <limits.h>

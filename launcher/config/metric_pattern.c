@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>

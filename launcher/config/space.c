@@ -2,7 +2,6 @@
 /* Read the search space of an experiment file. */
 #include "launcher/config/space.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,16 +3,12 @@
 #include "launcher/doctor/conf.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "launcher/sys/array.h"
 #include "launcher/sys/small_file.h"

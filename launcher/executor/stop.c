@@ -2,7 +2,6 @@
 /* Cancel the jobs of an experiment. */
 #include "launcher/executor/stop.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "launcher/sweep/sweep.h"

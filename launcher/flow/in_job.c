@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/flow/command.h"
 #include "launcher/flow/step.h"

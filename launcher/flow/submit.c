@@ -2,7 +2,6 @@
 /* Jobs for the steps of a flow, which wait for each other by dependencies. */
 #include "launcher/flow/submit.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl notebook: Jupyter in a job. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

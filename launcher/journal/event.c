@@ -3,7 +3,6 @@
 #include "launcher/journal/event.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "launcher/nodecheck/rank.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>

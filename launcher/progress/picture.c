@@ -2,12 +2,9 @@
 /* The picture of an experiment at work, for the window of a terminal. */
 #include "launcher/progress/picture.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "launcher/config/trial_gpus.h"

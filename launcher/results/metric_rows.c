@@ -2,7 +2,6 @@
 /* Gather the metrics of all trials. */
 #include "launcher/results/metric_rows.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"

@@ -3,7 +3,6 @@
 #include "launcher/sys/oom.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

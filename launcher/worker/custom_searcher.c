@@ -3,7 +3,6 @@
 #include "launcher/worker/custom_searcher.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>

@@ -2,7 +2,6 @@
 /* Decide what comes next: begin segments, end the sweep. */
 #include "launcher/worker/decide.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Run one attempt at a segment to its end, whatever that is. */
 #include "launcher/worker/segment.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

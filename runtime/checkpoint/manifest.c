@@ -3,7 +3,6 @@
 #include "runtime/checkpoint/manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics of a run.  Only rank 0 has a file; elsewhere nothing is done. */
-#include <errno.h>
 #include <stdio.h>
 
 #include "runtime/base/error.h"

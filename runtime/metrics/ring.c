@@ -2,7 +2,6 @@
 /* A queue of many writers and one reader. */
 #include "runtime/metrics/ring.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 /* Rows whose memory is given back at once. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stop all ranks at the same step. */
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/run/run.h"

@@ -2,7 +2,6 @@
 /* Slabs of a tensor: overlap, and the runs that two of them share. */
 #include "runtime/storage/slab.h"
 
-#include <stddef.h>
 #include <string.h>
 
 struct slab slab_whole (int ndims, const uint64_t *dims)

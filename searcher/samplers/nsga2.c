@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A genetic algorithm for several objectives: NSGA-II. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/models/training_set.h"
 #include "searcher/numeric/rng.h"

@@ -2,7 +2,6 @@
 /* The module slurmdl-nccl.so with one rank on a GPU or its stand-in; TAP. */
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

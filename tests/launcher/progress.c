@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "launcher/debug/family.h"
 #include "launcher/debug/progress.h"

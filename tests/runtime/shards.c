@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

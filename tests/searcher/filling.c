@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that fill the space: Sobol, Latin hypercube. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

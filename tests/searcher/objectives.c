@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several objectives at once: what is told, and that methods learn from it. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

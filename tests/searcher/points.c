@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that are given, forbidden and rejected. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods that stop trials on the way, and asha's ladder. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site's bounds and lists do to options of any kind. */
-#include <stdio.h>
 #include <string.h>
 
 #include "spank/check.h"

@@ -2,7 +2,6 @@
 /* Rank 0 publishes its address over PMI: srun --mpi=pmi2, mpiexec of MPICH. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

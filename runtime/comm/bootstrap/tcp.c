@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the listener of another rank. */
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: ranks that disagree, keep others waiting, or die. */
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

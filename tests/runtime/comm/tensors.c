@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/map.h"

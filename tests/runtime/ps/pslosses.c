@@ -2,7 +2,6 @@
 /* Parameter servers and workers as processes: who is lost and replaced, and
  * what is saved. */
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tests/ranks.h"

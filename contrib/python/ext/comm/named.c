@@ -2,7 +2,6 @@
 /* Named tensors of the type Comm. */
 #include "comm.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* What keeps the memory of an argument: a view of it, or the owner alone. */

@@ -2,7 +2,6 @@
 /* The types Checkpoint and Writer: checkpoint files by themselves. */
 #include "run.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
