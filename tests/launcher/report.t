@@ -58,6 +58,7 @@ done
 dl report rungs hostile repeats -o other.html >out 2>&1
 ok $? "of several"
 dl report hostile rungs repeats -o several.html >out 2>&1
+is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html | tr '\n' ';')" "one-0001;hostile-0001, rungs-0001, repeats-0001;" "the title has the names"
 grep -q '</script><b>\|<img\|<script>attacked' hostile.html
 is $? 1 "no text of an experiment is markup"
 is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"
