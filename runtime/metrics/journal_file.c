@@ -95,9 +95,8 @@ int journal_make_file (const char *name, struct journal *j)
 {
     int e;
 
-    /* as a checkpoint: nobody else ever writes to it */
     j->fd =
-        inside_open_at (j->folder, name, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
+        inside_open_at (j->folder, name, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
     if (j->fd < 0)
         return -1;
     if (write_blank (j) == 0 && first_records (j) == 0)
