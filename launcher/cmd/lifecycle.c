@@ -13,6 +13,7 @@
 #include "launcher/executor/stop.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
+#include "launcher/progress/workers.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
@@ -34,12 +35,22 @@ static long long delay_of (const struct sweep *s)
 /* It ends as its workers see fit. */
 static void say_soft (const struct sweep *s, const char *what, const char *how)
 {
+    struct worker_view v = workers_look (s);
+
     executor_cancel (s, "--state=PENDING", NULL);
-    printf ("%s: %s and end within %lld s; '%s' goes on\n",
-            s->dir,
-            what,
-            delay_of (s),
-            how);
+    if (v.alive)
+        printf ("%s: %s and end within %lld s; '%s' goes on\n",
+                s->dir,
+                what,
+                delay_of (s),
+                how);
+    else
+        printf ("%s: %.*s: no worker was at work; '%s' goes on\n",
+                s->dir,
+                (int)strcspn (what, ";"),
+                what,
+                how);
+    free (v.list);
 }
 
 static void say_pause (const struct sweep *s)

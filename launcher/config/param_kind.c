@@ -125,7 +125,7 @@ void param_kind_unknown (const config_setting_t *type,
     snprintf (text,
               sizeof (text),
               "type must be \"float\", \"int\", \"log\", \"loguniform\", "
-              "\"categorical\" or \"const\"%s%s%s",
+              "\"categorical\", \"const\" or \"null\"%s%s%s",
               meant ? "; did you mean \"" : "",
               meant ? meant : "",
               meant ? "\"?" : "");
