@@ -2,6 +2,7 @@
 /* Decide what comes next: begin segments, end the sweep. */
 #include "launcher/worker/decide.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,13 @@ static struct event begin_event (const struct worker *w,
     return event;
 }
 
-/* The experiment failed if no trial gave a result, or may still give one; it is
- * partial if too many failed.
+static bool has_finite_result (const struct sweep_trial *t)
+{
+    return t->state == TRIAL_PAUSED && isfinite (t->best);
+}
+
+/* The experiment failed if no trial gave a finite result, or may still give
+ * one; it is partial if too many failed.
  */
 static struct event end_event (const struct worker *w)
 {
@@ -60,7 +66,7 @@ static struct event end_event (const struct worker *w)
     event.state = w->sweep->ntrials ? "failed" : "completed";
     for (long i = 1; i <= w->sweep->ntrials; i++)
         if (sweep_trial (w->sweep, i)->state == TRIAL_OPEN
-            || sweep_trial (w->sweep, i)->state == TRIAL_PAUSED)
+            || has_finite_result (sweep_trial (w->sweep, i)))
             event.state = "completed";
     if (!strcmp (event.state, "completed")
         && sweep_failed_trials (w->sweep) > sweep_max_failed (w->sweep))

@@ -91,7 +91,7 @@ is $? 1 "no trial gave a result: the experiment failed"
 # ---- results that are no numbers
 conf nan 'name = "random"; max_trials = 3;' '"dl log loss=nan"'
 timeout 300 dl run --local nan.conf >out 2>&1
-is $? 0 "a metric that is never a number: the experiment completes"
+is $? 1 "a metric that is never a number: the experiment failed"
 for out in "$(cat out)" "$(dl show nan)" "$(dl wait nan)"; do
     like "$out" '^loss was never a finite number in 3 results: there is no best trial$' "which run, show and wait say"
 done
