@@ -53,6 +53,7 @@ struct handle {
     ino_t ino;
     int ours; /* unlinked here: the server keeps it for us */
     double since;
+    int error; /* of what was written meanwhile: sync and close tell it */
     struct piece *pieces, **end;
 };
 
@@ -171,8 +172,10 @@ static void flush_file (ino_t ino)
     double t = now ();
 
     for (struct handle *h = client.open; h; h = h->next)
-        if (h->pieces && (h->ino == ino || t - h->since > client.writeback))
-            flush_handle (h);
+        if (h->pieces && (h->ino == ino || t - h->since > client.writeback)) {
+            int rv = flush_handle (h);
+            h->error = rv < 0 ? rv : h->error;
+        }
 }
 
 static struct handle *handle_of (struct fuse_file_info *fi)
@@ -416,8 +419,13 @@ static int do_truncate (const char *path, off_t size, struct fuse_file_info *fi)
 
 static int do_flush (const char *path, struct fuse_file_info *fi)
 {
+    struct handle *h = handle_of (fi);
+    int rv = flush_handle (h);
+
     (void)path;
-    return flush_handle (handle_of (fi));
+    rv = rv < 0 ? rv : h->error;
+    h->error = 0;
+    return rv;
 }
 
 static int do_fsync (const char *path, int data, struct fuse_file_info *fi)

@@ -142,7 +142,11 @@ def model(nfs, work):
             checks["a full disk takes data"] = error(f.write, b"x") is None
             checks["and says so with fsync"] = error(os.fsync, f.fileno()) == "ENOSPC"
             checks["or create"] = error(create_new, f"{a}/other") == "ENOSPC"
+            f.write(b"y")
+            os.fstat(f.fileno())
             os.unlink(f"{work}/full")
+            checks["of what it lost meanwhile, too"] = error(os.fsync, f.fileno()) == "ENOSPC"
+            checks["but once"] = error(os.fsync, f.fileno()) is None
         for name, call, from_, to, again in LOSABLE:
             told = error(call, *[p for p in (from_ and from_.format(c), f"{c}/{to}") if p])
             checks[f"a lost reply of {name}"] = told in ("EIO", again) and os.path.lexists(f"{server}/{to}")
