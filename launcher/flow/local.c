@@ -327,11 +327,14 @@ static void signals (void)
 static int say_end (const struct local_flow *f)
 {
     const char *name = strrchr (f->r->dir, '/') + 1;
+    struct slurmdl_error err = { "" };
     bool good = true;
 
     for (size_t k = 0; k < f->r->flow->n; k++)
         good &= count (&f->steps[k], LOCAL_OK) == f->steps[k].width;
     if (told) {
+        if (flow_mark (f->r, true, &err) < 0)
+            complain ("%s", err.text);
         complain (
             "%s: stopped; 'dl flow resume --local %s' goes on", name, name);
         return EXIT_STOPPED;

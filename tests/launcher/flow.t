@@ -207,6 +207,16 @@ END
 is "$(log ranks-0001/steps/c/0/a.1)" pyxis "ranks in containers of pyxis"
 like "$(cat "$work/srun.args")" "--nodes=2 .*--container-image=r/b:1 .*--container-env=[^ ]*DL_VALUES" "which srun starts"
 
+# ---- told to stop
+printf 'name = "held"; steps = { a = { entrypoint = "exec sleep 1000"; }; };\n' >held.conf
+timeout 300 dl flow run --local held.conf >out 2>&1 &
+pid=$!
+wait_for 300 [ -e held-0001/steps/a/0/a.1/log ]
+kill $pid
+wait $pid
+is $? 4 "told to stop: exit status"
+like "$(dl flow show held)" 'held-0001: stopped$' "the flow is stopped, and has not failed"
+
 # ---- bad input: one line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
     name=$1 pattern=$2
