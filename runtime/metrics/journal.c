@@ -39,6 +39,7 @@ static void close_journal (struct journal *j)
     if (j->folder >= 0)
         close (j->folder);
     free (j->blank.image);
+    journal_keep_end (j);
     j->fd = j->folder = -1;
     j->blank.image = NULL;
     errno = e;
@@ -58,8 +59,10 @@ static int create_journal (struct journal *j,
     }
     errno = 0;
     if (blank_make (&j->blank, about, j->columns) == 0
-        && open_journal (j, dir, folder, stem) == 0)
+        && open_journal (j, dir, folder, stem) == 0) {
+        journal_keep_new (j);
         return 0;
+    }
     errno = errno ? errno : EIO; /* HDF5 sets none */
     close_journal (j);
     return errorf (
@@ -212,6 +215,7 @@ int journal_sync (struct journal *j)
     if (j->fresh && link_sync_folder (j->folder) < 0)
         return -1;
     j->fresh = false;
+    journal_kept_synced (j);
     return 0;
 }
 

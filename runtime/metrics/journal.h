@@ -60,6 +60,7 @@ struct journal {
     bool suspect;              /* it could not be brought there */
     unsigned files;            /* that had the name before */
     struct journal_work *work; /* in the background, or NULL */
+    struct journal_kept *kept; /* since the last sync; NULL: nothing is */
     uint64_t refused;          /* rows at which a larger file failed */
     char path[4096];
     struct blank blank;

@@ -35,14 +35,23 @@ static int copy_column (const struct journal *old,
                         struct journal *j,
                         struct column *to)
 {
+    const char *data = NULL;
+    uint64_t kept = journal_kept (old, from, &data);
     off_t done = (off_t)(to->n * to->size);
+    off_t at = (off_t)(kept * to->size);
 
-    if (copy_bytes (old->fd,
-                    from->data + done,
-                    j->fd,
-                    to->data + done,
-                    (from->n - to->n) * from->size)
-        < 0)
+    if (kept > to->n
+        && copy_bytes (old->fd,
+                       from->data + done,
+                       j->fd,
+                       to->data + done,
+                       (kept - to->n) * from->size)
+               < 0)
+        return -1;
+    if (from->n > kept
+        && io_write_at (
+               j->fd, data, (from->n - kept) * from->size, to->data + at)
+               < 0)
         return -1;
     return journal_set_length (j, to, from->n);
 }
@@ -110,6 +119,8 @@ int journal_replace (struct journal *j,
     char tmp[sizeof (j->tmp)];
     int e;
 
+    new.kept = NULL; /* of 'j' until all is in the new file */
+
     for (int i = 0; i < COLUMNS; i++)
         new.columns[i].room = rooms[i];
     link_tmp_name (tmp, sizeof (tmp), "");
@@ -124,7 +135,9 @@ int journal_replace (struct journal *j,
         return -1;
     }
     close (j->fd);
+    new.kept = j->kept;
     *j = new;
+    journal_kept_synced (j);
     return 0;
 }
 

@@ -29,6 +29,7 @@ int journal_put (struct journal *j,
                  uint64_t n)
 {
     j->dirty += n * c->size;
+    journal_keep (j, c, records, n);
     return io_write_at (
         j->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
 }

@@ -58,6 +58,32 @@ int journal_copy_columns (const struct journal *old,
                           uint64_t n);
 int journal_give_name (struct journal *j, const char *tmp);
 
+/* ---- journal_kept.c: what was written since the last sync ---- */
+
+/* If the sync fails, the client of a network file system may have thrown it
+ * away: a read gives zeros, and the next sync succeeds.  So it stays in memory,
+ * up to 1 MiB of a column, and is written into the file that takes the place of
+ * the suspect one.
+ */
+void journal_keep_new (struct journal *j);
+void journal_keep_end (struct journal *j);
+
+/* These records are about to be written behind those that are there. */
+void journal_keep (struct journal *j,
+                   const struct column *c,
+                   const void *records,
+                   uint64_t n);
+
+/* The number of the column's first record that is kept, in '*data'; all that
+ * follow are, too.  Where none is: the number of its records.
+ */
+uint64_t journal_kept (const struct journal *j,
+                       const struct column *c,
+                       const char **data);
+
+/* All of the file is on stable storage. */
+void journal_kept_synced (struct journal *j);
+
 /* ---- journal_work.c: what another thread does, one thing at a time ---- */
 
 /* Whether a larger file is to be made; make it.  A failure does no harm. */

@@ -71,6 +71,7 @@ static int end_growth (struct journal *j, struct journal_work *w)
         && journal_give_name (&w->to, w->tmp) == 0) {
         close (j->fd);
         w->to.work = j->work;
+        w->to.kept = j->kept;
         w->to.dirty += dirty;
         *j = w->to;
         return 0;
@@ -119,6 +120,7 @@ static struct journal_work *create_work (const struct journal *j,
         return NULL;
     w->from = w->to = *j;
     w->to.fd = -1;
+    w->from.kept = w->to.kept = NULL; /* the caller goes on changing it */
     w->bell = bell;
     if ((w->from.fd = fcntl (j->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
         return w;

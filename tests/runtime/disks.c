@@ -21,6 +21,7 @@ const char *__lsan_default_suppressions (void)
 
 static atomic_int refusal; /* errno; -1: hangs */
 static atomic_int hanging; /* calls that hang now */
+static atomic_int forgets; /* what is written, until the sync that tells it */
 
 static int disk (void)
 {
@@ -43,11 +44,17 @@ static void await_hanging (int n)
 
 ssize_t pwrite (int fd, const void *buf, size_t n, off_t at)
 {
+    if (atomic_load (&forgets))
+        return (ssize_t)n;
     return disk () < 0 ? -1 : syscall (SYS_pwrite64, fd, buf, n, at);
 }
 
 int fdatasync (int fd)
 {
+    if (atomic_exchange (&forgets, 0)) {
+        errno = ENOSPC;
+        return -1;
+    }
     return disk () < 0 ? -1 : (int)syscall (SYS_fdatasync, fd);
 }
 
@@ -90,6 +97,32 @@ static void a_disk_that_refuses (void **state)
             attempt_dir ((long)k + 1), count_row, rows, NULL);
         assert_int_equal (rows[0], 5000);
     }
+}
+
+/* As the client of a network file system whose server is full. */
+static void a_client_that_forgets (void **state)
+{
+    struct slurmdl *run = open_run ();
+    struct text got = { .n = 0 };
+    struct slurmdl_error err;
+    long rows[2] = { 0 };
+
+    assert_int_equal (slurmdl_log (run, "a", 0, 1), 0);
+    assert_int_equal (slurmdl_flush (run, &err), 0);
+    atomic_store (&forgets, 1);
+    for (int i = 1; i < 100; i++)
+        assert_int_equal (slurmdl_log (run, i % 2 ? "a" : "b", i, 1), 0);
+    assert_int_equal (slurmdl_log_text (run, "t", 1, "text"), 0);
+    assert_int_equal (slurmdl_flush (run, &err), -1);
+    assert_int_equal (errno, ENOSPC);
+    assert_int_equal (slurmdl_flush (run, &err), 0);
+    assert_int_equal (slurmdl_lost (run), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+    assert_int_equal (
+        slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, &err), 0);
+    assert_int_equal (rows[0], 100);
+    slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
+    assert_non_null (strstr (got.text, "text"));
 }
 
 /* Training goes on, what is beyond the queue is counted, and the file says
@@ -237,6 +270,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER (a_disk_that_refuses),
+        IN_FOLDER (a_client_that_forgets),
         IN_FOLDER (a_disk_that_hangs),
         IN_FOLDER (closing_while_it_hangs),
         IN_FOLDER (children_of_fork),
