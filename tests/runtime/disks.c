@@ -269,12 +269,9 @@ static void other_ranks_log_nowhere (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (a_disk_that_refuses),
-        IN_FOLDER (a_client_that_forgets),
-        IN_FOLDER (a_disk_that_hangs),
-        IN_FOLDER (closing_while_it_hangs),
-        IN_FOLDER (children_of_fork),
-        IN_FOLDER (threads),
+        IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_forgets),
+        IN_FOLDER (a_disk_that_hangs),       IN_FOLDER (closing_while_it_hangs),
+        IN_FOLDER (children_of_fork),        IN_FOLDER (threads),
         IN_FOLDER (other_ranks_log_nowhere),
     };
 
