@@ -59,7 +59,8 @@ done
 
 recipe 4
 python3 -m venv --without-pip venv >venv.out 2>&1 || ln -s /usr venv
-mkdir -p "$HOME/.conda/envs/torch/conda-meta"
+mkdir -p "$HOME/.conda/envs/torch/conda-meta" "$HOME/.conda/envs/torch/bin"
+ln -s "$(command -v python3)" "$HOME/.conda/envs/torch/bin/python"
 follow
 
 recipe 5

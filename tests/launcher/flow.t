@@ -211,7 +211,7 @@ like "$(cat "$work/srun.args")" "--nodes=2 .*--container-image=r/b:1 .*--contain
 printf 'name = "held"; steps = { a = { entrypoint = "exec sleep 1000"; }; };\n' >held.conf
 timeout 300 dl flow run --local held.conf >out 2>&1 &
 pid=$!
-wait_for 300 [ -e held-0001/steps/a/0/a.1/log ]
+wait_for 300 [ -e "$work/flows/held-0001/steps/a/0/a.1/log" ]
 kill $pid
 wait $pid
 is $? 4 "told to stop: exit status"
