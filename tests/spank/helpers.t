@@ -9,6 +9,7 @@ said=$work/said
 # dl in their place: says what it was called with and what its standard input is, and keeps what comes from there.
 cat >"$work/dl" <<EOF
 #!/bin/sh
+exec 3>&- # it has begun
 case \$1 in
 gather) echo token-of-the-collector ;;
 esac
