@@ -12,7 +12,6 @@
 #include "launcher/format/trials_table.h"
 #include "launcher/progress/workers.h"
 #include "launcher/session/open.h"
-#include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -33,19 +32,19 @@ static bool say_idle (const struct sweep *s)
 {
     struct worker_view v = workers_look (s);
     const struct submit *job = v.alive ? NULL : workers_awaited (s, &v);
-    const char *name = sweep_folder_name (s);
     char idle[128];
 
     workers_idle_text (s, &v, idle, sizeof (idle));
     if (*idle)
-        complain ("%s: %s; 'dl resume %s' starts workers", s->dir, idle, name);
+        complain (
+            "%s: %s; 'dl resume %s' starts workers", s->dir, idle, s->word);
     else if (job)
         complain ("%s: no worker of job %s has started; 'squeue --jobs=%s' "
                   "says why; if it is gone, 'dl resume %s' makes another",
                   s->dir,
                   job->job,
                   job->job,
-                  name);
+                  s->word);
     free (v.list);
     return *idle || job;
 }

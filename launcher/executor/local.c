@@ -17,7 +17,6 @@
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/executor/executor.h"
-#include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
@@ -322,7 +321,7 @@ static void leave (struct executor *x)
 {
     printf ("stopping the workers: trials save checkpoints; 'dl resume --local "
             "%s' goes on\n",
-            sweep_folder_name (x->sweep));
+            x->sweep->word);
     fflush (stdout);
     for (long i = 0; i < x->npool; i++)
         if (x->pool[i].pid > 0)

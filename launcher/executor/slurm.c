@@ -11,7 +11,6 @@
 
 #include "launcher/executor/batch_script.h"
 #include "launcher/executor/executor.h"
-#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/slurm_memory.h"
@@ -397,7 +396,7 @@ static int tick (struct executor *x)
 
 static void leave (struct executor *x)
 {
-    const char *name = sweep_folder_name (x->sweep);
+    const char *name = x->sweep->word;
 
     printf ("job %s goes on; 'dl watch %s' shows it, 'dl stop %s' ends it\n",
             x->job,

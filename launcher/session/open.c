@@ -228,7 +228,7 @@ static int say_new (const struct sweep *s)
     }
     complain ("%s: its creation was interrupted; 'dl rm %s' removes it",
               s->dir,
-              sweep_folder_name (s));
+              s->word);
     return EXIT_NOT_FOUND;
 }
 

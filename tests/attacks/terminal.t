@@ -72,6 +72,11 @@ grep -o 'dl [a-z]* .*-0001.*' out | sed 's/^dl/note/' >commands
 while read -r command; do eval "$command"; done <commands
 is "$(sort -u words)" "./$name" "a command to copy has the folder's name as one word"
 is "$(find . -name ran)" "" "and runs nothing else"
+word=$(sed -n "s/.*dl reproduce \(.*\) [0-9]*$/\1/p" out | head -1)
+rm -rf "./copied/$name/log/0"* "./copied/$name/trials"
+said=$(cd copied && dl show -- "$name" 2>&1)
+case ${word:+$said} in *"'dl rm $word' removes it"*) true ;; *) false ;; esac
+ok $? "nor does one that a message names"
 
 # ---- spreadsheets
 
