@@ -343,8 +343,9 @@ static struct operand primary (struct constraint_parser *p)
         need_close (p);
         a.compared = false;
     } else if (in ("'\"", *at)) {
+        struct constraint_span text = take_word (p);
         a = emit (p, KIND_TEXT, OP_NUMBER, 0, 0);
-        a.text = take_word (p);
+        a.text = text;
     } else
         a = in (LETTERS "`", *at) ? name (p) : number (p);
     a.at = at;
