@@ -376,7 +376,7 @@ int registry_keep (const struct registry *r,
         return -1;
     registry_checkpoint (r, "new", path);
     link_tmp_name (tmp, sizeof (tmp), path);
-    if (file_take (from, tmp, true) < 0)
+    if (file_take (from, tmp) < 0)
         return errorf (err,
                        "%.200s: cannot keep it in %.200s: %s",
                        from,

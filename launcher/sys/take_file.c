@@ -74,11 +74,11 @@ static int take (int in, const char *to, bool may_link)
     return inside_close (folder, rv);
 }
 
-int file_take (const char *from, const char *to, bool own)
+int file_take (const char *from, const char *to)
 {
     struct stat st = { 0 };
     int in = inside_open_any (from, O_RDONLY, 0, &st);
-    int rv = in < 0 ? -1 : take (in, to, !own || st.st_uid == geteuid ());
+    int rv = in < 0 ? -1 : take (in, to, st.st_uid == geteuid ());
 
     return inside_close (in, rv);
 }

@@ -3,14 +3,13 @@
 #ifndef LAUNCHER_SYS_TAKE_FILE_H
 #define LAUNCHER_SYS_TAKE_FILE_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 /* Where the file system and the permissions allow it, 'to' is a hard link, else
- * a copy that is synced.  With 'own' the file of another user, who could still
- * write to it, is copied.  Returns -1 with errno.
+ * a copy that is synced.  The file of another user, who could still write to
+ * it, is copied.  Returns -1 with errno.
  */
-int file_take (const char *from, const char *to, bool own);
+int file_take (const char *from, const char *to);
 
 /* The same for a file whose content may run code: one of root's, this user's or
  * 'owner', to which nobody else may write, or ANYBODY's.  Else EPERM.

@@ -55,10 +55,11 @@ for name in hostile repeats many one none; do
     dl report $name --output=$name.html >out 2>&1
     ok $? "report of $name"
 done
-dl report rungs hostile repeats -o other.html >out 2>&1
+dl report rungs hostile repeats one -o other.html >out 2>&1
 ok $? "of several"
 dl report hostile rungs repeats -o several.html >out 2>&1
-is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html | tr '\n' ';')" "one-0001;hostile-0001, rungs-0001, repeats-0001;" "the title has the names"
+is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html other.html | tr '\n' ';')" \
+    "one-0001;hostile-0001, rungs-0001, repeats-0001;rungs-0001, hostile-0001, repeats-0001 and 1 more;" "the title has the names, three at most"
 grep -q '</script><b>\|<img\|<script>attacked' hostile.html
 is $? 1 "no text of an experiment is markup"
 is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of many lines, which dl prints itself, are those of libsmartcols. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Tables of many lines, which dl prints itself, are those of libsmartcols; the
+ * chart of one line.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/format/table.h"
+#include "launcher/progress/line_chart.h"
+#include "launcher/progress/screen.h"
+#include "tests/unit.h"
 
 static const struct table_column ends_left[] = {
     { "n", true }, { "long name", false }, { "last", false }, { NULL, false }
@@ -59,7 +57,7 @@ static void check (const struct table_column *columns, const char *odd)
 {
     const long lines[] = { 1, 255, 256, 1000 };
 
-    for (size_t i = 0; i < sizeof (lines) / sizeof (*lines); i++) {
+    for (size_t i = 0; i < COUNT (lines); i++) {
         struct libscols_table *tb = make (columns, lines[i], odd);
         char *got = printed (tb, true);
         char *want = printed (tb, false);
@@ -84,20 +82,76 @@ static void long_tables_are_the_same (void **state)
         "a long, long, long text that widens its column",
     };
 
-    (void)state;
-    for (size_t i = 0; i < sizeof (odd) / sizeof (*odd); i++) {
+    for (size_t i = 0; i < COUNT (odd); i++) {
         check (ends_left, odd[i]);
         check (ends_right, odd[i]);
     }
+}
+
+/* ---- charts ---- */
+
+static void assert_chart (const double *values, long n, const char *wanted)
+{
+    struct screen c;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    assert_int_equal (screen_begin (&c, 20, 10), 0);
+    c.utf8 = false;
+    line_chart (&c, values, n, 5);
+    screen_end (&c, f);
+    fclose (f);
+    assert_string_equal (text, wanted);
+    free (text);
+}
+
+/* By their logarithms where the highest is more than 20 times the lowest. */
+static void charts (void **state)
+{
+    const double linear[] = { 20, 5, 5, 1 };
+    const double logarithmic[] = { 100, 10, 10, 1 };
+    const double from_zero[] = { 100, 75, 25, 0 };
+    const double same[] = { 2, 2 };
+
+    assert_chart (linear,
+                  4,
+                  "        20 |***     \n"
+                  "           |  *     \n"
+                  "           |  *     \n"
+                  "           |  ***** \n"
+                  "         1 |      **\n");
+    assert_chart (logarithmic,
+                  4,
+                  "       100 |***     \n"
+                  "           |  *     \n"
+                  "           |  ***** \n"
+                  "           |      * \n"
+                  "         1 |      **\n");
+    assert_chart (from_zero,
+                  4,
+                  "       100 |***     \n"
+                  "           |  ***   \n"
+                  "           |    *   \n"
+                  "           |    *** \n"
+                  "         0 |      **\n");
+    assert_chart (same,
+                  2,
+                  "         2 |        \n"
+                  "           |        \n"
+                  "           |********\n"
+                  "           |        \n"
+                  "         2 |        \n");
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (long_tables_are_the_same),
+        cmocka_unit_test (charts),
     };
 
     unsetenv ("COLUMNS");
     return cmocka_run_group_tests_name (
-        "tables as libsmartcols prints them", tests, NULL, NULL);
+        "tables as libsmartcols prints them, charts", tests, NULL, NULL);
 }
