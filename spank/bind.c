@@ -50,8 +50,6 @@ static int read_cpus (struct binding *b)
     return 0;
 }
 
-/* ---- setting ---- */
-
 /* Memory of the node in which all cores are, as long as there is some; what
  * srun --mem-bind chose stays.
  */
@@ -82,8 +80,6 @@ static void apply_cpus (struct binding *b)
         apply_memory (b);
 }
 
-/* ---- all together ---- */
-
 static const char *bind_rank (struct binding *b)
 {
     struct cpu_set now;
@@ -101,8 +97,6 @@ static const char *bind_rank (struct binding *b)
     advice_report (b, &now);
     return NULL;
 }
-
-/* ---- the hook ---- */
 
 void bind_task (spank_t sp)
 {

@@ -24,8 +24,6 @@ struct debug {
     struct given given;
 };
 
-/* ---- the folder ---- */
-
 static int make_folder (struct debug *d)
 {
     char parent[PATH_MAX - 64] = "";
@@ -77,8 +75,6 @@ static bool can_have_pipes (const struct debug *d, long rank)
     unlink (path);
     return can;
 }
-
-/* ---- variables ---- */
 
 /* What the profile of --dl-nccl and an outer step have set is not the user's.
  */
@@ -156,8 +152,6 @@ static void set_python (struct debug *d)
     snprintf (path, sizeof (path), "%s%s%s", ours, *theirs ? ":" : "", theirs);
     spank_setenv (d->sp, "PYTHONPATH", path, 1);
 }
-
-/* ---- the watcher ---- */
 
 static void start_watcher (const struct debug *d)
 {

@@ -11,8 +11,6 @@
 
 extern char **environ;
 
-/* ---- a task ---- */
-
 void facts_of_task (spank_t sp, struct step_facts *f)
 {
     char gpus[64] = "";
@@ -28,8 +26,6 @@ void facts_of_task (spank_t sp, struct step_facts *f)
     variable_text (sp, "SLURM_JOB_ACCOUNT", f->account, sizeof (f->account));
     variable_text (sp, "SLURM_JOB_QOS", f->qos, sizeof (f->qos));
 }
-
-/* ---- srun ---- */
 
 /* The words of its command line, each with its 0; the user's program is among
  * them.

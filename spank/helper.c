@@ -110,8 +110,6 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
     return end_of (pid);
 }
 
-/* ---- a helper beside the task ---- */
-
 static void close_from (unsigned first)
 {
 #ifdef SYS_close_range

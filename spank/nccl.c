@@ -17,15 +17,11 @@ enum { TEXT = 4096 };
 #define SYSFS     "/sys"
 #define NCCL_CONF "/etc/nccl.conf"
 
-/* ---- the profile ---- */
-
 static void say (void *arg, const char *line)
 {
     (void)arg;
     slurm_error ("dl: %s", line);
 }
-
-/* ---- the node ---- */
 
 /* In a network namespace with the host's /sys the interfaces there are not
  * those of the task: better to know none.
@@ -49,8 +45,6 @@ static bool is_rank_0 (spank_t sp)
                == ESPANK_SUCCESS
            && !strcmp (rank, "0");
 }
-
-/* ---- setting ---- */
 
 static void lint (spank_t sp, const char *ours, const struct fabric *f)
 {

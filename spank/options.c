@@ -63,8 +63,6 @@ int options_register (spank_t sp)
     return 0;
 }
 
-/* ---- the site's mistakes ---- */
-
 static void complain_of (const char *arg, const char *why)
 {
     plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
@@ -92,8 +90,6 @@ void options_log (int ac, char **av)
 
     policy_read (&p, &nothing, ac, av, log_of);
 }
-
-/* ---- what holds ---- */
 
 static bool is_remote (void)
 {

@@ -16,8 +16,6 @@
 
 enum { EPHEMERAL = 32768 };
 
-/* ---- the host of rank 0 ---- */
-
 static int resolve (struct task *t, const char *host)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -57,8 +55,6 @@ static void find_master (struct task *t)
     task_master_here (t);
     resolve (t, f->master);
 }
-
-/* ---- the interface that reaches it ---- */
 
 static int same_address (const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -143,8 +139,6 @@ static void find_interface (struct task *t)
         numbers_of (
             &own, t->master_len, f->own_address, sizeof (f->own_address));
 }
-
-/* ---- ports ---- */
 
 static int first_ephemeral (void)
 {

@@ -14,8 +14,6 @@
 
 #include "spank/place.h"
 
-/* ---- the port ---- */
-
 /* This task is about to listen there: report now what would else be a time-out.
  */
 static void test_port (int port)
@@ -48,8 +46,6 @@ static void test_ports (const struct task *t, const char *framework)
         test_port (strcmp (framework, "jax") ? f->port : f->port2);
     }
 }
-
-/* ---- setting ---- */
 
 /* One line for the step, not one for each rank; what only this node sees is
  * reported by its first task.

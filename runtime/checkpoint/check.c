@@ -14,8 +14,6 @@
 #include "runtime/checkpoint/fetch.h"
 #include "runtime/storage/inside.h"
 
-/* ---- a whole file ---- */
-
 /* '*bad' is the tensor that could not be read, or NULL. */
 static int check_data (int fd,
                        const struct manifest *m,
@@ -67,8 +65,6 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
     errno = e;
     return rv;
 }
-
-/* ---- for programs ---- */
 
 static int cannot_read (const char *path, struct slurmdl_error *err)
 {

@@ -14,8 +14,6 @@
 #include "runtime/checkpoint/staging.h"
 #include "runtime/run/session.h"
 
-/* ---- alone ---- */
-
 static int alone (struct slurmdl *run,
                   struct job *job,
                   char *path,

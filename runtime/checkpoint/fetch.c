@@ -11,8 +11,6 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/shard.h"
 
-/* ---- what is to be read ---- */
-
 void fetch_free (struct fetch *f)
 {
     free (f->list);
@@ -73,8 +71,6 @@ int fetch_add_whole (struct fetch *f, const struct manifest_row *row)
 
     return fetch_add (f, row, &all, NULL);
 }
-
-/* ---- to read it ---- */
 
 /* Neighbours in the file, for one thread; who has done its own helps others. */
 struct share {
@@ -148,8 +144,6 @@ static void *read_some (void *arg)
         close (own);
     return NULL;
 }
-
-/* ---- all of it ---- */
 
 static int by_place (const void *a, const void *b)
 {

@@ -35,8 +35,6 @@ static int add (struct extents *x, const struct extent *new)
     return 0;
 }
 
-/* ---- slabs ---- */
-
 struct runs {
     struct extents *to;
     struct piece *p;
@@ -117,8 +115,6 @@ static int put_piece (struct extents *x, int fd, struct piece *p)
         return write_short_runs (&r, &tensor);
     return slab_walk (&tensor, &p->slab, add_run, &r);
 }
-
-/* ---- all of a file ---- */
 
 static int by_place (const void *a, const void *b)
 {

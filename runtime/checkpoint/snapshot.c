@@ -19,8 +19,6 @@ enum { PAGE = 4096 };
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* ---- the job ---- */
-
 /* What all ranks have alike is rank 0's to write. */
 static bool is_mine (const struct slurmdl *run, const struct region *r)
 {
@@ -109,8 +107,6 @@ void job_free (struct job *job)
     job->n = job->room = 0;
 }
 
-/* ---- the buffer ---- */
-
 static uint64_t free_memory (void)
 {
     unsigned long long kib = 0;
@@ -181,14 +177,10 @@ get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
     return b->data ? 0 : -1;
 }
 
-/* ---- to copy ---- */
-
 static size_t room (uint64_t bytes)
 {
     return (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
-
-/* ---- by several threads ---- */
 
 enum { COPIERS = 4, ALONE = 32 << 20 };
 

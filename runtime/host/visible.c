@@ -8,8 +8,6 @@
 
 const char *const distance_names[] = { "PIX", "PXB", "PHB", "NODE", "SYS" };
 
-/* ---- distances ---- */
-
 static int components (const char *path)
 {
     int n = 1;
@@ -51,8 +49,6 @@ enum distance topology_distance (const char *path_a,
         return DISTANCE_PHB;
     return node_a >= 0 && node_a == node_b ? DISTANCE_NODE : DISTANCE_SYS;
 }
-
-/* ---- what is visible ---- */
 
 static int
 nth_reachable (const struct topology *t, enum gpu_vendor vendor, long n)

@@ -19,8 +19,6 @@ static void write_word (struct blank *b, off_t at, uint64_t word)
     memcpy (b->image + at, &word, sizeof (word));
 }
 
-/* ---- types ---- */
-
 static hid_t row_type (void)
 {
     hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct row));
@@ -64,8 +62,6 @@ static hid_t byte_type (void)
 {
     return H5Tcopy (H5T_STD_U8LE);
 }
-
-/* ---- the layout ---- */
 
 static int add_about (hid_t file, const struct journal_about *about)
 {
@@ -169,8 +165,6 @@ static int make (struct blank *b,
     return rv;
 }
 
-/* ---- the last one ---- */
-
 /* A worker's files are all alike, and libhdf5 takes long. */
 static struct {
     pthread_mutex_t lock;
@@ -219,8 +213,6 @@ int blank_make (struct blank *b,
         pthread_mutex_unlock (&last.lock);
     return rv;
 }
-
-/* ---- changes ---- */
 
 void blank_place (struct blank *b, const struct column *c)
 {

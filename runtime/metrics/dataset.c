@@ -22,8 +22,6 @@ static const char *const dataset_names[DATASETS] = {
     [BYTES] = "bytes",
 };
 
-/* ---- in place ---- */
-
 static uint64_t word_of (const struct header_image *image, uint64_t at)
 {
     uint64_t word;
@@ -81,8 +79,6 @@ static int open_in_place (const struct source *s,
     return 0;
 }
 
-/* ---- by libhdf5 ---- */
-
 /* HDF5 would wait for a pipe, and follow a link. */
 static hid_t open_by_hdf5 (int fd)
 {
@@ -138,8 +134,6 @@ static int read_dataset (hid_t dataset, hsize_t first, hsize_t n, void *buf)
     H5Tclose (type);
     return rv;
 }
-
-/* ---- either ---- */
 
 int source_open (struct source *s, const char *path)
 {

@@ -46,8 +46,6 @@ static bool is_ours (const struct header_image *i)
            && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
 }
 
-/* ---- object headers ---- */
-
 struct walk {
     const struct header_image *image;
     void (*f) (struct walk *w, uint16_t type, uint64_t at);
@@ -82,8 +80,6 @@ static void walk_header (struct walk *w, uint64_t at)
     if (is (w->image, at, "\1", 1) && get (w->image, at + 8, &size, 4))
         each_message (w, at + 16, size);
 }
-
-/* ---- the root group ---- */
 
 struct root {
     uint64_t table[2]; /* B-tree and heap of names; 0: not found */
@@ -194,8 +190,6 @@ find_header (const struct header_image *i, const char *name, uint64_t *header)
                  : -1;
     return rv;
 }
-
-/* ---- datasets ---- */
 
 /* Dataspace with a maximum (IV.A.2.b), type (IV.A.2.d), layout version 3,
  * contiguous (IV.A.2.i).

@@ -95,8 +95,6 @@ int journal_create_as (struct journal *j,
     return -1;
 }
 
-/* ---- the rest of the interface ---- */
-
 static uint64_t room_for (const struct column *c, uint64_t n)
 {
     uint64_t room = c->room;

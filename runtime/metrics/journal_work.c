@@ -27,8 +27,6 @@ struct journal_work {
     char tmp[40];
 };
 
-/* ---- sync ---- */
-
 static int run_sync (struct journal_work *w)
 {
     if (fdatasync (w->from.fd) < 0)
@@ -46,8 +44,6 @@ static int end_sync (struct journal *j, struct journal_work *w)
     errno = w->error;
     return -1;
 }
-
-/* ---- a larger file ---- */
 
 static int run_growth (struct journal_work *w)
 {
@@ -95,8 +91,6 @@ bool journal_needs_room (const struct journal *j)
     return !j->suspect && j->rows.n >= 2 * j->refused
            && (needs_room (&j->rows) || needs_room (&j->bytes));
 }
-
-/* ---- both ---- */
 
 static void *work (void *arg)
 {

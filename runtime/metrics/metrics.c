@@ -17,8 +17,6 @@ enum {
     CLOSE_MOST = 10000,
 };
 
-/* ---- create ---- */
-
 static void free_metrics (struct slurmdl_metrics *m)
 {
     int e = errno;
@@ -97,8 +95,6 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
     return metrics_create (dir, -1, 0, NULL, err);
 }
 
-/* ---- what went wrong ---- */
-
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name)
 {
     int number = atomic_load (&m->named) - 1;
@@ -151,8 +147,6 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
         errorf (err, "%s: could not be written for a while", m->journal.path);
     return 1;
 }
-
-/* ---- flush and close ---- */
 
 static int no_answer (const struct slurmdl_metrics *m,
                       struct slurmdl_error *err)

@@ -15,8 +15,6 @@ enum {
     PATIENCE = 1000, /* ms that a disk which takes nothing holds up a call */
 };
 
-/* ---- fork ---- */
-
 /* It is of the process, like the fork that changes it. */
 static atomic_uint generation;
 static pthread_once_t watching = PTHREAD_ONCE_INIT;
@@ -50,8 +48,6 @@ int metrics_not_ours (struct slurmdl_error *err)
                    "metrics: this is a child of the process that opened them");
 }
 
-/* ---- time ---- */
-
 /* That of the kernel's last tick, some ms ago: reading the clock itself would
  * cost as much as all the rest.
  */
@@ -62,8 +58,6 @@ static double metrics_time (void)
     clock_gettime (CLOCK_REALTIME_COARSE, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
-
-/* ---- names ---- */
 
 static uint32_t hash_name (const char *name)
 {
@@ -135,8 +129,6 @@ struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
     pthread_mutex_unlock (&m->lock);
     return found;
 }
-
-/* ---- logging ---- */
 
 void metrics_lose (struct slurmdl_metrics *m, long n)
 {
@@ -246,8 +238,6 @@ int slurmdl_metrics_log (struct slurmdl_metrics *m,
     }
     return slurmdl_log_to (metric, step, value);
 }
-
-/* ---- records ---- */
 
 struct item *item_create (struct slurmdl_metrics *m,
                           const char *name,

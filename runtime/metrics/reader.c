@@ -68,8 +68,6 @@ int slurmdl_records_read (const char *path,
     return rv;
 }
 
-/* ---- folders ---- */
-
 struct folder_reading {
     slurmdl_row_f row;
     slurmdl_record_f record; /* instead */

@@ -16,8 +16,6 @@ enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
  */
 enum { SYNC_HERE = 4 << 20, SYNC_AT = 64 << 20 };
 
-/* ---- waiting ---- */
-
 static bool hurried (const struct slurmdl_metrics *m)
 {
     return atomic_load (&m->closing)
@@ -63,8 +61,6 @@ static void wait_for_more (struct slurmdl_metrics *m)
            && (left = most - elapsed (&begin)) > 0)
         futex_wait (&m->bell, bell, left);
 }
-
-/* ---- writing ---- */
 
 static int write_names (struct slurmdl_metrics *m)
 {
@@ -219,8 +215,6 @@ static void tell (struct slurmdl_metrics *m, int e)
     if (m->pause > AGAIN_MOST)
         m->pause = AGAIN_MOST;
 }
-
-/* ---- the thread ---- */
 
 static void end (struct slurmdl_metrics *m)
 {

@@ -29,8 +29,6 @@ static int invalid (void)
     return -1;
 }
 
-/* ---- text ---- */
-
 static int put_text (struct slurmdl_metrics *m,
                      const char *name,
                      int64_t step,
@@ -66,8 +64,6 @@ int slurmdl_log_text (struct slurmdl *run,
                : 0;
 }
 
-/* ---- vector ---- */
-
 int slurmdl_log_vector (struct slurmdl *run,
                         const char *name,
                         int64_t step,
@@ -88,8 +84,6 @@ int slurmdl_log_vector (struct slurmdl *run,
     item_put (run->metrics, item);
     return 0;
 }
-
-/* ---- histogram ---- */
 
 static size_t histogram_size (uint64_t nbins)
 {
@@ -178,8 +172,6 @@ int slurmdl_record_histogram (const struct slurmdl_record *r,
     };
     return 0;
 }
-
-/* ---- image ---- */
 
 static bool
 image_size (uint64_t width, uint64_t height, uint64_t channels, size_t *size)

@@ -9,8 +9,6 @@
 
 enum { BINS = 64, BLOCK = 1024 };
 
-/* ---- numbers of any type ---- */
-
 /* Sign, exponent and mantissa of a small float; 'all' is the highest exponent,
  * and says whether it stands for infinity and NaN.
  */
@@ -107,8 +105,6 @@ static const struct {
 };
 /* clang-format on */
 enum { TYPES = sizeof (types) / sizeof (*types) };
-
-/* ---- two passes ---- */
 
 struct summary {
     double min, max, sum, mean, squares;

@@ -66,8 +66,6 @@ int slurmdl_resumed_at (const char *dir, int64_t *step)
     return 1;
 }
 
-/* ---- attempts ---- */
-
 static int by_number (const void *a, const void *b)
 {
     const struct attempt *x = a;
@@ -194,8 +192,6 @@ static int note_file (const char *path, void *arg, struct slurmdl_error *err)
     table_close (&t);
     return rv;
 }
-
-/* ---- second pass ---- */
 
 /* The least step from which on a later attempt has superseded the metric. */
 static int64_t limit_of (const struct trial *t, const char *name)

@@ -35,8 +35,6 @@ int nccl_check_name (const char *name)
     return -1;
 }
 
-/* ---- parsing ---- */
-
 static struct span trim (struct span s)
 {
     while (s.n > 0 && isspace ((unsigned char)*s.at)) {
@@ -180,8 +178,6 @@ out:
     close (fd);
     return n < 0 ? -1 : nccl_parse (text, used, path, p, say, arg);
 }
-
-/* ---- nothing is configured ---- */
 
 static void set (struct nccl_profile *p, const char *name, const char *value)
 {

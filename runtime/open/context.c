@@ -20,8 +20,6 @@
 
 enum { ATTEMPTS_MAX = 1000000 };
 
-/* ---- the attempt's folder ---- */
-
 static int make_folders (const char *dir)
 {
     char path[PATH_MAX];
@@ -122,8 +120,6 @@ static int enter_folder (struct slurmdl *run, const char *dir)
     return run->dir ? 0 : -1;
 }
 
-/* ---- open and close ---- */
-
 struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
 {
     struct slurmdl *run = calloc (1, sizeof (*run));
@@ -199,8 +195,6 @@ int slurmdl_close (struct slurmdl *run)
     return failed ? -1 : rv;
 }
 
-/* ---- what a run knows ---- */
-
 const char *slurmdl_experiment (const struct slurmdl *run)
 {
     return run->experiment;
@@ -240,8 +234,6 @@ int64_t slurmdl_length (const struct slurmdl *run)
 {
     return run->length;
 }
-
-/* ---- hyperparameters ---- */
 
 const char *slurmdl_hp (const struct slurmdl *run, const char *name)
 {

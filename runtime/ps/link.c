@@ -16,10 +16,6 @@
 
 enum { TICK_MS = 100, SLACK = 10, TEXT = 200 };
 
-/* ---- records ---- */
-
-/* ---- out ---- */
-
 static int send_some (struct slurmdl_ps *ps, struct ps_link *l)
 {
     while (l->send) {
@@ -47,8 +43,6 @@ static int send_some (struct slurmdl_ps *ps, struct ps_link *l)
     }
     return 0;
 }
-
-/* ---- in ---- */
 
 static bool is_direct (const struct ps_link *l)
 {
@@ -136,8 +130,6 @@ static int recv_some (struct slurmdl_ps *ps, struct ps_link *l)
             take_answer (ps, l);
     }
 }
-
-/* ---- all servers ---- */
 
 static void disconnect (struct ps_link *l)
 {

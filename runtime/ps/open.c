@@ -25,8 +25,6 @@ static const enum ps_role role_of[] = {
     PS_WORKER, PS_SERVER, PS_SERVER, PS_SPARE, PS_SPARE
 };
 
-/* ---- the environment ---- */
-
 static int number_of (const char *name,
                       double otherwise,
                       double *number,
@@ -49,8 +47,6 @@ static int word_of (const char *word, const char *const *words)
             return i;
     return -1;
 }
-
-/* ---- options ---- */
 
 static int read_role (struct slurmdl_ps *ps,
                       const struct slurmdl_ps_options *o,
@@ -159,8 +155,6 @@ static int read_mode (struct slurmdl_ps *ps,
     return 0;
 }
 
-/* ---- the folder ---- */
-
 static void name_folder (struct slurmdl_ps *ps,
                          const struct slurmdl_ps_options *o)
 {
@@ -194,8 +188,6 @@ static void name_folder (struct slurmdl_ps *ps,
                   environment_text ("SLURM_JOB_ID", ""),
                   step);
 }
-
-/* ---- open and close ---- */
 
 static int read_options (struct slurmdl_ps *ps,
                          const struct slurmdl_ps_options *o,

@@ -11,8 +11,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/ps/server.h"
 
-/* ---- answers ---- */
-
 /* From a host that can be reached there is an end or a reset. */
 static int is_gone (struct ps_peer *p)
 {
@@ -50,8 +48,6 @@ int pspeer_flush (struct ps_server *s, struct ps_peer *p)
     }
     return p->close_after ? -1 : 0;
 }
-
-/* ---- requests ---- */
 
 /* The answer of PS_HELD is not sent. */
 static int do_request (struct ps_server *s, struct ps_peer *p)
@@ -160,8 +156,6 @@ int pspeer_serve (struct ps_server *s, struct ps_peer *p)
     }
     return 0;
 }
-
-/* ---- connections ---- */
 
 void pspeer_drop (struct ps_server *s, size_t i)
 {

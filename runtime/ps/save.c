@@ -32,8 +32,6 @@ struct ps_saving {
 
 static const double copy_seconds = 0.001; /* of a turn */
 
-/* ---- the file ---- */
-
 static int write_about (struct ps_saving *v, struct slurmdl_writer *w)
 {
     size_t n =
@@ -120,8 +118,6 @@ static void *write_thread (void *arg)
     return NULL;
 }
 
-/* ---- begin ---- */
-
 static void destroy (struct ps_server *s)
 {
     struct ps_saving *v = s->saving;
@@ -166,8 +162,6 @@ int pssave_begin (struct ps_server *s, struct slurmdl_error *err)
         }
     return v->copies ? 0 : errorf (err, "out of memory");
 }
-
-/* ---- go on ---- */
 
 /* Returns whether there is more to copy. */
 static bool copy_some (struct ps_server *s, double seconds)

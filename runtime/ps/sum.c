@@ -37,8 +37,6 @@ void ps_table_forget (struct ps_table *t, long worker)
     s->n = 0;
 }
 
-/* ---- keep ---- */
-
 static void
 combine (const struct ps_table *t, float *sum, const float *more, size_t n)
 {
@@ -108,8 +106,6 @@ int ps_table_keep_rows (struct ps_table *t,
     s->n += n;
     return 0;
 }
-
-/* ---- the end of an iteration ---- */
 
 static void end_block (struct ps_table *t, uint64_t r, float *sum)
 {

@@ -19,8 +19,6 @@ size_t ps_table_length (const struct ps_table *t, uint64_t r)
     return !ps_table_is_dense (t) || left > t->width ? t->width : left;
 }
 
-/* ---- memory ---- */
-
 static int grow (void *array, uint64_t room, size_t size)
 {
     void **p = array;
@@ -148,8 +146,6 @@ void ps_table_destroy (struct ps_table *t)
     free (t);
 }
 
-/* ---- rows ---- */
-
 /* Uniform in [low, high): 24 bits of a number that depends on all. */
 static void fill_row (const struct ps_table *t, uint64_t id, float *row)
 {
@@ -194,8 +190,6 @@ int64_t ps_table_row (struct ps_table *t, uint64_t id)
             return t->buckets[i] - 1;
     return add_row (t, id);
 }
-
-/* ---- values ---- */
 
 void ps_table_initial (struct ps_table *t,
                        uint64_t offset,

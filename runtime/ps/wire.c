@@ -12,8 +12,6 @@
 #include "runtime/comm/net/address.h"
 #include "runtime/comm/net/socket.h"
 
-/* ---- where a parameter is ---- */
-
 /* The finaliser of MurmurHash3. */
 uint64_t ps_mix (uint64_t x)
 {
@@ -50,8 +48,6 @@ void ps_shard (uint64_t key,
     hi = *lo + (each + (s < more)) * PS_BLOCK;
     *count = hi <= n ? hi - *lo : *lo < n ? n - *lo : 0;
 }
-
-/* ---- sockets ---- */
 
 int pswire_listen (const char *address,
                    struct ps_entry *e,

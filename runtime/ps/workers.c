@@ -9,8 +9,6 @@
 
 enum { PATIENCE = 4 };
 
-/* ---- they come ---- */
-
 static bool fits (const struct slurmdl_ps *ps,
                   const struct ps_hello *h,
                   struct slurmdl_error *why)
@@ -130,8 +128,6 @@ enum ps_did psworkers_join (struct ps_server *s,
     }
     return PS_DONE;
 }
-
-/* ---- they go ---- */
 
 enum ps_did psworkers_bye (struct ps_server *s,
                            struct ps_peer *p,

@@ -19,8 +19,6 @@ enum {
     HANG_DEFAULT = 600
 };
 
-/* ---- values that are not words ---- */
-
 static int check_roles (const char *value, char *why, size_t size)
 {
     struct rank_roles roles;
@@ -99,8 +97,6 @@ static int check_bind (const char *value, char *why, size_t size)
     return -1;
 }
 
-/* ---- the table ---- */
-
 static const char *const check_words[] = { "quick", "full", "off", NULL };
 
 /* dl-spank(7) and the options of dl env are compared with it. */
@@ -159,8 +155,6 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
     },
 };
-
-/* ---- checks ---- */
 
 static bool is_word (const char *text, const char *const *words)
 {

@@ -8,8 +8,6 @@
 
 enum { NAME = 64 };
 
-/* ---- what Slurm says ---- */
-
 static int read_place (struct task *t)
 {
     const struct variables *v = &t->vars;
@@ -39,8 +37,6 @@ static int read_place (struct task *t)
         return -1;
     return 0;
 }
-
-/* ---- GPUs and PMI ---- */
 
 static long count_items (const char *list)
 {
@@ -78,8 +74,6 @@ static void read_pmi (struct task *t)
     else if (variables_number (&t->vars, "PMI_FD") >= 0)
         t->facts.pmi = RANK_PMI_2;
 }
-
-/* ---- which rank is where ---- */
 
 static void read_group (struct task *t, int i)
 {

@@ -55,8 +55,6 @@ void regions_clear (struct regions *r)
     *r = (struct regions){ 0 };
 }
 
-/* ---- protect ---- */
-
 static int protect (struct slurmdl *run,
                     const char *name,
                     struct region *new,
@@ -149,8 +147,6 @@ int slurmdl_unprotect (struct slurmdl *run, const char *name)
     *r = all->list[--all->n];
     return 0;
 }
-
-/* ---- states ---- */
 
 bool is_state (const char *dataset)
 {

@@ -20,8 +20,6 @@ unsigned session_count (struct session *t, enum session_count what)
     return t->counts[what]++;
 }
 
-/* ---- messages ---- */
-
 static void
 message_path (const struct session *t, char *buf, const char *name, long rank)
 {
@@ -152,8 +150,6 @@ void session_forget (struct session *t, const char *name)
         inside_unlink_any (path, 0);
     }
 }
-
-/* ---- to leave ---- */
 
 static void empty_folder (const char *dir)
 {

@@ -133,8 +133,6 @@ static void set_lines (const struct searcher *s, struct lines *l, double *room)
         set_line (s, l, r);
 }
 
-/* ---- rows ---- */
-
 static bool is_bad (const struct searcher *s, long trial)
 {
     for (int64_t r = 0; r < s->rungs; r++)

@@ -38,8 +38,6 @@ static double log_improvement (double mean, double deviation, double f)
            + (rest > 1e-12 && z > -1e3 ? log (rest) : -2 * log (-z));
 }
 
-/* ---- several objectives ---- */
-
 static int open_boxes (struct improve *a)
 {
     const struct surrogate *t = a->t;

@@ -14,8 +14,6 @@ static const double jitter = 1e-8, usual_noise = 1e-3;
 /* Of log a and log b about 0: 19 of 20 are between a half and twice. */
 static const double warp_variance = 0.125;
 
-/* ---- kernel ---- */
-
 static double square (const struct gp *gp, int64_t k, double u, double v)
 {
     if (gp->category[k])
@@ -113,8 +111,6 @@ int gp_set_covariance (struct gp *gp, const double *theta)
     return 0;
 }
 
-/* ---- prior ---- */
-
 /* Grows with the distances in the unit cube. */
 double gp_usual_scale (const struct gp *gp)
 {
@@ -139,8 +135,6 @@ static double prior (const struct gp *gp, const double *theta, double *g)
         f += add_normal (theta[k], warp_variance, g + k);
     return f;
 }
-
-/* ---- likelihood ---- */
 
 /* dr2 = 2/l^2 (z_i - z_j)(dz_i - dz_j); of all pairs together that is dz_i
  * times a sum over j.  The weights are -2 times the gradient by r2.

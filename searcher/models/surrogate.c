@@ -8,8 +8,6 @@
 #include "searcher/numeric/warp.h"
 #include "searcher/objectives/pareto.h"
 
-/* ---- memory ---- */
-
 static int allocate (struct surrogate *t)
 {
     int64_t d = t->d;
@@ -43,8 +41,6 @@ void surrogate_close (struct surrogate *t)
     free (t->category);
     free (t->z);
 }
-
-/* ---- data ---- */
 
 /* Mark the best half of POINTS_MAX. */
 static int mark_best (const struct training_set *v, bool *best)
@@ -131,8 +127,6 @@ static void sort_points (struct surrogate *t, const double *y)
         t->order[k] = i;
     }
 }
-
-/* ---- fit ---- */
 
 /* Warped always: in trials of one against the other, and of both with the
  * better by leave-one-out, this was as good on BBOB and better on tables.

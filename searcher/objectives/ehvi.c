@@ -12,8 +12,6 @@ struct pareto_boxes {
     double *sides; /* of each box: m lows, m highs */
 };
 
-/* ---- boxes ---- */
-
 /* Zones are the largest boxes, open downwards, that no row is in.  Each is a
  * corner, then m rows: the k-th bounds the zone in objective k, and is below
  * the corner in the others.
@@ -194,8 +192,6 @@ void pareto_boxes_destroy (struct pareto_boxes *b)
     }
 }
 
-/* ---- one objective ---- */
-
 /* Below -EDGE the continued fraction is exact after so many terms. */
 enum { EDGE = 5, TERMS = 25 };
 
@@ -234,8 +230,6 @@ static double log_part (double a, double b)
 
     return ratio < 0 ? top + log (1 - exp (ratio)) : -INFINITY;
 }
-
-/* ---- expected improvement ---- */
 
 static double log_box (const double *low,
                        int64_t m,

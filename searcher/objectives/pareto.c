@@ -41,8 +41,6 @@ static int64_t list_good (const double *y, int64_t n, int64_t m, int64_t *order)
     return good;
 }
 
-/* ---- sorting ---- */
-
 struct rank_table {
     const double *y;
     int64_t m;
@@ -89,8 +87,6 @@ static bool is_below (const struct rank_table *t, int64_t a, int64_t b)
         return t->rank[a] < t->rank[b];
     return t->y[a * t->m + t->k] < t->y[b * t->m + t->k];
 }
-
-/* ---- ranks ---- */
 
 /* The rows of each front as a list, the last one that came first. */
 struct fronts {
@@ -162,8 +158,6 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
     free (order);
     return 0;
 }
-
-/* ---- crowding ---- */
 
 /* Half of it, as the whole may be beyond the largest double. */
 static double gap (const struct rank_table *t, int64_t a, int64_t b)

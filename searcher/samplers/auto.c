@@ -29,8 +29,6 @@ static const struct {
 static const double random_share = 0.15, blind_share = 0.33;
 static const double evolve_share = 0.75, tree_share = 0.5;
 
-/* ---- the space ---- */
-
 static bool is_tree (const struct searcher *s)
 {
     for (int64_t i = 0; i < s->n; i++)
@@ -97,8 +95,6 @@ static double tpe_share (const struct searcher *s, const struct hunt *h)
         i++;
     return shares[i].share;
 }
-
-/* ---- points ---- */
 
 static double dice (const struct searcher *s, long trial)
 {
@@ -194,8 +190,6 @@ static void auto_point (const struct searcher *s, long trial, double *x)
     else
         full_point (s, trial, x);
 }
-
-/* ---- the evolution ---- */
 
 static int64_t auto_room (const struct search_request *request)
 {

@@ -84,8 +84,6 @@ double bayes_error (const struct hunt *h)
     return gp_error (h->t.gp[0]);
 }
 
-/* ---- candidates ---- */
-
 static void values_at (const struct hunt *h, const double *cube, double *x)
 {
     const struct dim *dims = searcher_dims (h->s);
@@ -190,8 +188,6 @@ static void improve_candidates (struct hunt *h)
         keep_best (h, POOL, KEPT);
     }
 }
-
-/* ---- the proposal ---- */
 
 /* The best candidate that is not the point of a trial. */
 static bool take_best (struct hunt *h, int64_t n, double *x)

@@ -185,8 +185,6 @@ void evolve_point (const struct searcher *s,
     }
 }
 
-/* ---- the sampler ---- */
-
 static int64_t cmaes_room (const struct search_request *request)
 {
     return evolve_room (request->n, request->config->population);

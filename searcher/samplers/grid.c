@@ -141,8 +141,6 @@ static int64_t list_allowed (const struct grid_forest *f,
     return n;
 }
 
-/* ---- the scheduler ---- */
-
 static int64_t count_allowed (const struct search_request *request,
                               const struct grid_forest *f)
 {

@@ -30,8 +30,6 @@ static int64_t size_of (const struct searcher *s)
     return s->population > 0 ? s->population : POPULATION;
 }
 
-/* ---- parents ---- */
-
 static bool is_better (const struct nest *t, int64_t a, int64_t b)
 {
     if (t->rank[a] != t->rank[b])
@@ -95,8 +93,6 @@ static const double *tournament (struct nest *t)
     return searcher_point (t->s,
                            t->v.trial[t->from + (is_better (t, a, b) ? a : b)]);
 }
-
-/* ---- children ---- */
 
 static double fold (double u)
 {

@@ -74,8 +74,6 @@ static void halving_plan (const struct search_request *request,
         plan->bracket[0].limit = request->config->max_trials;
 }
 
-/* ---- hyperband ---- */
-
 /* Trials of the bracket that starts 'steps' rungs below the top one:
  * ceil ((top + 1) d^steps / (steps + 1)).
  */

@@ -56,8 +56,6 @@ double search_work (const struct search_plan *plan)
     return work;
 }
 
-/* ---- the state ---- */
-
 /* Offset of an array at the end of the state. */
 static int64_t append (int64_t *size, int64_t bytes)
 {

@@ -68,8 +68,6 @@ searcher_ask (const struct searcher *s, struct search_op *op, double *x)
     return answer;
 }
 
-/* ---- begin ---- */
-
 static int begin_first (struct searcher *s,
                         const struct search_op *op,
                         const double *x,
@@ -124,8 +122,6 @@ int searcher_begin (struct searcher *s,
         s->half = half_begun (s, inner + 1);
     return 0;
 }
-
-/* ---- results ---- */
 
 enum repeat_outcome { OBSERVED, FAILED, REJECTED };
 

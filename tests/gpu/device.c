@@ -40,8 +40,6 @@ int tap_end (void)
     return failed ? 1 : 0;
 }
 
-/* ---- CUDA ---- */
-
 struct cuda_runtime cuda;
 
 /* clang-format off */

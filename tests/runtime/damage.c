@@ -85,8 +85,6 @@ static void restore_nothing (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-/* ---- files ---- */
-
 struct image {
     unsigned char *bytes;
     size_t n;
@@ -152,8 +150,6 @@ static void expect_first (int size)
 
     assert_int_equal (ranks (size, -1, restore_first, &one), 0);
 }
-
-/* ---- tests ---- */
 
 static void a_flipped_bit (void **state)
 {

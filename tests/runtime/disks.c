@@ -66,8 +66,6 @@ static int count_row (const struct slurmdl_row *r, void *arg)
     return 0;
 }
 
-/* ---- disks ---- */
-
 static void a_disk_that_refuses (void **state)
 {
     static const int errnos[] = { ENOSPC, EDQUOT, EIO };
@@ -174,8 +172,6 @@ static void closing_while_it_hangs (void **state)
     await_hanging (0);
     usleep (300000); /* the thread ends, and frees nothing of ours */
 }
-
-/* ---- fork and threads ---- */
 
 static void children_of_fork (void **state)
 {

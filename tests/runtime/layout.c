@@ -132,8 +132,6 @@ static void cross_ranks (void **state)
     free (l);
 }
 
-/* ---- roles ---- */
-
 /* clang-format off */
 static const struct {
     const char *text;
@@ -189,8 +187,6 @@ static void roles_of_ranks (void **state)
         assert_string_equal (text, roles[i].want);
     }
 }
-
-/* ---- texts at random ---- */
 
 static uint32_t seed = 12345;
 

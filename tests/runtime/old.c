@@ -55,8 +55,6 @@ static void expect (struct slurmdl_checkpoint *c,
     assert_memory_equal (data, want, n);
 }
 
-/* ---- checkpoints ---- */
-
 static void checkpoint_of_version_1 (void **state)
 {
     static const float w[6] = { 0, 1, 2, 3, 4, 5 };
@@ -96,8 +94,6 @@ static void checkpoint_of_version_2 (void **state)
     assert_int_equal (t.shards, 2);
     slurmdl_checkpoint_close (c);
 }
-
-/* ---- metrics ---- */
 
 struct seen {
     long losses, others, last;

@@ -75,8 +75,6 @@ static void save_alone (void)
     free (other);
 }
 
-/* ---- by ranks ---- */
-
 static void restore_rows (int rank, int size, void *arg)
 {
     const uint64_t n = (uint64_t)(ROWS / size);
@@ -157,8 +155,6 @@ static void ranks_read_their_columns (void **state)
         return;
     assert_int_equal (ranks (4, -1, save_and_restore_columns, NULL), 0);
 }
-
-/* ---- a part ---- */
 
 static void one_name_alone (void **state)
 {

@@ -128,8 +128,6 @@ static void errors_come_later (void **state)
     assert_int_equal (slurmdl_close (run), -1);
 }
 
-/* ---- the time limit ---- */
-
 static void stop_alone (void **state)
 {
     struct slurmdl *run;
@@ -145,8 +143,6 @@ static void stop_alone (void **state)
     slurmdl_close (run);
     unsetenv ("SLURM_JOB_END_TIME");
 }
-
-/* ---- tensors of a file ---- */
 
 static void write_and_read (void **state)
 {

@@ -80,8 +80,6 @@ static void test_extend_known (void **state)
     }
 }
 
-/* ---- pasha beside running trials ---- */
-
 /* The ranking is clear, so that the top rung stays: only the best goes on to
  * full length, and not before all others have ended.
  */
@@ -192,8 +190,6 @@ static void test_brackets_max (void **state)
     assert_true (trials >= BRACKETS_MAX);
     searcher_destroy (s);
 }
-
-/* ---- a range far from 0 ---- */
 
 /* The points of a range from 16 are those of one from 0, moved. */
 static void test_moved (void **state)

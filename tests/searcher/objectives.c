@@ -55,8 +55,6 @@ static struct sweep start (const char *name, uint64_t seed, long objectives)
     return w;
 }
 
-/* ---- learning ---- */
-
 static double volume (const char *name, uint64_t seed, long m, long trials)
 {
     static const double reference[] = { 1.1, 4, 2 };
@@ -100,8 +98,6 @@ static void test_learns_gp (void **state)
     check_learns ("auto", 2, 30, 5);
 }
 
-/* ---- larger is better ---- */
-
 static long flipped;
 
 static void flip (const struct sweep *w, long trial, double *y)
@@ -134,8 +130,6 @@ static void test_larger (void **state)
             sweep_free (&b);
         }
 }
-
-/* ---- bad values ---- */
 
 static void half_bad (const struct sweep *w, long trial, double *y)
 {
@@ -201,8 +195,6 @@ static void test_known (void **state)
         sweep_free (&w);
     }
 }
-
-/* ---- what is refused ---- */
 
 static void test_bad (void **state)
 {

@@ -6,8 +6,6 @@
 #include "tests/searcher/plane.h"
 #include "tests/unit.h"
 
-/* ---- repeats ---- */
-
 static double repeated (const struct sweep *w, long trial, int64_t length)
 {
     return bowl (w, trial, length) + 0.1 * (trial % 3);
@@ -133,8 +131,6 @@ static void test_repeats_nonsense (void **state)
     searcher_destroy (s);
     searcher_destroy (copy);
 }
-
-/* ---- the time there is ---- */
 
 static double by_length (const struct sweep *w, long trial)
 {

@@ -86,8 +86,6 @@ static void pasha_noise (void **state)
     }
 }
 
-/* ---- two searches side by side ---- */
-
 static struct searcher *create (struct search_config config, const char *name)
 {
     struct searcher *s;

@@ -7,8 +7,6 @@
 #include "tests/searcher/stopping.h"
 #include "tests/unit.h"
 
-/* ---- asha ---- */
-
 struct ladder {
     int rungs;
     int64_t length[8];
@@ -76,8 +74,6 @@ static void test_ladder (void **state)
     }
     assert_true (stopped > 1000 && whole > 1000);
 }
-
-/* ---- one event after another ---- */
 
 /* Rungs at 1 and 3.  A report at 5 passes or fails both. */
 static void test_skipped (void **state)

@@ -123,8 +123,6 @@ out:
     return rv;
 }
 
-/* ---- the others ---- */
-
 static int go_to_parent (struct boot_tree *t,
                          const struct boot_place *p,
                          const struct boot_welcome *w,

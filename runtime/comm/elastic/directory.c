@@ -8,8 +8,6 @@
 
 #include "runtime/base/error.h"
 
-/* ---- what there is ---- */
-
 static void add (struct directory_entry *list,
                  size_t *n,
                  const struct slurmdl_elastic *e,
@@ -115,8 +113,6 @@ done:
     free (bytes);
     return rv;
 }
-
-/* ---- the choice ---- */
 
 bool same_name (const struct directory_entry *a,
                 const struct directory_entry *b)

@@ -8,8 +8,6 @@
 
 #include "runtime/base/error.h"
 
-/* ---- what all ranks have alike ---- */
-
 /* From whom the k-th rank that lacks it gets it: all that have it send. */
 static long giver (const struct directory *d, long k)
 {
@@ -185,8 +183,6 @@ static int share_all (struct slurmdl_elastic *e,
     }
     return 0;
 }
-
-/* ---- all of it ---- */
 
 /* Forget all but that commit. */
 static void keep_only (struct slurmdl_elastic *e, uint64_t id)

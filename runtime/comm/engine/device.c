@@ -69,8 +69,6 @@ int device_find (struct engine *e,
                || d->takes (e->channel->device_self, t->type, t->op));
 }
 
-/* ---- the program's streams ---- */
-
 static int await_one (struct engine *e,
                       const struct engine_task *t,
                       double deadline,
@@ -116,8 +114,6 @@ int batch_await (struct engine *e,
     }
     return 0;
 }
-
-/* ---- one rank ---- */
 
 static int alone (struct engine *e,
                   const struct engine_batch *b,

@@ -101,8 +101,6 @@ const struct batch_steps batch_steps_gather = { pack_gather,
                                                 run_gather,
                                                 unpack_gather };
 
-/* ---- broadcast ---- */
-
 static size_t batch_bytes (const struct engine_batch *b)
 {
     size_t n = 0;

@@ -4,8 +4,6 @@
 
 #include "runtime/comm/mpi/module.h"
 
-/* ---- reductions ---- */
-
 /* A reduction to one rank, or to all where 'root' is -1. */
 struct mpi_job {
     struct mpi_self *s;
@@ -136,8 +134,6 @@ static int reduce_scatter (void *self,
             a->out, a->counts[mpi_lib->rank (s->mesh)], a->type, 1.0 / s->size);
     return 0;
 }
-
-/* ---- bytes ---- */
 
 static int broadcast_bytes (struct mpi_self *s,
                             char *data,

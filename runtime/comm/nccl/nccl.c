@@ -29,8 +29,6 @@ static void attach (const struct comm_services *s)
         }                                                                      \
     } while (0)
 
-/* ---- begin and end ---- */
-
 static int probe (struct slurmdl_error *err)
 {
     int n = 0;

@@ -77,8 +77,6 @@ static void caller_mac (const struct handshake *h,
     end (&s, mac);
 }
 
-/* ---- the listener ---- */
-
 bool handshake_is_hello (const struct handshake *h,
                          const struct handshake_hello *hello)
 {
@@ -106,8 +104,6 @@ bool handshake_is_proven (const struct handshake *h,
     caller_mac (h, hello, c, proof, body, mac);
     return sodium_memcmp (mac, proof->mac, sizeof (mac)) == 0;
 }
-
-/* ---- the caller ---- */
 
 static int hear_challenge (int fd,
                            const struct handshake *h,
@@ -200,8 +196,6 @@ int handshake_call (int fd,
         return -1;
     return h->confirms || h->fresh ? confirm (fd, h, &hello, deadline) : 0;
 }
-
-/* ---- keys ---- */
 
 void handshake_derive (const unsigned char *key,
                        const char *purpose,

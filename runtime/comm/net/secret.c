@@ -23,8 +23,6 @@ static const char folder[] = ".slurm-dl";
 
 enum { FILE_SIZE = SECRET_DIGITS + 1 }; /* a line */
 
-/* ---- as text ---- */
-
 void secret_print (const unsigned char *key, char *text)
 {
     for (int i = 0; i < HANDSHAKE_KEY; i++)
@@ -52,8 +50,6 @@ int secret_parse (const char *text, unsigned char *key)
     }
     return *text || !any ? -1 : 0;
 }
-
-/* ---- in the environment ---- */
 
 /* A secret that several steps have been given is not one of theirs. */
 static void
@@ -91,8 +87,6 @@ int secret_of_environment (const char *purpose,
     handshake_forget (secret, sizeof (secret));
     return 1;
 }
-
-/* ---- in a file ---- */
 
 int secret_step_name (char *buf, size_t size, int port)
 {

@@ -74,8 +74,6 @@ static int places (struct slurmdl_comm *w, void *arg)
            || strcmp (slurmdl_comm_backend (w), "native");
 }
 
-/* ---- worlds ---- */
-
 static const struct shape {
     int size, per_node;
 } shapes[] = { { 2, 1 }, { 3, 1 }, { 4, 2 }, { 5, 2 }, { 7, 3 }, { 2, 0 },

@@ -106,8 +106,6 @@ static int on_rank (struct slurmdl_comm *w, void *arg)
     return s->bad (w);
 }
 
-/* ---- what the bad rank does ---- */
-
 static int is_killed (struct slurmdl_comm *w)
 {
     return raise (SIGKILL);

@@ -94,8 +94,6 @@ static void what_lies_between_is_rounded_to_even (void **state)
     free (out);
 }
 
-/* ---- several arrays ---- */
-
 enum { MANY = 5, MANY_MAX = 2500 };
 
 /* what a loop over the elements would give, in the type's own arithmetic */

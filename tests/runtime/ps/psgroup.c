@@ -148,8 +148,6 @@ float gradient (long worker, int64_t t, uint64_t i)
            - 0.49F;
 }
 
-/* ---- what they train ---- */
-
 struct slurmdl_ps_table table_of (const struct train *t)
 {
     return (struct slurmdl_ps_table){ .name = "layer/w",

@@ -8,8 +8,6 @@
 #include "tests/runtime/ps/psgroup.h"
 #include "tests/unit.h"
 
-/* ---- losses ---- */
-
 /* Kill server 'who' in the middle, and put another one in its place. */
 static void lose_server (worker_f f, void *arg, bool spare)
 {
