@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ls: the table of experiments. */
-#include <dirent.h>
 #include <errno.h>
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

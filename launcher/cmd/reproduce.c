@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/provenance.h"
 #include "launcher/cmd/try_run.h"
@@ -27,7 +26,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/take_file.h"
-#include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
 

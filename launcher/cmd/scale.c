@@ -16,10 +16,8 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 

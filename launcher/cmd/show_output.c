@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "launcher/cmd/export.h"
-#include "launcher/config/hparams.h"
 #include "launcher/config/space_json.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"

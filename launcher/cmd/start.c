@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl try: one short trial here, and what was seen of it. */
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,16 +19,12 @@
 #include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 
 /* ---- what was seen: metrics ---- */

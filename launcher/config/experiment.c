@@ -16,7 +16,6 @@
 #include "launcher/config/known_points.h"
 #include "launcher/config/log_policy_config.h"
 #include "launcher/config/option_origin.h"
-#include "launcher/config/reading.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"

@@ -2,9 +2,7 @@
 /* dl debug: print the stacks, errors and warnings of a step. */
 #include "launcher/debug/debug.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
 
 #include "launcher/elastic/node_ranks.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/step.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/elastic/elastic.h"
 

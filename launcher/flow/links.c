@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The links of a step: those for which it waits. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/flow/check.h"
 #include "launcher/sys/array.h"

@@ -7,7 +7,6 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
-#include "launcher/config/reading.h"
 #include "launcher/flow/check_software.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/small_file.h"

@@ -12,7 +12,6 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
-#include "runtime/storage/inside.h"
 
 enum { VALUES_MAX = 1 << 20 };
 

@@ -15,7 +15,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/error.h"
 
 /* ---- a program, for so long ---- */
 

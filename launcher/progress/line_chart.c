@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { LABEL = 12, ACROSS = 2, DOWN = 4 }; /* dots of a Braille character */
 

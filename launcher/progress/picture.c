@@ -12,7 +12,6 @@
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/newest.h"
 #include "launcher/progress/picture_trials.h"
-#include "launcher/sweep/faults.h"
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/values.h"
-
 /* ---- which values ---- */
 
 /* The length with the most results, if that is most of the trials. */

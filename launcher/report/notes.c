@@ -2,7 +2,6 @@
 /* What stands out in a report, in sentences. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/report/failures.h"
 #include "launcher/report/summary.h"

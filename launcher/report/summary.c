@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/report/cost.h"
 #include "launcher/report/failures.h"

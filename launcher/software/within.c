@@ -15,7 +15,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/error.h"
 
 extern char **environ;
 

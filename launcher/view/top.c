@@ -15,7 +15,6 @@
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/screen.h"
 #include "launcher/session/open.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

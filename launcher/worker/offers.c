@@ -13,7 +13,6 @@
 
 #include "launcher/journal/entry_text.h"
 #include "launcher/membership/liveness.h"
-#include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/small_file.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/sweep/faults.h"

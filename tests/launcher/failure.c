@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "launcher/config/log_policy.h"
-#include "launcher/sys/oom.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
 #include "tests/folder.h"

@@ -2,9 +2,7 @@
 /* Replay: late and repeated events change nothing, and equal logs give equal
  * states.
  */
-#include "launcher/sweep/replay.h"
 #include "launcher/config/trial_gpus.h"
-#include "launcher/sweep/nodes.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
