@@ -13,20 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/config/hparams.h"
 #include "launcher/sys/small_file.h"
+#include "tests/bench/bench.h"
 #include "tests/launcher/made.h"
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
 
 /* As a worker does: a result and what begins next, in one entry. */
 static int fill (struct sweep *s, long n)

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+from benchlib import ratios, with_interval
+
 STEPS = 30
 
 
@@ -59,11 +61,10 @@ def main():
         for where in r.sample(list(times), 2):
             seconds, threads[where] = run(where, ranks)
             times[where].append(seconds)
-    ratio = [a / b for a, b in zip(times["closest"], times["none"])]
-    medians = sorted(statistics.median(r.choices(ratio, k=pairs)) for _ in range(10000))
     for where, t in times.items():
         print("%-8s median %.3f s for %d steps, %s threads a rank" % (where, statistics.median(t), STEPS, threads[where]))
-    print("closest / none: %.3f (%.3f to %.3f), %d pairs, %d ranks, %d CPUs" % (statistics.median(ratio), medians[250], medians[9749], pairs, ranks, os.cpu_count()))
+    ratio = with_interval(ratios(times["closest"], times["none"]))
+    print("closest / none: %s, %d pairs, %d ranks, %d CPUs" % (ratio, pairs, ranks, os.cpu_count()))
 
 
 if sys.argv[1:2] == ["train"]:

@@ -13,6 +13,8 @@ import statistics
 import subprocess
 import sys
 
+from benchlib import ratios, with_interval
+
 
 def run(libraries, ranks):
     here = os.path.join("tests", "bench", ".libs", "bootstrap")
@@ -21,14 +23,10 @@ def run(libraries, ranks):
     return [float(x) for x in subprocess.run([program, str(ranks)], env=env, stdout=subprocess.PIPE, check=True, timeout=600).stdout.split()]
 
 
-def interval(ratios):
-    samples = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(10000))
-    return samples[250], samples[9749]
-
-
 def main():
     builds = sys.argv[1:3]
-    ranks, rounds = (int(x) for x in (sys.argv[3:5] + ["64", "20"])[:2]) if len(sys.argv) > 4 else (int((sys.argv[3:] + ["64"])[0]), 20)
+    ranks = int(sys.argv[3]) if len(sys.argv) > 3 else 64
+    rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 20
     times = {b: [] for b in builds}
     for i in range(rounds + 1):
         for b in random.sample(builds, 2):
@@ -37,9 +35,8 @@ def main():
                 times[b].append(t)
     for k, what in enumerate(["met", "met, and had a sum"]):
         old, new = ([t[k] for t in times[b]] for b in builds)
-        ratios = [n / o for n, o in zip(new, old)]
-        print("%d ranks %s: old %.1f ms, new %.1f ms, ratio %.3f (%.3f to %.3f)"
-              % ((ranks, what, statistics.median(old), statistics.median(new), statistics.median(ratios)) + interval(ratios)))
+        print("%d ranks %s: old %.1f ms, new %.1f ms, ratio %s"
+              % (ranks, what, statistics.median(old), statistics.median(new), with_interval(ratios(new, old))))
 
 
 if __name__ == "__main__":

@@ -12,20 +12,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/slurmdl.h"
+#include "tests/bench/bench.h"
 
 enum { LARGE = 100, SMALL = 100, RANKS = 4, REQUEST = 8 << 20, PAGE = 4096 };
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void check (bool ok, const char *what)
 {

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "tests/bench/bench.h"
 
 #ifdef PEER_MPI
 #include <mpi.h>
@@ -89,14 +90,6 @@ static void close_world (void)
     check (slurmdl_comm_close (world));
 }
 #endif
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Seconds of each of several calls one after the other, slowest rank. */
 static double each (float *x, size_t n, int calls)

@@ -15,18 +15,17 @@ import argparse
 import os
 import random
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from benchlib import enter, free_port, made_hosts, rank_environment, ratios, with_interval
 from hvdstart import Rendezvous
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = [1024, 16384, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
-SPACE = "dlcomm%d-" % os.getpid()  # of the network namespaces
 
 
 # ---- a rank of gloo or Horovod ----
@@ -87,74 +86,44 @@ def rank_main(kind, runs, sizes):
         dist.destroy_process_group()
 
 
-# ---- hosts ----
-
-
-def make_hosts():
-    """Two network namespaces, joined by a cable."""
-    run = lambda *argv: subprocess.run(argv, check=True)
-    for k in (0, 1):
-        run("ip", "netns", "add", SPACE + str(k))
-        run("ip", "-n", SPACE + str(k), "link", "set", "lo", "up")
-    run("ip", "-n", SPACE + "0", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", SPACE + "1")
-    for k in (0, 1):
-        run("ip", "-n", SPACE + str(k), "address", "add", "10.99.0.%d/24" % (k + 1), "dev", "eth0")
-        run("ip", "-n", SPACE + str(k), "link", "set", "eth0", "up")
-
-
-def remove_hosts():
-    for k in (0, 1):
-        subprocess.run(["ip", "netns", "delete", SPACE + str(k)], stderr=subprocess.DEVNULL)
-
-
 # ---- runs ----
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Bench:
-    def __init__(self, o):
-        self.o = o
+    def __init__(self, o, hosts, folder):
+        self.o, self.hosts, self.folder = o, hosts, folder
         self.host = lambda r: r * o.hosts // o.ranks  # block after block
-        self.root = "10.99.0.1" if o.hosts > 1 else "127.0.0.1"
+        self.root = "10.219.7.1" if o.hosts > 1 else "127.0.0.1"
         self.sizes = [str(s) for s in o.sizes]
-        self.folder = tempfile.mkdtemp()
 
     def enter(self, host):
         """With a host name of its own, by which Open MPI tells hosts apart."""
         name = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', "host%d" % host]
-        return ["ip", "netns", "exec", SPACE + str(host)] + name if self.o.hosts > 1 else []
+        return enter(self.hosts[host]) + name if self.o.hosts > 1 else []
 
-    def ranks(self, argv, env, bind=False):
+    def ranks(self, argv, bind=False, more=lambda rank: {}):
         """Start the ranks ourselves; with 'bind' each on a CPU of its own if there are enough, as mpirun does."""
-        o, cpus, all = self.o, sorted(os.sched_getaffinity(0)), []
+        o, cpus, port, all = self.o, sorted(os.sched_getaffinity(0)), free_port(), []
         for r in range(o.ranks):
-            mine = dict(os.environ, RANK=str(r), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(r), OMP_NUM_THREADS="1")
-            mine.update({k: v(r) if callable(v) else v for k, v in env.items()})
+            host = self.host(r)
+            env = dict(rank_environment(r, o.ranks, host if o.hosts > 1 else None, self.root, port), **more(r))
             on = ["taskset", "-c", str(cpus[r])] if bind and o.ranks <= len(cpus) else []
             pipe = subprocess.PIPE if r == 0 else subprocess.DEVNULL
-            all.append(subprocess.Popen(self.enter(self.host(r)) + on + argv, env=mine, stdout=pipe, text=True))
+            all.append(subprocess.Popen(self.enter(host) + on + argv, env=env, stdout=pipe, text=True))
         out = all[0].communicate(timeout=600)[0]
         if any([p.wait(60) for p in all]):
             raise SystemExit("comm.py: a rank failed: " + " ".join(argv))
         return out
 
     def ours(self):
-        env = {"DL_COMM_ADDRESS": "%s:%d" % (self.root, free_port()), "DL_COMM_BOOTSTRAP": "tcp"}
-        if self.o.hosts > 1:
-            env["DL_COMM_NODE"] = lambda r: str(self.host(r))
-        return self.ranks([self.o.program, str(self.o.runs)] + self.sizes, env, True)
+        return self.ranks([self.o.program, str(self.o.runs)] + self.sizes, bind=True)
 
-    def gloo(self, kind="gloo", python=None):
-        env = {"MASTER_ADDR": self.root, "MASTER_PORT": str(free_port())}
-        if self.o.hosts > 1:
-            env["GLOO_SOCKET_IFNAME"] = "eth0"
-        argv = [python or self.o.gloo, os.path.abspath(__file__), "rank", kind, str(self.o.runs)] + self.sizes
-        return self.ranks(argv, env)
+    def peer(self, python, kind, more=lambda rank: {}):
+        argv = [python, os.path.abspath(__file__), "rank", kind, str(self.o.runs)] + self.sizes
+        return self.ranks(argv, more=more)
+
+    def gloo(self):
+        return self.peer(self.o.gloo, "gloo")
 
     def mpirun(self):
         argv = ["mpirun", "-np", str(self.o.ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
@@ -164,12 +133,12 @@ class Bench:
             return argv + ["--mca", "btl", "self,vader"]
         agent = os.path.join(self.folder, "agent")
         with open(agent, "w") as f:  # as ssh: HOST COMMAND
-            f.write('#!/bin/sh\nk=$((${1##*.} - 1)); shift\nexec ip netns exec "%s$k" ' % SPACE)
-            f.write("unshare --uts sh -c \"hostname host$k; $*\"\n")
+            f.write('#!/bin/sh\nk=${1##*.}; shift\nexec ip netns exec "%s$k" ' % self.hosts[0][:-1])
+            f.write("unshare --uts sh -c \"hostname host$((k - 1)); $*\"\n")
         os.chmod(agent, 0o755)
-        hosts = ",".join("10.99.0.%d:%d" % (k + 1, self.o.ranks // 2) for k in (0, 1))
+        hosts = ",".join("10.219.7.%d:%d" % (k, self.o.ranks // 2) for k in (1, 2))
         return (self.enter(0) + argv + ["--host", hosts, "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,vader,tcp"]
-                + ["--mca", "btl_tcp_if_include", "10.99.0.0/24", "--mca", "oob_tcp_if_include", "10.99.0.0/24"])
+                + ["--mca", "btl_tcp_if_include", "10.219.7.0/24", "--mca", "oob_tcp_if_include", "10.219.7.0/24"])
 
     def mpi(self):
         argv = self.mpirun() + [self.o.mpi, str(self.o.runs)] + self.sizes
@@ -178,11 +147,9 @@ class Bench:
     def horovod(self):
         """Over its gloo."""
         o = self.o
-        server = Rendezvous(o.horovod, o.ranks, o.hosts, self.root, "eth0" if o.hosts > 1 else "lo", self.enter(0))
-        argv = [o.horovod, os.path.abspath(__file__), "rank", "horovod", str(o.runs)] + self.sizes
-        names = server.environment(0)
+        server = Rendezvous(o.horovod, o.ranks, o.hosts, self.root, "veth0" if o.hosts > 1 else "lo", self.enter(0))
         try:
-            return self.ranks(argv, {k: lambda r, k=k: server.environment(r)[k] for k in names})
+            return self.peer(o.horovod, "horovod", server.environment)
         finally:
             server.close()
 
@@ -205,16 +172,11 @@ def medians(text):
     return {size: statistics.median(row) for size, row in rows.items()}
 
 
-def interval(x, r):
-    m = sorted(statistics.median(r.choices(x, k=len(x))) for _ in range(10000))
-    return m[250], m[9749]
-
-
 def compile_mpi(folder):
     out = os.path.join(folder, "peer")
     if not shutil.which("mpicc"):
         return None
-    subprocess.run(["mpicc", "-O2", "-DPEER_MPI", os.path.join(HERE, "comm.c"), "-o", out], check=True)
+    subprocess.run(["mpicc", "-O2", "-DPEER_MPI", "-D_GNU_SOURCE", "-I" + os.path.join(HERE, "../.."), os.path.join(HERE, "comm.c"), "-o", out], check=True)
     return out
 
 
@@ -232,15 +194,25 @@ def rounds_of(ways, rounds):
     return results, r
 
 
-def show(results, names, size, r):
+def show(results, size, r):
     ours = [row[size] for row in results["ours"]]
-    for name in names:
-        rows = [row[size] for row in results[name]]
+    for name, found in results.items():
+        rows = [row[size] for row in found]
         line = "%-10s %12.1f us" % (name, 1e6 * statistics.median(rows))
         if name != "ours":
-            ratios = [b / a for a, b in zip(ours, rows)]
-            line += "   ratio %.2f  (%.2f .. %.2f)" % (statistics.median(ratios), *interval(ratios, r))
+            line += "   ratio " + with_interval(ratios(rows, ours), "%.2f", r)
         print(line)
+
+
+def ways_of(o, hosts, folder):
+    b, o.mpi = Bench(o, hosts, folder), compile_mpi(folder)
+    if o.boot:
+        o.runs, o.sizes = 0, [0, 1]
+        ways = [("ours", lambda: b.srun(o.program, "pmix")), ("MPI", lambda: b.srun(o.mpi, "pmix"))]
+        return ways + [("ours, TCP", lambda: b.srun(o.program, "none"))]
+    ways = [("ours", b.ours)] + ([("MPI", b.mpi)] if o.mpi else [])
+    ways += [("gloo", b.gloo)] if has_torch(o.gloo) else []
+    return ways + ([("Horovod", b.horovod)] if o.horovod else [])
 
 
 def main():
@@ -255,29 +227,13 @@ def main():
     p.add_argument("--horovod", metavar="PYTHON")
     p.add_argument("--boot", type=int, metavar="RANKS", help="time the start of so many ranks instead")
     o = p.parse_args()
-    b = Bench(o)
     o.program = os.path.abspath(o.program)
-    o.mpi = compile_mpi(b.folder)
-    try:
-        if o.boot:
-            o.runs, o.sizes = 0, [0, 1]
-            ways = [("ours", lambda: b.srun(o.program, "pmix")), ("MPI", lambda: b.srun(o.mpi, "pmix"))]
-            ways += [("ours, TCP", lambda: b.srun(o.program, "none"))]
-        else:
-            if o.hosts > 1:
-                make_hosts()
-            ways = [("ours", b.ours)] + ([("MPI", b.mpi)] if o.mpi else [])
-            ways += [("gloo", b.gloo)] if has_torch(o.gloo) else []
-            ways += [("Horovod", b.horovod)] if o.horovod else []
-        results, r = rounds_of(ways, o.rounds)
-    finally:
-        if o.hosts > 1:
-            remove_hosts()
-        shutil.rmtree(b.folder)
+    with made_hosts(o.hosts) as hosts, tempfile.TemporaryDirectory() as folder:
+        results, r = rounds_of(ways_of(o, hosts, folder), o.rounds)
     for size in sorted(results["ours"][0]):
         title = {0: "start (open and a barrier)", 1: "srun in all"}.get(size, "%d bytes" % size)
         print("\n%s, %d ranks, %d host(s)" % (title, o.boot or o.ranks, o.hosts))
-        show(results, [name for name, _ in ways], size, r)
+        show(results, size, r)
 
 
 if __name__ == "__main__":

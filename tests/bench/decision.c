@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "searcher/searcher.h"
+#include "tests/bench/bench.h"
 
 enum { PARAMS = 8, DECISIONS = 15 };
 
@@ -25,14 +25,6 @@ static const struct param params[PARAMS] = {
     { .name = "g", .type = PARAM_INT, .min = 0, .max = 9 },
     { .name = "h", .type = PARAM_CATEGORICAL, .choices = 4 },
 };
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double value (const double *x)
 {
@@ -67,22 +59,14 @@ static struct searcher *after (const char *name, long n, double *seconds)
         if (searcher_ask (random, &op, x) != SEARCH_RUN
             || searcher_begin (random, &op, x))
             abort ();
-        start = now ();
+        start = seconds_of (CLOCK_PROCESS_CPUTIME_ID);
         if (searcher_begin (s, &op, x)
             || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
             abort ();
-        *seconds += now () - start;
+        *seconds += seconds_of (CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     searcher_destroy (random);
     return s;
-}
-
-static int ascending (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
 }
 
 static void measure (const char *name, long n)
@@ -93,17 +77,16 @@ static void measure (const char *name, long n)
     double x[PARAMS];
 
     for (int i = 0; i < DECISIONS; i++) {
-        double start = now ();
+        double start = seconds_of (CLOCK_PROCESS_CPUTIME_ID);
         if (searcher_ask (s, &op, x) != SEARCH_RUN || searcher_begin (s, &op, x)
             || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
             abort ();
-        times[i] = now () - start;
+        times[i] = seconds_of (CLOCK_PROCESS_CPUTIME_ID) - start;
     }
-    qsort (times, DECISIONS, sizeof (*times), ascending);
     printf ("%-8s %6ld trials %10.4f ms; replay of all %8.2f ms\n",
             name,
             n,
-            times[DECISIONS / 2] * 1e3,
+            median (times, DECISIONS) * 1e3,
             replay * 1e3);
     searcher_destroy (s);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "searcher/searcher.h"
+#include "tests/bench/bench.h"
 
 enum { PARAMS_MAX = 12, ROWS_MAX = 4000, VALUES_MAX = 64, EPOCHS_MAX = 512 };
 enum { WORKERS_MAX = 64, TRIALS = 100000, POINTS = 10 };
@@ -54,14 +55,6 @@ static void fail (const char *what)
 {
     fprintf (stderr, "fidelity: %s\n", what);
     exit (1);
-}
-
-static int ascending (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
 }
 
 /* ---- the table ---- */

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-MINICLUSTER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../contrib/minicluster")
+from benchlib import private_cluster
 
 # NAME: what is typed, files, the command of a run, of the same with the fault, where its attempts are
 DL = """name = "f";
@@ -171,13 +171,8 @@ def main():
         os.chmod(home, 0o755)  # munged wants to be reached
         os.environ["MINICLUSTER_DIR"] = home
         os.environ["XDG_STATE_HOME"] = f"{home}/state"
-        shell(f"'{MINICLUSTER}' up --name=firstday --nodes=2 --cpus=4")
-        try:
-            line = subprocess.check_output([MINICLUSTER, "env", "firstday"], text=True)
-            os.environ["SLURM_CONF"] = line.strip().removeprefix("export SLURM_CONF=")
+        with private_cluster("firstday", "--nodes=2", "--cpus=4"):
             measure(a.tools or list(TOOLS), home, a.rounds, os.path.abspath(a.source) if a.source else "")
-        finally:
-            shell(f"'{MINICLUSTER}' down firstday", check=False)
 
 
 main()

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/slurmdl_comm.h"
+#include "tests/bench/bench.h"
 
 /* A line of its input, "WHAT ROUNDS", is an order, which all ranks get; rank 0
  * answers with the seconds of each round, those of the slowest rank.
@@ -18,14 +18,6 @@ struct gradients {
     size_t sizes[MOST];
     float *data;
 };
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void add (struct gradients *g, size_t n)
 {

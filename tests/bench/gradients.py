@@ -9,17 +9,16 @@ network namespaces with a veth between them.  The interpreter has to have torch.
 built with gloo, and slurmdl (PYTHONPATH): the same script runs with horovod.torch and with slurmdl.hvd.
 """
 import argparse
+import contextlib
 import importlib
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
 
+from benchlib import enter, free_port, made_hosts, rank_environment
 from hvdstart import Rendezvous
-
-SPACE = "dlg" + os.urandom(4).hex()  # of the network namespaces
 
 
 def resnet50():
@@ -45,26 +44,35 @@ def resnet50():
     return sizes
 
 
-def gloo():
-    """A rank: orders come as for gradients.c."""
-    import torch
-    import torch.distributed as dist
+def obey(orders, barrier, slowest, rank):
+    """Orders come as for gradients.c: each makes the function whose time is the answer."""
+    for line in sys.stdin:
+        what, rounds = line.rsplit(maxsplit=1)
+        times = []
+        for _ in range(int(rounds)):
+            work = orders[what]()
+            barrier()
+            start = time.monotonic()
+            work()
+            times.append(slowest(time.monotonic() - start))
+        if rank == 0:
+            print(*times, flush=True)
 
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
-    sizes = resnet50()
-    small = [torch.zeros(256) for _ in range(1000)]
 
-    # as DDP's: in backward order, 1 MiB and then 25 MiB
+def ddp_buckets(sizes):
+    """Elements of DDP's: in backward order, 1 MiB and then 25 MiB."""
     buckets, limit, now = [], 1 << 20, 0
     for n in reversed(sizes):
         now += n
         if 4 * now >= limit:
-            buckets.append(torch.zeros(now))
+            buckets.append(now)
             now, limit = 0, 25 << 20
-    if now:
-        buckets.append(torch.zeros(now))
+    return buckets + [now] * (now > 0)
+
+
+def sum_model(sizes):
+    """A module of so many parameters, that does little else than to have gradients."""
+    import torch
 
     class Sum(torch.nn.Module):
         def __init__(self):
@@ -76,50 +84,43 @@ def gloo():
                 x = x + (p * 0.5).sum()
             return x
 
-    model = torch.nn.parallel.DistributedDataParallel(Sum(), gradient_as_bucket_view=True)
+    return Sum()
+
+
+def gloo():
+    """A rank of torch's gloo."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    buckets = [torch.zeros(n) for n in ddp_buckets(resnet50())]
+    small = [torch.zeros(256) for _ in range(1000)]
+    model = torch.nn.parallel.DistributedDataParallel(sum_model(resnet50()), gradient_as_bucket_view=True)
 
     def in_buckets():
         for work in [dist.all_reduce(b, async_op=True) for b in buckets]:
             work.wait()
         for b in buckets:
-            b.div_(size)
+            b.div_(dist.get_world_size())
 
     def one_by_one():
         for x in small:
             dist.all_reduce(x)
 
-    def step(sync):
+    def backward(context):
         model.zero_grad(set_to_none=False)
-        if sync:
-            loss = model(torch.zeros(()))
-            dist.barrier()
-            start = time.monotonic()
-            loss.backward()
-            return time.monotonic() - start
-        with model.no_sync():
-            loss = model(torch.zeros(()))
-            dist.barrier()
-            start = time.monotonic()
-            loss.backward()
-            return time.monotonic() - start
+        with context():
+            return model(torch.zeros(())).backward
 
-    def timed(f):
-        dist.barrier()
-        start = time.monotonic()
-        f()
-        return time.monotonic() - start
+    def slowest(seconds):
+        t = torch.tensor(seconds, dtype=torch.float64)
+        dist.all_reduce(t, op=dist.ReduceOp.MAX)
+        return float(t)
 
-    orders = {"buckets": lambda: timed(in_buckets), "small-single": lambda: timed(one_by_one),
-              "ddp": lambda: step(True), "alone": lambda: step(False)}
-    for line in sys.stdin:
-        what, rounds = line.split()
-        times = []
-        for _ in range(int(rounds)):
-            t = torch.tensor(orders[what](), dtype=torch.float64)
-            dist.all_reduce(t, op=dist.ReduceOp.MAX)
-            times.append(float(t))
-        if rank == 0:
-            print(*times, flush=True)
+    orders = {"buckets": lambda: in_buckets, "small-single": lambda: one_by_one,
+              "ddp": lambda: backward(contextlib.nullcontext), "alone": lambda: backward(model.no_sync)}
+    obey(orders, dist.barrier, slowest, dist.get_rank())
 
 
 def horovod(module):
@@ -154,38 +155,25 @@ def horovod(module):
             model(x).square().mean().backward()
             optimizer.step()
 
-    orders = {"resnet50": lambda: named(gradients), "small": lambda: named(small), "small-single": one_by_one,
-              "10 steps": steps}
-    for line in sys.stdin:
-        what, rounds = line.rsplit(maxsplit=1)
-        times = []
-        for _ in range(int(rounds)):
-            hvd.allreduce(torch.zeros(1), name="barrier")
-            start = time.monotonic()
-            orders[what]()
-            took = torch.tensor([time.monotonic() - start], dtype=torch.float64)
-            times.append(hvd.allgather(took, name="took").max().item())
-        if hvd.rank() == 0:
-            print(*times, flush=True)
+    def slowest(seconds):
+        return hvd.allgather(torch.tensor([seconds], dtype=torch.float64), name="took").max().item()
+
+    orders = {"resnet50": lambda: lambda: named(gradients), "small": lambda: lambda: named(small),
+              "small-single": lambda: one_by_one, "10 steps": lambda: steps}
+    obey(orders, lambda: hvd.allreduce(torch.zeros(1), name="barrier"), slowest, hvd.rank())
     hvd.shutdown()
 
 
 class Side:
     """The ranks of one side."""
 
-    def __init__(self, command, ranks, hosts, address, prefix, more=lambda rank: {}):
-        with socket.socket() as s:
-            s.bind(("", 0))
-            port = s.getsockname()[1]
+    def __init__(self, command, ranks, hosts, address, more=lambda rank: {}):
+        port = free_port()
         self.ranks = []
         for r in range(ranks):
-            host = r * hosts // ranks
-            env = dict(os.environ, RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR=address, MASTER_PORT=str(port),
-                       LOCAL_RANK="0", DL_COMM_ADDRESS=f"{address}:{port}", DL_COMM_NODE=str(host),
-                       DL_COMM_BOOTSTRAP="tcp", OMP_NUM_THREADS="1", **more(r))
-            if hosts > 1:
-                env["GLOO_SOCKET_IFNAME"] = "veth0"
-            self.ranks.append(subprocess.Popen(prefix(host) + command, env=env, text=True, stdin=subprocess.PIPE,
+            host = r * len(hosts) // ranks
+            env = dict(rank_environment(r, ranks, host if len(hosts) > 1 else None, address, port), LOCAL_RANK="0", **more(r))
+            self.ranks.append(subprocess.Popen(enter(hosts[host]) + command, env=env, text=True, stdin=subprocess.PIPE,
                                                stdout=subprocess.PIPE if r == 0 else subprocess.DEVNULL))
 
     def order(self, what, rounds):
@@ -204,21 +192,6 @@ class Side:
             p.wait()
 
 
-def namespaces(create):
-    a, b = f"{SPACE}a", f"{SPACE}b"
-    if not create:
-        for ns in (a, b):
-            subprocess.run(["ip", "netns", "del", ns], check=False)
-        return
-    for ns in (a, b):
-        subprocess.run(["ip", "netns", "add", ns], check=True)
-    subprocess.run(["ip", "link", "add", "veth0", "netns", a, "type", "veth", "peer", "name", "veth0", "netns", b],
-                   check=True)
-    for k, ns in enumerate((a, b)):
-        for command in (f"addr add 10.219.7.{k + 1}/24 dev veth0", "link set veth0 up", "link set lo up"):
-            subprocess.run(["ip", "-n", ns] + command.split(), check=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
@@ -227,42 +200,36 @@ def main():
     parser.add_argument("--horovod", metavar="PYTHON")
     parser.add_argument("program")
     a = parser.parse_args()
-    address = "10.219.7.1" if a.hosts > 1 else "127.0.0.1"
-    names = "ab"
+    with made_hosts(a.hosts) as hosts:
+        tell(a, measure(a, hosts, "10.219.7.1" if a.hosts > 1 else "127.0.0.1"))
 
-    def prefix(host):
-        return ["ip", "netns", "exec", SPACE + names[host]] if a.hosts > 1 else []
+
+def measure(a, hosts, address):
+    """Seconds by side and order; the ranks of Horovod, which have a server, are told by it who they are."""
+    me, server, times = os.path.abspath(__file__), None, {}
 
     def side(command, more=lambda rank: {}):
-        return Side(command, a.ranks, a.hosts, address, prefix, more)
+        return Side(command, a.ranks, hosts, address, more)
 
-    me, server = os.path.abspath(__file__), None
-    if a.hosts > 1:
-        namespaces(True)
-    try:
-        sides = {"slurmdl": (side([os.path.abspath(a.program)]), ["resnet50", "small", "small-waited", "small-single"]),
-                 "gloo": (side([sys.executable, me, "gloo"]), ["buckets", "ddp", "alone", "small-single"])}
-        if a.horovod:
-            server = Rendezvous(a.horovod, a.ranks, a.hosts, address, "veth0" if a.hosts > 1 else "lo", prefix(0))
-            both = ["resnet50", "small", "small-single", "10 steps"]
-            sides["hvd"] = (side([a.horovod, me, "hvd", "slurmdl.hvd"]), both)
-            sides["Horovod"] = (side([a.horovod, me, "hvd", "horovod.torch"], server.environment), both)
-        times = {}
-        for one, orders in sides.values():
+    sides = {"slurmdl": (side([os.path.abspath(a.program)]), ["resnet50", "small", "small-waited", "small-single"]),
+             "gloo": (side([sys.executable, me, "gloo"]), ["buckets", "ddp", "alone", "small-single"])}
+    if a.horovod:
+        server = Rendezvous(a.horovod, a.ranks, a.hosts, address, "veth0" if a.hosts > 1 else "lo", enter(hosts[0]))
+        both = ["resnet50", "small", "small-single", "10 steps"]
+        sides["hvd"] = (side([a.horovod, me, "hvd", "slurmdl.hvd"]), both)
+        sides["Horovod"] = (side([a.horovod, me, "hvd", "horovod.torch"], server.environment), both)
+    for one, orders in sides.values():
+        for what in orders:
+            one.order(what, 2)
+    for _ in range(a.rounds):
+        for name, (one, orders) in sides.items():
             for what in orders:
-                one.order(what, 2)
-        for _ in range(a.rounds):
-            for name, (one, orders) in sides.items():
-                for what in orders:
-                    times.setdefault((name, what), []).extend(one.order(what, 1))
-        for one, _ in sides.values():
-            one.close()
-        if server:
-            server.close()
-    finally:
-        if a.hosts > 1:
-            namespaces(False)
-    tell(a, times)
+                times.setdefault((name, what), []).extend(one.order(what, 1))
+    for one, _ in sides.values():
+        one.close()
+    if server:
+        server.close()
+    return times
 
 
 def tell(a, times):

@@ -29,6 +29,7 @@
 #include "launcher/worker/self.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
+#include "tests/bench/bench.h"
 #include "tests/launcher/made.h"
 
 enum { STACK = 1 << 20 };
@@ -219,13 +220,6 @@ static void turn (void)
     }
 }
 
-static int by_number (const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 static void say (const char *dir, long trials)
 {
     struct sweep *s = made_open (dir);
@@ -239,7 +233,7 @@ static void say (const char *dir, long trials)
         failed += one->end == WORKER_ERROR;
         herd.wake[i] = one->begun;
     }
-    qsort (herd.wake, (size_t)herd.n, sizeof (*herd.wake), by_number);
+    qsort (herd.wake, (size_t)herd.n, sizeof (*herd.wake), ascending);
     printf ("results %ld of %ld, entries %ld, workers that failed %ld\n"
             "trials a worker: least %ld, most %ld, without one %ld\n"
             "first trial begun: median %.1f s, last %.1f s\n"

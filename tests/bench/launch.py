@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 
-MINICLUSTER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../contrib/minicluster")
+from benchlib import private_cluster, ratios, with_interval
+
 ASKED = ["--dl=torch", "--dl-bind=closest", "--dl-nccl=auto"]
 WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, [])]
 WAYS += [("on, " + " ".join(o), True, o) for o in (ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:600"])]
@@ -42,11 +43,6 @@ def launch(argv):
     start = time.perf_counter()
     subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=60)
     return 1000 * (time.perf_counter() - start)
-
-
-def interval(d, r):
-    medians = sorted(statistics.median(r.choices(d, k=len(d))) for _ in range(10000))
-    return medians[250], medians[9749]
 
 
 def step_times(plugin, rounds, r, ways=WAYS, measure=launch, program=("true",)):
@@ -81,24 +77,12 @@ def inside(plugin, options):
     return [x for column in zip(*rows) for x in (statistics.median(column), sorted(column)[len(column) // 10])]
 
 
-def minicluster(*words):
-    return subprocess.run([MINICLUSTER, *words], stdout=subprocess.PIPE, check=True, timeout=300, text=True).stdout
-
-
 def main():
     if "SLURM_CONF" in os.environ:
         measure()
         return
-    name = "launch%d" % os.getpid()
-    minicluster("up", "--name=" + name)
-    try:
-        for line in minicluster("env", name).splitlines():
-            variable, _, value = line.replace("export ", "", 1).partition("=")
-            os.environ[variable] = value.strip("'\"")
+    with private_cluster("launch%d" % os.getpid()):
         measure()
-    finally:
-        os.chdir("/")
-        minicluster("down", name)
 
 
 def show(times):
@@ -107,8 +91,8 @@ def show(times):
         d = [b - a for a, b in zip(off, values)]
         line = "%-55s median %.2f" % (name, statistics.median(values))
         if values is not off:
-            line += ", difference %+.2f (%+.2f to %+.2f)" % ((statistics.median(d),) + interval(d, random.Random(1)))
-            line += ", ratio %.3f" % statistics.median(b / a for a, b in zip(off, values))
+            line += ", difference " + with_interval(d, "%+.2f")
+            line += ", ratio %.3f" % statistics.median(ratios(values, off))
         print(line, flush=True)
 
 

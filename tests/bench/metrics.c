@@ -10,19 +10,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/slurmdl.h"
+#include "tests/bench/bench.h"
 
 enum { NAMES = 10, BURST = 10000, ROWS = 1000000, AT_ONCE = 100 };
-
-static double seconds (clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime (clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 struct times {
     double wall, cpu;
@@ -42,15 +34,15 @@ static struct times log_rows (struct slurmdl *run, int by_handle)
         handles[i] = slurmdl_metric (run, names[i]);
     }
     for (int k = 0; k < ROWS / 2 / BURST; k++) {
-        double wall = seconds (CLOCK_MONOTONIC);
-        double cpu = seconds (CLOCK_THREAD_CPUTIME_ID);
+        double wall = now ();
+        double cpu = seconds_of (CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < BURST; i++)
             if (by_handle)
                 slurmdl_log_to (handles[i % NAMES], i / NAMES, i);
             else
                 slurmdl_log (run, names[i % NAMES], i / NAMES, i);
-        sum.wall += seconds (CLOCK_MONOTONIC) - wall;
-        sum.cpu += seconds (CLOCK_THREAD_CPUTIME_ID) - cpu;
+        sum.wall += now () - wall;
+        sum.cpu += seconds_of (CLOCK_THREAD_CPUTIME_ID) - cpu;
         slurmdl_flush (run, NULL);
     }
     sum.wall *= 1e9 / (ROWS / 2);
@@ -62,25 +54,25 @@ static struct times log_rows (struct slurmdl *run, int by_handle)
 static void log_steadily (struct slurmdl *run, double rate, double duration)
 {
     struct slurmdl_metric *metric = slurmdl_metric (run, "loss");
-    double begin = seconds (CLOCK_MONOTONIC);
-    double now = begin;
+    double begin = now ();
+    double at = begin;
     double longest = 0;
     int64_t n = 0;
 
-    while (now - begin < duration) {
-        double before = seconds (CLOCK_MONOTONIC);
+    while (at - begin < duration) {
+        double before = now ();
         for (int i = 0; i < AT_ONCE; i++, n++)
             slurmdl_log_to (metric, n, 0.5);
-        now = seconds (CLOCK_MONOTONIC);
-        longest = now - before > longest ? now - before : longest;
-        while (rate > 0 && (double)n > (now - begin) * rate)
-            now = seconds (CLOCK_MONOTONIC);
+        at = now ();
+        longest = at - before > longest ? at - before : longest;
+        while (rate > 0 && (double)n > (at - begin) * rate)
+            at = now ();
     }
     printf ("{\"rows\": %lld, \"lost\": %lld, \"rate\": %.0f, "
             "\"longest_ms\": %.2f}\n",
             (long long)n,
             (long long)slurmdl_lost (run),
-            (double)n / (now - begin),
+            (double)n / (at - begin),
             longest * 1e3);
 }
 
@@ -115,7 +107,7 @@ int main (int argc, char **argv)
     snprintf (path, sizeof (path), "%s/metrics.h5", slurmdl_dir (run));
     if (slurmdl_close (run) < 0)
         return 1;
-    begin = seconds (CLOCK_MONOTONIC);
+    begin = now ();
     if (slurmdl_metrics_read (path, count_row, &n, &err) < 0 || n != ROWS) {
         fprintf (stderr, "%.0f rows: %s\n", n, err.text);
         return 1;
@@ -126,6 +118,6 @@ int main (int argc, char **argv)
             handle.cpu,
             name.wall,
             name.cpu,
-            (seconds (CLOCK_MONOTONIC) - begin) * 1e3);
+            (now () - begin) * 1e3);
     return 0;
 }

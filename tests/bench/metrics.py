@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cost of logging one scalar: libslurmdl from C beside tensorboard, wandb offline and mlflow's file store.
+"""Cost of logging one scalar: libslurmdl from C and from Python, beside TensorBoard, wandb offline and MLflow's file store.
 
 usage: metrics.py BENCH [ROUNDS]     BENCH: tests/bench/metrics of the build folder (make tests/bench/metrics)
 
-Loggers that this Python cannot import are left out.  In each round all of them
-run one after the other, each in a process and a folder of its own, so that
-all see the same machine; the table has the median, least and largest of the rounds.
+    pip install ./contrib/python tensorboard tensorboardX torch wandb mlflow    # what is absent is left out
+
+Each logger logs 10 names in turn; the time is that of the loop with its calls, without the logger's start and end.  In
+each round all of them run one after the other, each in a process and a folder of its own, so that all see the same
+machine; the table has the median, least and largest of the rounds.
 """
-import importlib.util
 import json
-import math
 import os
 import shutil
 import statistics
@@ -19,92 +19,124 @@ import sys
 import tempfile
 import time
 
-TAGS = [f"training/metric_{i}" for i in range(10)]
-VALUES = [math.sin(i * 1e-3) + 1.0 for i in range(1000)]
+NAMES = [f"training/metric{i}" for i in range(10)]
 
 
-def each(n, log):
-    """Microseconds that the loop is held up by each of n calls."""
+def timed(n, loop):
+    """Microseconds a scalar of a loop of so many steps with ten each."""
     begin = time.perf_counter()
-    for i in range(n):
-        log(TAGS[i % 10], VALUES[i % 1000], i // 10)
+    loop(n // 10)
     return (time.perf_counter() - begin) / n * 1e6
 
 
-def tensorboard(folder, n):
-    """What torch.utils.tensorboard.SummaryWriter.add_scalar does."""
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    writer = EventFileWriter(folder)
-
-    def log(tag, value, step):
-        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
-        writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
-    spent = each(n, log)
-    writer.close()
-    return spent
+def by_name(log):
+    def loop(steps):
+        for step in range(steps):
+            for name in NAMES:
+                log(name, 0.5, step)
+    return loop
 
 
-def wandb(folder, n):
+def by_step(log):
+    values = dict.fromkeys(NAMES, 0.5)
+
+    def loop(steps):
+        for step in range(steps):
+            log(values, step)
+    return loop
+
+
+def nothing(folder):
+    yield "an empty function of Python", timed(100000, by_name(lambda name, value, step: None))
+
+
+def ours(folder):
+    import slurmdl
+
+    run = slurmdl.Run(folder)
+    logs = [run.metric(name).log for name in NAMES]
+
+    def by_metric(steps):
+        for step in range(steps):
+            for log in logs:
+                log(step, 0.5)
+
+    def stop(steps):
+        for _ in range(10 * steps):
+            run.should_stop()
+
+    yield "slurmdl metric.log(step, value)", timed(100000, by_metric)
+    yield "slurmdl run.log(name, value, step)", timed(100000, by_name(run.log))
+    yield "slurmdl run.log({10 names}, step)", timed(100000, by_step(run.log))
+    yield "slurmdl run.should_stop()", timed(100000, stop)
+
+
+def tensorboard(folder):
+    from torch.utils.tensorboard import SummaryWriter
+
+    yield "tensorboard add_scalar", timed(20000, by_name(SummaryWriter(folder).add_scalar))
+
+
+def tensorboardx(folder):
+    from tensorboardX import SummaryWriter
+
+    yield "tensorboardX add_scalar", timed(20000, by_name(SummaryWriter(folder).add_scalar))
+
+
+def wandb(folder):
     """Ten scalars a call, its best case."""
     os.environ.update(WANDB_MODE="offline", WANDB_DIR=folder, WANDB_SILENT="true", WANDB_CACHE_DIR=folder,
                       WANDB_CONFIG_DIR=folder, WANDB_DATA_DIR=folder)
     import wandb as module
+
     run = module.init(project="p", dir=folder, settings=module.Settings(x_disable_stats=True, silent=True))
-    begin = time.perf_counter()
-    for step in range(n // 10):
-        run.log({tag: VALUES[(step * 10 + k) % 1000] for k, tag in enumerate(TAGS)}, step=step)
-    spent = (time.perf_counter() - begin) / n * 1e6
-    run.finish()
-    return spent
+    yield "wandb offline, 10 a log()", timed(20000, by_step(lambda values, step: run.log(values, step=step)))
 
 
-def mlflow(folder, n):
+def mlflow(folder):
     os.environ.update(MLFLOW_ALLOW_FILE_STORE="true", MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
     import logging
+
     import mlflow as module
+
     logging.disable(logging.WARNING)
     module.set_tracking_uri("file://" + folder)
     module.set_experiment("x")
-    with module.start_run():
-        return each(n, lambda tag, value, step: module.log_metric(tag, value, step=step))
+    module.start_run()
+    yield "mlflow file store, log_metric", timed(2000, by_name(lambda name, value, step: module.log_metric(name, value, step=step)))
 
 
-LOGGERS = {"tensorboard": (tensorboard, 50000), "wandb": (wandb, 20000), "mlflow": (mlflow, 2000)}
+LOGGERS = {f.__name__: f for f in (nothing, ours, tensorboard, tensorboardx, wandb, mlflow)}
 
 
 def in_folder(command):
     folder = tempfile.mkdtemp(prefix="dl-bench.")
     try:
-        p = subprocess.run([*command, folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=300)
-        return json.loads(p.stdout.splitlines()[-1]) if p.returncode == 0 else None
+        p = subprocess.run([*command, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+        if p.returncode:
+            print(f"# {' '.join(command[-1:])}: left out ({p.stderr.strip().splitlines()[-1]})")
+        return json.loads(p.stdout.splitlines()[-1]) if p.returncode == 0 else {}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def round_of(bench, found):
-    for k, v in (in_folder([bench]) or sys.exit(f"{bench} failed")).items():
-        found.setdefault(k, []).append(v)
-    for name in LOGGERS:
-        if importlib.util.find_spec(name):
-            us = in_folder([sys.executable, __file__, "--one", name])
-            if us is not None:
-                found.setdefault(f"{name}_us", []).append(us)
-
-
 def main():
     if sys.argv[1] == "--one":
-        log, n = LOGGERS[sys.argv[2]]
-        print(json.dumps(log(sys.argv[3], n)))
-        return
+        print(json.dumps(dict(LOGGERS[sys.argv[2]](sys.argv[3]))), flush=True)
+        os._exit(0)  # some peers' threads never end
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    commands = [[sys.argv[1]]] + [[sys.executable, __file__, "--one", name] for name in LOGGERS]
     found = {}
     for _ in range(rounds):
-        round_of(sys.argv[1], found)
-    print(f"{'median of ' + str(rounds):24s} {'median':>9s} {'least':>9s} {'largest':>9s}   load {os.getloadavg()[0]:.1f}")
+        for command in list(commands):
+            times = in_folder(command)
+            if not times:
+                commands.remove(command)
+            for k, v in times.items():
+                found.setdefault(k, []).append(v)
+    print(f"{'median of ' + str(rounds):36s} {'median':>9s} {'least':>9s} {'largest':>9s}   load {os.getloadavg()[0]:.1f}")
     for k, v in found.items():
-        print(f"{k:24s} {statistics.median(v):9.1f} {min(v):9.1f} {max(v):9.1f}")
+        print(f"{k:36s} {statistics.median(v):9.3f} {min(v):9.3f} {max(v):9.3f}")
 
 
 if __name__ == "__main__":

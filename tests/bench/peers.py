@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 
-import peer_runs
 from peer_runs import DL, DlRun, OptunaRun, dl_conf, dl_events, fork, study
 
 FREEZE = 8

@@ -23,6 +23,7 @@
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
+#include "tests/bench/bench.h"
 
 enum {
     SERVERS = 2,
@@ -42,23 +43,6 @@ struct board {
 static struct board *board;
 static int rounds = 7;
 static char dir[] = "/tmp/dl-bench.XXXXXX";
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median (const double *v, int n)
-{
-    double sorted[ROUNDS_MAX];
-
-    memcpy (sorted, v, (size_t)n * sizeof (*v));
-    qsort (sorted, (size_t)n, sizeof (*v), by_value);
-    return sorted[n / 2];
-}
 
 static void fail (const char *what, const struct slurmdl_error *err)
 {
@@ -276,10 +260,10 @@ static void report (void)
     for (int r = 0; r < rounds; r++)
         ratio[r] = board->copy[r] / board->dense[r];
     printf ("plain copy      %6.2f GB/s\n",
-            bytes / median (board->copy, rounds) / 1e9);
+            bytes / median (board->copy, (size_t)rounds) / 1e9);
     printf ("dense push+pull %6.2f GB/s, %.2f of the copy\n",
-            bytes / median (board->dense, rounds) / 1e9,
-            median (ratio, rounds));
+            bytes / median (board->dense, (size_t)rounds) / 1e9,
+            median (ratio, (size_t)rounds));
     printf ("rows of %d: push %.2f M/s, pull %.2f M/s\n",
             ROW,
             rows / board->push_rows / 1e6,

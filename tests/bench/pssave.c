@@ -19,6 +19,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/slurmdl_ps.h"
+#include "tests/bench/bench.h"
 
 enum { ROW = 64, ROWS = 500, SAMPLES_MAX = 1 << 20 };
 
@@ -88,17 +89,9 @@ static void add (struct samples *s, double seconds)
         s->v[s->n++] = seconds;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void report (const char *what, struct samples *s)
 {
-    qsort (s->v, s->n, sizeof (*s->v), by_value);
+    qsort (s->v, s->n, sizeof (*s->v), ascending);
     printf ("%s %6zu iterations: median %7.3f ms, 99 %% %7.3f ms, "
             "longest %8.3f ms\n",
             what,
@@ -156,8 +149,7 @@ static void worker (void)
     }
     report ("without a save:", &quiet);
     report ("during a save: ", &saving);
-    qsort (saves.v, saves.n, sizeof (*saves.v), by_value);
-    printf ("a save took %.2f s (median)\n", saves.v[saves.n / 2]);
+    printf ("a save took %.2f s (median)\n", median (saves.v, saves.n));
     fflush (stdout);
     slurmdl_ps_close (ps);
     _exit (0);

@@ -4,10 +4,10 @@
  * each; the file is written anew, again, and after ADDED further trials.
  */
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/results/results_file.h"
+#include "tests/bench/bench.h"
 #include "tests/launcher/made.h"
 
 static const char conf[] =
@@ -18,14 +18,6 @@ static const char conf[] =
     "    layers = { type = \"int\"; minval = 1; maxval = 9; };\n"
     "    kind = { type = \"categorical\"; vals = (\"sgd\", \"adam\"); };\n"
     "};\n";
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
 
 /* One metrics file by the library, and copies of it. */
 static char image[1 << 20];

@@ -9,13 +9,13 @@ each other: efficiency = their step / the ranks' step, in turns.  'ddp' is torch
 PARALLEL is the example contrib/examples/parallel/parallel, DIGITS its data (strong scaling: a batch of 64 in all).
 """
 import argparse
-import contextlib
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
+
+from benchlib import enter, free_port, made_hosts, rank_environment
 
 
 def train(kind, batch, steps):
@@ -50,47 +50,14 @@ def train(kind, batch, steps):
     print(statistics.median(times[2:]), flush=True)
 
 
-def run(*command):
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-@contextlib.contextmanager
-def made_hosts(n):
-    """Names of n namespaces on a bridge in one of their own."""
-    names = [f"dls{os.getpid()}{i}" for i in range(n + 1)]
-    hub = names.pop()
-    try:
-        for name in names + [hub]:
-            run("ip", "netns", "add", name)
-        run("ip", "-n", hub, "link", "add", "br0", "type", "bridge")
-        run("ip", "-n", hub, "link", "set", "br0", "up")
-        for i, name in enumerate(names):
-            run("ip", "link", "add", "veth0", "netns", name, "type", "veth", "peer", "name", f"port{i}", "netns", hub)
-            run("ip", "-n", hub, "link", "set", f"port{i}", "master", "br0", "up")
-            run("ip", "-n", name, "addr", "add", f"10.219.8.{i + 1}/24", "dev", "veth0")
-            run("ip", "-n", name, "link", "set", "veth0", "up")
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        yield names
-    finally:
-        for name in names + [hub]:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-
-
 def ranks(hosts, command, together):
     """Run the command on each host; the last lines that they print."""
-    with socket.socket() as s:
-        s.bind(("", 0))
-        port = s.getsockname()[1]
+    port, size = free_port(), len(hosts) if together else 1
     processes = []
     for r, host in enumerate(hosts):
-        size = len(hosts) if together else 1
-        env = dict(os.environ, RANK=str(r if together else 0), WORLD_SIZE=str(size), MASTER_ADDR="10.219.8.1",
-                   MASTER_PORT=str(port), DL_COMM_ADDRESS=f"10.219.8.1:{port + 1}", DL_COMM_BOOTSTRAP="tcp",
-                   GLOO_SOCKET_IFNAME="veth0", OMP_NUM_THREADS="1", DL_COMM_NODE=host, DL_RUN_DIR=f"{os.getcwd()}/{host}")
-        if together:
-            env["DL_RUN_DIR"] = f"{os.getcwd()}/together{port}"
-        processes.append(subprocess.Popen(["ip", "netns", "exec", host] + command, env=env, text=True,
-                                          stdout=subprocess.PIPE))
+        env = rank_environment(r if together else 0, size, r, "10.219.7.1", port)
+        env["DL_RUN_DIR"] = f"{os.getcwd()}/{f'together{port}' if together else host}"
+        processes.append(subprocess.Popen(enter(host) + command, env=env, text=True, stdout=subprocess.PIPE))
     outputs = [p.communicate(timeout=600)[0] for p in processes]
     if any(p.returncode for p in processes):
         raise SystemExit(f"scaling.py: {command} failed")

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "searcher/searcher.h"
+#include "tests/bench/bench.h"
 
 enum { PARAMS = 8, WORKERS = 64 };
 
@@ -15,14 +15,6 @@ struct event {
     bool begin;
     double x[PARAMS];
 };
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return t.tv_sec + 1e-9 * t.tv_nsec;
-}
 
 static double value (long trial)
 {

@@ -3,37 +3,21 @@
  */
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "runtime/host/place.h"
+#include "tests/bench/bench.h"
 
 enum { RUNS = 100 };
 
-static double now (void)
+static void print (const char *what, double s[static RUNS])
 {
-    struct timespec t;
+    double middle = 1e6 * median (s, RUNS);
 
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void print (const char *what, double us[static RUNS])
-{
-    qsort (us, RUNS, sizeof (*us), by_value);
     printf ("%s: median %.0f us, least %.0f, greatest %.0f\n",
             what,
-            us[RUNS / 2],
-            us[0],
-            us[RUNS - 1]);
+            middle,
+            1e6 * s[0],
+            1e6 * s[RUNS - 1]);
 }
 
 int main (int argc, char **argv)
@@ -41,8 +25,8 @@ int main (int argc, char **argv)
     const char *root = argc > 1 ? argv[1] : "/";
     struct place_request r = { .placement = PLACE_SOCKET, .local_size = 8 };
     int visible[GPUS_MAX];
-    double read_us[RUNS];
-    double place_us[RUNS];
+    double opened[RUNS];
+    double placed[RUNS];
     struct place p;
 
     if (argc > 2)
@@ -59,8 +43,8 @@ int main (int argc, char **argv)
         for (r.devices = 0; r.devices < t->gpus; r.devices++)
             visible[r.devices] = r.devices;
         place_rank (t, &r, &p);
-        place_us[i] = now () - t1;
-        read_us[i] = t1 - t0;
+        placed[i] = now () - t1;
+        opened[i] = t1 - t0;
         if (i == 0)
             printf ("%d GPUs, %d network devices, %d NUMA nodes, %d CPUs\n",
                     t->gpus,
@@ -69,7 +53,7 @@ int main (int argc, char **argv)
                     cpus_count (&r.cpus));
         topology_close (t);
     }
-    print ("read", read_us);
-    print ("place", place_us);
+    print ("read", opened);
+    print ("place", placed);
     return 0;
 }

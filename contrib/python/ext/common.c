@@ -34,6 +34,31 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what)
     return NULL;
 }
 
+PyObject *
+none_or_error (int rv, const struct slurmdl_error *err, const char *what)
+{
+    if (rv < 0)
+        return raise_error (err, what);
+    Py_RETURN_NONE;
+}
+
+bool ext_is_open (const void *handle, unsigned of, const char *what)
+{
+    if (!handle)
+        PyErr_Format (PyExc_ValueError, "the %s is closed", what);
+    else if (of != generation)
+        PyErr_Format (
+            PyExc_RuntimeError,
+            "the %s is that of the process that this one was forked from",
+            what);
+    return handle && of == generation;
+}
+
+void ext_lock (PyThread_type_lock lock)
+{
+    WITHOUT_GIL (PyThread_acquire_lock (lock, WAIT_LOCK));
+}
+
 const char *text_of (PyObject *o, const char *what)
 {
     const char *text;
@@ -53,6 +78,11 @@ void empty_dict (PyObject *dict)
 {
     if (dict)
         PyDict_Clear (dict);
+}
+
+void *ext_alloc (PyTypeObject *type)
+{
+    return ((allocfunc)PyType_GetSlot (type, Py_tp_alloc)) (type, 0);
 }
 
 void free_object (PyObject *o)

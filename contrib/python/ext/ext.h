@@ -13,6 +13,24 @@
 
 #include <slurmdl.h>
 
+/* Python's methods have parameters that few of ours need. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* Before Python 3.9 an object of a type of ours did not own it. */
+#if PY_VERSION_HEX >= 0x03090000
+#define EXT_VISIT_TYPE(o) Py_VISIT (Py_TYPE (o))
+#else
+#define EXT_VISIT_TYPE(o)
+#endif
+
+/* A statement that waits. */
+#define WITHOUT_GIL(statement)                                                 \
+    do {                                                                       \
+        Py_BEGIN_ALLOW_THREADS;                                                \
+        statement;                                                             \
+        Py_END_ALLOW_THREADS;                                                  \
+    } while (0)
+
 /* ---- common.c ---- */
 
 extern PyObject *ext_error; /* slurmdl.Error */
@@ -23,6 +41,18 @@ extern unsigned generation;
 /* Raise slurmdl.Error with the text of 'err', else that of errno; NULL. */
 PyObject *raise_error (const struct slurmdl_error *err, const char *what);
 
+/* None; the same for a negative 'rv'. */
+PyObject *
+none_or_error (int rv, const struct slurmdl_error *err, const char *what);
+
+/* Whether a handle is open in the process that opened it, or an error: "the
+ * WHAT is closed".
+ */
+bool ext_is_open (const void *handle, unsigned of, const char *what);
+
+/* Take a lock without the GIL. */
+void ext_lock (PyThread_type_lock lock);
+
 /* A text as UTF-8, which lives as long as 'o'; NULL with TypeError. */
 const char *text_of (PyObject *o, const char *what);
 
@@ -30,6 +60,9 @@ const char *text_of (PyObject *o, const char *what);
  * object goes, as others of the cycle may still call the object.
  */
 void empty_dict (PyObject *dict);
+
+/* A new object of a type of ours, of zeros. */
+void *ext_alloc (PyTypeObject *type);
 
 /* The end of a dealloc of a type of ours. */
 void free_object (PyObject *o);
@@ -46,9 +79,9 @@ PyObject *ext_module (struct PyModuleDef *definition,
                       PyTypeObject **types);
 
 /* PyType_Spec KIND_spec of struct KIND: its slots are KIND_new, KIND_dealloc,
- * KIND_methods, and what follows 'doc'.
+ * KIND_methods, and what follows 'more', flags besides the default.
  */
-#define EXT_TYPE(kind, text, doc, ...)                                         \
+#define EXT_TYPE(kind, text, doc, more, ...)                                   \
     static PyType_Slot kind##_slots[] = {                                      \
         { Py_tp_doc, doc },                                                    \
         { Py_tp_new, kind##_new },                                             \
@@ -58,7 +91,7 @@ PyObject *ext_module (struct PyModuleDef *definition,
     };                                                                         \
     PyType_Spec kind##_spec = { .name = EXT_MODULE "." text,                   \
                                 .basicsize = sizeof (struct kind),             \
-                                .flags = Py_TPFLAGS_DEFAULT,                   \
+                                .flags = Py_TPFLAGS_DEFAULT | (more),          \
                                 .slots = kind##_slots }
 
 /* ---- memory.c ---- */

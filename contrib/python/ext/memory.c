@@ -70,7 +70,6 @@ PyObject *item_size (PyObject *module, PyObject *name)
     const char *text = text_of (name, "type");
     int type = text ? type_of_name (text) : -1;
 
-    (void)module;
     return type < 0
                ? NULL
                : PyLong_FromSize_t (size_of_type ((enum slurmdl_type)type));
@@ -156,7 +155,6 @@ PyObject *format_of (PyObject *module, PyObject *o)
     const char *name;
     PyObject *result = NULL;
 
-    (void)module;
     if (lent_take (&l, o, false) < 0)
         return NULL;
     name = l.has_view ? name_of_format (l.view.format, l.view.itemsize) : NULL;
@@ -185,8 +183,6 @@ PyObject *has_cuda (PyObject *module, PyObject *unused)
     char path[PATH_MAX];
     void *h;
 
-    (void)module;
-    (void)unused;
     snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", dir ? dir : PKGLIBDIR);
     h = dlopen (path, RTLD_NOW | RTLD_LOCAL);
     return PyBool_FromLong (h && dlsym (h, "slurmdl_memory_cuda"));

@@ -252,7 +252,6 @@ PyObject *comm_barrier (PyObject *o, PyObject *unused)
 {
     struct call k = { .self = (struct comm *)o };
 
-    (void)unused;
     COLLECTIVE (&k, slurmdl_barrier (c, &k.err));
     return call_end (&k, "barrier");
 }

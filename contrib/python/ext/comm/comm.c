@@ -9,15 +9,9 @@
 
 struct slurmdl_comm *comm_of (struct comm *self)
 {
-    if (!self->c)
-        PyErr_SetString (PyExc_ValueError, "the communicator is closed");
-    else if (self->generation != generation)
-        PyErr_SetString (PyExc_RuntimeError,
-                         "the communicator is that of the process that this "
-                         "one was forked from");
-    else
-        return self->c;
-    return NULL;
+    bool open = ext_is_open (self->c, self->generation, "communicator");
+
+    return open ? self->c : NULL;
 }
 
 struct slurmdl_comm *comm_use (struct comm *self)
@@ -37,9 +31,7 @@ struct slurmdl_comm *comm_enter (struct comm *self)
 {
     if (!comm_use (self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    PyThread_acquire_lock (self->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS;
+    ext_lock (self->lock);
     if (self->c)
         return self->c;
     comm_leave (self);
@@ -62,8 +54,7 @@ PyObject *comm_fails (struct comm *self,
 
 static struct comm *new_comm (PyTypeObject *type)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
-    struct comm *self = (struct comm *)alloc (type, 0);
+    struct comm *self = ext_alloc (type);
 
     if (!self)
         return NULL;
@@ -97,9 +88,7 @@ static PyObject *comm_new (PyTypeObject *type, PyObject *args, PyObject *kw)
                                       &o.timeout)
         || !(self = new_comm (type)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    self->c = slurmdl_comm_open (&o, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (self->c = slurmdl_comm_open (&o, &err));
     if (self->c)
         return (PyObject *)self;
     Py_DECREF (self);
@@ -112,9 +101,7 @@ static void wait_for_users (struct comm *self, int mine)
     struct timespec nap = { 0, 1000000 };
 
     while (self->users > mine) {
-        Py_BEGIN_ALLOW_THREADS;
-        nanosleep (&nap, NULL);
-        Py_END_ALLOW_THREADS;
+        WITHOUT_GIL (nanosleep (&nap, NULL));
     }
 }
 
@@ -129,9 +116,7 @@ static int close_comm (struct comm *self, int mine)
     wait_for_users (self, mine);
     if (self->lent)
         return 0;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_comm_close (c);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_comm_close (c));
     return rv;
 }
 
@@ -159,7 +144,6 @@ static PyObject *comm_close (PyObject *o, PyObject *unused)
     struct comm *self = (struct comm *)o;
     int rv;
 
-    (void)unused;
     if (!self->c || self->generation != generation)
         Py_RETURN_NONE;
     rv = close_comm (self, 0);
@@ -174,9 +158,7 @@ static int comm_traverse (PyObject *o, visitproc visit, void *arg)
 {
     struct comm *self = (struct comm *)o;
 
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT (Py_TYPE (o));
-#endif
+    EXT_VISIT_TYPE (o);
     Py_VISIT (self->kept);
     Py_VISIT (self->parent);
     return 0;
@@ -235,7 +217,6 @@ static PyObject *get_name (PyObject *o, void *bootstrap)
 
 static PyObject *get_closed (PyObject *o, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong (!((struct comm *)o)->c);
 }
 
@@ -282,9 +263,7 @@ static PyObject *comm_split (PyObject *o, PyObject *args)
         return NULL;
     if ((c = comm_enter (self))) {
         errno = 0;
-        Py_BEGIN_ALLOW_THREADS;
-        part->c = slurmdl_comm_split (c, color, key, &err);
-        Py_END_ALLOW_THREADS;
+        WITHOUT_GIL (part->c = slurmdl_comm_split (c, color, key, &err));
         comm_leave (self);
         if (!part->c && errno != 0)
             comm_fails (self, &err, "split");
@@ -314,7 +293,7 @@ static PyObject *comm_abort (PyObject *o, PyObject *why_object)
 }
 
 /* clang-format off */
-static PyMethodDef methods[] = {
+static PyMethodDef comm_methods[] = {
     { "host", comm_host, METH_O,
       "host($self, rank, /)\n--\n\nName of the host of a rank." },
     { "allreduce_memory",      comm_allreduce,      METH_VARARGS, NULL },
@@ -343,22 +322,12 @@ static PyMethodDef methods[] = {
       "close($self, /)\n--\n\nComplete what was submitted, and leave." },
     { NULL },
 };
-
-static PyType_Slot slots[] = {
-    { Py_tp_doc,      "A communicator: what slurmdl.comm.open() returns is made of it." },
-    { Py_tp_new,      comm_new },
-    { Py_tp_traverse, comm_traverse },
-    { Py_tp_clear,    comm_clear },
-    { Py_tp_dealloc,  comm_dealloc },
-    { Py_tp_methods,  methods },
-    { Py_tp_getset,   facts },
-    { 0 },
-};
 /* clang-format on */
 
-PyType_Spec comm_spec = {
-    .name = EXT_MODULE ".Comm",
-    .basicsize = sizeof (struct comm),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = slots,
-};
+EXT_TYPE (comm,
+          "Comm",
+          "A communicator: what slurmdl.comm.open() returns is made of it.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+          { Py_tp_traverse, comm_traverse },
+          { Py_tp_clear, comm_clear },
+          { Py_tp_getset, facts }, );

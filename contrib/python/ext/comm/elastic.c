@@ -25,7 +25,6 @@ static struct slurmdl_elastic *elastic_of (PyObject *o)
 static PyObject *elastic_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = { "dir", "min", "max", "settle", "timeout", NULL };
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
     struct slurmdl_elastic_options o = { 0 };
     struct slurmdl_error err = { "" };
     struct elastic *self;
@@ -39,13 +38,11 @@ static PyObject *elastic_new (PyTypeObject *type, PyObject *args, PyObject *kw)
                                       &o.max,
                                       &o.settle,
                                       &o.timeout)
-        || !(self = (struct elastic *)alloc (type, 0)))
+        || !(self = ext_alloc (type)))
         return NULL;
     self->generation = generation;
     self->kept = PyDict_New ();
-    Py_BEGIN_ALLOW_THREADS;
-    self->e = slurmdl_elastic_open (&o, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (self->e = slurmdl_elastic_open (&o, &err));
     if (self->e && self->kept)
         return (PyObject *)self;
     raise_error (&err, "slurmdl.elastic");
@@ -70,9 +67,7 @@ static int close_elastic (struct elastic *self)
     self->e = NULL;
     if (!e || self->generation != generation)
         return 0;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_elastic_close (e);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_elastic_close (e));
     return rv;
 }
 
@@ -81,20 +76,15 @@ static PyObject *elastic_close (PyObject *o, PyObject *unused)
     struct elastic *self = (struct elastic *)o;
     int rv = close_elastic (self);
 
-    (void)unused;
     PyDict_Clear (self->kept);
-    if (rv < 0)
-        return raise_error (NULL, "slurmdl.elastic");
-    Py_RETURN_NONE;
+    return none_or_error (rv, NULL, "slurmdl.elastic");
 }
 
 static int elastic_traverse (PyObject *o, visitproc visit, void *arg)
 {
     struct elastic *self = (struct elastic *)o;
 
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT (Py_TYPE (o));
-#endif
+    EXT_VISIT_TYPE (o);
     Py_VISIT (self->comm);
     Py_VISIT (self->kept);
     return 0;
@@ -131,9 +121,7 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
         || !PyType_IsSubtype ((PyTypeObject *)type, comm_type))
         return PyErr_Format (PyExc_TypeError, "%R is no kind of Comm", type);
     expire (self);
-    Py_BEGIN_ALLOW_THREADS;
-    c = slurmdl_elastic_form (e, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (c = slurmdl_elastic_form (e, &err));
     if (!c)
         return raise_error (&err, "slurmdl.elastic");
     self->comm = comm_around ((PyTypeObject *)type, c);
@@ -235,9 +223,7 @@ static PyObject *elastic_commit (PyObject *o, PyObject *step_object)
 
     if (!e || (step == -1 && PyErr_Occurred ()))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_elastic_commit (e, step, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_elastic_commit (e, step, &err));
     return rv < 0 ? raise_error (&err, "commit") : PyBool_FromLong (rv);
 }
 
@@ -248,12 +234,9 @@ static PyObject *elastic_restore (PyObject *o, PyObject *unused)
     int64_t step = 0;
     int rv;
 
-    (void)unused;
     if (!e)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_elastic_restore (e, &step, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_elastic_restore (e, &step, &err));
     if (rv < 0)
         return raise_error (&err, "restore");
     if (rv == 0)
@@ -266,7 +249,6 @@ static PyObject *elastic_world (PyObject *o, PyObject *unused)
     struct slurmdl_elastic *e = elastic_of (o);
     struct slurmdl_elastic_world w;
 
-    (void)unused;
     if (!e)
         return NULL;
     slurmdl_elastic_world (e, &w);
@@ -286,7 +268,7 @@ static PyObject *elastic_world (PyObject *o, PyObject *unused)
 }
 
 /* clang-format off */
-static PyMethodDef methods[] = {
+static PyMethodDef elastic_methods[] = {
     { "form_world",     elastic_form,          METH_O,       NULL },
     { "protect_memory", elastic_protect,       METH_VARARGS, NULL },
     { "protect_slab",   elastic_protect_shard, METH_VARARGS, NULL },
@@ -304,21 +286,11 @@ static PyMethodDef methods[] = {
       "close($self, /)\n--\n\nEnd it, after the last commit, on all ranks." },
     { NULL },
 };
-
-static PyType_Slot slots[] = {
-    { Py_tp_doc,      "An elastic world: what slurmdl.elastic.Elastic is made of." },
-    { Py_tp_new,      elastic_new },
-    { Py_tp_traverse, elastic_traverse },
-    { Py_tp_clear,    elastic_clear },
-    { Py_tp_dealloc,  elastic_dealloc },
-    { Py_tp_methods,  methods },
-    { 0 },
-};
 /* clang-format on */
 
-PyType_Spec elastic_spec = {
-    .name = EXT_MODULE ".Elastic",
-    .basicsize = sizeof (struct elastic),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = slots,
-};
+EXT_TYPE (elastic,
+          "Elastic",
+          "An elastic world: what slurmdl.elastic.Elastic is made of.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+          { Py_tp_traverse, elastic_traverse },
+          { Py_tp_clear, elastic_clear }, );

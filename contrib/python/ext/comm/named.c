@@ -117,9 +117,7 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
 
     if (ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_wait (c, ticket, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_wait (c, ticket, &err));
     comm_unuse (self);
     forget (self, ticket_object, ticket);
     if (rv < 0)
@@ -182,12 +180,9 @@ PyObject *comm_join (PyObject *o, PyObject *unused)
     long last = -1;
     int rv;
 
-    (void)unused;
     if (!c)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_join (c, &last, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_join (c, &last, &err));
     comm_unuse (self);
     return rv < 0 ? comm_fails (self, &err, "join") : PyLong_FromLong (last);
 }
@@ -215,7 +210,6 @@ PyObject *comm_trouble (PyObject *o, PyObject *unused)
     struct slurmdl_comm *c = comm_of ((struct comm *)o);
     struct slurmdl_error err = { "" };
 
-    (void)unused;
     if (!c)
         return NULL;
     if (slurmdl_comm_trouble (c, &err))
@@ -228,7 +222,6 @@ PyObject *comm_stats (PyObject *o, PyObject *unused)
     struct slurmdl_comm *c = comm_of ((struct comm *)o);
     struct slurmdl_comm_stats s;
 
-    (void)unused;
     if (!c)
         return NULL;
     slurmdl_comm_stats (c, &s);

@@ -6,15 +6,9 @@ static struct slurmdl_ps *ps_of (PyObject *o)
 {
     struct ps *self = (struct ps *)o;
 
-    if (!self->ps)
-        PyErr_SetString (PyExc_ValueError, "the parameter server is closed");
-    else if (self->generation != generation)
-        PyErr_SetString (PyExc_RuntimeError,
-                         "the parameter server is that of the process that "
-                         "this one was forked from");
-    else
-        return self->ps;
-    return NULL;
+    bool open = ext_is_open (self->ps, self->generation, "parameter server");
+
+    return open ? self->ps : NULL;
 }
 
 struct slurmdl_ps *ps_enter (PyObject *o)
@@ -23,9 +17,7 @@ struct slurmdl_ps *ps_enter (PyObject *o)
 
     if (!ps_of (o))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    PyThread_acquire_lock (self->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS;
+    ext_lock (self->lock);
     if (self->ps)
         return self->ps;
     PyThread_release_lock (self->lock);
@@ -52,7 +44,6 @@ static PyObject *ps_new (PyTypeObject *type, PyObject *args, PyObject *kw)
                              "dir",        "address",   "mode",    "staleness",
                              "save_every", "log_bytes", "timeout", "grace",
                              NULL };
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
     struct slurmdl_ps_options o = { NULL };
     struct slurmdl_error err = { "" };
     long long save_every = 0;
@@ -75,15 +66,13 @@ static PyObject *ps_new (PyTypeObject *type, PyObject *args, PyObject *kw)
                                       &o.log_bytes,
                                       &o.timeout,
                                       &o.grace)
-        || !(self = (struct ps *)alloc (type, 0)))
+        || !(self = ext_alloc (type)))
         return NULL;
     o.mode = (enum slurmdl_ps_mode)mode;
     o.save_every = save_every;
     self->generation = generation;
     if ((self->lock = PyThread_allocate_lock ())) {
-        Py_BEGIN_ALLOW_THREADS;
-        self->ps = slurmdl_ps_open (&o, &err);
-        Py_END_ALLOW_THREADS;
+        WITHOUT_GIL (self->ps = slurmdl_ps_open (&o, &err));
     }
     if (self->ps)
         return (PyObject *)self;
@@ -111,7 +100,6 @@ static int close_ps (struct ps *self)
 
 static PyObject *ps_close (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     if (close_ps ((struct ps *)o) < 0)
         return raise_error (NULL, "slurmdl_ps_close");
     Py_RETURN_NONE;
@@ -139,9 +127,7 @@ static PyObject *call_with (PyObject *o, call_f call, const char *what)
 
     if (!ps)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = call (ps, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = call (ps, &err));
     ps_leave (o);
     if (rv < 0)
         return ps_fails (o, &err, what);
@@ -151,7 +137,6 @@ static PyObject *call_with (PyObject *o, call_f call, const char *what)
 /* Nothing else is called meanwhile but stop(), which takes no lock. */
 static PyObject *ps_serve (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     return call_with (o, slurmdl_ps_serve, "serve");
 }
 
@@ -159,7 +144,6 @@ static PyObject *ps_stop (PyObject *o, PyObject *unused)
 {
     struct slurmdl_ps *ps = ps_of (o);
 
-    (void)unused;
     if (!ps)
         return NULL;
     slurmdl_ps_stop (ps);
@@ -210,9 +194,8 @@ static PyObject *ps_table (PyObject *o, PyObject *args)
         lent_return (&l);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_ps_table (ps, &t, initial == Py_None ? NULL : l.data, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_ps_table (
+                     ps, &t, initial == Py_None ? NULL : l.data, &err));
     ps_leave (o);
     lent_return (&l);
     return rv < 0 ? ps_fails (o, &err, "table") : PyLong_FromLong (rv);
@@ -229,9 +212,7 @@ static PyObject *ps_rate (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "id:rate", &table, &rate)
         || !(ps = ps_enter (o)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_ps_rate (ps, table, rate, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_ps_rate (ps, table, rate, &err));
     ps_leave (o);
     if (rv < 0)
         return ps_fails (o, &err, "rate");
@@ -249,9 +230,7 @@ static PyObject *ps_wait (PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple (args, "L:wait", &ticket) || !(ps = ps_enter (o)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_ps_wait (ps, ticket, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_ps_wait (ps, ticket, &err));
     ps_leave (o);
     if (rv < 0)
         return ps_fails (o, &err, "wait");
@@ -260,13 +239,11 @@ static PyObject *ps_wait (PyObject *o, PyObject *args)
 
 static PyObject *ps_clock (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     return call_with (o, slurmdl_ps_clock, "clock");
 }
 
 static PyObject *ps_save (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     return call_with (o, slurmdl_ps_save, "save");
 }
 
@@ -275,7 +252,6 @@ static PyObject *ps_facts (PyObject *o, PyObject *unused)
 {
     struct slurmdl_ps *ps = ps_of (o);
 
-    (void)unused;
     if (!ps)
         return NULL;
     return Py_BuildValue ("illlLL",
@@ -292,7 +268,6 @@ static PyObject *ps_stats (PyObject *o, PyObject *unused)
     struct slurmdl_ps *ps = ps_of (o);
     struct slurmdl_ps_stats s;
 
-    (void)unused;
     if (!ps)
         return NULL;
     slurmdl_ps_stats (ps, &s);
@@ -340,4 +315,5 @@ static PyMethodDef ps_methods[] = {
 
 EXT_TYPE (ps,
           "ParameterServer",
-          "A parameter server or a worker; use slurmdl.ps.", );
+          "A parameter server or a worker; use slurmdl.ps.",
+          0, );

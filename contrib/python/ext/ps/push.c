@@ -64,9 +64,7 @@ call (PyObject *o, struct call *c, PyObject *data, PyObject *ids, PyObject *out)
     int rv = -1;
 
     if (take_memory (c, data, ids, out) == 0 && (ps = ps_enter (o))) {
-        Py_BEGIN_ALLOW_THREADS;
-        rv = do_call (ps, c, &err);
-        Py_END_ALLOW_THREADS;
+        WITHOUT_GIL (rv = do_call (ps, c, &err));
         ps_leave (o);
     }
     lent_return (&c->data);

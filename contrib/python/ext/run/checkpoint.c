@@ -29,9 +29,7 @@ static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
 
     if ((step == -1 && PyErr_Occurred ()) || !(run = run_enter (self)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = save (run, step, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = save (run, step, &err));
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "save");
@@ -59,18 +57,13 @@ static PyObject *wait_with (PyObject *o, wait_f wait, const char *what)
 
     if (!run)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = wait (run, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = wait (run, &err));
     run_leave (self);
-    if (rv < 0)
-        return raise_error (&err, what);
-    Py_RETURN_NONE;
+    return none_or_error (rv, &err, what);
 }
 
 PyObject *run_wait (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     return wait_with (o, slurmdl_save_wait, "save");
 }
 
@@ -79,19 +72,15 @@ PyObject *run_save_prepare (PyObject *o, PyObject *unused)
     struct run *self = (struct run *)o;
     struct slurmdl *run = run_enter (self);
 
-    (void)unused;
     if (!run)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    slurmdl_save_prepare (run);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (slurmdl_save_prepare (run));
     run_leave (self);
     Py_RETURN_NONE;
 }
 
 PyObject *run_flush (PyObject *o, PyObject *unused)
 {
-    (void)unused;
     return wait_with (o, slurmdl_flush, "flush");
 }
 
@@ -107,11 +96,9 @@ PyObject *run_restore (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "|zz:restore", &pattern, &path)
         || !(run = run_enter (self)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = pattern || path
-             ? slurmdl_restore_only (run, pattern, path, &step, &err)
-             : slurmdl_restore (run, &step, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = pattern || path ? slurmdl_restore_only (
+                          run, pattern, path, &step, &err)
+                                      : slurmdl_restore (run, &step, &err));
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "restore");
@@ -182,7 +169,6 @@ PyObject *run_origin (PyObject *o, PyObject *unused)
     struct slurmdl_origin from;
     PyObject *result;
 
-    (void)unused;
     if (!run)
         return NULL;
     if (slurmdl_restored_origin (run, &from) == 0)

@@ -14,18 +14,14 @@ struct checkpoint {
 static PyObject *
 checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
     struct slurmdl_error err = { "" };
     struct checkpoint *self;
     const char *path;
 
-    (void)kw;
     if (!PyArg_ParseTuple (args, "s:Checkpoint", &path)
-        || !(self = (struct checkpoint *)alloc (type, 0)))
+        || !(self = ext_alloc (type)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    self->file = slurmdl_checkpoint_open (path, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (self->file = slurmdl_checkpoint_open (path, &err));
     if (self->file)
         return (PyObject *)self;
     raise_error (&err, path);
@@ -42,7 +38,6 @@ static void checkpoint_dealloc (PyObject *o)
 
 static PyObject *checkpoint_step (PyObject *o, void *unused)
 {
-    (void)unused;
     return PyLong_FromLongLong (
         slurmdl_checkpoint_step (((struct checkpoint *)o)->file));
 }
@@ -61,7 +56,6 @@ static PyObject *checkpoint_origin (PyObject *o, PyObject *unused)
 {
     struct slurmdl_origin from;
 
-    (void)unused;
     if (slurmdl_checkpoint_origin (((struct checkpoint *)o)->file, &from) < 0)
         return raise_error (NULL, "checkpoint");
     return origin_tuple (&from);
@@ -75,7 +69,6 @@ static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
     PyObject *list = PyList_New (0);
     struct slurmdl_tensor t;
 
-    (void)unused;
     for (size_t i = 0; list && i < n; i++) {
         PyObject *row = NULL;
         if (slurmdl_checkpoint_info (file, i, &t) == 0)
@@ -111,9 +104,8 @@ static PyObject *checkpoint_read (PyObject *o, PyObject *args)
     if (lent_take (&l, memory, true) < 0)
         return NULL;
     if ((rv = lent_fits (&l, t.type, t.ndims, t.dims)) == 0) {
-        Py_BEGIN_ALLOW_THREADS;
-        rv = slurmdl_checkpoint_read (file, name, NULL, NULL, l.data, &err);
-        Py_END_ALLOW_THREADS;
+        WITHOUT_GIL (rv = slurmdl_checkpoint_read (
+                         file, name, NULL, NULL, l.data, &err));
         if (rv < 0)
             raise_error (&err, name);
     }
@@ -138,6 +130,7 @@ static PyGetSetDef checkpoint_facts[] = {
 EXT_TYPE (checkpoint,
           "Checkpoint",
           "A checkpoint that is read; slurmdl.load() is simpler.",
+          0,
           { Py_tp_getset, checkpoint_facts }, );
 
 /* ---- Writer ---- */
@@ -148,19 +141,15 @@ struct writer {
 
 static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
     struct slurmdl_error err = { "" };
     struct writer *self;
     const char *path;
     long long step;
 
-    (void)kw;
     if (!PyArg_ParseTuple (args, "sL:Writer", &path, &step)
-        || !(self = (struct writer *)alloc (type, 0)))
+        || !(self = ext_alloc (type)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    self->file = slurmdl_writer_open (path, step, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (self->file = slurmdl_writer_open (path, step, &err));
     if (self->file)
         return (PyObject *)self;
     raise_error (&err, path);
@@ -172,7 +161,6 @@ static PyObject *writer_abort (PyObject *o, PyObject *unused)
 {
     struct writer *self = (struct writer *)o;
 
-    (void)unused;
     if (self->file)
         slurmdl_writer_abort (self->file);
     self->file = NULL;
@@ -201,9 +189,7 @@ add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
 
     if (lent_fits (l, t->type, t->ndims, t->dims) < 0)
         return -1;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_writer_add (self->file, t, l->data, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_writer_add (self->file, t, l->data, &err));
     if (rv < 0)
         raise_error (&err, t->name);
     return rv;
@@ -241,16 +227,11 @@ static PyObject *writer_commit (PyObject *o, PyObject *unused)
     struct slurmdl_error err = { "" };
     int rv;
 
-    (void)unused;
     if (!is_open (self))
         return NULL;
     self->file = NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_writer_commit (file, &err);
-    Py_END_ALLOW_THREADS;
-    if (rv < 0)
-        return raise_error (&err, "commit");
-    Py_RETURN_NONE;
+    WITHOUT_GIL (rv = slurmdl_writer_commit (file, &err));
+    return none_or_error (rv, &err, "commit");
 }
 
 static PyMethodDef writer_methods[] = {
@@ -262,7 +243,8 @@ static PyMethodDef writer_methods[] = {
 
 EXT_TYPE (writer,
           "Writer",
-          "A checkpoint that is written; slurmdl.dump() is simpler.", );
+          "A checkpoint that is written; slurmdl.dump() is simpler.",
+          0, );
 
 /* ---- find ---- */
 
@@ -276,13 +258,10 @@ PyObject *find_checkpoint (PyObject *module, PyObject *args)
     char *path;
     long prefer;
 
-    (void)module;
     if (!PyArg_ParseTuple (
             args, "sLl:find_checkpoint", &dir, &max_step, &prefer))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    path = slurmdl_checkpoint_find (dir, max_step, prefer, &step);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (path = slurmdl_checkpoint_find (dir, max_step, prefer, &step));
     if (!path)
         Py_RETURN_NONE;
     result = Py_BuildValue (

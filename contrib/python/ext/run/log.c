@@ -103,16 +103,13 @@ static PyObject *metric_name (PyObject *o, void *unused)
 {
     struct metric *m = (struct metric *)o;
 
-    (void)unused;
     Py_INCREF (m->name);
     return m->name;
 }
 
 static int metric_traverse (PyObject *o, visitproc visit, void *arg)
 {
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT (Py_TYPE (o));
-#endif
+    EXT_VISIT_TYPE (o);
     Py_VISIT (((struct metric *)o)->run);
     return 0;
 }
@@ -168,8 +165,7 @@ PyType_Spec metric_spec = {
 static PyObject *
 make_metric (struct run *self, PyObject *name, struct slurmdl_metric *metric)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot (metric_type, Py_tp_alloc);
-    struct metric *m = (struct metric *)alloc (metric_type, 0);
+    struct metric *m = ext_alloc (metric_type);
 
     if (!m)
         return NULL;

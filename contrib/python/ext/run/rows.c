@@ -116,9 +116,7 @@ read_into (const char *path, unsigned how, const struct lent *l)
         return PyErr_NoMemory ();
     rows->list = l->data;
     rows->room = l->bytes / sizeof (*rows->list);
-    Py_BEGIN_ALLOW_THREADS;
-    rv = readers[how](path, add_row, rows, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = readers[how](path, add_row, rows, &err));
     /* what was lost is no reason to keep the rest back */
     if (rv == 0
         || (rv < 0 && errno == EBADMSG && rows->n > 0
@@ -147,7 +145,6 @@ PyObject *read_rows (PyObject *module, PyObject *args)
     struct lent l;
     unsigned how;
 
-    (void)module;
     if (!PyArg_ParseTuple (args, "sIO:read_rows", &path, &how, &memory))
         return NULL;
     if (how > 2) {
@@ -241,7 +238,6 @@ PyObject *read_records (PyObject *module, PyObject *args)
     const char *path;
     int folder, rv;
 
-    (void)module;
     if (!PyArg_ParseTuple (args, "sp:read_records", &path, &folder)
         || !(list = PyList_New (0)))
         return NULL;

@@ -10,24 +10,14 @@
 
 struct slurmdl *run_of (struct run *self)
 {
-    if (!self->run)
-        PyErr_SetString (PyExc_ValueError, "the run is closed");
-    else if (self->generation != generation)
-        PyErr_SetString (
-            PyExc_RuntimeError,
-            "the run is that of the process that this one was forked from");
-    else
-        return self->run;
-    return NULL;
+    return ext_is_open (self->run, self->generation, "run") ? self->run : NULL;
 }
 
 struct slurmdl *run_enter (struct run *self)
 {
     if (!run_of (self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    PyThread_acquire_lock (self->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS;
+    ext_lock (self->lock);
     if (self->run)
         return self->run;
     PyThread_release_lock (self->lock);
@@ -49,21 +39,18 @@ static PyObject *open_run (struct run *self, const char *dir)
     self->lock = PyThread_allocate_lock ();
     if (!self->metrics || !self->kept || !self->lock)
         return PyErr_NoMemory ();
-    Py_BEGIN_ALLOW_THREADS;
-    self->run = slurmdl_open (dir, &err);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (self->run = slurmdl_open (dir, &err));
     return self->run ? (PyObject *)self : raise_error (&err, "slurmdl");
 }
 
 static PyObject *run_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = { "dir", NULL };
-    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
     const char *dir = NULL;
     struct run *self;
 
     if (!PyArg_ParseTupleAndKeywords (args, kw, "|z:Run", names, &dir)
-        || !(self = (struct run *)alloc (type, 0)))
+        || !(self = ext_alloc (type)))
         return NULL;
     if (open_run (self, dir))
         return (PyObject *)self;
@@ -80,9 +67,7 @@ static int close_run (struct run *self)
     self->run = NULL;
     if (!run || self->generation != generation)
         return 0;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_close (run);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_close (run));
     return rv;
 }
 
@@ -93,7 +78,6 @@ static PyObject *run_close (PyObject *o, PyObject *unused)
     struct slurmdl *run;
     int rv;
 
-    (void)unused;
     if (!self->run || self->generation != generation)
         Py_RETURN_NONE;
     if (!(run = run_enter (self)))
@@ -121,9 +105,7 @@ static int run_traverse (PyObject *o, visitproc visit, void *arg)
 {
     struct run *self = (struct run *)o;
 
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT (Py_TYPE (o));
-#endif
+    EXT_VISIT_TYPE (o);
     Py_VISIT (self->metrics);
     Py_VISIT (self->kept);
     return 0;
@@ -187,7 +169,6 @@ static PyObject *get_fact (PyObject *o, void *which)
 
 static PyObject *get_closed (PyObject *o, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong (!((struct run *)o)->run);
 }
 
@@ -213,7 +194,6 @@ static PyObject *run_should_stop (PyObject *o, PyObject *unused)
 {
     struct run *self = (struct run *)o;
 
-    (void)unused;
     if (self->run)
         return PyBool_FromLong (slurmdl_should_stop (self->run));
     run_of (self);
@@ -224,7 +204,6 @@ static PyObject *run_request_stop (PyObject *o, PyObject *unused)
 {
     struct slurmdl *run = run_of ((struct run *)o);
 
-    (void)unused;
     if (!run)
         return NULL;
     slurmdl_request_stop (run);
@@ -240,15 +219,13 @@ static PyObject *run_stop_here (PyObject *o, PyObject *step_object)
 
     if ((step == -1 && PyErr_Occurred ()) || !(run = run_enter (self)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_stop_here (run, step);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_GIL (rv = slurmdl_stop_here (run, step));
     run_leave (self);
     return rv < 0 ? raise_error (NULL, "stop_here") : PyBool_FromLong (rv);
 }
 
 /* clang-format off */
-static PyMethodDef methods[] = {
+static PyMethodDef run_methods[] = {
     { "log", (PyCFunction)(void (*) (void))run_log, METH_FASTCALL | METH_KEYWORDS,
       "log(name, value, step) or log({name: value}, step): log scalars." },
     { "metric", run_metric, METH_O,
@@ -291,22 +268,12 @@ static PyMethodDef methods[] = {
       "close_at_exit($self, /)\n--\n\nThe same at the interpreter's end: what threads still log is no error." },
     { NULL },
 };
-
-static PyType_Slot slots[] = {
-    { Py_tp_doc,      "A run: what slurmdl.init() returns is made of it." },
-    { Py_tp_new,      run_new },
-    { Py_tp_traverse, run_traverse },
-    { Py_tp_clear,    run_clear },
-    { Py_tp_dealloc,  run_dealloc },
-    { Py_tp_methods,  methods },
-    { Py_tp_getset,   facts },
-    { 0 },
-};
 /* clang-format on */
 
-PyType_Spec run_spec = {
-    .name = "slurmdl._slurmdl.Run",
-    .basicsize = sizeof (struct run),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = slots,
-};
+EXT_TYPE (run,
+          "Run",
+          "A run: what slurmdl.init() returns is made of it.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+          { Py_tp_traverse, run_traverse },
+          { Py_tp_clear, run_clear },
+          { Py_tp_getset, facts }, );

@@ -8,7 +8,7 @@ import argparse
 import os
 import subprocess
 import sys
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from . import determined, hydrasweep, jobs, katib, optuna, raytune, seml, target, trainjob, wandb
 from .document import BadInput, Node, read

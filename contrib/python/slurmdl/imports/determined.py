@@ -300,8 +300,8 @@ def _slots(one: Import, framework: str) -> None:
             one.set("resources.ranks_per_node", slots)
     if framework:
         one.set("resources.framework", framework)
-    most = one.node.plain("resources", "max_slots")
-    if isinstance(most, int) and most > 0:
+    most = one.node.integer("resources", "max_slots", least=1)
+    if most is not None:
         each = slots if isinstance(slots, int) and slots > 0 else 1
         one.set("resources.workers", max(most // each, 1), f"max_slots {most}")
 
@@ -346,9 +346,7 @@ def _policies(one: Import) -> None:
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name)
-    one.set(
-        "name", re.sub(r"[^\w.-]+", "_", node.string("name") or name, flags=re.A).lstrip(".-")[:100] or "experiment"
-    )
+    one.set_name(node.string("name") or name, "experiment")
     hyperparameters = node.get("hyperparameters")
     if hyperparameters is not None and isinstance(hyperparameters.value, dict):
         one.keys["hyperparameters"] = space(one, hyperparameters)
@@ -364,7 +362,6 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one.image(chosen, _binds(one, chosen))
     if chosen is not None and "slurmdl.det" in one.keys["entrypoint"]:
         one.changed(chosen, "its Python needs the package slurmdl: install it there, or remove container")
-    grace = node.plain("preemption_timeout")
-    if isinstance(grace, int):
-        one.set("worker.grace", min(max(grace, 1), 3600))
+    grace = node.integer("preemption_timeout")
+    one.set("worker.grace", None if grace is None else min(max(grace, 1), 3600))
     return [one]

@@ -56,6 +56,12 @@ class Node:
             return {name: n.plain() for name, n in node.value.items()}
         return [n.plain() for n in node.value] if isinstance(node.value, list) else node.value
 
+    def integer(self, *path: str, least: Optional[int] = None) -> Optional[int]:
+        """The whole number below, None where there is none or it is less than 'least'."""
+        value = self.plain(*path)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return value if whole and (least is None or value >= least) else None
+
     def string(self, *path: str, default: str = "") -> str:
         """The text of a scalar below as the file has it."""
         node = self.get(*path)

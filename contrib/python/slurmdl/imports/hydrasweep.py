@@ -7,12 +7,12 @@ here is an experiment file that needs no Hydra where it is started.
 
 import os
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from . import ranges, target
 from .document import BadInput, Node, text_of
 from .optuna import put_searcher
-from .table import NONE, Import, Table, copied, left, none, used
+from .table import NONE, Import, Table, copied, left, none, under, used
 
 # fmt: off
 _SWEEPER = [
@@ -28,19 +28,12 @@ _SWEEPER = [
     left("custom_search_space", "a program of Optuna's: searcher custom"),
     left("**", "a setting of the sweeper's own"),
 ]
-# fmt: on
 
-
-def _under(prefix: str) -> List[Any]:
-    return [row._replace(path=" ".join(f"{prefix}{p}" for p in row.path.split())) for row in _SWEEPER]
-
-
-# fmt: off
 TABLE = Table(
     "hydra",
     "Hydra sweep",
     [
-        *_under("hydra.sweeper."),
+        *under("hydra.sweeper", _SWEEPER),
         used("hydra.job.name", "name"),
         used("hydra.launcher.cpus_per_task", "resources.cpus_per_trial", "of the submitit launcher"),
         used("hydra.launcher.gpus_per_node", "resources.gpus_per_node"),
@@ -58,7 +51,7 @@ TABLE = Table(
         used("hydra.job.env_set.*", "environment"),
         left("hydra.**", "Hydra reads it in each trial from the program's own configuration"),
         none("defaults defaults.**", "Hydra reads it in each trial"),
-        *_under(""),
+        *_SWEEPER,
     ],
 )
 # fmt: on
@@ -201,12 +194,10 @@ def _launcher(one: Import, node: Node) -> None:
         ("tasks_per_node", "ranks_per_node"),
         ("array_parallelism", "workers"),
     ):
-        value = launcher.plain(theirs)
-        if isinstance(value, int) and value > 0 and (value > 1 or theirs not in ("nodes", "tasks_per_node")):
-            one.set(f"resources.{ours}", value)
-    memory, minutes = launcher.plain("mem_gb"), launcher.plain("timeout_min")
-    one.set("resources.memory", f"{memory}G" if isinstance(memory, int) else None)
-    one.set("resources.time", str(minutes) if isinstance(minutes, int) else None)
+        one.set(f"resources.{ours}", launcher.integer(theirs, least=2 if theirs in ("nodes", "tasks_per_node") else 1))
+    memory, minutes = launcher.integer("mem_gb"), launcher.integer("timeout_min")
+    one.set("resources.memory", None if memory is None else f"{memory}G")
+    one.set("resources.time", None if minutes is None else str(minutes))
     for name, value in node.items("hydra", "job", "env_set"):
         if not one.variable(name, value.text):
             one.open(value, "no name of a variable that libconfig takes")
@@ -235,7 +226,7 @@ def _program(file: str) -> Tuple[str, str]:
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one, sweeper = Import(TABLE, node, name, program), _sweeper(node)
     own = sweeper.string("study_name") or node.string("hydra", "job", "name") or name
-    one.set("name", re.sub(r"[^\w.-]+", "_", own, flags=re.A).lstrip(".-")[:100] or "sweep")
+    one.set_name(own, "sweep")
     found = _parameters(one, sweeper)
     names = ranges.names_of(list(found))
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
@@ -253,31 +244,22 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     )
     sampler = sweeper.string("sampler", "_target_").rpartition(".")[2] or sweeper.string("sampler")
     put_searcher(one, sampler, "", default)
-    trials = next(
-        (
-            v
-            for v in (sweeper.plain("n_trials"), sweeper.plain("max_trials"), sweeper.plain("ax_config", "max_trials"))
-            if isinstance(v, int)
-        ),
-        None,
-    )
+    counts = (sweeper.integer(*path) for path in (("n_trials",), ("max_trials",), ("ax_config", "max_trials")))
+    trials = next((n for n in counts if n is not None), None)
     if one.keys["searcher.name"] == "grid" and not ranges.sizes(found)[0]:
         one.set("searcher.name", "random")
     if one.keys["searcher.name"] != "grid":
         one.set("searcher.max_trials", trials or 20, "" if trials else "the file names none")
-    jobs, seed = sweeper.plain("n_jobs"), sweeper.plain("sampler", "seed", default=sweeper.plain("seed"))
-    one.set("resources.workers", jobs if isinstance(jobs, int) and jobs > 0 else None)
-    one.set("reproducibility.experiment_seed", seed if isinstance(seed, int) else None)
+    one.set("resources.workers", sweeper.integer("n_jobs", least=1))
+    seed = sweeper.integer("seed") if sweeper.plain("sampler", "seed") is None else sweeper.integer("sampler", "seed")
+    one.set("reproducibility.experiment_seed", seed)
     _launcher(one, node)
     words = [key + "=" + target.place(names[key]) for key in found]
     folder, script = _program(node.file)
     start = program.split() or ["python3", script or "main.py"]
     own_words = ["hydra.mode=RUN", "hydra.run.dir=" + target.place("attempt_dir")]
     own_words.append("++hydra.callbacks.slurmdl._target_=slurmdl.hydra.LogResult")
-    target.put_entrypoint(one, [*start, *words, *own_words])
-    if folder and not program:
-        text = one.keys["entrypoint"]
-        one.set("entrypoint", f"cd .. && {text if isinstance(text, str) else target.shell_words(text)}")
+    target.put_entrypoint(one, [*start, *words, *own_words], "" if program else folder)
     if not program and not script:
         one.say(0, "the file does not name the program: change entrypoint, or give --entrypoint")
     return [one]

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import containers, target
 from .document import Node
-from .table import MAPPED, Import, Table, changed, left, none, under, used
+from .table import MAPPED, Import, Table, changed, left, none, plain_name, under, used
 
 _STORAGE = "a job sees the file systems of its node: use a path there, or make a link to it"
 
@@ -299,9 +299,8 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
 
 def _mpi(one: Import, work: Work, node: Node) -> None:
     """Launcher and workers: the launcher's program runs in the workers."""
-    slots = node.plain("spec", "slotsPerWorker", default=1)
     launcher, workers = work.roles[0], work.roles[-1]
-    work.per_pod = slots if isinstance(slots, int) and slots > 0 else 1
+    work.per_pod = node.integer("spec", "slotsPerWorker", least=1) or 1
     launcher.words = launcher.words or workers.words
     _without_mpirun(one, work, launcher)
     if workers is not launcher:
@@ -312,9 +311,9 @@ def _mpi(one: Import, work: Work, node: Node) -> None:
 
 def _policy(one: Import, work: Work, node: Node) -> None:
     for place in (("spec", "runPolicy"), ("spec",)):
-        seconds, limit = (node.plain(*place, name) for name in ("activeDeadlineSeconds", "backoffLimit"))
-        work.seconds = seconds if isinstance(seconds, int) else work.seconds
-        work.tries = limit if isinstance(limit, int) else work.tries
+        seconds, limit = (node.integer(*place, name) for name in ("activeDeadlineSeconds", "backoffLimit"))
+        work.seconds = work.seconds if seconds is None else seconds
+        work.tries = work.tries if limit is None else limit
         work.hold = work.hold or node.plain(*place, "suspend") is True
 
 
@@ -322,15 +321,15 @@ def _elastic(one: Import, work: Work, node: Node) -> None:
     policy = node.get("spec", "elasticPolicy")
     if policy is None:
         return
-    least, most, restarts = (policy.plain(name) for name in ("minReplicas", "maxReplicas", "maxRestarts"))
-    if isinstance(least, int) and isinstance(most, int) and len(work.roles) == 1 and 0 < least <= most:
+    least, most, restarts = (policy.integer(name) for name in ("minReplicas", "maxReplicas", "maxRestarts"))
+    if least is not None and most is not None and len(work.roles) == 1 and 0 < least <= most:
         work.roles[0].replicas, work.most = least, most
-    work.tries = restarts if isinstance(restarts, int) else work.tries
+    work.tries = work.tries if restarts is None else restarts
 
 
-def _replicas(node: Node, default: int = 1) -> int:
-    value = node.plain("replicas", default=default)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+def _replicas(node: Node) -> int:
+    value = node.integer("replicas", least=0)
+    return 1 if value is None else value
 
 
 def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str = "") -> Work:
@@ -339,8 +338,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     if kind is None:
         role = Role("Worker", 1)
         for name in ("completions", "parallelism"):
-            count = node.plain("spec", name)
-            role.replicas = count if isinstance(count, int) and count > 0 else role.replicas
+            role.replicas = node.integer("spec", name, least=1) or role.replicas
         read_pod(one, role, node.get("spec", "template"), substitute, primary)
         work = Work("", [role])
         _policy(one, work, node)
@@ -440,10 +438,9 @@ def _options(work: Work) -> List[str]:
 
 def script_text(one: Import, work: Work, source: str) -> str:
     """The batch script."""
-    name = re.sub(r"[^\w.-]+", "_", work.name or one.name, flags=re.A)[:100]
     own = shell_line(work.main.words) if work.by_image else None
     container = containers.script_lines(one, work.main.image, work.main.mounts, own)
-    lines = ["#!/bin/bash", f"#SBATCH --job-name={name}"]
+    lines = ["#!/bin/bash", f"#SBATCH --job-name={plain_name(work.name or one.name)[:100]}"]
     lines += [f"#SBATCH {option}" for option in _options(work)]
     lines += [*target.header(one, source), ""]
     env: Dict[str, str] = {}
@@ -483,7 +480,7 @@ def knows(node: Node) -> bool:
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
-    one = Import(TABLE, node, re.sub(r"[^\w.-]+", "_", node.string("metadata", "name") or name, flags=re.A))
+    one = Import(TABLE, node, plain_name(node.string("metadata", "name") or name))
     work = work_of(one, node)
     work.name = one.name
     missing(one, work)

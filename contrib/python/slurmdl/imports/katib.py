@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import containers, jobs, ranges, target, trainjob
 from .document import Node
-from .jobs import HEAD_ROWS, Work
-from .table import MAPPED, NONE, Import, Row, Table, changed, copied, left, none, under, used
+from .jobs import Work
+from .table import MAPPED, NONE, Import, Row, Table, changed, copied, left, none, plain_name, under, used
 
 
 def _in_experiment(rows: List[Row]) -> List[Row]:
@@ -216,18 +216,15 @@ def _objective(one: Import, node: Node) -> None:
 
 
 def _counts(one: Import, node: Node) -> None:
-    trials, at_once, failed = (
-        node.plain("spec", n) for n in ("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount")
-    )
+    trials = node.plain("spec", "maxTrialCount")
     if one.keys["searcher.name"] not in ("grid", "hyperband", "pbt"):
         one.set(
             "searcher.max_trials", trials if isinstance(trials, int) else 100, "" if trials else "the file names none"
         )
     elif trials is not None:
         one.mark(node.get("spec", "maxTrialCount"), NONE, f"{one.keys['searcher.name']} sets the number itself")
-    if isinstance(at_once, int) and at_once > 0:
-        one.set("resources.workers", at_once)
-    one.set("max_failed", failed if isinstance(failed, int) else None)
+    one.set("resources.workers", node.integer("spec", "parallelTrialCount", least=1))
+    one.set("max_failed", node.integer("spec", "maxFailedTrialCount"))
 
 
 # ---- metrics
@@ -375,7 +372,7 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
-    one = Import(TABLE, node, re.sub(r"[^\w.-]+", "_", node.string("metadata", "name") or name, flags=re.A))
+    one = Import(TABLE, node, plain_name(node.string("metadata", "name") or name))
     one.set("name", one.name[:100])
     resource = _searcher(one, node)
     found: Dict[str, Tuple[str, Optional[Dict[str, Any]]]] = {}

@@ -91,7 +91,7 @@ def put_searcher(one: Import, sampler: str, pruner: str, default: str) -> None:
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name, program)
     own = node.string("study_name") or node.string("name") or name
-    one.set("name", re.sub(r"[^\w.-]+", "_", own, flags=re.A).lstrip(".-")[:100] or "study")
+    one.set_name(own, "study")
     given = _distributions(node)
     names = ranges.names_of(list(given))
     found = {names[key]: _parameter(one, d) for key, d in given.items()}
@@ -107,14 +107,14 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     )
     if sampler and _word(sampler, "sampler") not in _SAMPLERS:
         one.open(node.get("sampler"), "there is no such sampler")
-    trials, jobs, seconds = (node.plain(n) for n in ("n_trials", "n_jobs", "timeout"))
+    trials, seconds = node.plain("n_trials"), node.plain("timeout")
     if one.keys["searcher.name"] != "grid":
         one.set(
             "searcher.max_trials", trials if isinstance(trials, int) else 100, "" if trials else "the file names none"
         )
-    one.set("resources.workers", jobs if isinstance(jobs, int) and jobs > 0 else None)
+    one.set("resources.workers", node.integer("n_jobs", least=1))
     one.set("searcher.max_hours", seconds / 3600 if isinstance(seconds, (int, float)) else None)
-    seed = node.plain("seed", default=node.plain("sampler", "seed"))
-    one.set("reproducibility.experiment_seed", seed if isinstance(seed, int) else None)
+    seed = node.integer("sampler", "seed") if node.plain("seed") is None else node.integer("seed")
+    one.set("reproducibility.experiment_seed", seed)
     target.put_program(one, {key: names[key] for key in given if found[names[key]]}, program)
     return [one]

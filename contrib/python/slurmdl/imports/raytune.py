@@ -131,21 +131,14 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
         name, inner = node.items()[0]  # the YAML of experiments: a name, then its keys
         node = inner
     one = Import(TABLE, node, name, program)
-    one.set("name", re.sub(r"[^\w.-]+", "_", node.string("name") or name, flags=re.A).lstrip(".-")[:100] or "tune")
+    one.set_name(node.string("name") or name, "tune")
     found = _space(one, node)
     names = ranges.names_of(list(found))
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
 
-    def setting(key: str, *more: str) -> Any:
-        return next(
-            (
-                v
-                for place in (("tune_config",), ("run_config", "failure_config"), ())
-                for v in [node.plain(*place, key)]
-                if v is not None
-            ),
-            None,
-        )
+    def setting(key: str) -> Any:
+        places = (("tune_config",), ("run_config", "failure_config"), ())
+        return next((v for v in (node.plain(*place, key) for place in places) if v is not None), None)
 
     one.set("searcher.metric", setting("metric") or "loss", "" if setting("metric") else "the file names none")
     one.set("searcher.smaller_is_better", setting("mode") != "max")
@@ -201,12 +194,12 @@ def _scheduler(one: Import, node: Node) -> None:
     one.set("searcher.name", ours)
     most = node.plain("scheduler", "max_t", default=node.plain("stop", "training_iteration", default=100))
     one.set("searcher.max_length", most if isinstance(most, int) and most > 1 else 100)
-    factor, grace = node.plain("scheduler", "reduction_factor"), node.plain("scheduler", "grace_period")
+    factor = node.plain("scheduler", "reduction_factor")
     if ours in ("stopping_asha", "hyperband", "bohb"):
         one.set("searcher.divisor", float(factor) if isinstance(factor, (int, float)) and factor > 1 else None)
     if ours in ("median", "pbt"):
-        one.set("searcher.min_length", grace if isinstance(grace, int) and grace > 0 else None)
-    elif grace is not None:
+        one.set("searcher.min_length", node.integer("scheduler", "grace_period", least=1))
+    elif node.plain("scheduler", "grace_period") is not None:
         one.open(node.get("scheduler", "grace_period"), "the first rung is max_length / divisor ^ (max_rungs - 1)")
     if ours in ("hyperband", "bohb", "pbt"):
         one.keys.pop("searcher.max_trials", None)

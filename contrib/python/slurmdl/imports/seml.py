@@ -4,11 +4,11 @@
 import math
 import os
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import ranges, target
 from .document import Node
-from .table import MAPPED, NONE, Import, Table, changed, copied, left, none, used
+from .table import NONE, Import, Table, changed, copied, left, none, used
 
 MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
@@ -230,8 +230,7 @@ def _slurm(one: Import, node: Node) -> None:
 
 def _counts(block: Node) -> Tuple[int, int]:
     """(experiments in a job, jobs or 0)."""
-    each, jobs = block.plain("experiments_per_job"), block.plain("max_simultaneous_jobs")
-    return each if isinstance(each, int) and each > 0 else 1, jobs if isinstance(jobs, int) and jobs > 0 else 0
+    return block.integer("experiments_per_job", least=1) or 1, block.integer("max_simultaneous_jobs", least=1) or 0
 
 
 def _options(one: Import, block: Node) -> List[Tuple[str, Node]]:
@@ -316,21 +315,17 @@ def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
     if file and not os.path.exists(os.path.join(here, folder, file)) and os.path.exists(os.path.join(here, file)):
         folder = "."  # SEML takes a path from the file's own folder, too
     one.set("environment.conda", node.string("seml", "conda_environment") or None)
-    target.put_entrypoint(one, ["python3", file or "train.py", "with", *words])
-    if os.path.normpath(folder) != ".":
-        given = one.keys["entrypoint"]
-        text = given if isinstance(given, str) else target.shell_words(given)
-        one.set("entrypoint", f"cd {target.quoted([folder])} && {text}")
+    folder = "" if os.path.normpath(folder) == "." else folder
+    target.put_entrypoint(one, ["python3", file or "train.py", "with", *words], folder)
     if not file:
         one.say(node.line, "the file names no executable: change entrypoint")
 
 
 def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str, Any]) -> None:
-    samples = [s for part in block.parts for _, s in [("", part.plain("random", "samples"))] if isinstance(s, int)]
-    samples += [
-        n for part in block.parts for _, p in part.items("random") for n in [p.plain("samples")] if isinstance(n, int)
-    ]
-    seeds = [n for part in reversed(block.parts) for n in [part.plain("random", "seed")] if isinstance(n, int)]
+    randoms = [part.get("random") for part in block.parts if part.has("random")]
+    given = [n.integer("samples") for random in randoms if random for n in (random, *(p for _, p in random.items()))]
+    samples = [n for n in given if n is not None]
+    seeds = [n for n in (part.integer("random", "seed") for part in reversed(block.parts)) if n is not None]
     one.set("searcher.metric", "result", "what Sacred prints at the end")
     one.set("metrics.pattern", ("Result: {result}",), "of a dictionary: \"Result: .*'loss': {loss}\"")
     if not chance:
@@ -352,10 +347,7 @@ def _one(node: Node, block: Block, name: str) -> Import:
     label = f"{name}-{block.name}" if block.name else name
     one = Import(TABLE, node, block.name or name)
     own = node.string("seml", "name") or name
-    one.set(
-        "name",
-        re.sub(r"[^\w.-]+", "_", f"{own}-{block.name}" if block.name else own, flags=re.A).lstrip(".-")[:100] or label,
-    )
+    one.set_name(f"{own}-{block.name}" if block.name else own, label)
     grid, chance, zipped = _space(one, block)
     names = ranges.names_of([*grid, *chance])
     groups = {**grid, **chance}
@@ -367,8 +359,8 @@ def _one(node: Node, block: Block, name: str) -> Import:
     for key in names:
         if key.startswith("+") and key.endswith(".priority"):
             one.say(node.line, f"{key}: named configurations are in the order of the file")
-    grace = node.plain("seml", "reschedule_timeout")
-    one.set("worker.grace", min(max(grace, 1), 3600) if isinstance(grace, int) else None)
+    grace = node.integer("seml", "reschedule_timeout")
+    one.set("worker.grace", None if grace is None else min(max(grace, 1), 3600))
     _searcher(one, block, grid, chance)
     _slurm(one, node)
     _command(one, node, names)

@@ -65,7 +65,6 @@ class Table:
         self.name, self.title, self.rows = name, title, list(rows)
         self.matched = [*shared, *rows]
         self._patterns = [(_pattern(row.path), row) for row in self.matched]
-
         self._known: Dict[Tuple[str, ...], Optional[Row]] = {}
 
     def row(self, path: Tuple[str, ...]) -> Optional[Row]:
@@ -90,6 +89,11 @@ class Field(NamedTuple):
         return ".".join(self.names)
 
 
+def plain_name(text: str) -> str:
+    """A text as a name of an experiment or a job."""
+    return re.sub(r"[^\w.-]+", "_", text, flags=re.A)
+
+
 def _common(a: Tuple[str, ...], b: Tuple[str, ...]) -> Tuple[str, ...]:
     """The names that two paths begin with."""
     same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
@@ -112,7 +116,6 @@ _KINDS: Dict[str, Tuple[type, ...]] = {
 class Import:
     """What is made of one document: keys of an experiment file, and the state of each field."""
 
-
     def __init__(self, table: Table, node: Node, name: str, program: str = "") -> None:
         self.table, self.node, self.name = table, node, name
         self.keys: Dict[str, Any] = {}
@@ -134,6 +137,9 @@ class Import:
             self.keys[key] = value
         if comment:
             self.comments[key] = comment
+
+    def set_name(self, text: str, default: str) -> None:
+        self.set("name", plain_name(text).lstrip(".-")[:100] or default)
 
     def _copy(self, key: str, field: Node) -> None:
         kinds = _KINDS.get(key, (str,))

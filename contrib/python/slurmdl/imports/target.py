@@ -191,8 +191,9 @@ def shell_words(words: Sequence[str]) -> str:
     return " ".join("".join(p if PLACEHOLDER.fullmatch(p) else shell_word(p) for p in word) for word in pieces)
 
 
-def put_entrypoint(one: Import, words: Sequence[str]) -> None:
-    """The command of a trial: a text where no word needs quotes, or a shell has variables to fill in; else a list."""
+def put_entrypoint(one: Import, words: Sequence[str], folder: str = "") -> None:
+    """The command of a trial: a text where no word needs quotes, or a shell has variables to fill in or to go to a
+    folder; else a list."""
     made, constants = shield(words)
     one.keys.setdefault("hyperparameters", {}).update(constants)
     if any(re.search(r"\$\([A-Za-z_]\w*\)", word) for word in made):
@@ -201,6 +202,9 @@ def put_entrypoint(one: Import, words: Sequence[str]) -> None:
         one.set("entrypoint", " ".join(made))
     else:
         one.set("entrypoint", list(made))
+    if folder:
+        text = one.keys["entrypoint"]
+        one.set("entrypoint", f"cd {quoted([folder])} && {text if isinstance(text, str) else shell_words(text)}")
 
 
 def put_program(one: Import, names: Dict[str, str], given: str) -> None:

@@ -100,8 +100,7 @@ def _framework(one: Import, work: Work, node: Node, runtime: Optional[Node]) -> 
             work.framework = framework
             each = runtime.string("spec", "mlPolicy", policy, "numProcPerNode")
             work.per_pod = int(each) if each.isdigit() and int(each) > 0 else 1
-    nodes = runtime.plain("spec", "mlPolicy", "numNodes")
-    work.roles[0].replicas = nodes if isinstance(nodes, int) and nodes > 0 else 1
+    work.roles[0].replicas = runtime.integer("spec", "mlPolicy", "numNodes", least=1) or 1
 
 
 def _runtime_pods(one: Import, role: Role, runtime: Node, substitute: Substitute) -> None:
@@ -130,15 +129,14 @@ def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
     if trainer is not None:
         renamed = {("resources" if k == "resourcesPerNode" else k): v for k, v in trainer.items()}
         jobs.read_container(one, role, Node(node.file, trainer.line, renamed), substitute)
-        nodes, each = trainer.plain("numNodes"), trainer.string("numProcPerNode")
-        role.replicas = nodes if isinstance(nodes, int) and nodes > 0 else role.replicas
+        each = trainer.string("numProcPerNode")
+        role.replicas = trainer.integer("numNodes", least=1) or role.replicas
         work.per_pod = int(each) if each.isdigit() and int(each) > 0 else work.per_pod
     if work.framework == "mpi":
         jobs._without_mpirun(one, work, role)
     if work.framework == "torchrun" and not work.by_torchrun:
         work.framework = "torch"
-    seconds = node.plain("spec", "activeDeadlineSeconds")
-    work.seconds = seconds if isinstance(seconds, int) else 0
+    work.seconds = node.integer("spec", "activeDeadlineSeconds") or 0
     work.hold = node.plain("spec", "suspend") is True
     return work
 

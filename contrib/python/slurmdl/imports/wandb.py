@@ -209,13 +209,12 @@ def _searcher(one: Import, node: Node) -> None:
     elif cap is not None:
         one.mark(node.get("run_cap"), CHANGED, "grid trains all points; dl stop ends it")
     _early(one, node, method)
-    workers = node.plain("scheduler", "num_workers")
-    one.set("resources.workers", workers if isinstance(workers, int) and workers > 0 else None)
+    one.set("resources.workers", node.integer("scheduler", "num_workers", least=1))
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name, program)
-    one.set("name", re.sub(r"[^\w.-]+", "_", node.string("name") or name, flags=re.A).lstrip(".-")[:100] or "sweep")
+    one.set_name(node.string("name") or name, "sweep")
     parameters = _flat(node)
     names = ranges.names_of(list(parameters))
     found = {names[key]: _parameter(one, parameter) for key, parameter in parameters.items()}

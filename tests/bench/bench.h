@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the benchmarks share: a clock and a median. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Seconds on a clock. */
+static inline double seconds_of (clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime (clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Seconds on the monotonic clock. */
+static inline double now (void)
+{
+    return seconds_of (CLOCK_MONOTONIC);
+}
+
+/* For qsort() of doubles. */
+static inline int ascending (const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The median of 'v'; sorts it. */
+static inline double median (double *v, size_t n)
+{
+    qsort (v, n, sizeof (*v), ascending);
+    return v[n / 2];
+}
+
+#endif
