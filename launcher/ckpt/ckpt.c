@@ -11,6 +11,7 @@
 #include "launcher/ckpt/copy.h"
 #include "launcher/ckpt/diff.h"
 #include "launcher/ckpt/open.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 /* ---- ls ---- */
@@ -38,7 +39,7 @@ static json_t *tensor_json (const struct slurmdl_tensor *t)
 
 static int print_json (json_t *v)
 {
-    int rv = v ? json_dumpf (v, stdout, JSON_INDENT (2)) : -1;
+    int rv = v ? json_put (v, stdout, JSON_INDENT (2)) : -1;
 
     json_decref (v);
     if (rv < 0 || puts ("") < 0) {

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "launcher/ckpt/open.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
@@ -221,8 +222,7 @@ int ckpt_diff (const struct settings *st)
     if (b && n >= 0) {
         rv = n ? EXIT_FAILED : EXIT_OK;
         if (list
-            && (json_dumpf (list, stdout, JSON_INDENT (2)) < 0
-                || puts ("") < 0))
+            && (json_put (list, stdout, JSON_INDENT (2)) < 0 || puts ("") < 0))
             rv = EXIT_IO;
     }
     json_decref (list);

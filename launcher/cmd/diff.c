@@ -12,14 +12,14 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 /* ---- two lists of values with names ---- */
 
 static char *value_text (const json_t *v)
 {
-    return v ? json_dumps (v, JSON_ENCODE_ANY | JSON_REAL_PRECISION (15))
-             : strdup ("-");
+    return v ? json_string_of (v, JSON_ENCODE_ANY) : strdup ("-");
 }
 
 static int print_difference (const char *title,

@@ -144,7 +144,7 @@ put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
     for (long n = 1; n <= s->ntrials; n++) {
         json_t *o = trial_json (s, c, n);
         fputs (n > 1 ? ",\n" : "\n", f);
-        json_dumpf (o, f, JSON_COMPACT);
+        json_put (o, f, JSON_COMPACT);
         json_decref (o);
     }
     fputs ("\n]\n", f);

@@ -14,6 +14,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 enum { RUNGS = 64 };
@@ -347,7 +348,7 @@ static void print_json (const struct preview_plan *plan)
 {
     json_t *v = plan_json (plan);
 
-    json_dumpf (v, stdout, JSON_INDENT (2) | JSON_REAL_PRECISION (15));
+    json_put (v, stdout, JSON_INDENT (2));
     putchar ('\n');
     json_decref (v);
 }

@@ -9,6 +9,7 @@
 
 #include "launcher/software/record.h"
 #include "launcher/sys/digest.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 
@@ -114,7 +115,7 @@ int provenance_print (const struct sweep *s, bool as_json)
         json_object_set_new (v, "root", json_string (s->root));
     }
     if (as_json) {
-        json_dumpf (v, stdout, JSON_INDENT (1) | JSON_SORT_KEYS);
+        json_put (v, stdout, JSON_INDENT (1) | JSON_SORT_KEYS);
         putchar ('\n');
         json_decref (v);
         return EXIT_OK;

@@ -227,7 +227,7 @@ static json_t *metrics_json (const struct sweep *s)
 
 void print_json (json_t *v)
 {
-    json_dumpf (v, stdout, JSON_INDENT (2) | JSON_REAL_PRECISION (17));
+    json_put (v, stdout, JSON_INDENT (2));
     putchar ('\n');
     json_decref (v);
 }

@@ -18,6 +18,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/array.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 /* ---- the rows of its metrics ---- */
@@ -221,7 +222,7 @@ static void print_progress (const struct sweep *s, long n)
 static void print_head (const struct sweep *s, long n)
 {
     struct sweep_trial *t = sweep_trial (s, n);
-    char *text = json_dumps (trial_hparams (s, t), JSON_SORT_KEYS);
+    char *text = json_string_of (trial_hparams (s, t), JSON_SORT_KEYS);
     char path[PATH_MAX];
     char took[32];
 

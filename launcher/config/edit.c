@@ -9,6 +9,7 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/syntax.h"
+#include "launcher/sys/json_number.h"
 
 /* ---- a tree of settings ---- */
 
@@ -199,14 +200,10 @@ static void write_string (FILE *f, const char *text)
 /* As few digits as give the same number, and a point: else it is an int. */
 static void write_float (FILE *f, double v)
 {
-    char text[40];
+    char text[NUMBER_TEXT];
     size_t mantissa;
 
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf (text, sizeof (text), "%.*g", digits, v);
-        if (strtod (text, NULL) == v)
-            break;
-    }
+    number_digits (text, v);
     mantissa = strcspn (text, "e");
     fprintf (f,
              "%.*s%s%s",

@@ -95,7 +95,7 @@ char *hparam_text (const json_t *v)
         number_text (number, json_real_value (v));
         return strdup (number);
     }
-    return json_dumps (v, JSON_ENCODE_ANY | JSON_COMPACT);
+    return json_string_of (v, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 char *hparams_text (const json_t *hparams, const char *path)

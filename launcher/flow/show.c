@@ -16,6 +16,7 @@
 #include "launcher/flow/state.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/word.h"
@@ -356,7 +357,7 @@ print_task (const struct flow_run *r, const struct flow_step *s, long i)
     }
     json_object_foreach (json_object_get (done, "values"), name, v)
     {
-        text = json_is_array (v) ? json_dumps (v, 0) : json_text (v);
+        text = json_is_array (v) ? json_string_of (v, 0) : json_text (v);
         printf ("  %s = %s\n", name, text ? text : "");
         free (text);
     }

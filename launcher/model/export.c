@@ -11,6 +11,7 @@
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
 #include "launcher/sys/digest.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
@@ -62,7 +63,7 @@ static int put_json (const char *dir,
                      char digest[DIGEST_SIZE],
                      struct slurmdl_error *err)
 {
-    char *text = json_dumps (o, JSON_INDENT (2));
+    char *text = json_string_of (o, JSON_INDENT (2));
     int rv = text ? put_text (dir, name, text, digest, err)
                   : errorf (err, "out of memory");
 

@@ -10,6 +10,7 @@
 #include "launcher/format/text.h"
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
@@ -194,7 +195,7 @@ static int print_entry (const struct settings *st,
     json_object_set_new (e->json, "owner", json_string (by));
     if (!st->json)
         print_values (e->json, "");
-    else if (json_dumpf (e->json, stdout, JSON_INDENT (2)) == 0)
+    else if (json_put (e->json, stdout, JSON_INDENT (2)) == 0)
         puts ("");
     return 0;
 }

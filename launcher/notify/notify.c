@@ -14,6 +14,7 @@
 #include "launcher/notify/send.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -125,7 +126,7 @@ static void tell (const struct sweep *s,
               best);
     policy_text (text);
     if ((o = notice_json (s, event, text)))
-        n.json = json_dumps (o, JSON_COMPACT | JSON_ENSURE_ASCII);
+        n.json = json_string_of (o, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref (o);
     if (n.json)
         notice_send (s->exp, &n);

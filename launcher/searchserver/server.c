@@ -11,6 +11,7 @@
 
 #include "launcher/config/json_fields.h"
 #include "launcher/searchserver/header.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
@@ -110,7 +111,7 @@ static int reserve_trial (struct server *s, long trial)
 
 static void answer (json_t *o)
 {
-    json_dumpf (o, stdout, JSON_COMPACT);
+    json_put (o, stdout, JSON_COMPACT);
     putchar ('\n');
     fflush (stdout);
     json_decref (o);

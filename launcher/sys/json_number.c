@@ -60,6 +60,72 @@ void number_text (char buf[NUMBER_TEXT], double v)
         digits++;
 }
 
+void number_digits (char buf[NUMBER_TEXT], double v)
+{
+    for (int digits = DBL_DIG; !is_text_of (buf, digits, v) && digits < 17;)
+        digits++;
+}
+
+struct pieces {
+    FILE *f;
+    bool is_quoted;
+};
+
+/* Whether 15 digits might make the number of this text of 17.  The 17 are wrong
+ * by at most half of the last of the 53 bits, which is 11 of their last digit.
+ */
+static bool may_be_shorter (const char *text, size_t n)
+{
+    int digits = 0, rest = 0;
+
+    for (size_t i = 0; i < n && text[i] != 'e'; i++)
+        if (text[i] >= (digits ? '0' : '1') && ++digits > DBL_DIG)
+            rest = 10 * rest + text[i] - '0';
+    if (digits == DBL_DIG + 1)
+        rest *= 10;
+    return digits > DBL_DIG && (rest <= 11 || rest >= 89);
+}
+
+/* jansson gives a quotation mark, and a number, as a piece of its own. */
+static int put_piece (const char *piece, size_t n, void *arg)
+{
+    struct pieces *to = arg;
+    char text[NUMBER_TEXT];
+
+    if (n == 1 && *piece == '"')
+        to->is_quoted = !to->is_quoted;
+    if (!to->is_quoted && n < sizeof (text)
+        && (memchr (piece, '.', n) || memchr (piece, 'e', n))
+        && may_be_shorter (piece, n)) {
+        memcpy (text, piece, n);
+        text[n] = '\0';
+        if (is_text_of (text, DBL_DIG, strtod (text, NULL))
+            && strpbrk (text, ".e")) { /* no integer */
+            piece = text;
+            n = strlen (text);
+        }
+    }
+    return fwrite (piece, 1, n, to->f) == n ? 0 : -1;
+}
+
+int json_put (const json_t *v, FILE *f, size_t flags)
+{
+    return json_dump_callback (v, put_piece, &(struct pieces){ .f = f }, flags);
+}
+
+char *json_string_of (const json_t *v, size_t flags)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+    int rv = f ? json_put (v, f, flags) : -1;
+
+    if ((!f || fclose (f) == 0) && rv == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
 double number_from_json (const json_t *v)
 {
     if (json_is_string (v))

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* NaN and infinities are the strings "nan", "inf" and "-inf". */
 json_t *number_to_json (double v);
@@ -15,6 +16,15 @@ json_t *numbers_to_json (const double *v, size_t n);
  */
 enum { NUMBER_TEXT = 32 };
 void number_text (char buf[NUMBER_TEXT], double v);
+
+/* The same, of at least 15 digits: 1000000, not 1e+06. */
+void number_digits (char buf[NUMBER_TEXT], double v);
+
+/* As json_dumpf() and json_dumps(), which print 17 digits of each real number:
+ * with 15 where these read back as the same one.
+ */
+int json_put (const json_t *v, FILE *f, size_t flags);
+char *json_string_of (const json_t *v, size_t flags);
 
 /* The number that 'v' is; NaN if it is none. */
 double number_from_json (const json_t *v);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/json_number.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -93,7 +94,7 @@ static int write_hparams (const struct trial_attempt *a,
 {
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
-    char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
+    char *text = json_string_of (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
     int fd = text ? create_file (folder, "hparams.json", 0) : -1;
     int rv = fd < 0 ? -1 : write_whole (fd, text);
 

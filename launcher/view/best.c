@@ -16,6 +16,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/digest.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/view/reproduce.h"
@@ -203,7 +204,7 @@ static int put_json (int dir,
                      json_t *files,
                      struct slurmdl_error *err)
 {
-    char *text = json_dumps (o, JSON_INDENT (2) | JSON_SORT_KEYS);
+    char *text = json_string_of (o, JSON_INDENT (2) | JSON_SORT_KEYS);
     char *line = NULL;
     int rv = text && asprintf (&line, "%s\n", text) >= 0
                  ? put_text (dir, name, line, files, err)
@@ -303,7 +304,7 @@ static int show (const struct best *b, const struct settings *st)
     if (rv != EXIT_OK)
         return rv;
     if (st->json && (o = best_json (b))) {
-        json_dumpf (o, stdout, JSON_INDENT (2) | JSON_SORT_KEYS);
+        json_put (o, stdout, JSON_INDENT (2) | JSON_SORT_KEYS);
         putchar ('\n');
         json_decref (o);
     } else {

@@ -13,6 +13,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/view/differences.h"
@@ -327,7 +328,7 @@ static void print_json (const struct comparison *c)
                    list,
                    "settings",
                    d.list);
-    json_dumpf (o, stdout, JSON_INDENT (2));
+    json_put (o, stdout, JSON_INDENT (2));
     putchar ('\n');
     json_decref (o);
 }

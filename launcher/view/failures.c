@@ -13,6 +13,7 @@
 #include "launcher/report/failures.h"
 #include "launcher/report/fill.h"
 #include "launcher/session/open.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
@@ -243,7 +244,7 @@ static void print_json (const struct failures *f)
 
     for (long i = 0; i < f->n; i++)
         json_array_append_new (list, cause_json (f, &f->list[i]));
-    json_dumpf (list, stdout, JSON_INDENT (2));
+    json_put (list, stdout, JSON_INDENT (2));
     putchar ('\n');
     json_decref (list);
 }
