@@ -157,6 +157,14 @@ class Coverage:
                 self.tests[test] = json.load(f)
         return self.tests[test]
 
+    def is_of_today(self, test, source, text):
+        return source in self.of(test) and self.of(test)[source][0] == hashlib.sha256(text.encode()).hexdigest()
+
+    def share_of_room(self, test, source):
+        """What part of all that the test runs is in the folder of that source."""
+        ran = {s: len(x[1]) for s, x in self.of(test).items()}
+        return sum(n for s, n in ran.items() if os.path.dirname(s) == os.path.dirname(source)) / max(sum(ran.values()), 1)
+
     def now(self, old, text):
         """{line of an earlier source: line of today's}."""
         today = hashlib.sha256(text.encode()).hexdigest()

@@ -11,7 +11,8 @@
  * task to, neither of which this machine need have; FAKE_PROBE a command that
  * runs as the task would, and beside srun as the step.  A task is a process of
  * its own, and what is called for it is called as by slurmstepd.
- * FAKE_FAILS=lstat: it fails.
+ * FAKE_FAILS=lstat or getrandom: it fails.  FAKE_UID: whose job it is, else of
+ * who calls.  FAKE_PATIENCE: so many times longer poll() waits at most.
  * FAKE_COMPONENTS: of a heterogeneous job.  FAKE_TIME: the microseconds that
  * loading, slurm_spank_init with the options, and slurm_spank_task_init took,
  * on standard error.
@@ -19,12 +20,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -74,7 +78,8 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
     else if (item == S_TASK_ID && getenv ("SLURM_LOCALID"))
         *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_LOCALID"));
     else if (item == S_JOB_UID)
-        *va_arg (ap, uid_t *) = getuid ();
+        *va_arg (ap, uid_t *) =
+            getenv ("FAKE_UID") ? (uid_t)atoi (getenv ("FAKE_UID")) : getuid ();
     else if (item == S_JOB_ENV)
         *va_arg (ap, char ***) = environ;
     else
@@ -127,12 +132,32 @@ int open (const char *path, int flags, ...)
     return openat (AT_FDCWD, path, flags, mode);
 }
 
+static bool fails (const char *call)
+{
+    const char *which = getenv ("FAKE_FAILS");
+
+    errno = EIO;
+    return which && !strcmp (which, call);
+}
+
 int lstat (const char *path, struct stat *st)
 {
-    if (!getenv ("FAKE_FAILS"))
-        return fstatat (AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
-    errno = EIO;
-    return -1;
+    return fails ("lstat") ? -1
+                           : fstatat (AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+}
+
+ssize_t getrandom (void *buf, size_t size, unsigned flags)
+{
+    return fails ("getrandom") ? -1 : syscall (SYS_getrandom, buf, size, flags);
+}
+
+int poll (struct pollfd *fds, nfds_t n, int ms)
+{
+    int times = atoi (getenv ("FAKE_PATIENCE") ?: "1");
+    struct timespec limit = { (long)ms * times / 1000,
+                              (long)ms * times % 1000 * 1000000 };
+
+    return ppoll (fds, n, ms < 0 ? NULL : &limit, NULL);
 }
 
 static struct cpu_set fake_cpus;

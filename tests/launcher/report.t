@@ -60,6 +60,8 @@ ok $? "of several"
 dl report hostile rungs repeats -o several.html >out 2>&1
 is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html other.html | tr '\n' ';')" \
     "one-0001;hostile-0001, rungs-0001, repeats-0001;rungs-0001, hostile-0001, repeats-0001 and 1 more;" "the title has the names, three at most"
+dl report rungs one -o two.html >out 2>&1
+is "$(grep -lE 'id="?compare"' one.html two.html several.html | xargs)" "two.html several.html" "from two experiments on they are compared"
 grep -q '</script><b>\|<img\|<script>attacked' hostile.html
 is $? 1 "no text of an experiment is markup"
 is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"

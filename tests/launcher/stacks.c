@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks as faulthandler, gdb, eu-stack and the kernel wrote them. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "launcher/debug/dump.h"
 #include "launcher/debug/stacks.h"
 #include "tests/unit.h"
 
@@ -249,6 +254,39 @@ static void damaged_text (void **state)
     assert_int_equal (stacks_parse (text, s, 0, 2), 0);
 }
 
+/* A name with spaces, which any user may give a thread, is one word. */
+static void a_process_is_dumped (void **state)
+{
+    struct rank_process p = { .rank = 3, .state = 'S', .name = "x y z" };
+    char want[128];
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+    int ready[2];
+
+    assert_int_equal (pipe (ready), 0);
+    if ((p.pid = fork ()) == 0) {
+        prctl (PR_SET_NAME, "x y z");
+        close (ready[1]);
+        pause ();
+        _exit (0);
+    }
+    close (ready[1]);
+    assert_int_equal (read (ready[0], want, 1), 0);
+    dump_rank (f, "n1", &p, 1, 0);
+    fclose (f);
+    kill (p.pid, SIGKILL);
+    waitpid (p.pid, NULL, 0);
+    snprintf (want,
+              sizeof (want),
+              "== rank 3 on n1\n== process %d x_y_z S\n",
+              (int)p.pid);
+    assert_memory_equal (text, want, strlen (want));
+    snprintf (want, sizeof (want), "== kernel\n%d x_y_z ", (int)p.pid);
+    assert_non_null (strstr (text, want));
+    free (text);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +297,7 @@ int main (void)
         cmocka_unit_test (odd_ones_are_named),
         cmocka_unit_test (several_processes_of_a_rank),
         cmocka_unit_test (damaged_text),
+        cmocka_unit_test (a_process_is_dumped),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

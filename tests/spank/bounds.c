@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site's bounds and lists do to options of any kind. */
+#include <stdio.h>
 #include <string.h>
 
 #include "spank/check.h"
@@ -157,6 +158,13 @@ static void wrong_conditions (void **state)
     told = 0;
     policy_read (&p, &gpus, 2, of_the_site, reject);
     assert_int_equal (told, 1);
+    for (size_t n = 255; n <= 256; n++) {
+        char text[300], *argument = text;
+        snprintf (text, sizeof (text), "when=qos:%0*d", (int)n - 4, 1);
+        told = 0;
+        policy_read (&p, &gpus, 1, &argument, reject);
+        assert_int_equal (told, n == 256);
+    }
 }
 
 int main (void)

@@ -77,7 +77,8 @@ task () { # task RANK OPTION...
     rank=$1
     shift
     rm -f "$said" "$work/heard"
-    env -i PATH="$PATH" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NUM_TASKS=2 \
+    # shellcheck disable=SC2086
+    env -i PATH="$PATH" $vars SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NUM_TASKS=2 \
         SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 FAKE_PROBE="$probe" "$stub" "$PLUGIN" 0 "$@" -- "dl=$work/${dl:-dl}" 2>&1
 }
 probe="until [ -e $said ]; do sleep 0.1; done"
@@ -103,6 +104,7 @@ cat >"$work/ready" <<EOF
 exec 3>&-
 : >"$said.ready"
 cat >/dev/null
+sleep 0.3
 mv "$said.pids" "$said.end"
 EOF
 chmod +x "$work/slow" "$work/ready"
@@ -122,6 +124,12 @@ probe="until [ -e $said.ready ]; do sleep 0.1; done"
 dl=ready task 0 dl-monitor=5 | cat >out
 wait_for 120 test -e "$said.end"
 ok $? "one that is ready ends by itself"
+mv "$said.end" "$said.pids"
+rm "$said.ready"
+vars=FAKE_PATIENCE=5000
+dl=ready task 0 dl-monitor=5 >out
+ok "$(test -e "$said.end"; echo $?)" "and the step waits for that"
+vars=
 cd "$work" || exit 1
 
 # ---- what cannot be run

@@ -285,6 +285,9 @@ printf '#!/bin/sh\ngrep SigBlk /proc/self/status\n' >"$work/blocked"
 chmod +x "$work/blocked"
 like "$(fake env --block-signal=CHLD,USR1 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/blocked" 2>&1)" \
     '^SigBlk:.0000000000000000$' "dl has no signal blocked, whoever started the task"
+out=$(fake FAKE_STATUS=79 FAKE_UID=12345 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>&1)
+like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: Operation not permitted$' "nothing is run as another user than the job's"
+is "$(echo "$out" | grep -c called)" 0 "nor was anything begun"
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
 like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
 like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
@@ -329,6 +332,7 @@ like "$(secret "$stub" "$PLUGIN" local dl-bind=closest)" '^[0-9a-f]{32}$' "with 
 is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without one the user's own stays"
 is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
 is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
+is "$(secret FAKE_FAILS=getrandom "$stub" "$PLUGIN" local dl=torch)" none "a step that gets none does not have an outer one's"
 # ---- the folder of --dl-debug: what somebody else has planted there is not used
 debugged () { # debugged [VARIABLE...]: what the plugin says and sets in a folder where the name is taken
     (cd "$work/debug" && fake SLURM_JOB_ID=7 "$@" "$stub" "$PLUGIN" remote dl-debug=hang:1000 2>&1)
@@ -350,6 +354,7 @@ done
 chmod 755 "$taken"
 like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "another task's of the same user is used"
 like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is kept: .*: Input/output error; ' "not where it cannot be looked at"
+like "$(debugged DL_DEBUG_DIR="$work/missing/deeper")" '^error dl: --dl-debug: nothing is kept: .*: No such file or directory; ' "nor where none can be made"
 rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
