@@ -129,7 +129,8 @@ static struct constraint_span take_word (struct constraint_parser *p)
     struct constraint_span s = { p->at, strspn (p->at, NAME) };
     const char *end = s.text + s.n;
 
-    if (s.n == 0) {
+    /* after a failure there is no text */
+    if (s.n == 0 && *p->at) {
         end = strchr (++s.text, *p->at);
         if (!end) {
             fail (p, p->at, "the quote is not closed");
