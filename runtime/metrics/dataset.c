@@ -2,6 +2,7 @@
 /* Read datasets in place, or by libhdf5. */
 #include "runtime/metrics/dataset.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -150,14 +151,21 @@ int source_open (struct source *s, const char *path)
     *s = (struct source){ .fd = fd, .file = -1 };
     if (fd < 0)
         return -1;
+    s->owner = st.st_uid;
     if (is_in_place (s, &st))
         return 0;
     s->fd = -1;
+    if (!h5_may_parse (&st)) {
+        close (fd);
+        errno = EPERM;
+        return -1;
+    }
     h5_quiet_begin (&q);
     s->file = open_by_hdf5 (fd);
     s->attempt = s->file >= 0 ? read_attempt (s->file) : 0;
     h5_quiet_end (&q);
     close (fd);
+    errno = s->file >= 0 ? errno : EBADMSG;
     return s->file >= 0 ? 0 : -1;
 }
 

@@ -25,6 +25,18 @@ static int damaged (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: is not a metrics file, or is damaged", path);
 }
 
+static int refused (const struct table *t, struct slurmdl_error *err)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: not read: it is not laid out as this library does it, "
+                   "and belongs to user %ld, or others may write to it: HDF5 "
+                   "could run their code; if you trust them, put a copy of "
+                   "your own in its place (chmod go-w)",
+                   t->path,
+                   (long)t->source.owner);
+}
+
 static int read_names (struct table *t)
 {
     struct dataset d;
@@ -319,8 +331,9 @@ int table_open (struct table *t, const char *path, struct slurmdl_error *err)
                          .rows.id = -1,
                          .records.id = -1,
                          .bytes.id = -1 };
+    errno = 0;
     if (open_all (t) < 0)
-        return damaged (path, err);
+        return errno == EPERM ? refused (t, err) : damaged (path, err);
     return read_records (t, "resumed", note_resume, t, err);
 }
 
