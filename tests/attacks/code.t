@@ -61,6 +61,16 @@ again
 attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
 refused "a link" 5 'code.tar.zst'
 
+# ---- none
+again
+attacker rm -f "$group/c-0001/code.tar.zst"
+victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
+is "$?" 0 "code that a member has removed is found beside the experiment"
+again
+attacker sh -c "rm -f '$group/c-0001/code.tar.zst'; mv '$group/.dl-code' '$group/kept'"
+refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is gone, .*put the file back, or run the code as it is now"
+mv "$group/kept" "$group/.dl-code"
+
 # ---- a log that says that it is the right one
 again
 plant 'add("train.sh", evil)'
