@@ -129,8 +129,7 @@ static struct constraint_span take_word (struct constraint_parser *p)
     struct constraint_span s = { p->at, strspn (p->at, NAME) };
     const char *end = s.text + s.n;
 
-    /* after a failure there is no text */
-    if (s.n == 0 && *p->at) {
+    if (s.n == 0) {
         end = strchr (++s.text, *p->at);
         if (!end) {
             fail (p, p->at, "the quote is not closed");
