@@ -219,3 +219,17 @@ int dataset_read (const struct source *s,
     h5_quiet_end (&q);
     return rv;
 }
+
+uint64_t dataset_skip_hole (const struct source *s,
+                            const struct dataset *d,
+                            uint64_t first)
+{
+    off_t here = (off_t)(d->address + first * d->size);
+    off_t data = d->id < 0 ? lseek (s->fd, here, SEEK_DATA) : here;
+    uint64_t next;
+
+    if (data < 0)
+        return errno == ENXIO ? d->n : first;
+    next = first + (uint64_t)(data - here) / d->size;
+    return next < d->n ? next : d->n;
+}

@@ -52,4 +52,11 @@ int dataset_read (const struct source *s,
                   uint64_t n,
                   void *buf);
 
+/* The record at or behind 'first' from which on the file has data: it may claim
+ * a hole that nobody could read to its end.
+ */
+uint64_t dataset_skip_hole (const struct source *s,
+                            const struct dataset *d,
+                            uint64_t first);
+
 #endif
