@@ -12,72 +12,25 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
-#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 /* ---- two lists of values with names ---- */
 
-static char *value_text (const json_t *v)
+static void print_difference (long n,
+                              const char *name,
+                              const char *first,
+                              const char *second,
+                              void *title)
 {
-    return v ? json_string_of (v, JSON_ENCODE_ANY) : strdup ("-");
-}
-
-static int print_difference (const char *title,
-                             long before,
-                             const char *name,
-                             const json_t *a,
-                             const json_t *b)
-{
-    char *first = value_text (a);
-    char *second = value_text (b);
-    bool differ = first && second && strcmp (first, second);
-
-    if (differ && before == 0)
-        printf ("%s:\n", title);
-    if (differ)
-        printf ("  %s: %s -> %s\n", name, first, second);
-    free (first);
-    free (second);
-    return differ;
-}
-
-static int by_name (const void *a, const void *b)
-{
-    return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
-/* The names of both, which are the objects' own. */
-static const char **names_of (json_t *a, json_t *b, size_t *n)
-{
-    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1,
-                                sizeof (*list));
-    const char *name;
-    json_t *v;
-
-    *n = 0;
-    json_object_foreach (a, name, v) if (list) list[(*n)++] = name;
-    json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
-        list[(*n)++] = name;
-    if (list)
-        qsort (list, *n, sizeof (*list), by_name);
-    return list;
+    if (n == 0)
+        printf ("%s:\n", (const char *)title);
+    printf ("  %s: %s -> %s\n", name, first, second);
 }
 
 /* Returns how many differ. */
 static long compare (const char *title, json_t *a, json_t *b)
 {
-    size_t count;
-    const char **names = names_of (a, b, &count);
-    long n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        n += print_difference (title,
-                               n,
-                               names[i],
-                               json_object_get (a, names[i]),
-                               json_object_get (b, names[i]));
-    free (names);
-    return n;
+    return flat_compare (a, b, print_difference, (void *)title);
 }
 
 /* ---- what an experiment is made of ---- */

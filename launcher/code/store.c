@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
+
+enum { TRIES = 10 };
 
 /* ".dl-code" beside an experiment, or a name in it. */
 static void
@@ -32,13 +35,43 @@ store_path (char *buf, size_t size, const char *dir, const char *name)
               name ? name : "");
 }
 
-/* What an experiment has later is beside what it had first. */
-static void
+/* What an experiment has later is beside what it had first; where others have
+ * removed it, that of another experiment will do.  Returns -1 if it is gone.
+ */
+static int
 archive_path (char *buf, size_t size, const char *dir, const char *digest)
 {
     snprintf (buf, size, "%s/code-%.12s.tar.zst", dir, digest);
-    if (access (buf, F_OK) < 0)
-        snprintf (buf, size, "%s/code.tar.zst", dir);
+    if (access (buf, F_OK) == 0)
+        return 0;
+    snprintf (buf, size, "%s/code.tar.zst", dir);
+    if (access (buf, F_OK) == 0)
+        return 0;
+    store_path (buf, size, dir, digest);
+    return access (buf, F_OK);
+}
+
+/* A network file system may take a moment to show it. */
+static int find_archive (char *buf,
+                         size_t size,
+                         const char *dir,
+                         const char *digest,
+                         struct slurmdl_error *err)
+{
+    static const struct timespec moment = { 0, 100 * 1000 * 1000 };
+
+    for (int i = 0; i < TRIES; i++) {
+        if (archive_path (buf, size, dir, digest) == 0)
+            return 0;
+        nanosleep (&moment, NULL);
+    }
+    errno = ENOENT;
+    return errorf (
+        err,
+        "%.160s/code.tar.zst is gone, and no other experiment beside "
+        "this one has the code that was frozen: put the file back, "
+        "or run the code as it is now ('dl fork', 'dl flow run')",
+        dir);
 }
 
 /* Whether the user's own file 'path' has the content: a name of it will do. */
@@ -110,8 +143,8 @@ int store_get (const char *dir,
 {
     char path[PATH_MAX];
 
-    archive_path (path, sizeof (path), dir, digest);
-    if (!(a->data = file_read (path, ARCHIVE_MAX, &a->size, err)))
+    if (find_archive (path, sizeof (path), dir, digest, err) < 0
+        || !(a->data = file_read (path, ARCHIVE_MAX, &a->size, err)))
         return -1;
     digest_of (a->digest, a->data, a->size);
     if (!strcmp (a->digest, digest))

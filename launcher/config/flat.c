@@ -4,8 +4,11 @@
 
 #include <libconfig.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "launcher/config/reading.h"
+#include "launcher/sys/json_number.h"
 
 static void flatten (json_t *group, const char *prefix, json_t *to)
 {
@@ -26,6 +29,53 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
         else
             json_object_set (to, path, v);
     }
+}
+
+static int by_name (const void *a, const void *b)
+{
+    return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of both, which are the objects' own. */
+static const char **names_of (json_t *a, json_t *b, size_t *n)
+{
+    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1,
+                                sizeof (*list));
+    const char *name;
+    json_t *v;
+
+    *n = 0;
+    json_object_foreach (a, name, v) if (list) list[(*n)++] = name;
+    json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
+        list[(*n)++] = name;
+    if (list)
+        qsort (list, *n, sizeof (*list), by_name);
+    return list;
+}
+
+static char *value_text (const json_t *v)
+{
+    return v ? json_string_of (v, JSON_ENCODE_ANY) : strdup ("-");
+}
+
+long flat_compare (json_t *a, json_t *b, flat_difference_f *f, void *arg)
+{
+    size_t count;
+    const char **names = names_of (a, b, &count);
+    long n = 0;
+
+    for (size_t i = 0; names && i < count; i++) {
+        char *first = value_text (json_object_get (a, names[i]));
+        char *second = value_text (json_object_get (b, names[i]));
+        if (first && second && strcmp (first, second)) {
+            f (n, names[i], first, second, arg);
+            n++;
+        }
+        free (first);
+        free (second);
+    }
+    free (names);
+    return n;
 }
 
 json_t *config_flat (const char *text)

@@ -165,7 +165,8 @@ static bool is_sealed (int fd)
     struct seal seal;
     struct stat st;
 
-    if (fstat (fd, &st) < 0 || (size_t)st.st_size > RESULTS_MAX
+    if (fstat (fd, &st) < 0 || !h5_may_parse (&st)
+        || (size_t)st.st_size > RESULTS_MAX
         || (size_t)st.st_size <= sizeof (seal))
         return false;
     st.st_size -= (off_t)sizeof (seal);

@@ -21,7 +21,8 @@ extern const char seal_magic[8];
 hid_t results_text_type (size_t size);
 hid_t results_row_type (void);
 
-/* The rows of the file at 'path'; none if it is not of this sweep, or damaged.
+/* The rows of the file at 'path'; none if it is not of this sweep, or damaged,
+ * or others may have written it (h5_may_parse()).
  * rows_destroy() in any case.
  */
 void old_results_read (struct rows *r, const struct sweep *s, const char *path);

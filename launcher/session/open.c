@@ -274,11 +274,10 @@ static bool is_yes (const char *answer)
     return !strcasecmp (answer, "y\n") || !strcasecmp (answer, "yes\n");
 }
 
-static bool ask_user (const struct sweep *s, const char *why)
+static bool ask_user (void)
 {
     char answer[16];
 
-    complain ("%s: %s", s->dir, why);
     fprintf (stderr, "Run it? [y/N] ");
     return fgets (answer, sizeof (answer), stdin) && is_yes (answer);
 }
@@ -288,17 +287,21 @@ int ask_trust (const struct sweep *s, const struct settings *st)
     struct slurmdl_error err = { "" };
     bool can_ask = isatty (0) && isatty (2);
     char why[PATH_MAX + 300];
+    int rv = trust_check (s, why, sizeof (why));
 
-    if (trust_check (s, why, sizeof (why)) == 0)
+    if (rv == 0)
         return EXIT_OK;
-    if (!st->trust && (!can_ask || !ask_user (s, why))) {
-        if (!can_ask)
-            complain ("%s: %s; --trust says that you want that (dl-run(1), "
-                      "SHARING)",
-                      s->dir,
-                      why);
+    if (rv == 2 || !st->trust)
+        complain ("%s: %s%s",
+                  s->dir,
+                  why,
+                  can_ask || st->trust ? ""
+                                       : "; --trust says that you want that "
+                                         "(dl-run(1), SHARING)");
+    if (rv == 2)
+        trust_say_changes (s);
+    if (!st->trust && (!can_ask || !ask_user ()))
         return EXIT_USAGE;
-    }
     if (trust_record (s, &err) < 0)
         complain ("%s; the question will be asked again", err.text);
     return EXIT_OK;

@@ -33,12 +33,13 @@ static int write_all (int fd, const char *buf, size_t len)
 /* close() counts too: a full quota may show there first on NFS. */
 static int write_synced (int dir,
                          const char *name,
+                         mode_t mode,
                          const char *buf,
                          size_t len,
                          const struct publish_after *after)
 {
     int fd = openat (
-        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     int saved;
     int rv;
 
@@ -70,13 +71,14 @@ static bool is_passing (int e)
 static int write_tmp (int dir,
                       char *tmp,
                       size_t size,
+                      mode_t mode,
                       const char *buf,
                       size_t len,
                       const struct publish_after *after)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         link_tmp_name (tmp, size, "");
-        if (write_synced (dir, tmp, buf, len, after) == 0)
+        if (write_synced (dir, tmp, mode, buf, len, after) == 0)
             return 0;
         if (!is_passing (errno) && errno != EEXIST)
             break;
@@ -105,7 +107,7 @@ int publish_unsynced_at (int folder,
 
     /* ENOENT: `dl gc` took the file for a dead writer's */
     for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
-        if (write_tmp (folder, tmp, sizeof (tmp), buf, len, after) < 0)
+        if (write_tmp (folder, tmp, sizeof (tmp), 0666, buf, len, after) < 0)
             return errorf (
                 err, "%s: cannot write: %s", path, inside_error (errno));
         if (after && after->end (after->arg, err) < 0) {
@@ -150,7 +152,7 @@ int publish_replace (const char *path,
     int e;
 
     for (int i = 0; dir >= 0 && rv < 0 && i < TRIES_MAX; i++) {
-        if (write_tmp (dir, tmp, sizeof (tmp), buf, len, NULL) < 0)
+        if (write_tmp (dir, tmp, sizeof (tmp), 0644, buf, len, NULL) < 0)
             break;
         if ((rv = link_replace_at (dir, tmp, name)) == 0)
             break;

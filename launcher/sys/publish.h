@@ -42,7 +42,7 @@ int publish_unsynced_at (int folder,
                          struct slurmdl_error *err);
 
 /* Put them under 'path' in place of what has the name, which nobody sees in
- * part: the old file or the new one is there.
+ * part: the old file or the new one is there.  Nobody else may write to it.
  */
 int publish_replace (const char *path,
                      const char *buf,

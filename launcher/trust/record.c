@@ -20,7 +20,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { RECORD_MAX = 64 << 10 };
+enum { RECORD_MAX = 2 << 20 };
 
 int record_base (char *buf, size_t size)
 {

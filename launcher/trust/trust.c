@@ -10,12 +10,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/flat.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/record.h"
 #include "runtime/base/error.h"
+
+/* Of the experiment file in a record, and of lines about a change. */
+enum { CONF_MAX = 1 << 20, CHANGES_SAID = 20 };
+
+/* Between the lines of a record and the experiment file. */
+static const char conf_mark[] = "\nconf\n";
 
 /* ---- who may write ---- */
 
@@ -43,23 +50,35 @@ bool trust_is_private (const struct sweep *s)
 
 /* ---- what it runs ---- */
 
+/* A line of its own, whatever is in a value. */
+static void put_line (FILE *f, const char *name, const char *value)
+{
+    fprintf (f, "%s ", name);
+    for (; *value; value++)
+        if (*value == '\n' || *value == '\\')
+            fputs (*value == '\n' ? "\\n" : "\\\\", f);
+        else
+            putc (*value, f);
+    putc ('\n', f);
+}
+
+/* The caller frees it; NULL: out of memory. */
 static char *pin_text (const struct sweep *s)
 {
-    char *text;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
 
-    return asprintf (&text,
-                     "digest %s\nowner %ld\ndir %s\n%s%s%s%s%s",
-                     s->digest,
-                     (long)s->owner,
-                     s->exp->dir,
-                     s->code ? "code " : "",
-                     s->code ? s->code : "",
-                     s->code ? "\nroot " : "",
-                     s->code ? s->root : "",
-                     s->code ? "\n" : "")
-                   < 0
-               ? NULL
-               : text;
+    if (!f)
+        return NULL;
+    fprintf (f, "digest %s\nowner %ld\n", s->digest, (long)s->owner);
+    put_line (f, "dir", s->exp->dir);
+    if (s->code) {
+        put_line (f, "code", s->code);
+        put_line (f, "root", s->root);
+    }
+    fclose (f);
+    return text;
 }
 
 void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE])
@@ -70,15 +89,87 @@ void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE])
     free (text);
 }
 
+/* With the file itself, for who asks later what has changed. */
 int trust_record (const struct sweep *s, struct slurmdl_error *err)
 {
-    char *text = pin_text (s);
-    int rv = text ? record_write (s, "pin", text, err)
-                  : errorf (err, "out of memory");
+    char *pin = pin_text (s);
+    bool fits = strlen (s->frozen) <= CONF_MAX;
+    char *text = NULL;
+    int rv = -1;
 
+    if (pin
+        && asprintf (&text,
+                     "%s%s%s",
+                     pin,
+                     fits ? conf_mark + 1 : "",
+                     fits ? s->frozen : "")
+               >= 0)
+        rv = record_write (s, "pin", text, err);
+    else
+        errorf (err, "out of memory");
     free (text);
+    free (pin);
     return rv;
 }
+
+/* ---- what has changed ---- */
+
+/* The record's lines, and all keys of the experiment file that it has. */
+static json_t *pin_json (char *pin, const char *frozen)
+{
+    json_t *o = frozen ? config_flat (frozen) : NULL;
+    char *save;
+
+    o = o ? o : json_object ();
+    for (char *line = strtok_r (pin, "\n", &save); line;
+         line = strtok_r (NULL, "\n", &save)) {
+        char *value = strchr (line, ' ');
+        if (!value || !strncmp (line, "digest", 6))
+            continue;
+        *value++ = '\0';
+        json_object_set_new (o, line, json_string (value));
+    }
+    return o;
+}
+
+static void say_change (
+    long n, const char *name, const char *first, const char *second, void *none)
+{
+    (void)none;
+    if (n < CHANGES_SAID)
+        complain ("  %s: %.300s -> %.300s", name, first, second);
+}
+
+void trust_say_changes (const struct sweep *s)
+{
+    char *record = record_read (s, "pin");
+    char *frozen = record ? strstr (record, conf_mark) : NULL;
+    char *now = pin_text (s);
+    json_t *old, *new;
+    long n;
+
+    if (frozen) {
+        *frozen = '\0';
+        frozen += strlen (conf_mark);
+    }
+    if (record && now) {
+        old = pin_json (record, frozen);
+        new = pin_json (now, frozen ? s->frozen : NULL);
+        n = flat_compare (old, new, say_change, NULL);
+        if (n > CHANGES_SAID)
+            complain ("  and %ld more", n - CHANGES_SAID);
+        else if (n == 0)
+            complain ("  no setting: %s",
+                      frozen ? "only how the file is written"
+                             : "or which one was not recorded");
+        json_decref (old);
+        json_decref (new);
+    }
+    free (record);
+    free (now);
+}
+
+/* ---- whether it may run ---- */
 
 static const char *name_of (uid_t uid)
 {
@@ -109,7 +200,9 @@ int trust_check (const struct sweep *s, char *why, size_t size)
 {
     char *record = record_read (s, "pin");
     char *now = pin_text (s);
-    bool same = record && now && !strcmp (record, now);
+    size_t n = now ? strlen (now) : 0;
+    bool same = record && now && !strncmp (record, now, n)
+                && (!record[n] || strstr (record, conf_mark) == record + n - 1);
     bool known = record;
 
     free (record);
@@ -125,7 +218,7 @@ int trust_check (const struct sweep *s, char *why, size_t size)
                   "experiment.conf",
                   name_of (s->owner),
                   s->exp->dir);
-        return 1;
+        return 2;
     }
     if (trust_is_private (s) || is_old_own (s)) {
         trust_record (s, NULL);

@@ -27,9 +27,12 @@ void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE]);
 int trust_record (const struct sweep *s, struct slurmdl_error *err);
 
 /* Whether this user may go on without a question: 0, or 1 with the reason in
- * 'why', for the user.
+ * 'why', for the user; 2 if it has changed since it was recorded or made.
  */
 int trust_check (const struct sweep *s, char *why, size_t size);
+
+/* What has changed since this user's record was made, on standard error. */
+void trust_say_changes (const struct sweep *s);
 
 /* The arrays of workers that this user has submitted: of a private experiment
  * those that its log names.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/journal/entry_text.h"
@@ -84,6 +85,20 @@ static bool is_good (struct worker *w, const struct offer *o)
     return owner && !strcmp (owner, o->nonce);
 }
 
+/* Others may give the name: it is of the user who made the worker's file. */
+static bool is_workers (const char *path, uid_t owner)
+{
+    char worker[PATH_MAX];
+    struct stat st;
+
+    snprintf (worker,
+              sizeof (worker),
+              "%.*s",
+              (int)(strlen (path) - strlen (suffix)),
+              path);
+    return lstat (worker, &st) == 0 && st.st_uid == owner;
+}
+
 /* Its worker has died before it could withdraw it. */
 static bool is_over (const struct worker *w, const struct offer *o)
 {
@@ -103,14 +118,16 @@ collect (struct worker *w, const char *nonce, long trial, struct offers *all)
 {
     struct offer *o = &all->list[all->n];
     char path[PATH_MAX];
+    uid_t owner;
     size_t len;
     char *text;
 
     *o = (struct offer){ .length = 0 };
     snprintf (o->nonce, sizeof (o->nonce), "%.*s", NONCE, nonce);
     offer_path (path, w, o->nonce);
-    text = file_read_now (path, OFFER_MAX, &len, NULL, NULL);
-    if (text && journal_entry_body (text, len) && parse (o, text) == 0) {
+    text = file_read_now (path, OFFER_MAX, &len, &owner, NULL);
+    if (text && is_workers (path, owner) && journal_entry_body (text, len)
+        && parse (o, text) == 0) {
         if (o->result.trial != trial && !is_offered (all, (long)o->result.trial)
             && is_good (w, o))
             all->n++;

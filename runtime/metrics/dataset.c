@@ -2,6 +2,7 @@
 /* Read datasets in place, or by libhdf5. */
 #include "runtime/metrics/dataset.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -144,14 +145,21 @@ int source_open (struct source *s, const char *path)
     *s = (struct source){ .fd = fd, .file = -1 };
     if (fd < 0)
         return -1;
+    s->owner = st.st_uid;
     if (is_in_place (s, &st))
         return 0;
     s->fd = -1;
+    if (!h5_may_parse (&st)) {
+        close (fd);
+        errno = EPERM;
+        return -1;
+    }
     h5_quiet_begin (&q);
     s->file = open_by_hdf5 (fd);
     s->attempt = s->file >= 0 ? read_attempt (s->file) : 0;
     h5_quiet_end (&q);
     close (fd);
+    errno = s->file >= 0 ? errno : EBADMSG;
     return s->file >= 0 ? 0 : -1;
 }
 
@@ -204,4 +212,18 @@ int dataset_read (const struct source *s,
     rv = read_dataset (d->id, first, n, buf);
     h5_quiet_end (&q);
     return rv;
+}
+
+uint64_t dataset_skip_hole (const struct source *s,
+                            const struct dataset *d,
+                            uint64_t first)
+{
+    off_t here = (off_t)(d->address + first * d->size);
+    off_t data = d->id < 0 ? lseek (s->fd, here, SEEK_DATA) : here;
+    uint64_t next;
+
+    if (data < 0)
+        return errno == ENXIO ? d->n : first;
+    next = first + (uint64_t)(data - here) / d->size;
+    return next < d->n ? next : d->n;
 }

@@ -16,6 +16,7 @@ enum dataset_name { NAMES, METRICS, RECORDS, BYTES, DATASETS };
 struct source {
     int fd;     /* -1: libhdf5 reads it */
     hid_t file; /* -1: it is read in place */
+    uid_t owner;
     struct {
         uint64_t length, address, bytes; /* offset of its length 0: none */
         uint32_t size;                   /* of a record */
@@ -30,7 +31,9 @@ struct dataset {
     size_t size; /* of a record */
 };
 
-/* Returns -1 if it cannot be read; source_close() after either. */
+/* Returns -1 if it cannot be read, with EPERM if only libhdf5 could, which may
+ * not (h5_may_parse()); source_close() after either.
+ */
 int source_open (struct source *s, const char *path);
 void source_close (struct source *s);
 
@@ -48,5 +51,12 @@ int dataset_read (const struct source *s,
                   uint64_t first,
                   uint64_t n,
                   void *buf);
+
+/* The record at or behind 'first' from which on the file has data: it may claim
+ * a hole that nobody could read to its end.
+ */
+uint64_t dataset_skip_hole (const struct source *s,
+                            const struct dataset *d,
+                            uint64_t first);
 
 #endif

@@ -17,7 +17,10 @@
 #include "runtime/storage/inside.h"
 
 /* Rows that fit into a cache near the processor. */
-enum { BLOCK = 8192, RECORDS_BLOCK = 1024, NAMES_READ_MAX = 1 << 20 };
+enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
+
+/* No writer puts more: to look for names takes time by their square. */
+enum { NAMES_READ_MAX = 2 * NAMES_MAX, EVENT_MAX = 4096 };
 
 static int damaged (const char *path, struct slurmdl_error *err)
 {
@@ -25,12 +28,24 @@ static int damaged (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: is not a metrics file, or is damaged", path);
 }
 
+static int refused (const struct table *t, struct slurmdl_error *err)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: not read: it is not laid out as this library does it, "
+                   "and belongs to user %ld, or others may write to it: HDF5 "
+                   "could run their code; if you trust them, put a copy of "
+                   "your own in its place (chmod go-w)",
+                   t->path,
+                   (long)t->source.owner);
+}
+
 static int read_names (struct table *t)
 {
     struct dataset d;
     int rv = dataset_open (&t->source, NAMES, NAME_SIZE, &d);
 
-    /* a file may claim any number, for which there is no memory */
+    /* a file may claim any number */
     if (rv == 0 && d.n <= NAMES_READ_MAX) {
         t->nnames = d.n;
         t->names = calloc (d.n + 1, NAME_SIZE);
@@ -66,10 +81,16 @@ bool table_superseded (const struct table *t,
                        uint64_t number,
                        const struct row *row)
 {
-    for (size_t i = 0; i < t->nresumes; i++)
-        if (number < t->resumes[i].row && row->step > t->resumes[i].step)
-            return true;
-    return false;
+    size_t low = 0, high = t->nresumes;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (number < t->resumes[middle].row)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < t->nresumes && row->step > t->resumes[low].step;
 }
 
 /* A loss of power may have taken it, although it was written before. */
@@ -125,6 +146,21 @@ static void count_zeros (struct lost *l, uint64_t number)
     l->zeros = 0;
 }
 
+/* Behind a block of zeros: the next record that is not in a hole. */
+static uint64_t skip_hole (const struct table *t,
+                           const struct dataset *d,
+                           uint64_t at,
+                           uint64_t block,
+                           struct lost *l)
+{
+    uint64_t next = at < d->n && l->zeros >= block
+                        ? dataset_skip_hole (&t->source, d, at)
+                        : at;
+
+    l->zeros += next - at;
+    return next;
+}
+
 static int
 tell_lost (const struct lost *l, const char *path, struct slurmdl_error *err)
 {
@@ -177,13 +213,14 @@ int table_read_rows (const struct table *t,
 
     if (!rows)
         return errorf (err, "out of memory");
-    for (uint64_t at = 1; rv == 0 && at < t->rows.n; at += BLOCK) {
+    for (uint64_t at = 1; rv == 0 && at < t->rows.n;) {
         uint64_t n = t->rows.n - at < BLOCK ? t->rows.n - at : BLOCK;
         if (dataset_read (&t->source, &t->rows, at, n, rows) < 0) {
             rv = damaged (t->path, err);
             break;
         }
         rv = give_good (t, rows, n, at, f, arg, &lost);
+        at = skip_hole (t, &t->rows, at + n, BLOCK, &lost);
     }
     if (rv == 0)
         rv = tell_lost (&lost, t->path, err);
@@ -242,7 +279,8 @@ static int give_record (const struct table *t,
 static bool
 is_event (const struct table *t, const struct record *r, const char *event)
 {
-    return r->kind == SLURMDL_EVENT && !strcmp (t->names[r->name], event);
+    return r->kind == SLURMDL_EVENT && r->bytes <= EVENT_MAX
+           && !strcmp (t->names[r->name], event);
 }
 
 /* All of them, or the events of a kind: then no other data are read. */
@@ -260,7 +298,7 @@ static int read_records (const struct table *t,
         return 0;
     if (!(list = malloc (RECORDS_BLOCK * sizeof (*list))))
         return errorf (err, "out of memory");
-    for (uint64_t at = 1; rv == 0 && at < t->records.n; at += RECORDS_BLOCK) {
+    for (uint64_t at = 1; rv == 0 && at < t->records.n;) {
         uint64_t n = t->records.n - at;
         n = n < RECORDS_BLOCK ? n : RECORDS_BLOCK;
         if (dataset_read (&t->source, &t->records, at, n, list) < 0) {
@@ -275,6 +313,7 @@ static int read_records (const struct table *t,
                 lose (&lost, at + i, false);
             else
                 count_zeros (&lost, at + i);
+        at = skip_hole (t, &t->records, at + n, RECORDS_BLOCK, &lost);
     }
     /* the events of a kind are for opening it: the reader of all tells */
     if (rv == 0 && !event)
@@ -312,16 +351,39 @@ static int note_resume (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
+static int by_row (const void *a, const void *b)
+{
+    const struct resume *x = a;
+    const struct resume *y = b;
+
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* In the order of their rows, each with the least step from there on. */
+static void order_resumes (struct table *t)
+{
+    if (t->nresumes > 1)
+        qsort (t->resumes, t->nresumes, sizeof (*t->resumes), by_row);
+    for (size_t i = t->nresumes; i-- > 1;)
+        if (t->resumes[i].step < t->resumes[i - 1].step)
+            t->resumes[i - 1].step = t->resumes[i].step;
+}
+
 int table_open (struct table *t, const char *path, struct slurmdl_error *err)
 {
+    int rv;
+
     *t = (struct table){ .path = path,
                          .source = { .fd = -1, .file = -1 },
                          .rows.id = -1,
                          .records.id = -1,
                          .bytes.id = -1 };
+    errno = 0;
     if (open_all (t) < 0)
-        return damaged (path, err);
-    return read_records (t, "resumed", note_resume, t, err);
+        return errno == EPERM ? refused (t, err) : damaged (path, err);
+    rv = read_records (t, "resumed", note_resume, t, err);
+    order_resumes (t);
+    return rv;
 }
 
 void table_close (struct table *t)

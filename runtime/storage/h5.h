@@ -4,6 +4,8 @@
 #define RUNTIME_STORAGE_H5_H
 
 #include <hdf5.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 
 /* HDF5's own printing of errors is off inside this pair, and as it was after
  * it: the library that links us may want it on.
@@ -30,6 +32,11 @@ int h5_write_real (hid_t object, const char *name, double value);
 int h5_write_text (hid_t object, const char *name, const char *text);
 
 /* ---- files that others may have made ---- */
+
+/* Whether HDF5 may parse a file: a crafted one overflows its memory, so this
+ * user or root owns it, and nobody else may write to it.
+ */
+bool h5_may_parse (const struct stat *st);
 
 /* Read an attribute that is one number into one of HDF5's native 'type'. */
 int h5_read_number (hid_t object, const char *name, hid_t type, void *value);

@@ -47,8 +47,8 @@ PY
     chmod 644 plant.py
     attacker sh -c "umask 0; /usr/bin/python3 '$work/plant.py' /tmp/planted.$$ && mv -f /tmp/planted.$$ '$group/c-0001/code.tar.zst'"
 }
-refused () { # refused NAME STATUS PATTERN
-    victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
+refused () { # refused NAME STATUS PATTERN [EXPERIMENT]
+    victim timeout 100 dl continue --local --trials=3 "$group/${4:-c-0001}" >out 2>&1 </dev/null
     is $? "$2" "$1 is refused"
     like "$(cat out)" "$3" "$1: a line says why"
     [ ! -e "$group/ran" ] && [ ! -e "$victim_home/evil" ]
@@ -61,23 +61,21 @@ again
 attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
 refused "a link" 5 'code.tar.zst'
 
+# ---- none
+again
+attacker rm -f "$group/c-0001/code.tar.zst"
+victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
+is "$?" 0 "code that a member has removed is found beside the experiment"
+again
+attacker sh -c "rm -f '$group/c-0001/code.tar.zst'; mv '$group/.dl-code' '$group/kept'"
+refused "code that is gone" 3 "^dl: $group/c-0001/code.tar.zst is gone, .*put the file back, or run the code as it is now"
+mv "$group/kept" "$group/.dl-code"
+
 # ---- a log that says that it is the right one
 again
 plant 'add("train.sh", evil)'
-attacker /usr/bin/python3 - "$group/c-0001" "$srcdir" <<'PY' || echo "# cannot change the log"
-import hashlib, json, os, sys
-exp, src = sys.argv[1:]
-sys.path.insert(0, os.path.join(src, "tests/faults"))
-import replay
-path = exp + "/log/000000/00000001"
-line = json.loads(open(path).read().split("\n")[0])
-line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()
-text = json.dumps(line, separators=(",", ":")) + "\n"
-os.umask(0)
-open(path + "x", "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
-os.rename(path + "x", path)
-PY
-rm -f "$group"/c-0001/log/*.pack
+digest='line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()'
+attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest" || echo "# cannot change the log"
 refused "another log" 2 'what its trials run as you has changed since you last started it'
 
 # ---- a folder of that name in the experiment
@@ -86,25 +84,32 @@ attacker sh -c "umask 0; mkdir -p '$group/c-0001/code/w' && echo 'touch $group/r
 victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
 is "$? $(ls "$group/ran" 2>/dev/null)" "0 " "a planted copy is not used"
 
+# ---- a folder whose name has the lines of the record, and code that is not frozen
+again
+victim mkdir "$group/src"
+cp code/* "$group/src"
+victim timeout 100 dl run --local --dir "$group" "$group/src/c.conf" >out 2>&1
+attacker /usr/bin/python3 - "$group/c-0002" "$group" "$srcdir" <<'PY'
+import json, os, subprocess, sys
+exp, group, src = sys.argv[1:]
+with open(exp + "/log/000000/00000001") as f:
+    line = json.loads(f.readline())
+folder = line["dir"] + "\ncode " + line["code"] + "\nroot " + line["root"]
+os.makedirs(folder)
+with open(folder + "/train.sh", "w") as f:
+    f.write("touch '" + group + "/ran'; dl log loss=1\n")
+subprocess.check_call([sys.executable, src + "/tests/attacks/forge.py", exp,
+                       'line["dir"] = %r; del line["code"], line["root"]' % folder])
+PY
+refused "a folder that says what the record does" 2 'what its trials run as you has changed since you last started it' c-0002
+
 # ---- names that lead out: even an archive that is trusted unpacks nowhere else
 for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil)" \
     "add(\"l\", link=\"$victim_home\"); add(\"l/evil\", evil)" 'add("train.sh/../../evil", evil)'; do
     again
     plant "$lines"
     attacker chmod 666 "$group/c-0001/code.tar.zst"
-    digest=$(sha256sum <"$group/c-0001/code.tar.zst" | cut -c 1-64)
-    /usr/bin/python3 - "$group/c-0001" "$srcdir" "$digest" <<'PY'
-import json, os, sys
-exp, src, digest = sys.argv[1:]
-sys.path.insert(0, os.path.join(src, "tests/faults"))
-import replay
-path = exp + "/log/000000/00000001"
-line = json.loads(open(path).read().split("\n")[0])
-line["code"] = digest
-text = json.dumps(line, separators=(",", ":")) + "\n"
-open(path, "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
-PY
-    rm -f "$group"/c-0001/log/*.pack
+    attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/c-0001" "$digest"
     ! victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
     ok $? "$lines"
     [ -z "$(find "$state" -name train.sh -newer plant.py)$(find "$group/c-0001" -name '.code*')" ]
@@ -112,6 +117,6 @@ PY
 done
 
 again
-victim dl rm --dir "$group" --force c-0001 >out 2>&1
-is "$(find "$state" -name train.sh)" "" "dl rm removes the copy"
+for e in c-0001 c-0002; do victim dl rm --dir "$group" --force $e 2>&1 | sed "s/^/# /"; done
+is "$(find "$state" -name train.sh -not -path "*/src/*")" "" "dl rm removes the copy"
 done_testing

@@ -83,11 +83,12 @@ is "$(grep -c '^    loss' out)" 0 "nor shown"
 victim sh -c 'mkdir "$HOME/here" && cd "$HOME/here" && for i in 1 2 3 4 5 6; do printf "%-64s" "password$i"; done >secret'
 cp "$srcdir/tests/fuzz/corpus/metrics/mixed" "$victim_home/here/other.h5"
 chmod 644 "$victim_home/here/other.h5"
-for kind in external link attribute; do
+for kind in external link attribute header; do
     case_of h5
     attacker sh -c "cat '$srcdir/tests/fuzz/corpus/metrics/$kind' >'$group/made' && mv -f '$group/made' '$e/trials/0001/a.1/metrics.h5'; rm -f '$e/results.h5'"
     (cd "$victim_home/here" && victim timeout 60 dl show "$e" 1 >"$work/out" 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' out)" "1 0" "metrics.h5: $kind: dl show"
+    like "$(cat out)" "^dl: .*metrics.h5: not read: .*belongs to user $attacker_id" "metrics.h5: $kind: HDF5 is not given it"
     (cd "$victim_home/here" && victim timeout 60 dl export --format=h5 --output="$work/group/x.h5" "$e" >/dev/null 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' "$work/group/x.h5")" "1 0" "metrics.h5: $kind: dl export"
     rm -f "$work/group/x.h5"

@@ -54,9 +54,18 @@ case_of taken
 evil
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 is $? 0 "with --trust it is taken"
+like "$(cat out)" '^dl:   entrypoint: "echo trained; dl log loss=1" -> "id -u >' "which says what has changed"
+like "$(cat out)" "^dl:   owner: \"$victim_id\" -> \"$attacker_id\"" "and whose it is"
 is "$(cat "$group/ran")" "$victim_id" "and runs"
 victim timeout 100 dl continue --trials=4 --local "$e" >out 2>&1
 is $? 0 "from then on without a question"
+
+case_of searcher
+attacker sh -c "umask 0; sed 's|\"random\"|\"sobol\"|' '$e/experiment.conf' >'$e/new' && mv -f '$e/new' '$e/experiment.conf'"
+for option in '' --trust; do
+    victim timeout 100 dl resume --local $option "$e" >out 2>&1 </dev/null
+    like "$(cat out)" '^dl:   searcher.name: "random" -> "sobol"$' "another searcher, dl resume $option: a line says what has changed"
+done
 
 # the first time
 case_of join
@@ -98,18 +107,7 @@ is "$(cat "$CALLS.scancel")" "-- 77" "another job of the user, which somebody pu
 
 # before there were digests
 case_of old
-python3 - "$e" "$builddir" <<'PY' || echo "Bail out! no old experiment"
-import json, os, subprocess, sys
-path = sys.argv[1] + "/log/000000/00000001"
-line = json.loads(open(path).read().split("\n")[0])
-del line["id"], line["digest"]
-text = json.dumps(line, separators=(",", ":")) + "\n"
-sys.path.insert(0, os.path.join(os.environ["srcdir"], "tests/faults"))
-import replay
-total = replay.xxh64(text.encode())
-open(path, "w").write(text + '{"xxh64": "%016x"}\n' % total)
-PY
-rm -f "$e"/log/*.pack
+python3 "$srcdir/tests/attacks/forge.py" "$e" 'del line["id"], line["digest"]' || echo "Bail out! no old experiment"
 victim timeout 100 dl continue --local --trials=3 "$e" >out 2>&1
 is $? 0 "an older one goes on for its owner"
 

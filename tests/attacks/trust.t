@@ -92,6 +92,11 @@ attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save "$attack
 attacker sh -c "cp '$attacker_home'/bad/estimator/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
 like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses another's checkpoint"
 like "$(fork --trust)" "^0 .* 1$" "but with --trust"
+for mode in 664 646 644; do
+    victim sh -c "cd '$group/f-0001/trials/0001/a.1/ckpt' && for f in *.h5; do cp \$f .own && chmod $mode .own && mv -f .own \$f; done"
+    [ $mode = 644 ] && wanted="^0 .* 2$" || wanted="^[1-9].*or may write to it.*--trust.* 1$"
+    like "$(fork)" "$wanted" "nor one's own of mode 664 or 646 without it: $mode"
+done
 
 # ---- the owner is that of the file which is read, not of what lies at the path
 

@@ -103,6 +103,15 @@ static const char *path_of (const char *nonce)
     return in_dir (name);
 }
 
+/* The worker's own file, which says whose the worker is. */
+static const char *worker_of (const char *nonce)
+{
+    static char name[80];
+
+    snprintf (name, sizeof (name), "workers/%s", nonce);
+    return in_dir (name);
+}
+
 /* As a worker of that nonce does it; 'damage' is put in place of a byte. */
 static void offer (const char *nonce, struct event result, char damage)
 {
@@ -121,6 +130,7 @@ static void offer (const char *nonce, struct event result, char damage)
     fputs (text, f);
     fclose (f);
     free (text);
+    fclose (fopen (worker_of (nonce), "a"));
 }
 
 static size_t taken (struct worker *w)
@@ -159,6 +169,13 @@ static void what_is_taken (void **state)
 
     unlink (path_of (B));
     assert_int_equal (taken (&w), 1);
+    /* a member of the group gives the name, too */
+    if (geteuid () == 0)
+        assert_int_equal (chown (path_of (A), 61002, 61002), 0);
+    else
+        unlink (worker_of (A));
+    assert_int_equal (taken (&w), 0);
+    unlink (path_of (A));
     offer (A, result_of (1, 1, 4), '9');
     assert_int_equal (taken (&w), 0); /* damaged */
     offer (A, result_of (2, 1, 4), 0);

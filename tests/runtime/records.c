@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/metrics/header.h"
 #include "tests/runtime/logged.h"
 
 static int add_row (const struct slurmdl_row *r, void *arg)
@@ -310,6 +312,60 @@ static void back_in_one_run (void **state)
     assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 1:a@3 ");
 }
 
+/* ---- a file that somebody has made to hold its readers up ---- */
+
+/* As many records as the file is to have, all of them in a hole; -1: the file
+ * system has no such files.
+ */
+static int claim (const char *path, const char *name, uint64_t n, uint64_t size)
+{
+    uint64_t place[2] = { 1 << 20, n * size };
+    char bytes[8192];
+    struct header_image image = { bytes, 0 };
+    struct header_dataset d;
+    FILE *f = fopen (path, "r+");
+    int rv;
+
+    assert_non_null (f);
+    image.size = fread (bytes, 1, sizeof (bytes), f);
+    assert_int_equal (header_find (&image, name, &d), 0);
+    fseek (f, (long)d.length, SEEK_SET);
+    fwrite (&n, sizeof (n), 1, f);
+    fseek (f, (long)d.storage, SEEK_SET);
+    fwrite (place, sizeof (place), 1, f);
+    fflush (f);
+    rv = ftruncate (fileno (f), (off_t)(place[0] + place[1]));
+    fclose (f);
+    return rv;
+}
+
+static int no_row (const struct slurmdl_row *r, void *arg)
+{
+    (void)r;
+    (void)arg;
+    fail ();
+    return 0;
+}
+
+static void claims (void **state)
+{
+    struct slurmdl *run = open_run ();
+    char name[200];
+
+    (void)state;
+    slurmdl_log (run, "a", 1, 1);
+    slurmdl_close (run);
+    snprintf (name, sizeof (name), "%s/metrics.h5", attempt_dir (1));
+    alarm (300); /* 4 TiB of zeros take an hour */
+    if (claim (name, "metrics", (uint64_t)1 << 37, 32) == 0)
+        assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), 0);
+    if (claim (name, "records", (uint64_t)1 << 36, 48) == 0)
+        assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), 0);
+    if (claim (name, "names", (uint64_t)1 << 20, 64) == 0)
+        assert_int_equal (slurmdl_metrics_read (name, no_row, NULL, NULL), -1);
+    alarm (0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +377,7 @@ int main (void)
         IN_FOLDER (a_resumed_run_supersedes),
         IN_FOLDER (what_is_logged_again_is_superseded),
         IN_FOLDER (back_in_one_run),
+        IN_FOLDER (claims),
     };
     return cmocka_run_group_tests_name ("records", tests, NULL, NULL);
 }
