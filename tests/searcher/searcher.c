@@ -260,6 +260,37 @@ static void test_duplicates (void **state)
 }
 
 /* What never fits, at the start and in the middle of a search. */
+/* clang-format off */
+static const struct event misfits[] = {
+    { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 3, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 3 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 0 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, -1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 6, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0.5, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 2, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, -1, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 1.5, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, NAN, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 0 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, INFINITY } },
+    { EVENT_BEGIN, { 1, false, 3 }, 0, { 0 } },
+    { EVENT_BEGIN, { 2, false, 1 }, 0, { 0 } },
+    { EVENT_BEGIN, { -1, false, 1 }, 0, { 0 } },
+    { EVENT_BEGIN, { 99, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 1, false, 3 }, 0, { 0 } },
+    { EVENT_TELL, { 2, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 0, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { -1, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 99, false, 1 }, 0, { 0 } },
+    { EVENT_EXIT, { 2, false, 0 }, 0, { 0 } },
+    { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
+    { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
+};
+/* clang-format on */
+
 static void test_nonsense (void **state)
 {
     const struct param p[] = { { "i", PARAM_INT, 0, 5, 0, 0, 0 },
@@ -271,36 +302,6 @@ static void test_nonsense (void **state)
                                           .max_length = 9,
                                           .divisor = 3,
                                           .max_rungs = 3 };
-    /* clang-format off */
-    const struct event events[] = {
-        { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 3, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 3 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 0 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, -1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 6, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0.5, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 2, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, -1, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 1.5, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, NAN, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 0 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, INFINITY } },
-        { EVENT_BEGIN, { 1, false, 3 }, 0, { 0 } },
-        { EVENT_BEGIN, { 2, false, 1 }, 0, { 0 } },
-        { EVENT_BEGIN, { -1, false, 1 }, 0, { 0 } },
-        { EVENT_BEGIN, { 99, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 1, false, 3 }, 0, { 0 } },
-        { EVENT_TELL, { 2, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 0, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { -1, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 99, false, 1 }, 0, { 0 } },
-        { EVENT_EXIT, { 2, false, 0 }, 0, { 0 } },
-        { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
-        { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
-    };
-    /* clang-format on */
     const struct event first = {
         EVENT_BEGIN, { 1, true, 1 }, 0, { 5, 1, 1, 0.5 }
     };
@@ -311,8 +312,8 @@ static void test_nonsense (void **state)
 
     assert_non_null (s);
     sweep_apply (s, &first);
-    for (size_t i = 0; i < COUNT (events); i++)
-        refused (s, events + i);
+    for (size_t i = 0; i < COUNT (misfits); i++)
+        refused (s, misfits + i);
     assert_int_equal (searcher_begin (s, &second.op, NULL), -1);
     sweep_apply (s, &second); /* the one that all of these are not */
     assert_int_equal (searcher_exit (s, 2), 0);

@@ -146,8 +146,6 @@ static void test_single (void **state)
     sweep_free (&w);
 }
 
-/* ---- the grid ---- */
-
 /* A made-up space of small parameters, each may wait for an earlier or later
  * one without a circle.
  */
@@ -307,8 +305,6 @@ static void test_grid_order (void **state)
     sweep_free (&w);
 }
 
-/* ---- what is refused ---- */
-
 static const double never[] = { 0, 5 }, half[] = { 0.5 };
 static const double not_a_number[] = { NAN };
 
@@ -400,8 +396,6 @@ static void test_points (void **state)
     }
     searcher_destroy (s);
 }
-
-/* ---- learning ---- */
 
 static double mean_best (const char *name)
 {
