@@ -31,11 +31,8 @@ static struct sweep start (const char *kind, uint64_t seed)
     static const double divisors[] = { 2, 3, 2.5, 4 };
     struct sweep w = { .config = { .name = kind,
                                    .seed = seed,
-                                   .max_trials = 30,
-                                   .max_length = 81,
+                                   LADDER (30, 81, divisors[seed % 4], 4),
                                    .smaller_is_better = seed % 2,
-                                   .divisor = divisors[seed % 4],
-                                   .max_rungs = 4,
                                    .mode = seed % 3,
                                    .max_concurrent = 6 },
                        .params = space,
@@ -351,11 +348,8 @@ static void test_race (void **state)
 static void test_begin_out_of_order (void **state)
 {
     const struct search_config config = { .name = "asha",
-                                          .max_trials = 40,
-                                          .max_length = 4,
+                                          LADDER (40, 4, 2, 2),
                                           .smaller_is_better = true,
-                                          .divisor = 2,
-                                          .max_rungs = 2,
                                           .max_concurrent = 40 };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
