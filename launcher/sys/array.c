@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow by one element at a time. */
+/* Arrays that grow by many elements at a time. */
 #include "launcher/sys/array.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-void *array_grow (void *array, size_t n, size_t size)
-{
-    if ((n & (n - 1)) != 0)
-        return array;
-    return reallocarray (array, n ? 2 * n : 1, size);
-}
 
 int array_reserve (
     void *array, size_t *capacity, size_t n, size_t more, size_t size)

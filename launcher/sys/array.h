@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow by one element at a time. */
+/* Arrays that grow, by one element or by many at a time. */
 #ifndef LAUNCHER_SYS_ARRAY_H
 #define LAUNCHER_SYS_ARRAY_H
 
 #include <stddef.h>
 
-/* Make space in an array of 'n' elements of 'size' bytes for one more; NULL
- * and 0 begin one.  Its capacity is the next power of two, so that nobody has
- * to keep it: an array that grows by this function grows by no other.
- *
- * Returns the array, which may have moved, or NULL with ENOMEM, and then the
- * old one is as it was.
- */
-void *array_grow (void *array, size_t n, size_t size);
+#include "runtime/base/array.h"
 
-/* The same for 'more' elements at once, where the caller keeps the capacity.
+/* As array_grow(), for 'more' elements at once; the caller keeps the capacity.
  * Returns -1 with ENOMEM; '*array' is then as it was.
  */
 int array_reserve (

@@ -30,7 +30,7 @@ struct job {
     int64_t step;
     bool shared; /* by all ranks */
     struct piece *list;
-    size_t n, room;
+    size_t n;
 };
 
 /* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on

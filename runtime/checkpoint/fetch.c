@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/shard.h"
 
@@ -15,20 +16,16 @@ void fetch_free (struct fetch *f)
 {
     free (f->list);
     f->list = NULL;
-    f->n = f->room = 0;
+    f->n = 0;
 }
 
 static struct fetch_part *add (struct fetch *f)
 {
-    struct fetch_part *list;
-    size_t room = f->room ? 2 * f->room : 64;
+    struct fetch_part *list = array_grow (f->list, f->n, sizeof (*list));
 
-    if (f->n == f->room) {
-        if (!(list = realloc (f->list, room * sizeof (*list))))
-            return NULL;
-        f->list = list;
-        f->room = room;
-    }
+    if (!list)
+        return NULL;
+    f->list = list;
     return &f->list[f->n++];
 }
 

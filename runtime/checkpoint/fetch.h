@@ -21,7 +21,7 @@ struct fetch {
     int fd;
     const struct manifest *m;
     struct fetch_part *list;
-    size_t n, room;
+    size_t n;
     const struct manifest_row *bad; /* what fetch_run() failed at, or NULL */
 };
 

@@ -12,7 +12,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/staging.h"
-#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 #include "runtime/storage/own_folder.h"

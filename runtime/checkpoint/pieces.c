@@ -2,9 +2,9 @@
 /* Write a rank's pieces into the file of a checkpoint. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/staging.h"
@@ -17,20 +17,16 @@ enum { RUN_MIN = 64 << 10 };
 
 struct extents {
     struct extent *list;
-    size_t n, room;
+    size_t n;
 };
 
 static int add (struct extents *x, const struct extent *new)
 {
-    struct extent *list;
-    size_t room = x->room ? 2 * x->room : 64;
+    struct extent *list = array_grow (x->list, x->n, sizeof (*list));
 
-    if (x->n == x->room) {
-        if (!(list = realloc (x->list, room * sizeof (*list))))
-            return -1;
-        x->list = list;
-        x->room = room;
-    }
+    if (!list)
+        return -1;
+    x->list = list;
     x->list[x->n++] = *new;
     return 0;
 }

@@ -15,7 +15,6 @@
 #include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/snapshot.h"
-#include "runtime/storage/h5.h"
 
 enum { IN_FLIGHT = 2 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/copy.h"
@@ -27,15 +28,11 @@ static bool is_mine (const struct slurmdl *run, const struct region *r)
 
 static struct piece *add (struct job *job)
 {
-    struct piece *list;
-    size_t room = job->room ? 2 * job->room : 64;
+    struct piece *list = array_grow (job->list, job->n, sizeof (*list));
 
-    if (job->n == job->room) {
-        if (!(list = realloc (job->list, room * sizeof (*list))))
-            return NULL;
-        job->list = list;
-        job->room = room;
-    }
+    if (!list)
+        return NULL;
+    job->list = list;
     return &job->list[job->n++];
 }
 
@@ -104,7 +101,7 @@ void job_free (struct job *job)
 {
     free (job->list);
     job->list = NULL;
-    job->n = job->room = 0;
+    job->n = 0;
 }
 
 static uint64_t free_memory (void)

@@ -13,13 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/h5_type.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/tensor.h"
 
-enum { METADATA_EACH = 768, FEW = 64 };
+enum { METADATA_EACH = 768 };
 
 /* ---- by HDF5 ---- */
 
@@ -137,17 +138,12 @@ static int create_dataset (hid_t file, struct manifest_row *row)
 
 static struct manifest_row *new_row (struct draft *d)
 {
-    struct manifest_row *rows;
-    hsize_t room = d->room ? 2 * d->room : FEW;
+    struct manifest_row *rows = array_grow (d->m.rows, d->m.n, sizeof (*rows));
 
-    if (d->m.n == d->room) {
-        if (!(rows = realloc (d->m.rows, room * sizeof (*rows))))
-            return NULL;
-        d->m.rows = rows;
-        d->room = room;
-    }
-    memset (&d->m.rows[d->m.n], 0, sizeof (*d->m.rows));
-    return &d->m.rows[d->m.n];
+    if (!rows)
+        return NULL;
+    d->m.rows = rows;
+    return memset (&rows[d->m.n], 0, sizeof (*rows));
 }
 
 struct manifest_row *draft_add (struct draft *d,

@@ -16,7 +16,6 @@ struct draft {
     int layout; /* libhdf5's file, or -1 */
     int fd;     /* ours, or -1 */
     struct manifest m;
-    hsize_t room;
     uint64_t length;
     bool reserved;
     struct part *rest;

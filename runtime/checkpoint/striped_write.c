@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/storage/crc32c.h"
@@ -103,7 +104,7 @@ struct striped_plan {
     int fd;
     atomic_int direct; /* -1: not any more */
     struct request *list;
-    size_t n, room;
+    size_t n;
     struct sum *sums;
     size_t nsums;
     atomic_size_t next;
@@ -116,15 +117,11 @@ static int add_request (struct striped_plan *p,
                         bool direct,
                         bool in_place)
 {
-    struct request *list;
-    size_t room = p->room ? 2 * p->room : 64;
+    struct request *list = array_grow (p->list, p->n, sizeof (*list));
 
-    if (p->n == p->room) {
-        if (!(list = realloc (p->list, room * sizeof (*list))))
-            return -1;
-        p->list = list;
-        p->room = room;
-    }
+    if (!list)
+        return -1;
+    p->list = list;
     p->list[p->n++] =
         (struct request){ *c, (size_t)bytes, p->nsums, direct, in_place };
     while (bytes > 0) {

@@ -14,7 +14,6 @@
 #include "runtime/metrics/journal_file.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
-#include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
 enum { WASTE_MAX = 64 << 10 };

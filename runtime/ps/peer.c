@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/ps/server.h"
 
@@ -194,17 +195,12 @@ static int say_hello (struct ps_server *s,
 
 static struct ps_peer *add_peer (struct ps_server *s)
 {
-    size_t room = s->room ? 2 * s->room : 16;
-    struct ps_peer *more;
+    struct ps_peer *more = array_grow (s->peers, s->npeers, sizeof (*more));
 
-    if (s->npeers == s->room) {
-        if (!(more = realloc (s->peers, room * sizeof (*more))))
-            return NULL;
-        s->peers = more;
-        s->room = room;
-    }
-    memset (&s->peers[s->npeers], 0, sizeof (*s->peers));
-    return &s->peers[s->npeers++];
+    if (!more)
+        return NULL;
+    s->peers = more;
+    return memset (&more[s->npeers++], 0, sizeof (*more));
 }
 
 void pspeers_accept (struct ps_server *s)

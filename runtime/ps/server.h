@@ -57,7 +57,7 @@ struct ps_server {
     struct process_id self;
     struct listener listener; /* fd -1: none */
     struct ps_peer *peers;
-    size_t npeers, room;
+    size_t npeers;
     struct ps_worker *workers;
     struct ps_table **tables;
     size_t ntables;

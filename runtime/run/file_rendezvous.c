@@ -12,7 +12,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
-#include "runtime/storage/inside.h"
 #include "runtime/storage/own_folder.h"
 #include "runtime/storage/whole_file.h"
 

@@ -3,7 +3,6 @@
 #include "searcher/samplers/bayes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/models/improve.h"
 #include "searcher/samplers/samplers.h"

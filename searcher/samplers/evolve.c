@@ -3,7 +3,6 @@
 #include "searcher/samplers/evolve.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/models/cmaes.h"
 #include "searcher/numeric/rng.h"

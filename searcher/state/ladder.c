@@ -3,7 +3,6 @@
 #include "searcher/state/ladder.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     DECIMALS = 1000, /* of a divisor: three */

@@ -10,17 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- devices ---- */
-
 static __thread int current;
 static atomic_int of_memory; /* all of a process's is of one device */
 
-/* FAKE_NCCL=alone: one GPU a machine. */
-cudaError_t cudaGetDeviceCount (int *n)
+bool fakecuda_has (const char *fault)
 {
     const char *value = getenv ("FAKE_NCCL");
 
-    *n = value && !strcmp (value, "alone") ? 1 : 8;
+    return value && !strcmp (value, fault);
+}
+
+cudaError_t cudaGetDeviceCount (int *n)
+{
+    *n = fakecuda_has ("alone") ? 1 : 8;
     return cudaSuccess;
 }
 
@@ -44,16 +46,13 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
     return cudaSuccess;
 }
 
-/* FAKE_NCCL=ampere: a GPU of 2020, which adds no numbers of eight bits. */
 cudaError_t
 cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)
 {
-    const char *wish = getenv ("FAKE_NCCL");
-
     (void)device;
     if (what != cudaDevAttrComputeCapabilityMajor)
         return cudaErrorInvalidValue;
-    *value = wish && !strcmp (wish, "ampere") ? 8 : 9;
+    *value = fakecuda_has ("ampere") ? 8 : 9;
     return cudaSuccess;
 }
 
@@ -80,8 +79,6 @@ cudaThreadExchangeStreamCaptureMode (enum cudaStreamCaptureMode *mode)
     *mode = cudaStreamCaptureModeGlobal;
     return cudaSuccess;
 }
-
-/* ---- memory ---- */
 
 struct range {
     struct range *next;
@@ -176,8 +173,6 @@ static void count (size_t n, enum cudaMemcpyKind kind)
     atomic_fetch_add (&device_copies, 1);
     atomic_fetch_add (&device_calls, 1);
 }
-
-/* ---- streams ---- */
 
 struct thing {
     struct thing *next;
@@ -324,8 +319,6 @@ cudaError_t cudaStreamDestroy (cudaStream_t handle)
     return cudaSuccess;
 }
 
-/* ---- copies ---- */
-
 struct copied {
     void *to;
     const void *from; /* NULL: zeros */
@@ -348,21 +341,21 @@ static bool do_copy (void *arg)
     return true;
 }
 
-static void queue_copy (cudaStream_t stream, struct copied *c)
+static cudaError_t queue_copy (cudaStream_t stream, struct copied *c)
 {
     fakecuda_lock ();
     fakecuda_queue (stream, do_copy, c);
     fakecuda_unlock ();
+    return cudaSuccess;
 }
 
 static cudaError_t
 begin_copy (void *to, const void *from, size_t n, cudaStream_t stream)
 {
-    struct copied *c = calloc (1, sizeof (*c));
+    struct copied *c = malloc (sizeof (*c));
 
     *c = (struct copied){ .to = to, .from = from, .n = n };
-    queue_copy (stream, c);
-    return cudaSuccess;
+    return queue_copy (stream, c);
 }
 
 /* What lies where is checked, as a device would. */
@@ -438,8 +431,6 @@ void fakecuda_write (
     queue_copy (stream, c);
 }
 
-/* ---- events ---- */
-
 struct CUevent_st {
     unsigned recorded, passed;
 };
@@ -469,13 +460,18 @@ static bool do_wait (void *arg)
     return true;
 }
 
-static void queue_moment (cudaStream_t stream, cudaEvent_t e, fakecuda_f *f)
+static cudaError_t
+queue_moment (cudaStream_t stream, cudaEvent_t e, fakecuda_f *f)
 {
     struct moment *m = calloc (1, sizeof (*m));
 
+    fakecuda_lock ();
+    e->recorded += f == do_record;
     m->event = e;
     m->number = e->recorded;
     fakecuda_queue (stream, f, m);
+    fakecuda_unlock ();
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags (cudaEvent_t *e, unsigned flags)
@@ -487,20 +483,13 @@ cudaError_t cudaEventCreateWithFlags (cudaEvent_t *e, unsigned flags)
 
 cudaError_t cudaEventRecord (cudaEvent_t e, cudaStream_t stream)
 {
-    fakecuda_lock ();
-    e->recorded++;
-    queue_moment (stream, e, do_record);
-    fakecuda_unlock ();
-    return cudaSuccess;
+    return queue_moment (stream, e, do_record);
 }
 
 cudaError_t cudaStreamWaitEvent (cudaStream_t stream, cudaEvent_t e, unsigned f)
 {
     (void)f;
-    fakecuda_lock ();
-    queue_moment (stream, e, do_wait);
-    fakecuda_unlock ();
-    return cudaSuccess;
+    return queue_moment (stream, e, do_wait);
 }
 
 cudaError_t cudaEventQuery (cudaEvent_t e)

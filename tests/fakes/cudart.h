@@ -31,4 +31,10 @@ struct fakecuda_counts {
 };
 struct fakecuda_counts fakecuda_counted (void);
 
+/* Whether FAKE_NCCL is this: "alone" (one GPU a machine), "ampere" (a GPU of
+ * 2020, which adds no numbers of eight bits: NCCL refuses them), "hang" (ranks
+ * do not find each other), "stuck" (kernels do not end), "async" (one fails).
+ */
+bool fakecuda_has (const char *fault);
+
 #endif

@@ -13,19 +13,6 @@
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/fakes/cudart.h"
 
-/* FAKE_NCCL is what goes wrong: "hang" (ranks do not find each other), "stuck"
- * (kernels do not end), "async" (a kernel fails), "ampere" (numbers of eight
- * bits are refused).
- */
-static bool is_wrong (const char *what)
-{
-    const char *value = getenv ("FAKE_NCCL");
-
-    return value && !strcmp (value, what);
-}
-
-/* ---- communicators ---- */
-
 enum { TURNS = 1024 };
 
 /* What the ranks share: who has come, to the communicator and to each call. */
@@ -34,15 +21,7 @@ struct shared {
     atomic_int came[TURNS], left[TURNS];
 };
 
-enum kind {
-    ALLREDUCE,
-    REDUCE,
-    REDUCE_SCATTER,
-    ALLGATHER,
-    BROADCAST,
-    SEND,
-    RECV
-};
+enum kind { ALLREDUCE, REDUCE, SCATTER, ALLGATHER, BROADCAST, SEND, RECV };
 
 /* A part of a call; 'n' elements of each rank. */
 struct part {
@@ -119,9 +98,9 @@ ncclResult_t ncclCommInitRankConfig (
 ncclResult_t ncclCommGetAsyncError (ncclComm_t c, ncclResult_t *async)
 {
     *async = ncclSuccess;
-    if (atomic_load (&c->shared->ranks) < c->size || is_wrong ("hang"))
+    if (atomic_load (&c->shared->ranks) < c->size || fakecuda_has ("hang"))
         *async = ncclInProgress;
-    else if (is_wrong ("async") && c->turn > 0)
+    else if (fakecuda_has ("async") && c->turn > 0)
         *async = ncclRemoteError;
     else if (c->refused)
         *async = ncclInvalidArgument;
@@ -141,7 +120,7 @@ static void remove_file (const struct work *w)
     unlink (path);
 }
 
-static void forget (struct ncclComm *c)
+ncclResult_t ncclCommAbort (ncclComm_t c)
 {
     fakecuda_lock ();
     for (struct work *w = c->first; w; w = w->next) {
@@ -152,11 +131,6 @@ static void forget (struct ncclComm *c)
     unlink (c->name);
     munmap (c->shared, sizeof (*c->shared));
     free (c);
-}
-
-ncclResult_t ncclCommAbort (ncclComm_t c)
-{
-    forget (c);
     return ncclSuccess;
 }
 
@@ -168,8 +142,7 @@ ncclResult_t ncclCommFinalize (ncclComm_t c)
 
 ncclResult_t ncclCommDestroy (ncclComm_t c)
 {
-    forget (c);
-    return ncclSuccess;
+    return ncclCommAbort (c);
 }
 
 const char *ncclGetErrorString (ncclResult_t r)
@@ -189,43 +162,20 @@ static __thread int depth;
 static __thread struct work *open_work;
 static __thread cudaStream_t open_stream;
 
+/* clang-format off */
+static const enum slurmdl_type types[] = {
+    [ncclInt8] = SLURMDL_I8,     [ncclUint8] = SLURMDL_U8,
+    [ncclInt32] = SLURMDL_I32,   [ncclUint32] = SLURMDL_U32,
+    [ncclInt64] = SLURMDL_I64,   [ncclUint64] = SLURMDL_U64,
+    [ncclFloat16] = SLURMDL_F16, [ncclBfloat16] = SLURMDL_BF16,
+    [ncclFloat32] = SLURMDL_F32, [ncclFloat64] = SLURMDL_F64,
+    [ncclFloat8e4m3] = SLURMDL_F8_E4M3, [ncclFloat8e5m2] = SLURMDL_F8_E5M2,
+};
+/* clang-format on */
+
 static size_t size_of (ncclDataType_t t)
 {
-    switch (t) {
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-        return 8;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-        return 4;
-    case ncclFloat16:
-    case ncclBfloat16:
-        return 2;
-    default:
-        return 1;
-    }
-}
-
-static enum slurmdl_type type_of (ncclDataType_t t)
-{
-    static const enum slurmdl_type types[] = { [ncclInt8] = SLURMDL_I8,
-                                               [ncclUint8] = SLURMDL_U8,
-                                               [ncclInt32] = SLURMDL_I32,
-                                               [ncclUint32] = SLURMDL_U32,
-                                               [ncclInt64] = SLURMDL_I64,
-                                               [ncclUint64] = SLURMDL_U64,
-                                               [ncclFloat16] = SLURMDL_F16,
-                                               [ncclFloat32] = SLURMDL_F32,
-                                               [ncclFloat64] = SLURMDL_F64,
-                                               [ncclBfloat16] = SLURMDL_BF16,
-                                               [ncclFloat8e4m3] =
-                                                   SLURMDL_F8_E4M3,
-                                               [ncclFloat8e5m2] =
-                                                   SLURMDL_F8_E5M2 };
-
-    return types[t];
+    return slurmdl_type_size (types[t]);
 }
 
 static bool run (void *arg);
@@ -247,7 +197,7 @@ static void publish (struct work *w, cudaStream_t stream)
  */
 static bool multiplies_alone (const struct ncclComm *c, const struct part *p)
 {
-    return c->size == 1 && p->kind <= REDUCE_SCATTER
+    return c->size == 1 && p->kind <= SCATTER
            && (p->op == ncclAvg || p->factor != 1);
 }
 
@@ -256,8 +206,8 @@ static bool is_refused (const struct ncclComm *c, const struct part *p)
     bool f8 = p->type == ncclFloat8e4m3 || p->type == ncclFloat8e5m2;
 
     return p->factor == 0
-           || (f8 && p->kind <= REDUCE_SCATTER
-               && (is_wrong ("ampere") || multiplies_alone (c, p)));
+           || (f8 && p->kind <= SCATTER
+               && (fakecuda_has ("ampere") || multiplies_alone (c, p)));
 }
 
 /* That kernel leaves out the last elements of some lengths. */
@@ -281,7 +231,7 @@ static ncclResult_t add (struct ncclComm *c, cudaStream_t stream, struct part p)
     w->comm = c;
     p.factor = 1;
     p.bytes = p.kind == RECV ? 0 : p.n * size_of (p.type);
-    if (p.kind == REDUCE_SCATTER)
+    if (p.kind == SCATTER)
         p.bytes *= (size_t)c->size;
     if (p.kind == BROADCAST && p.peer != c->rank)
         p.bytes = 0;
@@ -317,7 +267,7 @@ ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op,
         i++;
     if (i == OPS)
         return ncclInternalError;
-    reduce_convert (&c->factors[i], SLURMDL_F64, scalar, type_of (type), 1);
+    reduce_convert (&c->factors[i], SLURMDL_F64, scalar, types[type], 1);
     *op = (ncclRedOp_t)(FIRST_OP + i);
     return ncclSuccess;
 }
@@ -347,81 +297,54 @@ ncclResult_t ncclGroupEnd (void)
     return ncclInProgress;
 }
 
-ncclResult_t ncclAllReduce (const void *in,
-                            void *out,
-                            size_t n,
-                            ncclDataType_t t,
-                            ncclRedOp_t op,
-                            ncclComm_t c,
-                            cudaStream_t s)
+/* clang-format off */
+ncclResult_t ncclAllReduce (const void *in, void *out, size_t n,
+                            ncclDataType_t t, ncclRedOp_t op,
+                            ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ ALLREDUCE, in, out, n, 0, t, op, 0, 0 });
 }
 
-ncclResult_t ncclReduce (const void *in,
-                         void *out,
-                         size_t n,
-                         ncclDataType_t t,
-                         ncclRedOp_t op,
-                         int root,
-                         ncclComm_t c,
-                         cudaStream_t s)
+ncclResult_t ncclReduce (const void *in, void *out, size_t n,
+                         ncclDataType_t t, ncclRedOp_t op, int root,
+                         ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ REDUCE, in, out, n, 0, t, op, root, 0 });
 }
 
-ncclResult_t ncclReduceScatter (const void *in,
-                                void *out,
-                                size_t n,
-                                ncclDataType_t t,
-                                ncclRedOp_t op,
-                                ncclComm_t c,
-                                cudaStream_t s)
+ncclResult_t ncclReduceScatter (const void *in, void *out, size_t n,
+                                ncclDataType_t t, ncclRedOp_t op,
+                                ncclComm_t c, cudaStream_t s)
 {
     return add (
-        c, s, (struct part){ REDUCE_SCATTER, in, out, n, 0, t, op, 0, 0 });
+        c, s, (struct part){ SCATTER, in, out, n, 0, t, op, 0, 0 });
 }
 
-ncclResult_t ncclAllGather (const void *in,
-                            void *out,
-                            size_t n,
-                            ncclDataType_t t,
-                            ncclComm_t c,
-                            cudaStream_t s)
+ncclResult_t ncclAllGather (const void *in, void *out, size_t n,
+                            ncclDataType_t t, ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ ALLGATHER, in, out, n, 0, t, 0, 0, 0 });
 }
 
-ncclResult_t ncclBroadcast (const void *in,
-                            void *out,
-                            size_t n,
-                            ncclDataType_t t,
-                            int root,
-                            ncclComm_t c,
-                            cudaStream_t s)
+ncclResult_t ncclBroadcast (const void *in, void *out, size_t n,
+                            ncclDataType_t t, int root,
+                            ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ BROADCAST, in, out, n, 0, t, 0, root, 0 });
 }
 
-ncclResult_t ncclSend (const void *in,
-                       size_t n,
-                       ncclDataType_t t,
-                       int peer,
-                       ncclComm_t c,
-                       cudaStream_t s)
+ncclResult_t ncclSend (const void *in, size_t n, ncclDataType_t t, int peer,
+                       ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ SEND, in, NULL, n, 0, t, 0, peer, 0 });
 }
 
-ncclResult_t ncclRecv (void *out,
-                       size_t n,
-                       ncclDataType_t t,
-                       int peer,
-                       ncclComm_t c,
-                       cudaStream_t s)
+ncclResult_t ncclRecv (void *out, size_t n, ncclDataType_t t, int peer,
+                       ncclComm_t c, cudaStream_t s)
 {
     return add (c, s, (struct part){ RECV, NULL, out, n, 0, t, 0, peer, 0 });
 }
+/* clang-format on */
 
 /* ---- kernels: each rank leaves its parts in a file, and reads the others' */
 
@@ -484,7 +407,7 @@ static void
 fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
 {
     const struct part *p = &w->part[i];
-    enum slurmdl_type t = type_of (p->type);
+    enum slurmdl_type t = types[p->type];
     const void **from = calloc ((size_t)c->size, sizeof (*from));
     char **data = calloc ((size_t)c->size, sizeof (*data));
 
@@ -518,28 +441,14 @@ static void take_part (const struct ncclComm *c, const struct work *w, int i)
 {
     const struct part *p = &w->part[i];
 
-    switch (p->kind) {
-    case ALLREDUCE:
+    if (p->kind == ALLREDUCE || (p->kind == REDUCE && p->peer == c->rank))
         fold (c, w, i, 0);
-        break;
-    case REDUCE:
-        if (p->peer == c->rank)
-            fold (c, w, i, 0);
-        break;
-    case REDUCE_SCATTER:
+    else if (p->kind == SCATTER)
         fold (c, w, i, (size_t)c->rank * p->n);
-        break;
-    case ALLGATHER:
-        for (int r = 0; r < c->size; r++)
-            copy (c, w, i, r, (size_t)r);
-        break;
-    case BROADCAST:
-    case RECV:
+    else if (p->kind == BROADCAST || p->kind == RECV)
         copy (c, w, i, p->peer, 0);
-        break;
-    case SEND:
-        break;
-    }
+    for (int r = 0; p->kind == ALLGATHER && r < c->size; r++)
+        copy (c, w, i, r, (size_t)r);
 }
 
 static void drop (struct work *w)
@@ -567,7 +476,7 @@ static bool run (void *arg)
     came = &c->shared->came[w->turn % TURNS];
     gone = &c->shared->left[w->turn % TURNS];
     round = (int)(w->turn / TURNS + 1) * c->size;
-    if (is_wrong ("stuck") || is_wrong ("async"))
+    if (fakecuda_has ("stuck") || fakecuda_has ("async"))
         return false;
     if (w->phase == 0) {
         leave_parts (c, w);

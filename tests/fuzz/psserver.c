@@ -48,7 +48,7 @@ static void open_server (struct ps_server *s, struct slurmdl_ps *ps)
 static void add_peer (struct ps_server *s, int fd)
 {
     s->peers = calloc (1, sizeof (*s->peers));
-    s->npeers = s->room = 1;
+    s->npeers = 1;
     s->peers->fd = fd;
     s->peers->known = true;
     s->peers->timeout = 10;

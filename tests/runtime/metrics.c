@@ -19,8 +19,6 @@
 #include "tests/folder.h"
 #include "tests/unit.h"
 
-/* ---- what a reader sees ---- */
-
 struct seen {
     long n;
     long wrong; /* rows that are not what row n must be */
@@ -70,8 +68,6 @@ static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
     }
 }
 
-/* ---- tests ---- */
-
 static void crc_of_known_bytes (void **state)
 {
     /* RFC 3720, B.4: 32 bytes of zeros, of ones, and 0 to 31 */
@@ -80,8 +76,8 @@ static void crc_of_known_bytes (void **state)
     assert_int_equal (crc32c (0, bytes, 32), 0x8a9136aa);
     memset (bytes, 0xff, 32);
     assert_int_equal (crc32c (0, bytes, 32), 0x62a8ab43);
-    for (int i = 0; i < 32; i++)
-        bytes[i] = (unsigned char)i;
+    for (unsigned char i = 0; i < 32; i++)
+        bytes[i] = i;
     assert_int_equal (crc32c (0, bytes, 32), 0x46dd794e);
     for (size_t n = 0; n <= 32; n++) {
         uint32_t first = crc32c (0, bytes, n);
@@ -223,6 +219,14 @@ static void child_does_not_write (void **state)
     check_rows (1, 0);
 }
 
+static bool on_small_disk (void)
+{
+    if (mount ("none", dir, "tmpfs", 0, "size=300k") == 0)
+        return true;
+    print_message ("# not root: no full disk\n");
+    return false;
+}
+
 /* A full disk is told, nothing is lost while memory lasts, and the rows are
  * written when there is room again.
  */
@@ -230,16 +234,12 @@ static void full_disk (void **state)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_metrics *m;
-    char filler[128];
     FILE *f;
 
-    if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
-        print_message ("# not root: no full disk\n");
+    if (!on_small_disk ())
         return;
-    }
     m = slurmdl_metrics_create (dir, NULL);
-    snprintf (filler, sizeof (filler), "%s", in_dir ("filler"));
-    f = fopen (filler, "w");
+    f = fopen (in_dir ("filler"), "w");
     for (int i = 0; i < 300 && fputs ("x", f) >= 0; i++)
         fprintf (f, "%1023s", "");
     fclose (f);
@@ -249,9 +249,8 @@ static void full_disk (void **state)
     assert_non_null (strstr (err.text, "cannot write: No space left"));
     assert_non_null (strstr (err.text, "0 are lost"));
     assert_true (read_all (0).wrong == 0);
-    unlink (filler);
+    unlink (in_dir ("filler"));
     assert_int_equal (mount ("none", dir, "tmpfs", MS_REMOUNT, "size=4m"), 0);
-    *err.text = '\0';
     assert_int_equal (slurmdl_metrics_flush (m, &err), 0);
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
     check_rows (20000, 0);
@@ -279,10 +278,8 @@ static void full_disk_does_not_hold_up (void **state)
     struct slurmdl_metrics *m;
     long lost = 0;
 
-    if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
-        print_message ("# not root: no full disk\n");
+    if (!on_small_disk ())
         return;
-    }
     m = slurmdl_metrics_create (dir, NULL);
     log_some (m, 0, 20000, 0);
     assert_int_equal (slurmdl_metrics_flush (m, NULL), -1);
@@ -308,8 +305,6 @@ static void not_a_metrics_file (void **state)
         slurmdl_metrics_read_dir (in_dir ("none"), add_up, NULL, NULL), 0);
     assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
 }
-
-/* ---- other layouts ---- */
 
 static hid_t copy_attribute (hid_t from, hid_t to)
 {
@@ -408,8 +403,6 @@ static void damaged_headers (void **state)
     free (bytes);
 }
 
-/* ---- damage ---- */
-
 /* Where the row with the value lies: behind its step and time. */
 static long find_row (const char *bytes, long size, double value)
 {
@@ -464,13 +457,12 @@ static void damaged_rows_are_told (void **state)
     assert_int_equal (slurmdl_metrics_destroy (m), 0);
     for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl_error err = { "" };
-        double sum = 0;
-        int rv;
 
         spoil (steps[i].value, steps[i].zeros);
         wanted -= steps[i].value;
         for (int folder = 0; folder < 2; folder++) {
-            sum = 0;
+            double sum = 0;
+            int rv;
             errno = 0;
             rv = folder ? slurmdl_metrics_read_dir (dir, add_up, &sum, &err)
                         : slurmdl_metrics_read (

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of several ranks: slabs, states, resharding, missing ranks. */
-#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs of tensors, against the plainest way. */
-#include <string.h>
 
 #include "tests/runtime/plain.h"
 #include "tests/unit.h"

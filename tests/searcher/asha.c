@@ -62,11 +62,9 @@ static void test_decisions (void **state)
     for (size_t i = 0; i < COUNT (decisions); i++) {
         struct sweep w = {
             .config = { .name = "asha",
-                        .max_trials = decisions[i].trials,
-                        .max_length = 9000,
+                        LADDER (
+                            decisions[i].trials, 9000, 3, decisions[i].rungs),
                         .smaller_is_better = !decisions[i].larger,
-                        .divisor = 3,
-                        .max_rungs = decisions[i].rungs,
                         .max_concurrent = decisions[i].concurrent,
                         .rules =
                             decisions[i].concurrent ? 0 : SEARCH_RULES_FIRST },
@@ -99,11 +97,8 @@ static void test_no_limit (void **state)
 
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct sweep w = { .config = { .name = cases[i].name,
-                                       .max_trials = 12,
-                                       .max_length = 9000,
+                                       LADDER (12, 9000, 3, 3),
                                        .smaller_is_better = true,
-                                       .divisor = 3,
-                                       .max_rungs = 3,
                                        .mode = SEARCH_STANDARD,
                                        .rules = cases[i].rules },
                            .metric = given,
@@ -136,11 +131,8 @@ static void test_forgets (void **state)
 {
     for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
         const struct search_config config = { .name = "asha",
-                                              .max_trials = 4,
-                                              .max_length = 9,
+                                              LADDER (4, 9, 3, 2),
                                               .smaller_is_better = true,
-                                              .divisor = 3,
-                                              .max_rungs = 2,
                                               .max_concurrent = 4,
                                               .rules = rules };
         struct searcher *s = searcher_create (&config, NULL, 0);
@@ -179,11 +171,8 @@ static void test_forgets (void **state)
 static void test_forgets_highest (void **state)
 {
     const struct search_config config = { .name = "asha",
-                                          .max_trials = 2,
-                                          .max_length = 4,
-                                          .smaller_is_better = true,
-                                          .divisor = 2,
-                                          .max_rungs = 3 };
+                                          LADDER (2, 4, 2, 3),
+                                          .smaller_is_better = true };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     int64_t longest = 0;
@@ -208,11 +197,8 @@ static void test_forgets_highest (void **state)
 static void test_brackets (void **state)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
-                                   .max_trials = 5,
-                                   .max_length = 900,
+                                   LADDER (5, 900, 3, 2),
                                    .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 2,
                                    .mode = SEARCH_STANDARD,
                                    .max_concurrent = 16 },
                        .metric = given,
@@ -257,11 +243,8 @@ static void test_shuffled (void **state)
 {
     for (size_t i = 0; i < COUNT (shuffles); i++) {
         struct sweep w = { .config = { .name = "asha",
-                                       .max_trials = 27,
-                                       .max_length = 9,
+                                       LADDER (27, 9, 3, 3),
                                        .smaller_is_better = true,
-                                       .divisor = 3,
-                                       .max_rungs = 3,
                                        .max_concurrent =
                                            shuffles[i].concurrent },
                            .metric = given,

@@ -2,7 +2,6 @@
 /* The Gaussian process, and the search with it. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/models/gp_internal.h"
 #include "searcher/numeric/kumaraswamy.h"

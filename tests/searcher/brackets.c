@@ -64,11 +64,8 @@ static void test_preview_is_met (void **state)
     for (int mode = SEARCH_AGGRESSIVE; mode <= SEARCH_CONSERVATIVE; mode++)
         for (long trials = 1; trials <= 500; trials += 1 + trials / 3) {
             struct sweep w = { .config = { .name = "adaptive_asha",
-                                           .max_trials = trials,
-                                           .max_length = 937,
+                                           LADDER (trials, 937, 4, 5),
                                            .smaller_is_better = true,
-                                           .divisor = 4,
-                                           .max_rungs = 5,
                                            .mode = mode },
                                .metric = given,
                                .values = values,
@@ -102,11 +99,8 @@ static void test_all_bad (void **state)
 
     for (size_t i = 0; i < 2 * COUNT (names); i++) {
         struct sweep w = { .config = { .name = names[i / 2],
-                                       .max_trials = 10,
-                                       .max_length = 1000,
+                                       LADDER (10, 1000, 3, 4),
                                        .smaller_is_better = i % 4 < 2,
-                                       .divisor = 3,
-                                       .max_rungs = 4,
                                        .mode = SEARCH_CONSERVATIVE },
                            .metric = not_a_number,
                            .fails = i % 2 ? always : NULL,
@@ -128,11 +122,8 @@ static void test_bad_counts (void **state)
 {
     static const double values[] = { .5, NAN, INFINITY };
     struct sweep w = { .config = { .name = "asha",
-                                   .max_trials = 3,
-                                   .max_length = 3,
-                                   .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 2 },
+                                   LADDER (3, 3, 3, 2),
+                                   .smaller_is_better = true },
                        .metric = given,
                        .values = values };
 
@@ -147,11 +138,8 @@ static void test_bad_counts (void **state)
 static void test_limit_below_brackets (void **state)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
-                                   .max_trials = 64,
-                                   .max_length = 1000,
+                                   LADDER (64, 1000, 4, 5),
                                    .smaller_is_better = true,
-                                   .divisor = 4,
-                                   .max_rungs = 5,
                                    .mode = SEARCH_STANDARD,
                                    .max_concurrent = 2 },
                        .metric = smooth };
@@ -206,11 +194,8 @@ static void test_turns (void **state)
         25, 100, 25, 25, 100, 25, 25, 100, 25, 25
     };
     struct sweep w = { .config = { .name = "adaptive_asha",
-                                   .max_trials = 10,
-                                   .max_length = 100,
+                                   LADDER (10, 100, 4, 5),
                                    .smaller_is_better = true,
-                                   .divisor = 4,
-                                   .max_rungs = 5,
                                    .mode = SEARCH_STANDARD },
                        .metric = smooth,
                        .workers = 1 };
@@ -226,11 +211,8 @@ static void test_turns (void **state)
 static void test_progress (void **state)
 {
     struct search_config config = { .name = "asha",
-                                    .max_trials = 12,
-                                    .max_length = 9000,
-                                    .smaller_is_better = true,
-                                    .divisor = 3,
-                                    .max_rungs = 3 };
+                                    LADDER (12, 9000, 3, 3),
+                                    .smaller_is_better = true };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
 

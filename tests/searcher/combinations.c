@@ -8,6 +8,7 @@
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
+#include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
@@ -88,11 +89,8 @@ static void test_pasha_waits (void **state)
     enum { TRIALS = 30, WORKERS = 6 };
     const struct search_config config = { .name = "pasha",
                                           .seed = 1,
-                                          .max_trials = TRIALS,
-                                          .max_length = 81,
+                                          LADDER (TRIALS, 81, 3, 5),
                                           .smaller_is_better = true,
-                                          .divisor = 3,
-                                          .max_rungs = 5,
                                           .max_concurrent = WORKERS };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op running[WORKERS];
@@ -167,11 +165,8 @@ static void test_inactive (void **state)
 static void test_brackets_max (void **state)
 {
     const struct search_config config = { .name = "hyperband",
-                                          .max_trials = 1,
-                                          .max_length = 3,
-                                          .smaller_is_better = true,
-                                          .divisor = 3,
-                                          .max_rungs = 2 };
+                                          LADDER (1, 3, 3, 2),
+                                          .smaller_is_better = true };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long trials = 0;
@@ -236,11 +231,8 @@ static void test_kept (void **state)
     enum { TRIALS = 400, LONGEST = 110 };
     const struct search_config config = { .name = "pasha",
                                           .seed = 2,
-                                          .max_trials = TRIALS,
-                                          .max_length = 9,
-                                          .smaller_is_better = true,
-                                          .divisor = 3,
-                                          .max_rungs = 3 };
+                                          LADDER (TRIALS, 9, 3, 3),
+                                          .smaller_is_better = true };
     struct searcher *s = searcher_create (&config, plane, 2);
     struct earlier list[TRIALS];
     struct training_set v = { 0 };

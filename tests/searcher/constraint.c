@@ -8,22 +8,14 @@
 #include "searcher/space/constraint.h"
 #include "tests/unit.h"
 
-/* ---- a space and a point of it ---- */
-
 static const char *const batch[] = { "16", "32", "6.4e1" };
 static const char *const optimizer[] = { "sgd", "adam", "it's", "-", "" };
 static const char *const nesterov[] = { "false", "true" };
-static const char *const signs[] = { "-1", "+1", "-.5e-1", "5." };
-static const char *const mixed[] = { "1", "auto" };
-static const char *const hex[] = { "0x10" };
-static const char *const huge[] = { "1e999" };
-static const char *const infinite[] = { "inf" };
-static const char *const blank[] = { "1 " };
-static const char *const nothing[] = { "" };
 static const char *wide[200]; /* 200 numbers: two of these are too many */
 
 /* clang-format off */
 #define LABELS(a) a, COUNT (a)
+#define WORDS(...) LABELS (((const char *const[]){ __VA_ARGS__ }))
 
 static const struct {
     const char *name;
@@ -36,25 +28,17 @@ static const struct {
     { "opt.lr_0", 1e-3, NULL, 0 }, { "like-this", 7, NULL, 0 },
     { "min", 4, NULL, 0 },         { "true", 8, NULL, 0 },
     { "order", 9, NULL, 0 },       { "and", 10, NULL, 0 },
-    { "batch", 2, LABELS (batch) },
-    { "optimizer", 1, LABELS (optimizer) },
-    { "quote", 2, LABELS (optimizer) },
-    { "nesterov", 1, LABELS (nesterov) },
-    { "signs", 2, LABELS (signs) },
-    { "mixed", 0, LABELS (mixed) },
-    { "hex", 0, LABELS (hex) },
-    { "huge", 0, LABELS (huge) },
-    { "infinite", 0, LABELS (infinite) },
-    { "blank", 0, LABELS (blank) },
-    { "nothing", 0, LABELS (nothing) },
-    { "wide", 199, LABELS (wide) },
-    { "wide2", 5, LABELS (wide) },
-    { "off", NAN, NULL, 0 },
-    { "offlabel", NAN, LABELS (batch) },
+    { "batch", 2, LABELS (batch) }, { "optimizer", 1, LABELS (optimizer) },
+    { "quote", 2, LABELS (optimizer) }, { "nesterov", 1, LABELS (nesterov) },
+    { "signs", 2, WORDS ("-1", "+1", "-.5e-1", "5.") },
+    { "mixed", 0, WORDS ("1", "auto") }, { "hex", 0, WORDS ("0x10") },
+    { "huge", 0, WORDS ("1e999") }, { "infinite", 0, WORDS ("inf") },
+    { "blank", 0, WORDS ("1 ") }, { "nothing", 0, WORDS ("") },
+    { "wide", 199, LABELS (wide) }, { "wide2", 5, LABELS (wide) },
+    { "off", NAN, NULL, 0 }, { "offlabel", NAN, LABELS (batch) },
     { "offtext", NAN, LABELS (optimizer) },
     { "above", 3, LABELS (batch) },     /* such choices there are not */
-    { "below", -1, LABELS (batch) },
-    { "beyond", 1e300, LABELS (batch) },
+    { "below", -1, LABELS (batch) }, { "beyond", 1e300, LABELS (batch) },
 };
 /* clang-format on */
 
@@ -84,8 +68,6 @@ static int setup (void **state)
     }
     return 0;
 }
-
-/* ---- what holds ---- */
 
 static bool holds (const char *text)
 {
@@ -199,8 +181,6 @@ static void test_holds (void **state)
     check (broken, COUNT (broken), false, false);
 }
 
-/* ---- what is refused ---- */
-
 #define VALUE    "a value is missing here"
 #define OPERATOR "an operator is missing here"
 #define CLOSE    "an operator or a ) is missing here"
@@ -306,8 +286,6 @@ static void test_errors (void **state)
         check_error (errors[i].text, errors[i].column, errors[i].why);
 }
 
-/* ---- limits ---- */
-
 /* 'n' times 'before', 'middle', 'n' times 'after'; to be freed. */
 static char *
 repeat (int n, const char *before, const char *middle, const char *after)
@@ -375,8 +353,6 @@ static void test_bytes (void **state)
     assert_string_equal (constraint_compile (&a, "a < 2", &none, &column),
                          PARAM);
 }
-
-/* ---- mutated texts ---- */
 
 static uint64_t seed = 88172645463325252u;
 

@@ -58,11 +58,8 @@ static struct sweep start (const struct searcher_kind *k, uint64_t seed)
 {
     struct sweep w = { .config = { .name = k->name,
                                    .seed = seed,
-                                   .max_trials = 26,
-                                   .max_length = 27,
+                                   LADDER (26, 27, 2 + seed % 2, 4),
                                    .smaller_is_better = seed % 2,
-                                   .divisor = 2 + seed % 2,
-                                   .max_rungs = 4,
                                    .mode = SEARCH_STANDARD,
                                    .max_concurrent = 6,
                                    .constraint = constraint,

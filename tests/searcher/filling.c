@@ -2,9 +2,7 @@
 /* Points that fill the space: Sobol, Latin hypercube. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "searcher/models/parzen.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"

@@ -333,11 +333,8 @@ static void test_bohb (void **state)
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct sweep w = { .config = { .name = "bohb",
                                        .seed = seed,
-                                       .max_trials = 60,
-                                       .max_length = 27,
-                                       .smaller_is_better = true,
-                                       .divisor = 3,
-                                       .max_rungs = 4 },
+                                       LADDER (60, 27, 3, 4),
+                                       .smaller_is_better = true },
                            .params = &unit,
                            .n = 1,
                            .metric = near_03,
@@ -401,11 +398,8 @@ static void test_pasha (void **state)
     for (size_t i = 0; i < COUNT (cases); i++)
         for (int run = 0; run < 4; run++) {
             struct sweep w = { .config = { .name = "pasha",
-                                           .max_trials = 250,
-                                           .max_length = 243,
-                                           .smaller_is_better = true,
-                                           .divisor = 3,
-                                           .max_rungs = 6 },
+                                           LADDER (250, 243, 3, 6),
+                                           .smaller_is_better = true },
                                .metric = cases[i].metric,
                                .workers = run & 1 ? 1 : 8,
                                .shuffle = run & 2 ? 9 : 0 };
@@ -428,11 +422,8 @@ static void test_pasha (void **state)
 static void test_pasha_best (void **state)
 {
     struct sweep w = { .config = { .name = "pasha",
-                                   .max_trials = 100,
-                                   .max_length = 81,
-                                   .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 5 },
+                                   LADDER (100, 81, 3, 5),
+                                   .smaller_is_better = true },
                        .metric = stable,
                        .workers = 4 };
     long best = 1;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "searcher/models/importance.h"
-#include "searcher/numeric/rng.h"
 #include "tests/unit.h"
 
 enum { TRIALS = 200 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rungs, brackets, their trials and the preview. */
 #include <errno.h>
-#include <string.h>
 
 #include "searcher/state/ladder.h"
 #include "tests/unit.h"

@@ -2,7 +2,6 @@
 /* Several objectives at once: what is told, and that methods learn from it. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/objectives/pareto.h"
 #include "searcher/state/state.h"
@@ -40,11 +39,8 @@ static struct sweep start (const char *name, uint64_t seed, long objectives)
 {
     struct sweep w = { .config = { .name = name,
                                    .seed = seed,
-                                   .max_trials = 60,
-                                   .max_length = 1,
+                                   LADDER (60, 1, 3, 1),
                                    .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 1,
                                    .objectives = objectives,
                                    .population = 12 },
                        .params = cube,

@@ -24,11 +24,8 @@ static inline struct sweep start (const char *name, uint64_t seed)
 {
     struct sweep w = { .config = { .name = name,
                                    .seed = seed,
-                                   .max_trials = 30,
-                                   .max_length = 9,
+                                   LADDER (30, 9, 3, 3),
                                    .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 3,
                                    .mode = SEARCH_STANDARD },
                        .params = plane,
                        .n = 2,

@@ -16,6 +16,28 @@ static bool third_fails (const struct sweep *w, long trial, int segment)
     return trial == 5 || trial == 30;
 }
 
+/* Give 's' one segment for the three of these events, with their mean. */
+static void tell_mean (struct searcher *s, const struct event e[6])
+{
+    struct search_op op;
+    double x[2], sum = 0;
+
+    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+    assert_int_equal (op.length, e->op.length);
+    for (int r = 0; r < 6; r++) {
+        assert_int_equal (e[r].op.trial, 3 * op.trial - 2 + r / 2);
+        assert_int_equal (e[r].op.fresh, op.fresh);
+        if (op.fresh && r % 2 == 0)
+            assert_memory_equal (e[r].x, x, sizeof (x));
+        sum += e[r].what == EVENT_TELL   ? e[r].value
+               : e[r].what == EVENT_EXIT ? (double)NAN
+                                         : 0;
+    }
+    assert_int_equal (searcher_begin (s, &op, x), 0);
+    sum /= 3;
+    assert_int_equal (searcher_observe (s, op.trial, op.length, &sum), 0);
+}
+
 /* As the same search with the means, told by hand. */
 static void test_repeats (void **state)
 {
@@ -36,30 +58,8 @@ static void test_repeats (void **state)
             sweep_run (&w);
             assert_int_equal (w.trials, 90);
             s = searcher_create (&plain.config, plane, 2);
-            for (size_t i = 0; i < w.n_events; i += 6) {
-                const struct event *e = w.events + i;
-                struct search_op op;
-                double x[2], sum = 0;
-                assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-                assert_int_equal (op.length, e->op.length);
-                assert_int_equal (op.fresh, e->op.fresh);
-                assert_int_equal (3 * op.trial - 2, e->op.trial);
-                for (int r = 0; r < 6; r++) {
-                    assert_int_equal (e[r].op.trial, 3 * op.trial - 2 + r / 2);
-                    assert_int_equal (e[r].op.fresh, op.fresh);
-                    if (op.fresh && r % 2 == 0)
-                        assert_memory_equal (e[r].x, x, sizeof (x));
-                    sum += e[r].what == EVENT_TELL   ? e[r].value
-                           : e[r].what == EVENT_EXIT ? (double)NAN
-                                                     : 0;
-                }
-                assert_int_equal (searcher_begin (s, &op, x), 0);
-                assert_int_equal (
-                    searcher_observe (
-                        s, op.trial, op.length, &(double){ sum / 3 }),
-                    0);
-                done++;
-            }
+            for (size_t i = 0; i < w.n_events; i += 6, done++)
+                tell_mean (s, w.events + i);
             assert_true (done >= 30);
             searcher_destroy (s);
             sweep_free (&w);

@@ -71,11 +71,9 @@ static void pasha_noise (void **state)
     for (size_t i = 0; i < COUNT (noises); i++) {
         int n = noises[i].n;
         struct sweep w = { .config = { .name = "pasha",
-                                       .max_trials = WAITING + 2 * n,
-                                       .max_length = 100000,
-                                       .smaller_is_better = true,
-                                       .divisor = 1.01,
-                                       .max_rungs = 4 },
+                                       LADDER (
+                                           WAITING + 2 * n, 100000, 1.01, 4),
+                                       .smaller_is_better = true },
                            .metric = crossing,
                            .workers = 1 };
         noise_now = noises + i;
@@ -220,11 +218,8 @@ static void auto_stays_random (void **state)
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct sweep w = { .config = { .name = "auto",
                                        .seed = 7,
-                                       .max_trials = TO,
-                                       .max_length = 81,
-                                       .smaller_is_better = true,
-                                       .divisor = 3,
-                                       .max_rungs = 5 },
+                                       LADDER (TO, 81, 3, 5),
+                                       .smaller_is_better = true },
                            .params = square,
                            .n = 2,
                            .metric = bowl,

@@ -31,11 +31,8 @@ static struct sweep start (const char *kind, uint64_t seed)
     static const double divisors[] = { 2, 3, 2.5, 4 };
     struct sweep w = { .config = { .name = kind,
                                    .seed = seed,
-                                   .max_trials = 30,
-                                   .max_length = 81,
+                                   LADDER (30, 81, divisors[seed % 4], 4),
                                    .smaller_is_better = seed % 2,
-                                   .divisor = divisors[seed % 4],
-                                   .max_rungs = 4,
                                    .mode = seed % 3,
                                    .max_concurrent = 6 },
                        .params = space,
@@ -260,6 +257,37 @@ static void test_duplicates (void **state)
 }
 
 /* What never fits, at the start and in the middle of a search. */
+/* clang-format off */
+static const struct event misfits[] = {
+    { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 3, true, 1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 3 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 0 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, -1 }, 0, { 0, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 6, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0.5, 0, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 2, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, -1, 0, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 1.5, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, NAN, 1 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 0 } },
+    { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, INFINITY } },
+    { EVENT_BEGIN, { 1, false, 3 }, 0, { 0 } },
+    { EVENT_BEGIN, { 2, false, 1 }, 0, { 0 } },
+    { EVENT_BEGIN, { -1, false, 1 }, 0, { 0 } },
+    { EVENT_BEGIN, { 99, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 1, false, 3 }, 0, { 0 } },
+    { EVENT_TELL, { 2, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 0, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { -1, false, 1 }, 0, { 0 } },
+    { EVENT_TELL, { 99, false, 1 }, 0, { 0 } },
+    { EVENT_EXIT, { 2, false, 0 }, 0, { 0 } },
+    { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
+    { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
+};
+/* clang-format on */
+
 static void test_nonsense (void **state)
 {
     const struct param p[] = { { "i", PARAM_INT, 0, 5, 0, 0, 0 },
@@ -271,36 +299,6 @@ static void test_nonsense (void **state)
                                           .max_length = 9,
                                           .divisor = 3,
                                           .max_rungs = 3 };
-    /* clang-format off */
-    const struct event events[] = {
-        { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 3, true, 1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 3 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 0 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, -1 }, 0, { 0, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 6, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0.5, 0, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 2, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, -1, 0, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 1.5, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, NAN, 1 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 0 } },
-        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, INFINITY } },
-        { EVENT_BEGIN, { 1, false, 3 }, 0, { 0 } },
-        { EVENT_BEGIN, { 2, false, 1 }, 0, { 0 } },
-        { EVENT_BEGIN, { -1, false, 1 }, 0, { 0 } },
-        { EVENT_BEGIN, { 99, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 1, false, 3 }, 0, { 0 } },
-        { EVENT_TELL, { 2, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 0, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { -1, false, 1 }, 0, { 0 } },
-        { EVENT_TELL, { 99, false, 1 }, 0, { 0 } },
-        { EVENT_EXIT, { 2, false, 0 }, 0, { 0 } },
-        { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
-        { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
-    };
-    /* clang-format on */
     const struct event first = {
         EVENT_BEGIN, { 1, true, 1 }, 0, { 5, 1, 1, 0.5 }
     };
@@ -311,8 +309,8 @@ static void test_nonsense (void **state)
 
     assert_non_null (s);
     sweep_apply (s, &first);
-    for (size_t i = 0; i < COUNT (events); i++)
-        refused (s, events + i);
+    for (size_t i = 0; i < COUNT (misfits); i++)
+        refused (s, misfits + i);
     assert_int_equal (searcher_begin (s, &second.op, NULL), -1);
     sweep_apply (s, &second); /* the one that all of these are not */
     assert_int_equal (searcher_exit (s, 2), 0);
@@ -350,11 +348,8 @@ static void test_race (void **state)
 static void test_begin_out_of_order (void **state)
 {
     const struct search_config config = { .name = "asha",
-                                          .max_trials = 40,
-                                          .max_length = 4,
+                                          LADDER (40, 4, 2, 2),
                                           .smaller_is_better = true,
-                                          .divisor = 2,
-                                          .max_rungs = 2,
                                           .max_concurrent = 40 };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;

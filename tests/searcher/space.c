@@ -2,7 +2,6 @@
 /* The space: what is refused, the middle, random points. */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "searcher/numeric/rng.h"
 #include "tests/searcher/params.h"

@@ -134,11 +134,8 @@ static long train (struct searcher *s, int i, int at[4])
 static void test_brackets (void **state)
 {
     const struct search_config config = { .name = "adaptive_stopping",
-                                          .max_trials = 20,
-                                          .max_length = 9,
+                                          LADDER (20, 9, 3, 3),
                                           .smaller_is_better = true,
-                                          .divisor = 3,
-                                          .max_rungs = 3,
                                           .mode = SEARCH_CONSERVATIVE };
     struct searcher *s = searcher_create (&config, NULL, 0);
     int at[4] = { 0 };

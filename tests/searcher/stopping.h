@@ -43,11 +43,8 @@ static inline struct searcher *
 create_by (const char *name, int64_t min_length, int rules)
 {
     const struct search_config config = { .name = name,
-                                          .max_trials = 20,
-                                          .max_length = 9,
+                                          LADDER (20, 9, 3, 3),
                                           .smaller_is_better = true,
-                                          .divisor = 3,
-                                          .max_rungs = 3,
                                           .min_length = min_length,
                                           .rules = rules };
     struct searcher *s = searcher_create (&config, NULL, 0);

@@ -5,6 +5,11 @@
 
 #include "searcher/searcher.h"
 
+/* Of a configuration: the trials, and the ladder that they climb. */
+#define LADDER(trials, length, factor, rungs)                                  \
+    .max_trials = trials, .max_length = length, .divisor = factor,             \
+    .max_rungs = rungs
+
 enum sweep_event {
     EVENT_BEGIN,
     EVENT_TELL,

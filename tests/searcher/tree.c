@@ -97,11 +97,8 @@ static struct sweep start (const char *name, uint64_t seed)
 {
     struct sweep w = { .config = { .name = name,
                                    .seed = seed,
-                                   .max_trials = 60,
-                                   .max_length = 9,
+                                   LADDER (60, 9, 3, 3),
                                    .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 3,
                                    .mode = SEARCH_STANDARD },
                        .params = space,
                        .n = COUNT (space),
@@ -145,8 +142,6 @@ static void test_single (void **state)
     assert_true (isnan (w.x[1][6]));
     sweep_free (&w);
 }
-
-/* ---- the grid ---- */
 
 /* A made-up space of small parameters, each may wait for an earlier or later
  * one without a circle.
@@ -307,8 +302,6 @@ static void test_grid_order (void **state)
     sweep_free (&w);
 }
 
-/* ---- what is refused ---- */
-
 static const double never[] = { 0, 5 }, half[] = { 0.5 };
 static const double not_a_number[] = { NAN };
 
@@ -400,8 +393,6 @@ static void test_points (void **state)
     }
     searcher_destroy (s);
 }
-
-/* ---- learning ---- */
 
 static double mean_best (const char *name)
 {

@@ -2,7 +2,6 @@
 /* Values of one parameter: steps, normal priors, parts of the mass. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "searcher/space/space.h"
 #include "tests/searcher/sweep.h"

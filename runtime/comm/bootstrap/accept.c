@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/address.h"
@@ -73,8 +74,8 @@ void boot_peer_close (struct boot_peer *p)
 
 static int boot_tree_adopt (struct boot_tree *t, struct boot_peer *p)
 {
-    struct boot_peer *children = realloc (
-        t->children, (size_t)(t->nchildren + 1) * sizeof (*t->children));
+    struct boot_peer *children =
+        array_grow (t->children, t->nchildren, sizeof (*children));
 
     if (!children) {
         boot_peer_close (p);
@@ -128,15 +129,11 @@ static void drop (struct boot_accept *m, long i)
 
 static int add_peer (struct boot_accept *m, const struct boot_peer *p)
 {
-    long room = m->room * 2 + 64;
-    struct boot_peer *peers;
+    struct boot_peer *peers = array_grow (m->peers, m->n, sizeof (*peers));
 
-    if (m->n == m->room) {
-        if (!(peers = realloc (m->peers, (size_t)room * sizeof (*peers))))
-            return -1;
-        m->peers = peers;
-        m->room = room;
-    }
+    if (!peers)
+        return -1;
+    m->peers = peers;
     m->peers[m->n++] = *p;
     return 0;
 }

@@ -10,7 +10,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
-#include "runtime/rank/rankenv.h"
 
 enum { BYTES_MAX = 4096 };
 

@@ -114,7 +114,7 @@ struct boot_accept {
     const struct boot_place *place;
     struct listener listener;
     struct boot_peer *peers; /* who has come */
-    long n, room;
+    long n;
     bool *missing; /* ranks that are waited for */
     long left;     /* how many they are */
 };

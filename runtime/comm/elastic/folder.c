@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/link.h"
 #include "runtime/storage/whole_file.h"
@@ -164,15 +165,6 @@ long membership_target (const char *dir)
 
 /* ---- a look ---- */
 
-/* Room for one more of 'n' elements; NULL: out of memory. */
-static void *grow (void *list, long n, size_t size)
-{
-    /* a power of two is full */
-    if (n & (n - 1))
-        return list;
-    return realloc (list, (n ? (size_t)n * 2 : 1) * size);
-}
-
 static struct sign *
 find (const struct signs *v, uint64_t generation, uint64_t n)
 {
@@ -214,7 +206,7 @@ add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
     /* it was taken meanwhile */
     if (read_member (dir, &s) < 0)
         return 0;
-    if (!(list = grow (v->signs, v->nsigns, sizeof (*list))))
+    if (!(list = array_grow (v->signs, v->nsigns, sizeof (*list))))
         return -1;
     v->signs = list;
     list[v->nsigns++] = s;
@@ -223,7 +215,7 @@ add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
 
 static int add_bye (struct signs *v, uint64_t nonce)
 {
-    uint64_t *list = grow (v->byes, v->nbyes, sizeof (*list));
+    uint64_t *list = array_grow (v->byes, v->nbyes, sizeof (*list));
 
     if (!list)
         return -1;
@@ -234,7 +226,7 @@ static int add_bye (struct signs *v, uint64_t nonce)
 
 static int add_ended (struct signs *v, const char *unit)
 {
-    char (*list)[32] = grow (v->ended, v->nended, sizeof (*list));
+    char (*list)[32] = array_grow (v->ended, v->nended, sizeof (*list));
 
     if (!list)
         return -1;
@@ -262,8 +254,8 @@ static int look_at (struct signs *v, const char *dir, const char *name)
     return 0;
 }
 
-/* What was there and is no more: its process has taken it back.  grow() goes
- * by the number, and there is never less room than for that.
+/* What was there and is no more: its process has taken it back.  array_grow()
+ * goes by the number, and there is never less room than for that.
  */
 static void forget (struct signs *v)
 {

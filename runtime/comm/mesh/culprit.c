@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "runtime/comm/mesh/channel.h"
-#include "runtime/comm/mesh/tag.h"
 
 /* 'peer' waits for nobody, or for one that is not among us. */
 static void say_absent (const struct mesh *m,

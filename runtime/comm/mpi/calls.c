@@ -190,7 +190,7 @@ allgather (void *self, const struct collective *a, struct slurmdl_error *err)
     MPI_Request request;
 
     if (mpi_on_device (s, a->out))
-        return mpi_sendrecv_rows (s, a->in, a->out, a->counts, err);
+        return mpi_sendrecv_all (s, a->in, NULL, a->out, a->counts, err);
     if (!fit (s, a->counts, s->counts, s->places))
         return gather_in_parts (s, a->in, a->out, a->counts, err);
     return CALL (s,

@@ -70,7 +70,7 @@ MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op);
 /* sendrecv.c: an all-to-all, an all-gather and a broadcast of any size by sends
  * and receives, which take device memory where the library does; its
  * non-blocking collectives do not (Open MPI's FAQ, "Which MPI APIs do NOT work
- * with CUDA-aware?").
+ * with CUDA-aware?").  'to' NULL: each rank gets all of 'in'.
  */
 bool mpi_on_device (const struct mpi_self *s, const void *p);
 int mpi_sendrecv_all (struct mpi_self *s,
@@ -79,11 +79,6 @@ int mpi_sendrecv_all (struct mpi_self *s,
                       char *out,
                       const size_t *from,
                       struct slurmdl_error *err);
-int mpi_sendrecv_rows (struct mpi_self *s,
-                       const void *in,
-                       char *out,
-                       const size_t *bytes,
-                       struct slurmdl_error *err);
 int mpi_forward (struct mpi_self *s,
                  char *data,
                  size_t bytes,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of the module slurmdl-mpi.so that are sends and receives. */
-#include <string.h>
-
 #include "runtime/comm/mpi/module.h"
 
 /* Bytes of a broadcast that are on their way while the next ones come. */
@@ -72,33 +70,12 @@ int mpi_sendrecv_all (struct mpi_self *s,
     for (int step = 0; step < s->size; step++) {
         int t = (rank + step) % s->size;
         int f = (rank + s->size - step) % s->size;
-        struct mpi_sendrecv x = { in + sum_before (to, t),
+        struct mpi_sendrecv x = { to ? in + sum_before (to, t) : in,
                                   out + sum_before (from, f),
-                                  to[t],
+                                  to ? to[t] : from[rank],
                                   from[f],
                                   t,
                                   f };
-        for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
-            if (part_of_trade (s, &x, at, err) < 0)
-                return -1;
-    }
-    return 0;
-}
-
-int mpi_sendrecv_rows (struct mpi_self *s,
-                       const void *in,
-                       char *out,
-                       const size_t *bytes,
-                       struct slurmdl_error *err)
-{
-    int rank = (int)mpi_lib->rank (s->mesh);
-
-    for (int step = 0; step < s->size; step++) {
-        int t = (rank + step) % s->size;
-        int f = (rank + s->size - step) % s->size;
-        struct mpi_sendrecv x = { in,          out + sum_before (bytes, f),
-                                  bytes[rank], bytes[f],
-                                  t,           f };
         for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
             if (part_of_trade (s, &x, at, err) < 0)
                 return -1;

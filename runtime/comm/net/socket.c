@@ -185,18 +185,23 @@ void socket_tune (int fd, int idle, int interval, int probes)
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof (probes));
 }
 
+/* After a call that has returned 'k': 0: again, if there is more. */
+static int settle (int fd, ssize_t k, short events, double deadline)
+{
+    if (k >= 0 || errno == EINTR)
+        return 0;
+    return errno == EAGAIN ? socket_wait (fd, events, deadline) : -1;
+}
+
 int socket_send (int fd, const void *data, size_t n, double deadline)
 {
     const char *p = data;
 
     while (n > 0) {
         ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
-        if (k < 0 && errno == EAGAIN) {
-            if (socket_wait (fd, POLLOUT, deadline) < 0)
-                return -1;
-        } else if (k < 0 && errno != EINTR)
+        if (settle (fd, k, POLLOUT, deadline) < 0)
             return -1;
-        else if (k > 0) {
+        if (k > 0) {
             p += k;
             n -= (size_t)k;
         }
@@ -214,12 +219,9 @@ int socket_recv (int fd, void *data, size_t n, double deadline)
             errno = ECONNRESET;
             return -1;
         }
-        if (k < 0 && errno == EAGAIN) {
-            if (socket_wait (fd, POLLIN, deadline) < 0)
-                return -1;
-        } else if (k < 0 && errno != EINTR)
+        if (settle (fd, k, POLLIN, deadline) < 0)
             return -1;
-        else if (k > 0) {
+        if (k > 0) {
             p += k;
             n -= (size_t)k;
         }

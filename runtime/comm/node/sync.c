@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/error.h"
 #include "runtime/base/futex.h"
 #include "runtime/comm/mesh/channel.h"
 

@@ -12,7 +12,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
-#include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 #include "tests/runtime/comm/world.h"

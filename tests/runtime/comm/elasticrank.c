@@ -246,6 +246,20 @@ static int train (struct slurmdl_elastic *e,
     return 0;
 }
 
+static void print_world (const struct slurmdl_elastic_world *w, int64_t step)
+{
+    printf ("%ld: world %ld has %ld ranks, %ld lost, %ld left, at step %ld, in "
+            "%.1f s\n",
+            (long)time (NULL),
+            (long)w->generation,
+            w->size,
+            w->lost,
+            w->left,
+            (long)step,
+            w->seconds);
+    fflush (stdout);
+}
+
 int rank_train (struct slurmdl_elastic *e,
                 const struct job *j,
                 struct result *r,
@@ -267,18 +281,8 @@ int rank_train (struct slurmdl_elastic *e,
         slurmdl_elastic_world (e, &w);
         if (r->worlds++ > 0 && monotonic () - start > r->longest)
             r->longest = monotonic () - start;
-        if (j->loud && slurmdl_comm_rank (c) == 0) {
-            printf ("%ld: world %ld has %ld ranks, %ld lost, %ld left, at step "
-                    "%ld, in %.1f s\n",
-                    (long)time (NULL),
-                    (long)w.generation,
-                    w.size,
-                    w.lost,
-                    w.left,
-                    (long)r->step,
-                    w.seconds);
-            fflush (stdout);
-        }
+        if (j->loud && slurmdl_comm_rank (c) == 0)
+            print_world (&w, r->step);
         protect (e, &t, c, err);
         if ((rv = slurmdl_elastic_restore (e, &r->step, err)) < 0) {
             if (errno == EINVAL)

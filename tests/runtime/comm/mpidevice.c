@@ -6,8 +6,6 @@
 #include <err.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/slurmdl_comm.h"
 #include "tests/fakes/cudart.h"

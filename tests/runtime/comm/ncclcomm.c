@@ -2,7 +2,6 @@
 /* The back end NCCL over a stand-in for NCCL and CUDA, which fails as told. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

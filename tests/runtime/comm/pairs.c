@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/runtime/comm/format.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/address.h"

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays that grow by one element at a time. */
+#ifndef RUNTIME_BASE_ARRAY_H
+#define RUNTIME_BASE_ARRAY_H
+
+#include <stddef.h>
+
+/* Make space in an array of 'n' elements of 'size' bytes for one more; NULL
+ * and 0 begin one.  Its capacity is the next power of two, so that nobody has
+ * to keep it: an array that grows by this function grows by no other.
+ *
+ * Returns the array, which may have moved, or NULL with ENOMEM, and then the
+ * old one is as it was.
+ */
+void *array_grow (void *array, size_t n, size_t size);
+
+#endif
