@@ -18,6 +18,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/array.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 
 /* ---- the rows of its metrics ---- */
@@ -262,11 +263,6 @@ static void print_head (const struct sweep *s, long n)
 
 /* ---- JSON ---- */
 
-static json_t *number (double v)
-{
-    return isfinite (v) ? json_real (v) : json_null ();
-}
-
 static json_t *summary_json (const struct metric_summary *m)
 {
     json_t *o = json_pack ("{s:I, s:I, s:I, s:o}",
@@ -277,7 +273,7 @@ static json_t *summary_json (const struct metric_summary *m)
                            "last_step",
                            (json_int_t)m->last_step,
                            "last",
-                           number (m->last));
+                           finite_to_json (m->last));
 
     if (isfinite (m->min))
         json_object_update_new (o,
