@@ -13,6 +13,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 
 /* ---- two lists of values with names ---- */
 
@@ -41,11 +42,6 @@ static int print_difference (const char *title,
     return differ;
 }
 
-static int by_name (const void *a, const void *b)
-{
-    return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
 /* The names of both, which are the objects' own. */
 static const char **names_of (json_t *a, json_t *b, size_t *n)
 {
@@ -59,7 +55,7 @@ static const char **names_of (json_t *a, json_t *b, size_t *n)
     json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
         list[(*n)++] = name;
     if (list)
-        qsort (list, *n, sizeof (*list), by_name);
+        qsort (list, *n, sizeof (*list), strings_compare);
     return list;
 }
 
