@@ -30,7 +30,7 @@ static int add_words (const char *text, char ***words)
         size_t plain = strcspn (text, changed);
         if (plain < len || len == 0)
             return 0;
-        if (strings_add (words, text, len) < 0)
+        if (strings_add_part (words, text, len) < 0)
             return -1;
         text += len;
         if (*text && !strchr (" \t", *text))
@@ -46,7 +46,7 @@ static char **first_words (const struct experiment *e)
     if (e->entrypoint)
         add_words (e->entrypoint, &words);
     for (char **a = e->argv; a && *a && !strpbrk (*a, "{["); a++)
-        strings_add (&words, *a, strlen (*a));
+        strings_add (&words, *a);
     return words;
 }
 
@@ -64,10 +64,7 @@ static bool is_of_shell (const char *word)
         "umask",   "unset", "until", "wait",  "while",  NULL,
     };
 
-    for (const char *const *w = list; *w; w++)
-        if (!strcmp (word, *w))
-            return true;
-    return false;
+    return strings_contain (list, word);
 }
 
 static bool is_in_path (const struct experiment *e, const char *name)

@@ -16,30 +16,23 @@
 
 enum { NOW = 60 }; /* s */
 
-static int add_number (char ***sets, const char *key, long value)
-{
-    char text[96];
-    int n = snprintf (text, sizeof (text), "resources.%s=%ld", key, value);
-
-    return strings_add (sets, text, (size_t)n);
-}
-
 /* What the user has not said. */
 static int
 add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 {
-    char text[sizeof (shape->partition) + 32];
-    int n = snprintf (
-        text, sizeof (text), "resources.partition=\"%s\"", shape->partition);
-
     if ((!e->given.nodes
-         && add_number (sets, "nodes_per_trial", shape->nodes) < 0)
+         && strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes)
+                < 0)
         || (!e->given.node_gpus
-            && add_number (sets, "gpus_per_node", shape->gpus) < 0)
+            && strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus)
+                   < 0)
         || (!e->given.ranks
-            && add_number (sets, "ranks_per_node", shape->ranks) < 0))
+            && strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks)
+                   < 0))
         return -1;
-    return *shape->partition ? strings_add (sets, text, (size_t)n) : 0;
+    return *shape->partition ? strings_addf (
+               sets, "resources.partition=\"%s\"", shape->partition)
+                             : 0;
 }
 
 /* "; a job would start now", if Slurm was asked. */
@@ -135,8 +128,7 @@ int gpus_to_nodes (struct experiment **e,
         experiment_destroy (*e);
         return rv;
     }
-    for (char *const *set = edit->sets; set && *set && rv == 0; set++)
-        rv = strings_add (&sets, *set, strlen (*set));
+    rv = strings_add_all (&sets, edit->sets);
     if (rv == 0)
         rv = add_shape (&sets, *e, &shape);
     experiment_destroy (*e);

@@ -2,7 +2,6 @@
 /* dl import: files of other systems as experiment files and batch scripts. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,40 +10,29 @@
 #include "launcher/sys/python.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
 static int add_option (char ***words, const char *name, const char *value)
 {
-    char *text;
-    int rv;
-
-    if (!value)
-        return 0;
-    if (asprintf (&text, "--%s=%s", name, value) < 0)
-        return -1;
-    rv = strings_add (words, text, strlen (text));
-    free (text);
-    return rv;
+    return value ? strings_addf (words, "--%s=%s", name, value) : 0;
 }
 
 /* What the package is told; it calls this program to check what it wrote. */
 static char **arguments (const struct settings *st)
 {
-    char self[PATH_MAX] = "dl";
+    char self[PATH_MAX];
     char **words = NULL;
-    ssize_t n = readlink ("/proc/self/exe", self, sizeof (self) - 1);
     bool bad;
 
-    if (n > 0)
-        self[n] = '\0';
+    own_program (self);
     bad = add_option (&words, "dl", self) < 0
           || add_option (&words, "output", st->output) < 0
           || add_option (&words, "from", st->format) < 0
           || add_option (&words, "entrypoint", st->entrypoint) < 0
-          || (st->coverage && strings_add (&words, "--coverage", 10) < 0)
-          || strings_add (&words, "--", 2) < 0;
-    for (char **a = st->args; *a && !bad; a++)
-        bad = strings_add (&words, *a, strlen (*a)) < 0;
+          || (st->coverage && strings_add (&words, "--coverage") < 0)
+          || strings_add (&words, "--") < 0
+          || strings_add_all (&words, st->args) < 0;
     if (!bad)
         return words;
     strings_free (words);

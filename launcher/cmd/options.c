@@ -47,7 +47,7 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
         *(char **)at = strdup (arg);
         return 0;
     case OPT_LIST:
-        return strings_add (at, arg, strlen (arg));
+        return strings_add (at, arg);
     case OPT_WORD:
         snprintf (word,
                   sizeof (word),
@@ -55,7 +55,7 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
                   o->name,
                   arg ? "=" : "",
                   arg ? arg : "");
-        return strings_add (at, word, strlen (word));
+        return strings_add (at, word);
     case OPT_INT:
     case OPT_COUNT:
     case OPT_REAL:

@@ -318,8 +318,7 @@ static void set_times (json_t *v, const struct preview_plan *plan)
 static json_t *plan_json (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
-    json_t *points =
-        isfinite (plan->points) ? json_real (plan->points) : json_null ();
+    json_t *points = finite_to_json (plan->points);
     /* clang-format off */
     json_t *v = json_pack (
         "{s:s, s:s, s:I, s:o, s:b, s:I, s:I, s:I, s:o, s:I, s:f, s:f, s:I, s:b}",

@@ -52,13 +52,13 @@ static int in_allocation (struct sweep *s, long number, bool trust)
 {
     static char dl[PATH_MAX], trial[24];
     struct command c = { 0 };
-    ssize_t n = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
 
+    own_program (dl);
     snprintf (trial, sizeof (trial), "%ld", number);
     s->exp->lanes = 1;
     command_add (&c, "salloc", NULL);
     slurm_add_resources (&c, s->exp, s->memory);
-    command_add (&c, n > 0 ? dl : "dl", NULL);
+    command_add (&c, dl, NULL);
     command_add (&c, "reproduce", NULL);
     if (trust)
         command_add (&c, "--trust", NULL);

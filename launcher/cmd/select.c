@@ -9,6 +9,7 @@
 #include "launcher/format/trials_table.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 #include "searcher/space/constraint.h"
 
@@ -159,11 +160,6 @@ static const char *const states[] = { "open",    "paused",        "completed",
                                       "rejected" };
 enum { NSTATES = sizeof (states) / sizeof (*states) };
 
-static int by_text (const void *a, const void *b)
-{
-    return strcmp (*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Those of all trials, each once, sorted. */
 static int texts_make (struct column_texts *t,
                        const struct sweep *s,
@@ -183,7 +179,7 @@ static int texts_make (struct column_texts *t,
     for (int i = 0; !t->open && i < NSTATES; i++)
         t->list[n++] = states[i];
     if (n > 0)
-        qsort (t->list, (size_t)n, sizeof (*t->list), by_text);
+        qsort (t->list, (size_t)n, sizeof (*t->list), strings_compare);
     for (long i = 0; i < n; i++)
         if (t->n == 0 || strcmp (t->list[t->n - 1], t->list[i]))
             t->list[t->n++] = t->list[i];
@@ -193,9 +189,9 @@ static int texts_make (struct column_texts *t,
 static double text_index (const struct column_texts *t, const char *text)
 {
     const char **at =
-        text
-            ? bsearch (&text, t->list, (size_t)t->n, sizeof (*t->list), by_text)
-            : NULL;
+        text ? bsearch (
+            &text, t->list, (size_t)t->n, sizeof (*t->list), strings_compare)
+             : NULL;
 
     return at ? (double)(at - t->list) : NAN;
 }

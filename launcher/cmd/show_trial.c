@@ -263,11 +263,6 @@ static void print_head (const struct sweep *s, long n)
 
 /* ---- JSON ---- */
 
-static json_t *number (double v)
-{
-    return isfinite (v) ? json_real (v) : json_null ();
-}
-
 static json_t *summary_json (const struct metric_summary *m)
 {
     json_t *o = json_pack ("{s:I, s:I, s:I, s:o}",
@@ -278,7 +273,7 @@ static json_t *summary_json (const struct metric_summary *m)
                            "last_step",
                            (json_int_t)m->last_step,
                            "last",
-                           number (m->last));
+                           finite_to_json (m->last));
 
     if (isfinite (m->min))
         json_object_update_new (o,

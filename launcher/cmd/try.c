@@ -206,15 +206,12 @@ enum { POINT = 2 };
 /* The options, after what makes a given point the only one. */
 static char **all_sets (const struct settings *st, const char *point)
 {
-    static const char random[] = "searcher.name=\"random\"";
-    static const char number[] = "searcher.max_trials=1000";
     char **sets = NULL;
 
-    strings_add (&sets, random, strlen (random));
-    strings_add (&sets, number, strlen (number));
-    strings_add (&sets, point, strlen (point));
-    for (char **s = st->sets; s && *s; s++)
-        strings_add (&sets, *s, strlen (*s));
+    strings_add (&sets, "searcher.name=\"random\"");
+    strings_add (&sets, "searcher.max_trials=1000");
+    strings_add (&sets, point);
+    strings_add_all (&sets, st->sets);
     return sets;
 }
 

@@ -45,7 +45,7 @@ void pattern_list_read (char ***list, const char *text)
         while (used > 0 && strchr (" \t", text[used - 1]))
             used--;
         if (used > 0 && *text != '#')
-            strings_add (list, text, used);
+            strings_add_part (list, text, used);
         text += n + (text[n] != '\0');
     }
 }

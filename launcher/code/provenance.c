@@ -147,7 +147,7 @@ static int keep_out (const struct code_files *c, char *names, char ***args)
             return -1;
         snprintf (path, sizeof (path), ":(top,exclude,literal)%s", name);
         if (*name && is_private (c, name))
-            rv = strings_add (args, path, strlen (path));
+            rv = strings_add (args, path);
     }
     return rv;
 }
@@ -172,7 +172,7 @@ static void put_diff (json_t *o, const struct code_files *c)
     int rv = names && *names ? 0 : -1;
 
     for (size_t i = 0; i < sizeof (diff) / sizeof (*diff) && rv == 0; i++)
-        rv = strings_add (&args, diff[i], strlen (diff[i]));
+        rv = strings_add (&args, diff[i]);
     if (rv == 0 && keep_out (c, names, &args) == 0)
         put_git (o, "diff", c->root, args);
     strings_free (args);

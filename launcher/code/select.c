@@ -227,10 +227,8 @@ static bool is_foreign (const char *full, const char *name)
         ".git", ".hg", ".svn", "node_modules", NULL
     };
 
-    for (const char *const *n = names; *n; n++)
-        if (!strcmp (name, *n))
-            return true;
-    return has (full, "pyvenv.cfg") || has (full, "conda-meta");
+    return strings_contain (names, name) || has (full, "pyvenv.cfg")
+           || has (full, "conda-meta");
 }
 
 static int add (struct walk *w,
@@ -400,8 +398,7 @@ static void read_excluded (struct walk *w)
     char path[PATH_MAX];
     char *text;
 
-    for (char **x = w->e->code_exclude; x && *x; x++)
-        strings_add (&w->exclude, *x, strlen (*x));
+    strings_add_all (&w->exclude, w->e->code_exclude);
     snprintf (path, sizeof (path), "%s/.dlignore", w->c->root);
     if ((text = file_text (path, IGNORE_MAX)))
         pattern_list_read (&w->exclude, text);

@@ -57,7 +57,7 @@ const char *problems_file (const struct problems *p, int *line)
 
 void problem_about (struct problems *p, const char *key)
 {
-    strings_add (&p->about, key, strlen (key));
+    strings_add (&p->about, key);
 }
 
 bool problem_is_about (const struct problems *p, const char *key)

@@ -142,7 +142,6 @@ static void read_variable (struct experiment *e,
     const char *text = config_setting_get_string (s);
     const char *name = config_setting_name (s);
     bool strict = !strncmp (path, "environment.variables.", 22);
-    char *variable = NULL;
 
     if (!text)
         key_wrong_type (p, s, path, "a string");
@@ -152,9 +151,8 @@ static void read_variable (struct experiment *e,
                     "'%s': a variable's name has letters, digits and '_', and "
                     "does not begin with a digit",
                     path);
-    else if (asprintf (&variable, "%s=%s", name, text) > 0)
-        strings_add (&e->variables, variable, strlen (variable));
-    free (variable);
+    else
+        strings_addf (&e->variables, "%s=%s", name, text);
 }
 
 static void read_environment (struct experiment *e,

@@ -9,6 +9,7 @@
 
 #include "launcher/config/reading.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/strings.h"
 
 static void flatten (json_t *group, const char *prefix, json_t *to)
 {
@@ -31,11 +32,6 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
     }
 }
 
-static int by_name (const void *a, const void *b)
-{
-    return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
 /* The names of both, which are the objects' own. */
 static const char **names_of (json_t *a, json_t *b, size_t *n)
 {
@@ -49,7 +45,7 @@ static const char **names_of (json_t *a, json_t *b, size_t *n)
     json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
         list[(*n)++] = name;
     if (list)
-        qsort (list, *n, sizeof (*list), by_name);
+        qsort (list, *n, sizeof (*list), strings_compare);
     return list;
 }
 

@@ -128,11 +128,6 @@ add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
     return 0;
 }
 
-static int by_text (const void *a, const void *b)
-{
-    return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
 /* A text that two choices share, NULL: none. */
 static const char *shared_text (char **labels, size_t n)
 {
@@ -142,7 +137,7 @@ static const char *shared_text (char **labels, size_t n)
     for (size_t i = 0; sorted && i < n; i++)
         sorted[i] = labels[i];
     if (sorted)
-        qsort (sorted, n, sizeof (*sorted), by_text);
+        qsort (sorted, n, sizeof (*sorted), strings_compare);
     for (size_t i = 1; sorted && !text && i < n; i++)
         if (!strcmp (sorted[i - 1], sorted[i]))
             text = sorted[i];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/doctor/elfnumber.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/rankenv.h"
@@ -205,10 +206,7 @@ void doctor_plugin_release (struct site *s)
 
 static int is_framework (const char *value)
 {
-    for (const char *const *w = rankenv_frameworks; *w; w++)
-        if (!strcmp (*w, value))
-            return 0;
-    return -1;
+    return strings_contain (rankenv_frameworks, value) ? 0 : -1;
 }
 
 static int is_path (const char *value)

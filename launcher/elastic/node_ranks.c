@@ -39,40 +39,30 @@ static void set_environment (const struct elastic *e, long i)
     put_number ("DL_ELASTIC_START", e->wanted * e->ranks);
 }
 
-static int add (char ***list, const char *name, const char *value)
-{
-    char text[512];
-
-    snprintf (text, sizeof (text), "%s%s", name, value);
-    return strings_add (list, text, strlen (text));
-}
-
 /* srun for one node.  It ends when a rank of the node does, and the others of
  * the node with it; that other nodes are lost does not end it.
  */
 static char **step_words (const struct elastic *e, long i)
 {
+    static const char *const step[] = { "srun",
+                                        "--overlap",
+                                        "--no-kill",
+                                        "--input=none",
+                                        "--kill-on-bad-exit=1",
+                                        "--nodes=1",
+                                        NULL };
     const char *cpus = getenv ("SLURM_CPUS_PER_TASK");
-    char ranks[32];
     char **list = NULL;
-    int bad = 0;
+    int bad = strings_add_all (&list, (char *const *)step);
 
-    snprintf (ranks, sizeof (ranks), "%ld", e->ranks);
-    bad |= add (&list, "srun", "");
-    bad |= add (&list, "--overlap", "");
-    bad |= add (&list, "--no-kill", "");
-    bad |= add (&list, "--input=none", "");
-    bad |= add (&list, "--kill-on-bad-exit=1", "");
-    bad |= add (&list, "--nodes=1", "");
-    bad |= add (&list, "--nodelist=", e->units[i].node);
-    bad |= add (&list, "--ntasks=", ranks);
-    bad |= add (&list, "--ntasks-per-node=", ranks);
+    bad |= strings_addf (&list, "--nodelist=%s", e->units[i].node);
+    bad |= strings_addf (&list, "--ntasks=%ld", e->ranks);
+    bad |= strings_addf (&list, "--ntasks-per-node=%ld", e->ranks);
     if (cpus)
-        bad |= add (&list, "--cpus-per-task=", cpus);
-    for (char **s = e->st->sets; s && *s; s++)
-        bad |= add (&list, *s, "");
+        bad |= strings_addf (&list, "--cpus-per-task=%s", cpus);
+    bad |= strings_add_all (&list, e->st->sets);
     for (int k = 0; k < e->st->nargs; k++)
-        bad |= strings_add (&list, e->st->args[k], strlen (e->st->args[k]));
+        bad |= strings_add (&list, e->st->args[k]);
     return bad ? NULL : list;
 }
 

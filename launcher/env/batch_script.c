@@ -50,7 +50,7 @@ static int next_word (const char **text, char ***words)
             word[n++] = *++p;
         else
             word[n++] = *p;
-    rv = strings_add (words, word, n);
+    rv = strings_add_part (words, word, n);
     free (word);
     *text = p;
     return rv < 0 ? -1 : 1;
@@ -111,14 +111,11 @@ static char **find_srun (char **words)
     static const char *const before[] = { "time", "exec", "nohup", NULL };
 
     for (; *words; words++) {
-        bool skip = is_assignment (*words);
         size_t n = strlen (*words);
-        for (const char *const *b = before; *b; b++)
-            skip |= !strcmp (*words, *b);
         if (!strcmp (*words, "srun")
             || (n > 5 && !strcmp (*words + n - 5, "/srun")))
             return words;
-        if (!skip)
+        if (!is_assignment (*words) && !strings_contain (before, *words))
             return NULL;
     }
     return NULL;

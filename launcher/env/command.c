@@ -121,7 +121,7 @@ static int add_experiment (struct ask *a,
         rv = ask_take (a, one, path, err);
     }
     if (rv >= 0 && experiment_has_ranks (e)
-        && step_command (e, true, &step) > 0)
+        && step_command (e, true, &step) == 0)
         for (char **w = step + 1; rv >= 0 && *w && **w == '-' && (*w)[2]; w++)
             rv = ask_take (a, w, path, err);
     strings_free (step);

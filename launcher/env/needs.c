@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "launcher/env/step_layout.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
@@ -77,11 +78,8 @@ static int read_word (struct env_plan *p,
 
     while (*at) {
         size_t len = list ? strcspn (at, ",") : strlen (at);
-        bool known = false;
         snprintf (word, sizeof (word), "%.*s", (int)len, at);
-        for (const char *const *w = words; *w; w++)
-            known |= !strcmp (*w, word);
-        if (!known)
+        if (!strings_contain (words, word))
             return plan_refuse (
                 p, key, "no such value", nearest_word (word, words), err);
         at += len + (at[len] == ',');

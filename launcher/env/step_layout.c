@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 
 /* ---- hosts ---- */
@@ -257,16 +258,13 @@ int plan_distribution (struct env_plan *p, struct slurmdl_error *err)
     };
     const char *value = plan_text (p, ASK_DISTRIBUTION);
     char word[64];
-    bool known = false;
 
     snprintf (word, sizeof (word), "%.*s", (int)strcspn (value, ":=,"), value);
     if (!*word || !strcmp (word, "*")) {
         *p->distribution = '\0';
         return 0;
     }
-    for (const char *const *w = words; *w; w++)
-        known |= !strcmp (*w, word);
-    if (!known)
+    if (!strings_contain (words, word))
         return plan_refuse (p,
                             ASK_DISTRIBUTION,
                             "no such distribution",

@@ -22,6 +22,7 @@
 #include "launcher/sys/python.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -32,10 +33,7 @@ const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
 
 bool tool_has_format (const char *name)
 {
-    for (const char *const *f = tool_formats; *f; f++)
-        if (!strcmp (*f, name))
-            return true;
-    return false;
+    return strings_contain (tool_formats, name);
 }
 
 /* ---- the folder ---- */

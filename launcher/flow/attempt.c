@@ -177,8 +177,8 @@ static int words_of (const struct flow_scope *c,
         rv = flow_variables (c, variables, err);
     if (rv == 0)
         rv = flow_software_start (c, e, argv, variables, err);
-    for (char **w = command; rv == 0 && w && *w; w++)
-        rv = strings_add (argv, *w, strlen (*w));
+    if (rv == 0)
+        rv = strings_add_all (argv, command);
     strings_free (command);
     return rv;
 }

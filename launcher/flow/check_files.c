@@ -46,8 +46,7 @@ void flow_check_sweep (const struct flow_checking *c)
         command_check_files (e, c->p);
     c->p->file = file;
     for (size_t i = 0; e && i < e->nhparams; i++)
-        strings_add (
-            &s->values, e->hparams[i].path, strlen (e->hparams[i].path));
+        strings_add (&s->values, e->hparams[i].path);
     experiment_destroy (e);
 }
 

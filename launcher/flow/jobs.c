@@ -210,14 +210,13 @@ static long sbatch (const struct flow_run *r,
     char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
     char said[TEXT_MAX];
     struct slurmdl_error why = { "" };
-    ssize_t len = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
     const char *words[] = {
         script, dl, q->mode, r->dir, r->pin, s->name, number
     };
     const char *line;
     int status;
 
-    dl[len > 0 ? len : 0] = '\0';
+    own_program (dl);
     flow_job_token (token, r, s, n);
     snprintf (script, sizeof (script), "%s/job.sh", r->dir);
     snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);

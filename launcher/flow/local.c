@@ -358,10 +358,9 @@ int flow_local (const struct flow_run *r, long workers)
 {
     struct local_flow f = { .r = r, .workers = workers };
     struct slurmdl_error err = { "" };
-    ssize_t n = readlink ("/proc/self/exe", f.dl, sizeof (f.dl) - 1);
     int rv;
 
-    f.dl[n > 0 ? n : 0] = '\0';
+    own_program (f.dl);
     for (size_t i = 0; i < r->flow->n; i++)
         if (local_check (&r->flow->steps[i].exp, &err) < 0) {
             complain ("step '%s': %s", r->flow->steps[i].name, err.text);

@@ -28,14 +28,13 @@ static void exclude_own (struct flow *f)
     size_t n = strlen (f->base.dir);
 
     name = name ? name + 1 : f->file;
-    strings_add (&f->base.code_exclude, name, strlen (name));
+    strings_add (&f->base.code_exclude, name);
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; k < f->steps[i].noutputs; k++) {
             const char *path = f->steps[i].outputs[k].path;
             if (!strncmp (path, f->base.dir, n) && path[n] == '/'
                 && !strpbrk (path, "{*?"))
-                strings_add (
-                    &f->base.code_exclude, path + n + 1, strlen (path + n + 1));
+                strings_add (&f->base.code_exclude, path + n + 1);
         }
 }
 
@@ -47,9 +46,8 @@ static void list_commands (struct flow *f)
         const char *one[] = { s->exp.entrypoint, s->sweep };
         for (size_t k = 0; k < 2; k++)
             if (one[k])
-                strings_add (&f->base.argv, one[k], strlen (one[k]));
-        for (char **a = s->exp.argv; a && *a; a++)
-            strings_add (&f->base.argv, *a, strlen (*a));
+                strings_add (&f->base.argv, one[k]);
+        strings_add_all (&f->base.argv, s->exp.argv);
     }
 }
 

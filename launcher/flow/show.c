@@ -440,7 +440,7 @@ write_picture (const char *path, const struct flow *f, const struct status *t)
     const char *dot = strrchr (path, '.');
     char format[16];
     char *argv[] = { (char *)"dot", format, (char *)"-o", (char *)path, NULL };
-    int ends[2], status = -1;
+    int ends[2];
     FILE *o;
     pid_t pid;
 
@@ -458,9 +458,7 @@ write_picture (const char *path, const struct flow *f, const struct status *t)
         write_dot (o, f, t);
         fclose (o);
     }
-    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (pid > 0 && status == 0)
+    if (subprocess_wait (pid) == 0)
         return EXIT_OK;
     complain ("%s was not written: graphviz's dot made no picture; without -o "
               "its text is printed",

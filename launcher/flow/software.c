@@ -20,7 +20,7 @@
 static void add (char ***list, const char *text)
 {
     if (!strings_contain ((const char *const *)*list, text))
-        strings_add (list, text, strlen (text));
+        strings_add (list, text);
 }
 
 /* The folder of a file, under its own name. */
@@ -120,12 +120,8 @@ static int add_within (const struct software *s,
                        char ***variables)
 {
     char *text = software_text (s, folders, false);
-    char *entry = NULL;
-    int rv = text && asprintf (&entry, "DL_SOFTWARE=%s", text) > 0
-                 ? strings_add (variables, entry, strlen (entry))
-                 : -1;
+    int rv = text ? strings_addf (variables, "DL_SOFTWARE=%s", text) : -1;
 
-    free (entry);
     free (text);
     return rv == 0 ? within_command (argv) : -1;
 }
@@ -142,7 +138,7 @@ int flow_software_start (const struct flow_scope *c,
 
     if (c->s->sweep) /* dl itself */
         return 0;
-    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, argv) == 0)
+    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, argv) < 0)
         return errorf (err, "out of memory");
     if (!s->image)
         return 0;

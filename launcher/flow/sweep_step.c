@@ -18,13 +18,6 @@
 
 enum { SAID_MAX = 64 << 10 };
 
-static void self (char dl[PATH_MAX])
-{
-    ssize_t n = readlink ("/proc/self/exe", dl, PATH_MAX - 1);
-
-    dl[n > 0 ? n : 0] = '\0';
-}
-
 /* The experiment that an attempt before has made; "": there is none. */
 static void sweep_find (const struct flow_scope *c,
                         char home[PATH_MAX],
@@ -43,11 +36,6 @@ static void sweep_find (const struct flow_scope *c,
     closedir (d);
 }
 
-static void add (char ***list, const char *word)
-{
-    strings_add (list, word, strlen (word));
-}
-
 int flow_sweep_command (const struct flow_scope *c,
                         char ***argv,
                         struct slurmdl_error *err)
@@ -55,30 +43,30 @@ int flow_sweep_command (const struct flow_scope *c,
     char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
     char *text;
 
-    self (dl);
+    own_program (dl);
     sweep_find (c, home, found);
-    add (argv, dl);
-    add (argv, *found ? "resume" : "run");
+    strings_add (argv, dl);
+    strings_add (argv, *found ? "resume" : "run");
     if (getenv ("DL_FLOW_LOCAL"))
-        add (argv, "--local");
+        strings_add (argv, "--local");
     if (*found) {
-        add (argv, "--");
-        add (argv, found);
+        strings_add (argv, "--");
+        strings_add (argv, found);
         return 0;
     }
-    add (argv, "--dir");
-    add (argv, home);
+    strings_add (argv, "--dir");
+    strings_add (argv, home);
     for (char **s = c->s->set; s && *s; s++) {
         if (!(text = flow_text (c, *s, err)))
             return -1;
-        add (argv, "--set");
-        add (argv, text);
+        strings_add (argv, "--set");
+        strings_add (argv, text);
         free (text);
     }
     if (!(text = flow_text (c, c->s->sweep, err)))
         return -1;
-    add (argv, "--");
-    add (argv, text);
+    strings_add (argv, "--");
+    strings_add (argv, text);
     free (text);
     return 0;
 }
@@ -91,7 +79,7 @@ bool flow_sweep_is_over (const struct flow_scope *c)
     char said[256];
     int status;
 
-    self (dl);
+    own_program (dl);
     sweep_find (c, home, found);
     command_add (&wait, dl, NULL);
     command_add (&wait, "wait", NULL);
@@ -111,7 +99,7 @@ static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
     char *said = malloc (SAID_MAX);
     json_t *best = NULL;
 
-    self (dl);
+    own_program (dl);
     command_add (&c, dl, NULL);
     command_add (&c, "best", NULL);
     command_add (&c, "--json", NULL);
@@ -180,8 +168,7 @@ void flow_kill_sweeps (const struct flow_run *r)
         for (long k = 0; k < width; k++) {
             struct command c = { .no_errors = true };
             char home[PATH_MAX], option[PATH_MAX + 8], dl[PATH_MAX], said[256];
-            ssize_t n = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
-            dl[n > 0 ? n : 0] = '\0';
+            own_program (dl);
             flow_path (home, r, s, k, "sweep", 0);
             snprintf (option, sizeof (option), "--dir=%s", home);
             if (access (home, F_OK) < 0)

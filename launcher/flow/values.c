@@ -138,25 +138,22 @@ struct filling {
 static void put_value (struct filling *f, const json_t *v, bool first)
 {
     char *text = json_text (v);
-    char *entry = NULL;
 
     if (!first)
         putc (' ', f->out);
     if (!f->variables)
         fputs (text ? text : "", f->out);
-    else if (asprintf (&entry,
-                       "DL_FLOW_VALUE_%zu=%s",
-                       f->nvariables,
-                       text ? text : "")
-             > 0) {
-        strings_add (f->variables, entry, strlen (entry));
+    else if (strings_addf (f->variables,
+                           "DL_FLOW_VALUE_%zu=%s",
+                           f->nvariables,
+                           text ? text : "")
+             == 0) {
         fprintf (f->out,
                  f->quote == '"'    ? "${DL_FLOW_VALUE_%zu}"
                  : f->quote == '\'' ? "'\"${DL_FLOW_VALUE_%zu}\"'"
                                     : "\"${DL_FLOW_VALUE_%zu}\"",
                  f->nvariables++);
     }
-    free (entry);
     free (text);
 }
 
@@ -249,11 +246,6 @@ int flow_output_path (const struct flow_scope *c,
 
 /* ---- the command ---- */
 
-static void add (char ***list, const char *word)
-{
-    strings_add (list, word, strlen (word));
-}
-
 /* A word that is one {name} becomes as many as it has values. */
 static int add_words (const struct flow_scope *c,
                       const char *word,
@@ -275,11 +267,11 @@ static int add_words (const struct flow_scope *c,
         json_array_foreach (v, i, item)
         {
             text = json_text (item);
-            add (argv, text ? text : "");
+            strings_add (argv, text ? text : "");
             free (text);
         }
     else if ((text = flow_text (c, word, err))) {
-        add (argv, text);
+        strings_add (argv, text);
         free (text);
     }
     good = json_is_array (v) || text;
@@ -304,9 +296,9 @@ int flow_command (const struct flow_scope *c,
     }
     if (!(text = fill (&f, e->entrypoint, err)))
         return -1;
-    add (argv, "/bin/sh");
-    add (argv, "-c");
-    add (argv, text);
+    strings_add (argv, "/bin/sh");
+    strings_add (argv, "-c");
+    strings_add (argv, text);
     free (text);
     return 0;
 }

@@ -9,15 +9,6 @@
 
 #include "launcher/sys/strings.h"
 
-static void add (char ***list, const char *name, const char *value)
-{
-    char *entry = NULL;
-
-    if (asprintf (&entry, "%s=%s", name, value) > 0)
-        strings_add (list, entry, strlen (entry));
-    free (entry);
-}
-
 static int set_given (const struct flow_scope *c,
                       char *const *given,
                       char ***list,
@@ -27,7 +18,7 @@ static int set_given (const struct flow_scope *c,
         char *text = flow_text (c, *given, err);
         if (!text)
             return -1;
-        strings_add (list, text, strlen (text));
+        strings_add (list, text);
         free (text);
     }
     return 0;
@@ -47,7 +38,7 @@ static int set_outputs (const struct flow_scope *c,
         for (char *at = name; *at; at++)
             if (!isalnum ((unsigned char)*at))
                 *at = '_';
-        add (list, name, path);
+        strings_addf (list, "%s=%s", name, path);
     }
     return 0;
 }
@@ -57,23 +48,21 @@ int flow_variables (const struct flow_scope *c,
                     struct slurmdl_error *err)
 {
     json_t *item;
-    char text[PATH_MAX + 16];
 
-    add (list, "DL_FLOW_DIR", c->r->dir);
-    add (list, "DL_STEP", c->s->name);
-    add (list, "DL_STEP_DIR", c->folder);
-    snprintf (text, sizeof (text), "%s/values", c->folder);
-    add (list, "DL_VALUES", text);
+    strings_addf (list, "DL_FLOW_DIR=%s", c->r->dir);
+    strings_addf (list, "DL_STEP=%s", c->s->name);
+    strings_addf (list, "DL_STEP_DIR=%s", c->folder);
+    strings_addf (list, "DL_VALUES=%s/values", c->folder);
     if ((item = flow_item (c->r, c->s, c->task))) {
         char *value = flow_text (c, "{item}", err);
-        add (list, "DL_ITEM", value ? value : "");
+        strings_addf (list, "DL_ITEM=%s", value ? value : "");
         free (value);
     }
     json_decref (item);
     if (c->outcome)
-        add (list, "DL_FLOW_OUTCOME", c->outcome);
+        strings_addf (list, "DL_FLOW_OUTCOME=%s", c->outcome);
     if (c->failed)
-        add (list, "DL_FLOW_FAILED", c->failed);
+        strings_addf (list, "DL_FLOW_FAILED=%s", c->failed);
     if (set_outputs (c, list, err) < 0
         || set_given (c, c->r->flow->base.variables, list, err) < 0)
         return -1;

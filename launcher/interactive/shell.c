@@ -9,25 +9,20 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 
-static int add (char ***list, const char *word)
-{
-    return strings_add (list, word, strlen (word));
-}
-
 int cmd_shell (const struct settings *st)
 {
     const char *given = getenv ("SHELL");
     const char *shell = given && *given == '/' ? given : "/bin/sh";
     char **argv = NULL;
-    int rv = add (&argv, "srun") | add (&argv, "--pty");
+    int rv = strings_add (&argv, "srun") | strings_add (&argv, "--pty");
 
     if (!isatty (STDIN_FILENO)) {
         complain ("shell: standard input is no terminal: use srun or sbatch");
         return EXIT_USAGE;
     }
     for (int i = 0; i < st->nargs; i++)
-        rv |= add (&argv, st->args[i]);
-    if ((rv | add (&argv, shell) | add (&argv, "-i")) == 0) {
+        rv |= strings_add (&argv, st->args[i]);
+    if ((rv | strings_add (&argv, shell) | strings_add (&argv, "-i")) == 0) {
         execvp (*argv, argv);
         complain ("srun: %s", strerror (errno));
     }

@@ -61,11 +61,10 @@ static int start_export (const struct settings *st,
                      NULL };
     struct sweep *s;
     int rv = open_experiment (st, name, &s);
-    ssize_t n = readlink ("/proc/self/exe", own, sizeof (own) - 1);
 
     if (rv != EXIT_OK)
         return rv;
-    own[n > 0 ? n : 0] = '\0';
+    own_program (own);
     snprintf (output, sizeof (output), "--output=%s", folder);
     argv[6] = s->dir;
     if ((*pid = spawn (argv, -1)) < 0) { /* it prints its folder */
@@ -110,8 +109,7 @@ static void end_exports (const pid_t *pids, int n)
     for (int i = 0; i < n; i++)
         if (pids[i] > 0) {
             kill (pids[i], SIGKILL);
-            while (waitpid (pids[i], NULL, 0) < 0 && errno == EINTR)
-                ;
+            subprocess_wait (pids[i]);
         }
 }
 

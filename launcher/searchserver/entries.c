@@ -10,6 +10,7 @@
 
 #include "launcher/config/json_fields.h"
 #include "launcher/config/values.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 
 enum { COUNT_MOST = 10000000, WHO_SIZE = 80 };
@@ -57,11 +58,6 @@ static const struct field choice_fields[] = {
 
 /* clang-format on */
 
-static int compare (const void *a, const void *b)
-{
-    return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
 /* A constraint knows choices by their texts. */
 static const char *twice (char *const *labels, size_t n)
 {
@@ -71,7 +67,7 @@ static const char *twice (char *const *labels, size_t n)
     if (sorted && n > 0)
         memcpy (sorted, labels, n * sizeof (*sorted));
     if (sorted)
-        qsort (sorted, n, sizeof (*sorted), compare);
+        qsort (sorted, n, sizeof (*sorted), strings_compare);
     for (size_t i = 1; sorted && i < n && !found; i++)
         if (!strcmp (sorted[i - 1], sorted[i]))
             found = sorted[i];

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/sys/strings.h"
@@ -106,41 +105,22 @@ static void end_in_time (const void *arg)
     alarm (ACTIVATE_SECONDS);
 }
 
-static int add (char ***list, const char *text)
-{
-    return strings_add (list, text, strlen (text));
-}
-
 /* The exit status of bash with the script, -1: it did not end by itself. */
 static int run_script (const struct software *s, const char *dir, int io[2])
 {
+    const char *const bash[] = { "bash", "--posix",      "-c",          script,
+                                 "dl",   s->conda ?: "", s->venv ?: "", NULL };
     char **argv = NULL;
-    int status = -1;
     pid_t pid = -1;
-    int rv = 0;
 
-    for (const char *const *w = (const char *const[]){ "bash",
-                                                       "--posix",
-                                                       "-c",
-                                                       script,
-                                                       "dl",
-                                                       s->conda ?: "",
-                                                       s->venv ?: "",
-                                                       NULL };
-         *w;
-         w++)
-        rv |= add (&argv, *w);
-    for (char **m = s->modules; m && *m; m++)
-        rv |= add (&argv, *m);
-    if (rv == 0)
+    if (strings_add_all (&argv, (char *const *)bash) == 0
+        && strings_add_all (&argv, s->modules) == 0)
         pid = subprocess_spawn (&(struct spawn){ .argv = argv,
                                                  .dir = dir,
                                                  .io = { -1, io[0], io[1] },
                                                  .prepare = end_in_time });
     strings_free (argv);
-    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+    return subprocess_wait (pid);
 }
 
 /* What was written to a file, ended by zero; '*size' without that. */
@@ -178,10 +158,10 @@ static int keep_variables (struct software *s, const char *text, size_t size)
 
     for (const char *v = text; v < text + size; v += strlen (v) + 1)
         if (strchr (v, '=') && !is_of_shell (v))
-            rv |= add (&s->activated, v);
+            rv |= strings_add (&s->activated, v);
     for (char **v = environ; *v; v++)
         if (is_of_shell (*v))
-            rv |= add (&s->activated, *v);
+            rv |= strings_add (&s->activated, *v);
     return rv;
 }
 

@@ -34,7 +34,7 @@ static int bind_folder (char ***binds,
         if (is_below (path, *b))
             return 0;
     if (!strpbrk (path, ":, \t\n"))
-        return strings_add (binds, path, strlen (path));
+        return strings_add (binds, path);
     errno = EINVAL;
     return errorf (err,
                    "container: the folder '%s' cannot be bound: its name has "

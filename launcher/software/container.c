@@ -68,14 +68,10 @@ static const char *const of_machine[] = {
 };
 /* clang-format on */
 
-static int add (char ***list, const char *text)
-{
-    return strings_add (list, text, strlen (text));
-}
-
 static int add_two (char ***list, const char *option, const char *value)
 {
-    return add (list, option) < 0 || add (list, value) < 0 ? -1 : 0;
+    return strings_add (list, option) < 0 || strings_add (list, value) < 0 ? -1
+                                                                           : 0;
 }
 
 /* ---- which runtime ---- */
@@ -123,30 +119,18 @@ static int add_bind (char ***words, const struct runtime *r, const char *bind)
 {
     const char *to = strchr (bind, ':');
     bool has_options = to && strchr (to + 1, ':');
-    char *text = NULL;
-    int rv = -1;
 
-    if (asprintf (&text,
-                  "%s%s%s%s",
-                  bind,
-                  to ? "" : ":",
-                  to ? "" : bind,
-                  r->bind_end && !has_options ? r->bind_end : "")
-        > 0)
-        rv = add_two (words, r->bind, text);
-    free (text);
-    return rv;
+    return strings_add (words, r->bind) < 0
+               ? -1
+               : strings_addf (words,
+                               "%s%s%s%s",
+                               bind,
+                               to ? "" : ":",
+                               to ? "" : bind,
+                               r->bind_end && !has_options ? r->bind_end : "");
 }
 
 /* ---- its variables ---- */
-
-static bool is_of_machine (const char *name)
-{
-    for (const char *const *n = of_machine; *n; n++)
-        if (!strcmp (name, *n))
-            return true;
-    return false;
-}
 
 /* By name: what a command line says everybody can read. */
 static int add_variables (char ***words, const struct runtime *r)
@@ -163,7 +147,7 @@ static int add_variables (char ***words, const struct runtime *r)
         if (n == 0 || n >= sizeof (name) || (*v)[n] != '=')
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);
-        if (!is_of_machine (name) && strcmp (name, "HOME")
+        if (!strings_contain (of_machine, name) && strcmp (name, "HOME")
             && strcmp (name, "_"))
             rv = add_two (words, r->variable, name);
     }
@@ -188,12 +172,10 @@ static int add_options (char ***words,
                         const char *dir,
                         char *const *binds)
 {
-    int rv = 0;
+    int rv = strings_add_all (words, (char *const *)r->words);
 
-    for (const char *const *w = r->words; *w; w++)
-        rv |= add (words, *w);
     if (r->gpus && has_gpus ())
-        rv |= add (words, r->gpus);
+        rv |= strings_add (words, r->gpus);
     if (r->folder)
         rv |= add_two (words, r->folder, dir);
     for (; binds && *binds; binds++)
@@ -201,38 +183,31 @@ static int add_options (char ***words,
     for (char **b = s->binds; b && *b; b++)
         rv |= add_bind (words, r, *b);
     rv |= add_variables (words, r);
-    for (char **o = s->options; o && *o; o++)
-        rv |= add (words, *o);
-    return rv;
+    return rv | strings_add_all (words, s->options);
 }
 
 static int add_image (char ***words, const struct runtime *r, const char *image)
 {
     enum image_kind kind = image_kind_of (image);
-    char *text = NULL;
     int rv = 0;
 
     if (kind == FOLDER && r->rootfs)
-        rv = add (words, r->rootfs);
-    if (asprintf (&text,
-                  "%s%s",
-                  kind == REFERENCE && r->prefix && !strstr (image, "://")
-                      ? r->prefix
-                      : "",
-                  image)
-        < 0)
-        return -1;
-    rv |= add (words, text);
-    free (text);
-    return r->end ? rv | add (words, r->end) : rv;
+        rv = strings_add (words, r->rootfs);
+    rv |= strings_addf (words,
+                        "%s%s",
+                        kind == REFERENCE && r->prefix && !strstr (image, "://")
+                            ? r->prefix
+                            : "",
+                        image);
+    return r->end ? rv | strings_add (words, r->end) : rv;
 }
 
 static int add_shell (char ***words, const char *script, const char *argument)
 {
-    int rv = add (words, "/bin/sh");
+    int rv = strings_add (words, "/bin/sh");
 
-    rv |= add_two (words, "-c", script) | add (words, "sh");
-    return argument ? rv | add (words, argument) : rv;
+    rv |= add_two (words, "-c", script) | strings_add (words, "sh");
+    return argument ? rv | strings_add (words, argument) : rv;
 }
 
 static char *container_name (void)
@@ -269,7 +244,7 @@ static char **build (const struct software *s,
                      char **name)
 {
     char **words = NULL;
-    int rv = add (&words, r->program);
+    int rv = strings_add (&words, r->program);
 
     set_variables (r);
     rv |= add_options (&words, s, r, dir, binds);
@@ -280,8 +255,7 @@ static char **build (const struct software *s,
         rv |= add_shell (&words, PASS_SIGNALS, NULL);
     if (!r->folder)
         rv |= add_shell (&words, IN_FOLDER, dir);
-    for (; *command; command++)
-        rv |= add (&words, *command);
+    rv |= strings_add_all (&words, command);
     if (rv == 0)
         return words;
     strings_free (words);

@@ -22,11 +22,6 @@
     ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "   \
     "exit $s"
 
-static int add (char ***list, const char *text)
-{
-    return strings_add (list, text, strlen (text));
-}
-
 bool container_by_srun (const struct software *s, const char *dir)
 {
     struct command c = { .timeout = 20, .keeps_job = true };
@@ -66,17 +61,9 @@ static int add_list (char ***words,
                 fprintf (f, "%s%s", comma, *l);
             else
                 fprintf (f, "%s%s:%s", comma, *l, *l);
-    rv = fclose (f) == 0 && (*comma == '=' || add (words, text) == 0) ? 0 : -1;
-    free (text);
-    return rv;
-}
-
-static int add_value (char ***words, const char *option, const char *value)
-{
-    char *text = NULL;
-    int rv =
-        asprintf (&text, "%s=%s", option, value) < 0 ? -1 : add (words, text);
-
+    rv = fclose (f) == 0 && (*comma == '=' || strings_add (words, text) == 0)
+             ? 0
+             : -1;
     free (text);
     return rv;
 }
@@ -88,13 +75,14 @@ int container_srun_words (const struct software *s,
                           char ***words,
                           struct slurmdl_error *err)
 {
+    static const char *const shell[] = { "/bin/sh", "-c", RANK, "sh", NULL };
     char *image = container_image (s, dir);
     char **binds = NULL;
     int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
 
     if (rv == 0)
-        rv = add_value (words, "--container-image", image)
-             | add_value (words, "--container-workdir", dir)
+        rv = strings_addf (words, "--container-image=%s", image)
+             | strings_addf (words, "--container-workdir=%s", dir)
              | add_list (words,
                          "--container-mounts",
                          (char *const *const[2]){ binds, s->binds },
@@ -103,11 +91,9 @@ int container_srun_words (const struct software *s,
                          "--container-env",
                          (char *const *const[2]){ variables, NULL },
                          true);
-    for (char **o = s->options; rv == 0 && o && *o; o++)
-        rv = add (words, *o);
     if (rv == 0)
-        rv = add (words, "/bin/sh") | add (words, "-c") | add (words, RANK)
-             | add (words, "sh");
+        rv = strings_add_all (words, s->options)
+             | strings_add_all (words, (char *const *)shell);
     free (image);
     strings_free (binds);
     return rv;

@@ -72,8 +72,8 @@ static char **list_of (const json_t *v)
     char **list = NULL;
     size_t i;
 
-    json_array_foreach (v, i, item) if (json_is_string (item)) strings_add (
-        &list, json_string_value (item), json_string_length (item));
+    json_array_foreach (v, i, item) if (json_is_string (item))
+        strings_add (&list, json_string_value (item));
     return list;
 }
 

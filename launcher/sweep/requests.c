@@ -116,7 +116,7 @@ int apply_scale (struct sweep *s,
     s->wanted = (long)e->workers;
     while (*(p += strspn (p, " "))) {
         size_t len = strcspn (p, " ");
-        if (strings_add (&s->retired, p, len) < 0)
+        if (strings_add_part (&s->retired, p, len) < 0)
             return errorf (err, "out of memory");
         p += len;
     }
@@ -145,7 +145,7 @@ int apply_label (struct sweep *s,
     if (!e->label || !*e->label)
         return 0;
     if (!e->off)
-        return at || strings_add (&s->labels, e->label, strlen (e->label)) == 0
+        return at || strings_add (&s->labels, e->label) == 0
                    ? 0
                    : errorf (err, "out of memory");
     if (at) {

@@ -18,6 +18,11 @@ json_t *number_to_json (double v)
     return json_real (v);
 }
 
+json_t *finite_to_json (double v)
+{
+    return isfinite (v) ? json_real (v) : json_null ();
+}
+
 json_t *numbers_to_json (const double *v, size_t n)
 {
     json_t *list = json_array ();

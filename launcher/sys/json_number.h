@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* NaN and infinities are the strings "nan", "inf" and "-inf". */
+/* NaN and infinities are the strings "nan", "inf" and "-inf"; null. */
 json_t *number_to_json (double v);
+json_t *finite_to_json (double v);
 json_t *numbers_to_json (const double *v, size_t n);
 
 /* The shortest text, of 6 digits at least before its trailing zeros go, that

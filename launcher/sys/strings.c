@@ -2,12 +2,13 @@
 /* NULL-ended lists of texts. */
 #include "launcher/sys/strings.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int strings_add (char ***list, const char *text, size_t len)
+int strings_add_part (char ***list, const char *text, size_t len)
 {
     size_t n = 0;
     char **more;
@@ -22,6 +23,36 @@ int strings_add (char ***list, const char *text, size_t len)
     return more[n] ? 0 : -1;
 }
 
+int strings_add (char ***list, const char *text)
+{
+    return strings_add_part (list, text, strlen (text));
+}
+
+int strings_addf (char ***list, const char *format, ...)
+{
+    char *text;
+    va_list ap;
+    int n, rv;
+
+    va_start (ap, format);
+    n = vasprintf (&text, format, ap);
+    va_end (ap);
+    if (n < 0)
+        return -1;
+    rv = strings_add (list, text);
+    free (text);
+    return rv;
+}
+
+int strings_add_all (char ***list, char *const *more)
+{
+    int rv = 0;
+
+    for (; rv == 0 && more && *more; more++)
+        rv = strings_add (list, *more);
+    return rv;
+}
+
 bool strings_contain (const char *const *list, const char *text)
 {
     while (list && *list && strcmp (*list, text))
@@ -34,6 +65,11 @@ void strings_free (char **list)
     for (char **s = list; s && *s; s++)
         free (*s);
     free (list);
+}
+
+int strings_compare (const void *a, const void *b)
+{
+    return strcmp (*(const char *const *)a, *(const char *const *)b);
 }
 
 bool word_fits (const char *text)

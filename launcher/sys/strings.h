@@ -6,16 +6,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Add the first 'len' bytes of a text to a NULL-ended list (NULL: none yet).
- * Returns -1 if out of memory.
+/* Add a copy of a text, of its first 'len' bytes, of what printf(3) would
+ * print, or of each text of a list (NULL: an empty one) to a NULL-ended list
+ * (NULL: none yet).  They return -1 if out of memory.
  */
-int strings_add (char ***list, const char *text, size_t len);
+int strings_add (char ***list, const char *text);
+int strings_add_part (char ***list, const char *text, size_t len);
+int strings_addf (char ***list, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+int strings_add_all (char ***list, char *const *more);
 
 /* Whether a NULL-ended list (NULL: an empty one) has a text. */
 bool strings_contain (const char *const *list, const char *text);
 
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
+
+/* strcmp() of two elements of such a list, for qsort() and bsearch(). */
+int strings_compare (const void *a, const void *b);
 
 /* Whether a text from a file may be part of a path, or of a command that is
  * started: 1 to 255 letters, digits, '_', '.', '+' and '-',

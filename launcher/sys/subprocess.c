@@ -14,6 +14,15 @@
 
 #include "launcher/sys/job_variables.h"
 
+void own_program (char path[PATH_MAX])
+{
+    ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
+
+    path[n > 0 ? n : 0] = '\0';
+    if (n <= 0)
+        strcpy (path, "dl");
+}
+
 /* ---- a child process ---- */
 
 static void unblock_signals (void)
@@ -111,6 +120,15 @@ pid_t subprocess_spawn (const struct spawn *s)
     return pid;
 }
 
+int subprocess_wait (pid_t pid)
+{
+    int status = -1;
+
+    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
 /* ---- a command that runs to its end ---- */
 
 void command_add (struct command *c, const char *option, const char *value)
@@ -200,9 +218,8 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
     close (out[1]);
     if (pid > 0) {
         read_all (out[0], pid, enough, buf, size);
-        while (waitpid (pid, &status, 0) < 0 && errno == EINTR)
-            ;
+        status = subprocess_wait (pid);
     }
     close (out[0]);
-    return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+    return status;
 }

@@ -3,9 +3,13 @@
 #ifndef LAUNCHER_SYS_SUBPROCESS_H
 #define LAUNCHER_SYS_SUBPROCESS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Write the path of this program, "dl" if the system does not know it. */
+void own_program (char path[PATH_MAX]);
 
 /* ---- a child process ---- */
 
@@ -32,6 +36,11 @@ struct spawn {
  * Returns its pid, -1 with errno.
  */
 pid_t subprocess_spawn (const struct spawn *s);
+
+/* Wait for a child (-1: there is none).  Returns its exit status, -1 if it did
+ * not end by itself.
+ */
+int subprocess_wait (pid_t pid);
 
 /* ---- a command that runs to its end ---- */
 

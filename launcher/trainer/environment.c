@@ -198,9 +198,9 @@ static void add_code (char ***list, const struct sweep *s)
     if (!n || !e->file_dir || strncmp (e->file_dir, s->root, n))
         return;
     below = strlen (e->file_dir + n);
-    strings_add (list, s->root, n);
+    strings_add_part (list, s->root, n);
     if (below < whole && !strcmp (e->dir + whole - below, e->file_dir + n))
-        strings_add (list, e->dir, whole - below);
+        strings_add_part (list, e->dir, whole - below);
 }
 
 /* What a trial reads or writes outside its working folder. */
@@ -209,12 +209,12 @@ static char **folders_of (const struct trial_attempt *a)
     char **list = NULL;
     char path[4200];
 
-    strings_add (&list, a->sweep->dir, strlen (a->sweep->dir));
+    strings_add (&list, a->sweep->dir);
     add_code (&list, a->sweep);
     checkpoint_dir (a, path, sizeof (path));
-    strings_add (&list, path, strlen (path));
+    strings_add (&list, path);
     if (resume_dir (a, NULL, path, sizeof (path)) == 0)
-        strings_add (&list, path, strlen (path));
+        strings_add (&list, path);
     return list;
 }
 
@@ -320,7 +320,7 @@ static int add_start (char ***words, const struct trial_attempt *a)
     char **folders;
     int rv;
 
-    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, words) == 0)
+    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, words) < 0)
         return -1;
     if (!s->image)
         return 0;
@@ -338,8 +338,8 @@ char **attempt_command (const struct trial_attempt *a)
     char **all = NULL;
     int rv = words ? add_start (&all, a) : -1;
 
-    for (char **w = words; rv == 0 && *w; w++)
-        rv = strings_add (&all, *w, strlen (*w));
+    if (rv == 0)
+        rv = strings_add_all (&all, words);
     strings_free (words);
     if (rv == 0)
         return all;

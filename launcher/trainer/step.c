@@ -3,77 +3,55 @@
 #include "launcher/trainer/step.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
 /* s that srun has to end its step */
 enum { END_WAIT = 15 };
 
-static char *option (const char *name, const char *value)
+/* This program with a command of its own, which another follows. */
+static int add_own (char ***words, const char *command)
 {
-    char *text = NULL;
+    char dl[PATH_MAX];
 
-    return asprintf (&text, "%s=%s", name, value) < 0 ? NULL : text;
-}
-
-static char *number (const char *name, int64_t value)
-{
-    char text[32];
-
-    snprintf (text, sizeof (text), "%lld", (long long)value);
-    return option (name, text);
-}
-
-static char *self (void)
-{
-    char dl[4096];
-    ssize_t n = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
-
-    dl[n > 0 ? n : 0] = '\0';
-    return strdup (n > 0 ? dl : "dl");
+    own_program (dl);
+    return strings_add (words, dl) | strings_add (words, command)
+           | strings_add (words, "--");
 }
 
 int within_command (char ***words)
 {
-    char *dl = self ();
-    int rv = dl ? strings_add (words, dl, strlen (dl)) : -1;
-
-    free (dl);
-    return rv | strings_add (words, "within", 6) | strings_add (words, "--", 2);
+    return add_own (words, "within");
 }
 
-size_t step_command (const struct experiment *e, bool proxy, char ***words)
+/* All of the environment is the default. */
+static int add_option (char ***words, const char *name, const char *value)
 {
-    char *const all[] = {
-        strdup ("srun"),
-        strdup ("--overlap"),
-        strdup ("--input=none"),
-        strdup ("--kill-on-bad-exit=1"),
-        number ("--nodes", e->nodes),
-        number ("--ntasks", e->nodes * e->ranks),
-        number ("--ntasks-per-node", e->ranks),
-        number ("--cpus-per-task", e->cpus),
-        /* all of the environment is the default */
-        option (e->framework ? "--dl" : "--export",
-                e->framework ? e->framework : "ALL"),
-        option (e->check ? "--dl-check" : "--export",
-                e->check ? e->check : "ALL"),
-        proxy ? self () : NULL,
-        proxy ? strdup ("rank") : NULL,
-        proxy ? strdup ("--") : NULL,
-    };
-    size_t n = sizeof (all) / sizeof (*all) - (proxy ? 0 : 3);
+    return strings_addf (
+        words, "%s=%s", value ? name : "--export", value ? value : "ALL");
+}
 
-    if (!(*words = calloc (n + 1, sizeof (**words))))
-        return 0;
-    memcpy (*words, all, n * sizeof (*all));
-    return n;
+int step_command (const struct experiment *e, bool proxy, char ***words)
+{
+    static const char *const srun[] = {
+        "srun", "--overlap", "--input=none", "--kill-on-bad-exit=1", NULL
+    };
+    long long ranks = e->nodes * e->ranks;
+    int rv = strings_add_all (words, (char *const *)srun);
+
+    rv |= strings_addf (words, "--nodes=%lld", (long long)e->nodes);
+    rv |= strings_addf (words, "--ntasks=%lld", ranks);
+    rv |= strings_addf (words, "--ntasks-per-node=%lld", (long long)e->ranks);
+    rv |= strings_addf (words, "--cpus-per-task=%lld", (long long)e->cpus);
+    rv |= add_option (words, "--dl", e->framework);
+    rv |= add_option (words, "--dl-check", e->check);
+    return proxy ? rv | add_own (words, "rank") : rv;
 }
 
 /* srun that is killed cannot end its step: SIGTERM makes it do that.  It

@@ -10,12 +10,10 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* The words before the trainer's command, NULL-ended, with `dl rank` where
- * 'proxy' is set.  Returns how many.
+/* Add the words before the trainer's command to a list, with `dl rank` where
+ * 'proxy' is set; `dl within --`.  They return -1 if out of memory.
  */
-size_t step_command (const struct experiment *e, bool proxy, char ***words);
-
-/* Add `dl within --` to a list.  Returns -1 if out of memory. */
+int step_command (const struct experiment *e, bool proxy, char ***words);
 int within_command (char ***words);
 
 /* SIGTERM asks the ranks to stop; SIGKILL, given again and again, ends them.

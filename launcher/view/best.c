@@ -124,9 +124,8 @@ static json_t *best_json (const struct best *b)
 
     for (size_t i = 0; i < sweep_metrics (b->s); i++) {
         double v = metric_of (b, i);
-        json_object_set_new (metrics,
-                             sweep_metric (b->s, i),
-                             isfinite (v) ? json_real (v) : json_null ());
+        json_object_set_new (
+            metrics, sweep_metric (b->s, i), finite_to_json (v));
     }
     return json_pack (
         "{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}",

@@ -254,11 +254,6 @@ static void print_text (const struct comparison *c)
 
 /* ---- JSON ---- */
 
-static json_t *real (double v)
-{
-    return isfinite (v) ? json_real (v) : json_null ();
-}
-
 static json_t *experiment_json (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
@@ -274,23 +269,23 @@ static json_t *experiment_json (const struct comparison *c, size_t k)
         "state",
         sweep_state_name (of->s->state),
         "best",
-        real (o.best < 0 ? NAN : report_value (r, o.best, 0)),
+        finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)),
         "trial",
         o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
         "at_budget",
-        real (o.at_budget),
+        finite_to_json (o.at_budget),
         "area",
-        real (o.area),
+        finite_to_json (o.area),
         "trials",
         (json_int_t)of->s->ntrials,
         "failed",
         (json_int_t)o.failed,
         "wall_seconds",
-        real (o.cost.wall),
+        finite_to_json (o.cost.wall),
         "trial_seconds",
-        real (o.cost.busy),
+        finite_to_json (o.cost.busy),
         "gpu_seconds",
-        real (o.cost.gpus));
+        finite_to_json (o.cost.gpus));
 }
 
 struct differences {
@@ -323,7 +318,7 @@ static void print_json (const struct comparison *c)
                    "metric",
                    text_to_json (sweep_metric (c->list[0], 0)),
                    "budget_seconds",
-                   real (c->budget),
+                   finite_to_json (c->budget),
                    "experiments",
                    list,
                    "settings",

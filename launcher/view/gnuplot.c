@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -196,12 +195,8 @@ static int run (FILE *io[3])
         .io = { fileno (io[0]), fileno (io[1]), fileno (io[2]) },
         .prepare = prepare,
     };
-    pid_t pid = subprocess_spawn (&s);
-    int status = -1;
 
-    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+    return subprocess_wait (subprocess_spawn (&s));
 }
 
 /* The last line that is none of the script. */

@@ -16,6 +16,7 @@
 #include "launcher/progress/screen.h"
 #include "launcher/session/open.h"
 #include "launcher/sys/array.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -156,7 +157,7 @@ static void ask_slurm (struct top *t)
     if (command_run (&c, NULL, text, JOBS_TEXT) == 0)
         while ((line = strsep (&rest, "\n")))
             if (*line == '/')
-                strings_add (&t->folders, line, strlen (line));
+                strings_add (&t->folders, line);
     command_free (&c);
     free (text);
 }
@@ -309,11 +310,6 @@ static void put_all (const struct top *t, struct screen *c)
 
 /* ---- JSON ---- */
 
-static json_t *real (double v)
-{
-    return isfinite (v) ? json_real (v) : json_null ();
-}
-
 static json_t *row_json (const struct gpu_row *r)
 {
     return json_pack ("{s:s, s:s*, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -329,15 +325,15 @@ static json_t *row_json (const struct gpu_row *r)
                       r->gpu.rank < 0 ? json_null ()
                                       : json_integer (r->gpu.rank),
                       "busy",
-                      real (r->gpu.busy),
+                      finite_to_json (r->gpu.busy),
                       "memory",
-                      real (r->gpu.memory),
+                      finite_to_json (r->gpu.memory),
                       "memory_size",
-                      real (r->gpu.memory_size),
+                      finite_to_json (r->gpu.memory_size),
                       "power",
-                      real (r->gpu.power),
+                      finite_to_json (r->gpu.power),
                       "age",
-                      real (r->age));
+                      finite_to_json (r->age));
 }
 
 static void print_json (const struct top *t)
