@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# which room uses which, by the symbols of the objects: as the table of doc/ARCHITECTURE.md says, and without circles
+# which folder uses which, by the symbols of the objects: as the table of doc/ARCHITECTURE.md says, and without circles
 . "$srcdir/tests/lib.sh"
 
 # ---- what the objects say
@@ -36,7 +36,7 @@ uses () {
         }' | sort
 }
 
-rooms_of () { # rooms_of <USES: the same of folders
+folders_of () { # folders_of <USES: the same of folders
     awk '{ sub (/\/[^\/]*$/, "", $1); sub (/\/[^\/]*$/, "", $2) } $1 != $2'
 }
 
@@ -44,31 +44,31 @@ circles () { # circles <USES: who are in one
     awk '{ print $1, $2 }' | sort -u | tsort 2>&1 >/dev/null | sed -n 's/^tsort: -: .*loop:/circle:/p; s/^tsort: \([^-]\)/    \1/p'
 }
 
-rows () { # rows DOCUMENT: lines "ROOM MAY-USE", one each
+rows () { # rows DOCUMENT: lines "FOLDER MAY-USE", one each
     sed -n '/^<!-- layers -->/,/^<!-- \/layers -->/s/^| *\([^ |]*\)[^|]*|\(.*\)|.*/\1,\2/p' "$1" |
-        awk -F' *, *' '$1 ~ /[a-z]/ && $1 != "room" { print $1, $1; for (i = 2; i <= NF; i++) { gsub (/ /, "", $i); print $1, $i } }'
+        awk -F' *, *' '$1 ~ /[a-z]/ && $1 != "folder" { print $1, $1; for (i = 2; i <= NF; i++) { gsub (/ /, "", $i); print $1, $i } }'
 }
 
 forbidden () { # forbidden DOCUMENT <USES: what the table does not allow
     rows "$1" >"$work/rows"
     awk -v rows="$work/rows" '
-        function room (name) { sub (/\/[^\/]*$/, "", name); return name }
+        function folder (name) { sub (/\/[^\/]*$/, "", name); return name }
         BEGIN { while ((getline <rows) > 0) { may[$1, $2]; row[$1] } }
-        !(room($1) in row) { if (!(room($1) in told)) print room($1) ": has no row"; told[room($1)]; next }
-        room($1) != room($2) && !((room($1), room($2)) in may) { print $1 " uses " $2 ": " $3 }'
+        !(folder($1) in row) { if (!(folder($1) in told)) print folder($1) ": has no row"; told[folder($1)]; next }
+        folder($1) != folder($2) && !((folder($1), folder($2)) in may) { print $1 " uses " $2 ": " $3 }'
 }
 
 below () { # below FOLDER <USES: of its own files
     awk -v top="$1/" 'index ($1, top) == 1 && index ($2, top) == 1'
 }
 
-# ---- the test can fail: a room that uses itself, and what it may not use
+# ---- the test can fail: a folder that uses itself, and what it may not use
 
 mkdir -p "$work/s/one" "$work/s/two" "$work/b/one" "$work/b/two"
 echo 'int b (void); int a (void); int a (void) { return b (); }' >"$work/s/one/a.c"
 echo 'int a (void); int b (void); int b (void) { return a (); }' >"$work/s/two/b.c"
 echo 'int b (void); int c (void); int c (void) { return b (); }' >"$work/s/two/c.c"
-printf '<!-- layers -->\n| room | may use |\n| --- | --- |\n| one | two, libc |\n| two | libc |\n<!-- /layers -->\n' >"$work/s/table.md"
+printf '<!-- layers -->\n| folder | may use |\n| --- | --- |\n| one | two, libc |\n| two | libc |\n<!-- /layers -->\n' >"$work/s/table.md"
 for f in one/a two/b two/c; do
     ${CC:-cc} -c "$work/s/$f.c" -o "$work/b/$f.o" || { echo "Bail out! no compiler"; exit 1; }
 done
@@ -77,7 +77,7 @@ is "$(cat "$work/planted")" "one/a.c two/b.c b
 two/b.c one/a.c a
 two/c.c two/b.c b" "planted: who uses whom"
 is "$(circles <"$work/planted" | sort | xargs)" "one/a.c two/b.c circle:" "planted: a circle of files is seen"
-is "$(rooms_of <"$work/planted" | circles | sort | xargs)" "one two circle:" "planted: and of folders"
+is "$(folders_of <"$work/planted" | circles | sort | xargs)" "one two circle:" "planted: and of folders"
 is "$(forbidden "$work/s/table.md" <"$work/planted")" "two/b.c uses one/a.c: a" "planted: and what the table does not allow"
 
 # ---- the tree
@@ -87,7 +87,7 @@ uses "$srcdir" "$builddir" searcher runtime launcher spank >"$work/uses"
 look () { # look TOP WHAT: what is wrong
     case $2 in
     files) below "$1" <"$work/uses" | circles ;;
-    folders) below "$1" <"$work/uses" | rooms_of | circles ;;
+    folders) below "$1" <"$work/uses" | folders_of | circles ;;
     table) if [ -f "$document" ]; then grep "^$1/" "$work/uses" | forbidden "$document"; else echo "no $document"; fi ;;
     esac
 }
