@@ -28,7 +28,7 @@ def page(name, **how):
 def settle():
     """Until all views are drawn and no frame is asked for."""
     b.wait("report.views.every((v) => !v.visible || v.dirty === 0)")
-    b.js("new Promise((r) => setTimeout(r, 300))")
+    b.wait("new Promise((r) => setTimeout(() => r(true), 300))")  # again where the page loads itself anew meanwhile
 
 
 def shot(name):
