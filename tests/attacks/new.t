@@ -6,8 +6,6 @@
 need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
 cd "$work" || exit 1
-DL_PYTHON=$python
-export DL_PYTHON
 unset DL_DIR DL_FREEZE
 mkdir -p evil/conda-meta evil/etc/conda/activate.d
 echo "touch $work/ran" >evil/etc/conda/activate.d/x.sh

@@ -31,51 +31,50 @@ SIZES = [1024, 16384, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 # ---- a rank of gloo or Horovod ----
 
 
-def rank_main(kind, runs, sizes):
-    import numpy
-
-    start = time.perf_counter()
-    import torch
-
-    torch.set_num_threads(1)
+def open_world(kind, torch):
+    """When it began; rank and size; a barrier, all-reduce in place, and the maximum of a tensor."""
     if kind == "gloo":
         import torch.distributed as dist
 
         start = time.perf_counter()
         dist.init_process_group("gloo")
-        rank, size, barrier = dist.get_rank(), dist.get_world_size(), dist.barrier
-        call = dist.all_reduce  # in place
         most = lambda x: (dist.all_reduce(x, op=dist.ReduceOp.MAX), x)[1]
-    else:
-        import horovod.torch as hvd
+        return start, dist.get_rank(), dist.get_world_size(), dist.barrier, dist.all_reduce, most
+    import horovod.torch as hvd
 
-        start = time.perf_counter()
-        hvd.init()
-        rank, size = hvd.rank(), hvd.size()
-        barrier = lambda: hvd.allreduce(torch.zeros(1), name="barrier")
-        call = lambda x: hvd.allreduce_(x, op=hvd.Sum, name="x")
-        most = lambda x: hvd.allgather(x, name="most").max()
+    start = time.perf_counter()
+    hvd.init()
+    barrier = lambda: hvd.allreduce(torch.zeros(1), name="barrier")
+    call = lambda x: hvd.allreduce_(x, op=hvd.Sum, name="x")
+    return start, hvd.rank(), hvd.size(), barrier, call, lambda x: hvd.allgather(x, name="most").max()
+
+
+def rank_main(kind, runs, sizes):
+    import numpy
+    import torch
+
+    torch.set_num_threads(1)
+    start, rank, size, barrier, call, most = open_world(kind, torch)
     barrier()
     if rank == 0:
         print("0 %.9f" % (time.perf_counter() - start))
+
+    def each(x, calls):
+        barrier()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call(x)
+        return float(most(torch.tensor([(time.perf_counter() - begin) / calls])))
+
     for bytes in sizes:
         n = bytes // 4
         whole = torch.from_numpy(numpy.arange(n) % 1000).float()
-        x = torch.empty(n)
-
-        def each(calls):
-            barrier()
-            begin = time.perf_counter()
-            for _ in range(calls):
-                call(x)
-            return float(most(torch.tensor([(time.perf_counter() - begin) / calls])))
-
-        x.zero_()
-        each(2)
-        first = each(2)
+        x = torch.zeros(n)
+        each(x, 2)
+        first = each(x, 2)
         calls = 1 if first > 0.01 else int(0.02 / first) + 1
         for _ in range(runs):
-            t = each(calls)
+            t = each(x, calls)
             if rank == 0:
                 print(bytes, "%.9f" % t)
         x.copy_(whole * (rank + 1))
@@ -83,7 +82,7 @@ def rank_main(kind, runs, sizes):
         assert torch.equal(x, whole * (size * (size + 1) // 2)), "wrong sum"
     sys.stdout.flush()
     if kind == "gloo":
-        dist.destroy_process_group()
+        torch.distributed.destroy_process_group()
 
 
 # ---- runs ----

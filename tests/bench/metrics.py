@@ -4,7 +4,7 @@
 
 usage: metrics.py BENCH [ROUNDS]     BENCH: tests/bench/metrics of the build folder (make tests/bench/metrics)
 
-    pip install ./contrib/python tensorboard tensorboardX torch wandb mlflow    # what is absent is left out
+    pip install ./contrib/python tensorboard tensorboardX wandb mlflow    # what is absent is left out
 
 Each logger logs 10 names in turn; the time is that of the loop with its calls, without the logger's start and end.  In
 each round all of them run one after the other, each in a process and a folder of its own, so that all see the same
@@ -72,9 +72,18 @@ def ours(folder):
 
 
 def tensorboard(folder):
-    from torch.utils.tensorboard import SummaryWriter
+    """What torch.utils.tensorboard.SummaryWriter.add_scalar does."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-    yield "tensorboard add_scalar", timed(20000, by_name(SummaryWriter(folder).add_scalar))
+    writer = EventFileWriter(folder)
+
+    def log(tag, value, step):
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+        writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
+
+    yield "tensorboard add_scalar", timed(20000, by_name(log))
 
 
 def tensorboardx(folder):

@@ -13,6 +13,7 @@
     stairs    eleven branches of ordinal and log parameters, in steps
 """
 
+import importlib
 import itertools
 import json
 import math
@@ -342,63 +343,46 @@ def learner_space():
     return space
 
 
-def learner(name, o, regression):
-    from sklearn import ensemble, linear_model, neighbors, neural_network, svm, tree
+# The class of each learner, without its kind; its arguments by our parameters, of which a setting has some; the rest
+CLASSES = {
+    "svm": ("svm.SV", {k: k for k in ("C", "kernel", "gamma", "degree", "coef0")}, {"max_iter": 3000}),
+    "knn": ("neighbors.KNeighbors", {"k": "n_neighbors", "weights": "weights", "p": "p"}, {}),
+    "forest": (
+        "ensemble.ExtraTrees",
+        {"trees": "n_estimators", "features": "max_features", "leaf": "min_samples_leaf", "depth": "max_depth"},
+        {"random_state": 0},
+    ),
+    "tree": (
+        "tree.DecisionTree",
+        {"depth": "max_depth", "leaf": "min_samples_leaf", "features": "max_features", "random": "splitter"},
+        {"random_state": 0},
+    ),
+    "boost": (
+        "ensemble.GradientBoosting",
+        {"rate": "learning_rate", "depth": "max_depth", "rounds": "n_estimators", "sample": "subsample"},
+        {"random_state": 0, "max_features": 0.2},
+    ),
+    "linear": (
+        "linear_model.SGD",
+        {"alpha": "alpha", "penalty": "penalty", "ratio": "l1_ratio", "average": "average"},
+        {"max_iter": 30, "tol": None, "random_state": 0},
+    ),
+    "mlp": (
+        "neural_network.MLP",
+        {"width": "hidden_layer_sizes", "lr": "learning_rate_init", "slr": "learning_rate_init"}
+        | {k: k for k in ("alpha", "solver", "momentum", "tol")},
+        {"max_iter": 15, "random_state": 0},
+    ),
+}
 
+
+def learner(name, o, regression):
+    path, arguments, more = CLASSES[name]
+    module, _, start = path.partition(".")
     kind = "Regressor" if regression else "Classifier"
-    if name == "svm":
-        more = {k: o[k] for k in ("gamma", "degree", "coef0") if k in o}
-        return (svm.SVR if regression else svm.SVC)(
-            C=o["C"], kernel=o["kernel"], max_iter=3000, **more
-        )
-    if name == "knn":
-        return getattr(neighbors, "KNeighbors" + kind)(o["k"], weights=o["weights"], p=o["p"])
-    if name == "forest":
-        return getattr(ensemble, "ExtraTrees" + kind)(
-            o["trees"],
-            max_features=o["features"],
-            min_samples_leaf=o["leaf"],
-            max_depth=o["depth"],
-            random_state=0,
-        )
-    if name == "tree":
-        return getattr(tree, "DecisionTree" + kind)(
-            max_depth=o["depth"],
-            min_samples_leaf=o["leaf"],
-            random_state=0,
-            max_features=o["features"],
-            splitter=o["random"],
-        )
-    if name == "boost":
-        return getattr(ensemble, "GradientBoosting" + kind)(
-            learning_rate=o["rate"],
-            max_depth=o["depth"],
-            random_state=0,
-            n_estimators=o["rounds"],
-            subsample=o["sample"],
-            max_features=0.2,
-        )
-    if name == "linear":
-        return getattr(linear_model, "SGD" + kind)(
-            alpha=o["alpha"],
-            penalty=o["penalty"],
-            l1_ratio=o.get("ratio", 0.15),
-            average=o["average"] == "yes",
-            max_iter=30,
-            tol=None,
-            random_state=0,
-        )
-    more = {"tol": o["tol"]} if "tol" in o else {}
-    return getattr(neural_network, "MLP" + kind)(
-        (o["width"],),
-        alpha=o["alpha"],
-        solver=o["solver"],
-        learning_rate_init=o.get("lr", o.get("slr", 0.001)),
-        momentum=o.get("momentum", 0.9),
-        max_iter=15,
-        random_state=0,
-        **more,
-    )
+    make = getattr(importlib.import_module("sklearn." + module), start + (kind[0] if name == "svm" else kind))
+    given = {arguments[k]: {"no": False, "yes": True}.get(v, v) for k, v in o.items()}
+    return make(**given, **more)
 
 
 def all_settings(params):

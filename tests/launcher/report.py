@@ -28,7 +28,7 @@ def page(name, **how):
 def settle():
     """Until all views are drawn and no frame is asked for."""
     b.wait("report.views.every((v) => !v.visible || v.dirty === 0)")
-    b.js("new Promise((r) => setTimeout(r, 300))")
+    b.wait("new Promise((r) => setTimeout(() => r(true), 300))")  # again where the page loads itself anew meanwhile
 
 
 def shot(name):
@@ -118,18 +118,8 @@ def selected():
 
 # ---- each kind of search
 
-def rungs():
-    page("rungs")
-    silent("rungs")
-    views("rungs", ["tradeoff"])
-    shot("rungs-light")
-    contrast("light")
-    n = selected()
-    ok(text("#note") == f"{n:,} of {n:,}, the best first", "table: all trials", text("#note"))
-    ok("at 1" in text("#slices-note"), "slices: compared at one length", text("#slices-note"))
-    best = b.js("JSON.parse(document.getElementById('data').textContent).metrics[0].v.filter((v) => typeof v === 'number').reduce((a, c) => Math.min(a, c))")
-    ok(abs(float(text(".value")) - best) < 1e-4 * abs(best), "summary: the best value is that of the data", text(".value"), best)
-    # a brush filters all other views
+def brushes(n):
+    """A brush filters all other views."""
     x, y0 = center("#parallel .hit", 0.5, 0.9)
     _, y1 = center("#parallel .hit", 0.5, 0.5)
     b.drag(x, y0, x, y1)
@@ -151,7 +141,9 @@ def rungs():
     ok(selected() == both, "a new file has the same filters", selected(), both)
     b.js("[...document.querySelectorAll('#chips > button')].pop().click()")
     ok(selected() == n, "all filters are removed")
-    # keyboard
+
+
+def keyboard(n):
     b.js("document.querySelector('#slices .hit').focus()")
     b.key("Enter")
     ok(0 < selected() < n, "Enter sets a range", selected())
@@ -165,7 +157,9 @@ def rungs():
     failed = b.js("JSON.parse(document.getElementById('data').textContent).trial.state.filter((s) => s === 5).length")
     ok(selected() == failed, "words in the table's filter", selected(), failed)
     b.js("(() => { const s = document.getElementById('search'); s.value = ''; s.oninput({ target: s }); s.blur(); })()")
-    # hover and pin
+
+
+def hover_and_pin():
     x, y = center("#rungs canvas", 0.15, 0.5)
     for dy in range(-80, 81, 4):
         b.move(x, y + dy)
@@ -181,12 +175,14 @@ def rungs():
     b.js("document.querySelectorAll('#table tbody tr[data-i]')[3].click()")
     ok(b.js("document.querySelectorAll('#detail thead th').length") == 2, "two trials side by side")
     b.js("document.querySelector('#detail header button').click()")
-    # values at a rung
+
+
+def choices():
+    """The value at a rung; the means of groups; each entry of each list."""
     b.js("report.useValue('0')")
     settle()
     ok("at 1" in b.js("document.querySelector('#history .name').textContent"), "the value at a rung is chosen")
     b.js("report.useValue('best')")
-    # groups
     for value in b.js("[...[...document.querySelectorAll('#curves select')].pop().options].map((o) => o.value)"):
         b.js(f"(() => {{ const s = [...document.querySelectorAll('#curves select')].pop(); s.value = {value!r}; s.onchange(); }})()")
         settle()
@@ -198,6 +194,23 @@ def rungs():
         b.js(f"(() => {{ const s = document.getElementById('colour'); s.value = {value!r}; s.onchange(); }})()")
     for k in range(b.js("document.querySelectorAll('.tools select').length")):
         b.js(f"(() => {{ const s = document.querySelectorAll('.tools select')[{k}]; for (const o of [...s.options].reverse()) {{ s.value = o.value; s.onchange(); }} }})()")
+
+
+def rungs():
+    page("rungs")
+    silent("rungs")
+    views("rungs", ["tradeoff"])
+    shot("rungs-light")
+    contrast("light")
+    n = selected()
+    ok(text("#note") == f"{n:,} of {n:,}, the best first", "table: all trials", text("#note"))
+    ok("at 1" in text("#slices-note"), "slices: compared at one length", text("#slices-note"))
+    best = b.js("JSON.parse(document.getElementById('data').textContent).metrics[0].v.filter((v) => typeof v === 'number').reduce((a, c) => Math.min(a, c))")
+    ok(abs(float(text(".value")) - best) < 1e-4 * abs(best), "summary: the best value is that of the data", text(".value"), best)
+    brushes(n)
+    keyboard(n)
+    hover_and_pin()
+    choices()
     settle()
     views("rungs, all choices", ["tradeoff"])
     silent("rungs, all choices")

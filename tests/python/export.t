@@ -9,7 +9,6 @@ preload_sanitizers && skip_all "sanitizers"
 cd "$work" || exit 1
 tools=${DL_TEST_PYTHON:-$python}
 DL_PYTHON=$tools
-export DL_PYTHON
 
 cat >train.py <<'END'
 import sys, time

@@ -40,7 +40,8 @@ def values(folder, name):
     return rows[rows["name"] == name]["value"].tolist()
 
 
-def lightning():
+def lightning_fit(folder, epochs, stop=False):
+    """Train a small module; its weights, and the epochs that it has."""
     import torch
 
     import slurmdl.lightning as ours
@@ -60,32 +61,35 @@ def lightning():
         def configure_optimizers(self):
             return torch.optim.Adam(self.parameters(), lr=0.1)
 
-    def fit(folder, epochs, stop=False):
-        torch.manual_seed(1)
-        with slurmdl.Run(folder) as run:
-            if stop:
-                run.request_stop()
-            data = torch.utils.data.TensorDataset(torch.arange(40.0).reshape(10, 4) / 40)
-            module = Module()
-            trainer = pl.Trainer(
-                max_epochs=epochs,
-                logger=ours.Logger(run),
-                callbacks=[ours.Callback(run)],
-                plugins=[ours.CheckpointIO()],
-                enable_checkpointing=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-                accelerator="cpu",
-                log_every_n_steps=1,
-                default_root_dir=".",
-            )
-            trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=5), ckpt_path=ours.last(run))
-            return [p.detach().clone() for p in module.parameters()], trainer.current_epoch
+    torch.manual_seed(1)
+    with slurmdl.Run(folder) as run:
+        if stop:
+            run.request_stop()
+        data = torch.utils.data.TensorDataset(torch.arange(40.0).reshape(10, 4) / 40)
+        module = Module()
+        trainer = pl.Trainer(
+            max_epochs=epochs,
+            logger=ours.Logger(run),
+            callbacks=[ours.Callback(run)],
+            plugins=[ours.CheckpointIO()],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            accelerator="cpu",
+            log_every_n_steps=1,
+            default_root_dir=".",
+        )
+        trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=5), ckpt_path=ours.last(run))
+        return [p.detach().clone() for p in module.parameters()], trainer.current_epoch
 
-    whole, epochs = fit("lightning-whole", 4)
-    fit("lightning", 2)
+
+def lightning():
+    import torch
+
+    whole, epochs = lightning_fit("lightning-whole", 4)
+    lightning_fit("lightning", 2)
     same(slurmdl.newest("lightning"), ("lightning/a.1/ckpt/00000002.h5", 2), "lightning: a checkpoint of the run")
-    pieces, again = fit("lightning", 4)
+    pieces, again = lightning_fit("lightning", 4)
     ok(all(torch.equal(a, b) for a, b in zip(whole, pieces)), "lightning: resumed, the weights are those of one run")
     same((epochs, again), (4, 4), "lightning: and the epochs")
     same(len(values("lightning-whole", "training/loss")), 4, "lightning: the logger")
@@ -95,7 +99,7 @@ def lightning():
         "lightning: logs the same in pieces",
     )
     same(len(os.listdir("lightning-whole/a.1/ckpt")), 2, "lightning: the two newest stay")
-    _, ended = fit("lightning-stop", 50, stop=True)
+    _, ended = lightning_fit("lightning-stop", 50, stop=True)
     same((ended, slurmdl.newest("lightning-stop")[1]), (1, 1), "lightning: a stop ends it with a checkpoint")
     kinds = [r["name"] for r in slurmdl.read_records("lightning/a.1") if r["kind"] == "event"]
     ok("finished" in kinds, "lightning: events")

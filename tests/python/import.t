@@ -7,8 +7,6 @@
 need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
 cd "$work" || exit 1
-DL_PYTHON=$python
-export DL_PYTHON
 
 # ---- what comes out
 mkdir gold bad

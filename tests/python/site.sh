@@ -14,9 +14,10 @@ need_package () { # need_package MODULE...
     mkdir -p "$work/site/slurmdl"
     cp -r "$package"/slurmdl/*.py "$package/slurmdl/det" "$package/slurmdl/export" "$package/slurmdl/hvd" "$package/slurmdl/imports" "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
     cp -r "$package/hydra_plugins" "$work/site"
+    DL_PYTHON=$python
     PYTHONPATH=$work/site:$here
     PYTHONDONTWRITEBYTECODE=1
-    export PYTHONPATH PYTHONDONTWRITEBYTECODE
+    export DL_PYTHON PYTHONPATH PYTHONDONTWRITEBYTECODE
 }
 
 # An interpreter that is not built with sanitizers wants them first; whether they are there.

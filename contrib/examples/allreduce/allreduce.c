@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast do these ranks sum a vector?  The first thing to ask of a cluster.
  *
- *     srun --dl=torch -N2 --gpus-per-node=4 --ntasks-per-node=4
- * ./allreduce-nccl srun --mpi=pmix -N2 --ntasks-per-node=4 ./allreduce-mpi
+ *     srun --dl=torch -N2 --ntasks-per-node=4 ./allreduce-nccl
+ *     srun --mpi=pmix -N2 --ntasks-per-node=4 ./allreduce-mpi
  *
  * Prints, for each size, the time of one sum and the bus bandwidth, 2(n-1)/n
  * bytes a byte summed (the convention of NVIDIA's nccl-tests).

@@ -4,7 +4,7 @@
 import contextlib
 import functools
 import os
-from typing import Any, Iterator, NamedTuple, Tuple, Union
+from typing import Any, Dict, Iterator, NamedTuple, Tuple, Union
 
 from . import _slurmdl
 
@@ -102,6 +102,13 @@ def memory_of(x: Any) -> Memory:
         return Memory(code, tuple(x.shape), memoryview(x.view(EXTENDED_TYPES[code][1])), x)
     code, shape, view = _slurmdl.format_of(x)
     return Memory(code, shape, view, view)
+
+
+def number_of(table: Dict[str, int], word: str, what: str) -> int:
+    """The number that the library has for a word."""
+    if word not in table:
+        raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
+    return table[word]
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ bounded: slurmdl.Error names the rank and host that did not come, or has gone.
 """
 
 import atexit
+import math
 import os
 import pickle
 import sys
@@ -23,10 +24,10 @@ import time
 import warnings
 import weakref
 from types import TracebackType
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _slurmdl, _slurmdl_comm, message
-from .arrays import Memory, empty, is_tensor, memory_of
+from .arrays import Memory, empty, is_tensor, memory_of, number_of
 from .structure import Get, Put
 
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
@@ -35,19 +36,6 @@ _ALLREDUCE, _ALLGATHER, _BROADCAST, _REDUCE_SCATTER = range(4)
 _ZERO_WIDTH = -1  # of a row: rows are counted, not elements
 
 _open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
-
-
-def _number(table: Dict[str, int], word: str, what: str) -> int:
-    if word not in table:
-        raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
-    return table[word]
-
-
-def _count(shape: Sequence[int]) -> int:
-    n = 1
-    for d in shape:
-        n *= d
-    return n
 
 
 def _contiguous(x: Any) -> Any:
@@ -75,7 +63,7 @@ def _like(x: Any, code: str, shape: Tuple[int, ...]) -> Any:
 def _of_bytes(x: Any, code: str, shape: Tuple[int, ...], data: bytes) -> Any:
     """A new array like x with these bytes."""
     result = _like(x, code, shape)
-    if _count(shape) == 0:
+    if math.prod(shape) == 0:
         return result
     if is_tensor(x):
         import torch
@@ -130,7 +118,7 @@ class Handle:
 
     def _gathered(self, ticket: int, rows: Memory) -> Any:
         size = _slurmdl.item_size(rows.type)
-        row = _count(rows.shape[1:])
+        row = math.prod(rows.shape[1:])
         data, counts = self._comm.take(ticket, size if row else 0)
         return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
 
@@ -190,7 +178,7 @@ class Comm(_slurmdl_comm.Comm):
 
     def _allreduce(self, m: Memory, a: Any, out: Any, op: str) -> None:
         _settle(a)
-        self.allreduce_memory(m.type, _count(m.shape), m.where, memory_of(out).where, _number(OPS, op, "op"))
+        self.allreduce_memory(m.type, math.prod(m.shape), m.where, memory_of(out).where, number_of(OPS, op, "op"))
 
     def reduce(self, array: Any, op: str = "sum", root: int = 0) -> Any:
         """The same on rank 'root' only; None on the others."""
@@ -199,7 +187,7 @@ class Comm(_slurmdl_comm.Comm):
         out = _like(a, m.type, m.shape) if self.rank == root else None
         _settle(a)
         where = memory_of(out).where if out is not None else None
-        self.reduce_memory(m.type, _count(m.shape), m.where, where, _number(OPS, op, "op"), root)
+        self.reduce_memory(m.type, math.prod(m.shape), m.where, where, number_of(OPS, op, "op"), root)
         return out
 
     def parts(self, n: int) -> Tuple[int, ...]:
@@ -210,12 +198,12 @@ class Comm(_slurmdl_comm.Comm):
         """This rank's rows of the sum over all ranks."""
         a = _contiguous(array)
         m = memory_of(a)
-        rows, row = self.parts(_rows(m)), _count(m.shape[1:])
+        rows, row = self.parts(_rows(m)), math.prod(m.shape[1:])
         out = _like(a, m.type, (rows[self.rank],) + m.shape[1:])
         _settle(a)
         counts = tuple(r * row for r in rows)
         where = memory_of(out).where
-        self.reduce_scatter_memory(m.type, _count(m.shape), m.where, where, counts, _number(OPS, op, "op"))
+        self.reduce_scatter_memory(m.type, math.prod(m.shape), m.where, where, counts, number_of(OPS, op, "op"))
         return out
 
     def allgather(self, array: Any) -> Any:
@@ -223,7 +211,7 @@ class Comm(_slurmdl_comm.Comm):
         a = _contiguous(array)
         m = memory_of(a)
         rows = self._allgather_numbers(_rows(m))
-        row = _count(m.shape[1:]) * _slurmdl.item_size(m.type)
+        row = math.prod(m.shape[1:]) * _slurmdl.item_size(m.type)
         out = _like(a, m.type, (sum(rows),) + m.shape[1:])
         _settle(a)
         self.allgather_memory(m.where, m.shape[0] * row, memory_of(out).where, tuple(r * row for r in rows))
@@ -239,7 +227,7 @@ class Comm(_slurmdl_comm.Comm):
         """Rank root's array, into this one."""
         m = memory_of(array)
         _settle(array)
-        self.broadcast_memory(m.where, _count(m.shape) * _slurmdl.item_size(m.type), root)
+        self.broadcast_memory(m.where, math.prod(m.shape) * _slurmdl.item_size(m.type), root)
         return array
 
     def alltoall(self, array: Any, rows: Optional[Sequence[int]] = None) -> Tuple[Any, Tuple[int, ...]]:
@@ -254,7 +242,7 @@ class Comm(_slurmdl_comm.Comm):
         eight = (8,) * self.size
         self.alltoall_memory(b"".join(n.to_bytes(8, sys.byteorder) for n in to), eight, given, eight)
         came = tuple(memoryview(given).cast("Q").tolist())
-        row = _count(m.shape[1:]) * _slurmdl.item_size(m.type)
+        row = math.prod(m.shape[1:]) * _slurmdl.item_size(m.type)
         out = _like(a, m.type, (sum(came),) + m.shape[1:])
         _settle(a)
         where = memory_of(out).where
@@ -329,7 +317,7 @@ class Comm(_slurmdl_comm.Comm):
         It belongs to the library until the handle's wait() returns.  'compression': none, f16 or bf16.
         """
         out = array if out is None else out
-        how = (_number(OPS, op, "op"), prescale, postscale, _number(COMPRESSIONS, compression, "compression"))
+        how = (number_of(OPS, op, "op"), prescale, postscale, number_of(COMPRESSIONS, compression, "compression"))
         return self._submit(_ALLREDUCE, name, array, out, how, group=group, members=members)
 
     def submit_broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
@@ -347,7 +335,7 @@ class Comm(_slurmdl_comm.Comm):
         a = _contiguous(array)
         m = memory_of(a)
         out = _like(a, m.type, (self.parts(_rows(m))[self.rank],) + m.shape[1:])
-        how = (_number(OPS, op, "op"), prescale, postscale, 0)
+        how = (number_of(OPS, op, "op"), prescale, postscale, 0)
         return self._submit(_REDUCE_SCATTER, name, a, out, how)
 
     def _submit(
@@ -362,8 +350,8 @@ class Comm(_slurmdl_comm.Comm):
         members: int = 0,
     ) -> Handle:
         m = memory_of(array)
-        n = _count(m.shape)
-        row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
+        n = math.prod(m.shape)
+        row = math.prod(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
         if what == _ALLGATHER and row == 0:
             n, row = _rows(m), _ZERO_WIDTH
         where = None if out is None else m.where if out is array else self._room(name, m, out, what)
@@ -379,7 +367,7 @@ class Comm(_slurmdl_comm.Comm):
     def _room(self, name: str, given: Memory, out: Any, what: int) -> Any:
         """Where the result goes, which the library cannot measure."""
         m = memory_of(out)
-        n, wanted = _count(m.shape), _count(given.shape)
+        n, wanted = math.prod(m.shape), math.prod(given.shape)
         if m.type != given.type or (what != _REDUCE_SCATTER and n != wanted):
             raise ValueError(f"{name}: 'out' has {n} elements of {m.type}, 'array' {wanted} of {given.type}")
         return m.where

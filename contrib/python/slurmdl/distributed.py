@@ -322,8 +322,8 @@ def reset() -> None:
 
 
 def named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
-    own = [p for group in optimizer.param_groups for p in group["params"]]
     """The optimizer's parameters, each with a name that no other has."""
+    own = [p for group in optimizer.param_groups for p in group["params"]]
     if named_parameters is None:
         return [(f"{i}", p) for i, p in enumerate(own)]
     names = {p: name for name, p in named_parameters}

@@ -22,27 +22,15 @@ slurmdl.Error names the server, or the worker that the servers wait for.  What a
 slurmdl_ps.h.
 """
 
+import math
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 from . import _slurmdl_ps
-from .arrays import Memory, memory_of
+from .arrays import Memory, memory_of, number_of
 
 MODES = {"sync": 1, "async": 2, "bounded": 3}
 RULES = {"add": 0, "assign": 1, "sgd": 2, "adagrad": 3, "adam": 4}
-
-
-def _number(table: Dict[str, int], word: str, what: str) -> int:
-    if word not in table:
-        raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
-    return table[word]
-
-
-def _count(memory: Memory) -> int:
-    n = 1
-    for d in memory.shape:
-        n *= d
-    return n
 
 
 def _host(x: Any, types: Tuple[str, ...], count: Optional[int]) -> Memory:
@@ -52,8 +40,8 @@ def _host(x: Any, types: Tuple[str, ...], count: Optional[int]) -> Memory:
     memory = memory_of(x)
     if memory.type not in types:
         raise TypeError(f"elements are {memory.type}, not {types[0]}")
-    if count is not None and _count(memory) != count:
-        raise ValueError(f"there are {_count(memory)} elements, not {count}")
+    if count is not None and math.prod(memory.shape) != count:
+        raise ValueError(f"there are {math.prod(memory.shape)} elements, not {count}")
     return memory
 
 
@@ -117,7 +105,7 @@ class Table:
     def push_rows(self, ids: Any, gradients: Any, later: bool = False) -> Any:
         """Push gradients of rows; those of a row that is there twice are added first."""
         k = _host(ids, ("u64", "i64"), None)
-        n = _count(k)
+        n = math.prod(k.shape)
         m = _host(gradients, ("f32",), n * self.row)
         ticket = self._group._ps.push_rows(self._number, k.where, n, m.where, self.row, later)
         return self._ticket(ticket, later, None, ids, gradients, k, m)
@@ -125,7 +113,7 @@ class Table:
     def pull_rows(self, ids: Any, out: Any = None, later: bool = False) -> Any:
         """Pull rows, which are made when they are first used."""
         k = _host(ids, ("u64", "i64"), None)
-        n = _count(k)
+        n = math.prod(k.shape)
         out = self._empty(n, self.row) if out is None else out
         m = _host(out, ("f32",), n * self.row)
         ticket = self._group._ps.pull_rows(self._number, k.where, n, m.where, self.row, later)
@@ -214,12 +202,12 @@ class Group:
         where = None
         if initial is not None:
             m = _host(initial, ("f32",), n or None)
-            n, where = _count(m), m.where
+            n, where = math.prod(m.shape), m.where
         number = self._ps.table(
             name,
             n,
             row,
-            _number(RULES, rule, "rule"),
+            number_of(RULES, rule, "rule"),
             rate,
             momentum,
             decay,
@@ -282,7 +270,7 @@ def init(
         workers=workers,
         dir=dir,
         address=address,
-        mode=_number(MODES, mode, "mode") if mode else 0,
+        mode=number_of(MODES, mode, "mode") if mode else 0,
         staleness=staleness,
         save_every=save_every,
         log_bytes=log_bytes,

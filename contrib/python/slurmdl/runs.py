@@ -133,10 +133,7 @@ class Run(_slurmdl.Run):
         else:
             values = _doubles(values)
         memory = memory_of(values)
-        n = 1
-        for d in memory.shape:
-            n *= d
-        self.log_samples(name, step, memory.type, memory.where, n)
+        self.log_samples(name, step, memory.type, memory.where, math.prod(memory.shape))
 
     def text(self, name: str, text: str, step: int) -> None:
         """Log a text."""

@@ -252,19 +252,16 @@ static PyObject *elastic_world (PyObject *o, PyObject *unused)
     if (!e)
         return NULL;
     slurmdl_elastic_world (e, &w);
-    return Py_BuildValue ("{sLslslslslsd}",
-                          "generation",
-                          (long long)w.generation,
-                          "size",
-                          w.size,
-                          "kept",
-                          w.kept,
-                          "lost",
-                          w.lost,
-                          "left",
-                          w.left,
-                          "seconds",
-                          w.seconds);
+    /* clang-format off */
+    return Py_BuildValue (
+        "{sLslslslslsd}",
+        "generation", (long long)w.generation,
+        "size", w.size,
+        "kept", w.kept,
+        "lost", w.lost,
+        "left", w.left,
+        "seconds", w.seconds);
+    /* clang-format on */
 }
 
 /* clang-format off */

@@ -225,23 +225,17 @@ PyObject *comm_stats (PyObject *o, PyObject *unused)
     if (!c)
         return NULL;
     slurmdl_comm_stats (c, &s);
-    return Py_BuildValue ("{sKsKsKsKsKsKsdsnsd}",
-                          "tensors",
-                          (unsigned long long)s.tensors,
-                          "bytes",
-                          (unsigned long long)s.bytes,
-                          "cycles",
-                          (unsigned long long)s.cycles,
-                          "fused",
-                          (unsigned long long)s.fused,
-                          "hits",
-                          (unsigned long long)s.hits,
-                          "negotiated",
-                          (unsigned long long)s.negotiated,
-                          "seconds",
-                          s.seconds,
-                          "fusion_bytes",
-                          (Py_ssize_t)s.fusion_bytes,
-                          "cycle_ms",
-                          s.cycle_ms);
+    /* clang-format off */
+    return Py_BuildValue (
+        "{sKsKsKsKsKsKsdsnsd}",
+        "tensors", (unsigned long long)s.tensors,
+        "bytes", (unsigned long long)s.bytes,
+        "cycles", (unsigned long long)s.cycles,
+        "fused", (unsigned long long)s.fused,
+        "hits", (unsigned long long)s.hits,
+        "negotiated", (unsigned long long)s.negotiated,
+        "seconds", s.seconds,
+        "fusion_bytes", (Py_ssize_t)s.fusion_bytes,
+        "cycle_ms", s.cycle_ms);
+    /* clang-format on */
 }

@@ -271,27 +271,20 @@ static PyObject *ps_stats (PyObject *o, PyObject *unused)
     if (!ps)
         return NULL;
     slurmdl_ps_stats (ps, &s);
-    return Py_BuildValue ("{sKsKsKsKsKsKsKsKsdsL}",
-                          "pushes",
-                          (unsigned long long)s.pushes,
-                          "pulls",
-                          (unsigned long long)s.pulls,
-                          "bytes_out",
-                          (unsigned long long)s.bytes_out,
-                          "bytes_in",
-                          (unsigned long long)s.bytes_in,
-                          "repeated",
-                          (unsigned long long)s.repeated,
-                          "lost",
-                          (unsigned long long)s.lost,
-                          "saves",
-                          (unsigned long long)s.saves,
-                          "log_bytes",
-                          (unsigned long long)s.log_bytes,
-                          "waited",
-                          s.waited,
-                          "ahead",
-                          (long long)s.ahead);
+    /* clang-format off */
+    return Py_BuildValue (
+        "{sKsKsKsKsKsKsKsKsdsL}",
+        "pushes", (unsigned long long)s.pushes,
+        "pulls", (unsigned long long)s.pulls,
+        "bytes_out", (unsigned long long)s.bytes_out,
+        "bytes_in", (unsigned long long)s.bytes_in,
+        "repeated", (unsigned long long)s.repeated,
+        "lost", (unsigned long long)s.lost,
+        "saves", (unsigned long long)s.saves,
+        "log_bytes", (unsigned long long)s.log_bytes,
+        "waited", s.waited,
+        "ahead", (long long)s.ahead);
+    /* clang-format on */
 }
 
 static PyMethodDef ps_methods[] = {

@@ -309,7 +309,7 @@ def _mpi(one: Import, work: Work, node: Node) -> None:
         work.roles = [workers]
 
 
-def _policy(one: Import, work: Work, node: Node) -> None:
+def _policy(work: Work, node: Node) -> None:
     for place in (("spec", "runPolicy"), ("spec",)):
         seconds, limit = (node.integer(*place, name) for name in ("activeDeadlineSeconds", "backoffLimit"))
         work.seconds = work.seconds if seconds is None else seconds
@@ -317,7 +317,7 @@ def _policy(one: Import, work: Work, node: Node) -> None:
         work.hold = work.hold or node.plain(*place, "suspend") is True
 
 
-def _elastic(one: Import, work: Work, node: Node) -> None:
+def _elastic(work: Work, node: Node) -> None:
     policy = node.get("spec", "elasticPolicy")
     if policy is None:
         return
@@ -341,7 +341,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
             role.replicas = node.integer("spec", name, least=1) or role.replicas
         read_pod(one, role, node.get("spec", "template"), substitute, primary)
         work = Work("", [role])
-        _policy(one, work, node)
+        _policy(work, node)
         return work
     given = dict(node.items("spec", kind.replicas))
     names = sorted(given, key=lambda n: kind.roles.index(n) if n in kind.roles else len(kind.roles))
@@ -363,15 +363,15 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     work.per_pod = int(each) if str(each).isdigit() and int(each) > 0 else 1
     if work.restarts and policies - {""}:
         work.tries = 3
-    _policy(one, work, node)
-    _elastic(one, work, node)
+    _policy(work, node)
+    _elastic(work, node)
     if kind.framework == "mpi":
         _mpi(one, work, node)
-    _warn(one, node, work)
+    _warn(one, node)
     return work
 
 
-def _warn(one: Import, node: Node, work: Work) -> None:
+def _warn(one: Import, node: Node) -> None:
     if node.string("kind") == "PyTorchJob":
         one.say(
             node.line,

@@ -14,7 +14,6 @@ MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
 _RESERVED = ("seml", "slurm", *_BLOCKS)
 
-_SBATCH = "slurm.sbatch_options slurm.0.sbatch_options"
 # fmt: off
 TABLE = Table(
     "seml",
