@@ -276,6 +276,14 @@ static bool is_named (const struct experiment *e, const char *path)
     return (a && *a) || (e->entrypoint && strstr (e->entrypoint, name));
 }
 
+static bool decides (const struct experiment *e, const char *path)
+{
+    for (size_t i = 0; i < e->nparams; i++)
+        if (e->params[i].when && !strcmp (e->params[i].when, path))
+            return true;
+    return false;
+}
+
 /* Nor is this one: the program may read some from its environment. */
 static void warn_of_hparams (const struct experiment *e)
 {
@@ -285,7 +293,8 @@ static void warn_of_hparams (const struct experiment *e)
     for (size_t i = 0; i < e->nhparams; i++)
         if (is_named (e, e->hparams[i].path))
             some = true;
-        else if (e->hparams[i].dim >= 0 && !other)
+        else if (e->hparams[i].dim >= 0 && !other
+                 && !decides (e, e->hparams[i].path))
             other = e->hparams[i].path;
     if (some && other)
         complain ("%s: the entrypoint does not name {%s}: it has "
