@@ -14,7 +14,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
 	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
-	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
 	%D%/journal/entry_folder.c %D%/journal/entry_text.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \

@@ -262,6 +262,44 @@ static void warn_of_metrics (const struct experiment *e)
     }
 }
 
+static bool is_named (const struct experiment *e, const char *path)
+{
+    char name[256];
+    char **a = e->argv;
+
+    snprintf (name, sizeof (name), "{%s}", path);
+    while (a && *a && !strstr (*a, name))
+        a++;
+    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, name));
+}
+
+static bool decides (const struct experiment *e, const char *path)
+{
+    for (size_t i = 0; i < e->nparams; i++)
+        if (e->params[i].when && !strcmp (e->params[i].when, path))
+            return true;
+    return false;
+}
+
+/* Nor is this one: the program may read some from its environment. */
+static void warn_of_hparams (const struct experiment *e)
+{
+    const char *other = NULL;
+    bool some = false;
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (is_named (e, e->hparams[i].path))
+            some = true;
+        else if (e->hparams[i].dim >= 0 && !other
+                 && !decides (e, e->hparams[i].path))
+            other = e->hparams[i].path;
+    if (some && other)
+        complain ("%s: the entrypoint does not name {%s}: it has "
+                  "an effect only if the program reads it in another way",
+                  e->file,
+                  other);
+}
+
 void command_check_files (const struct experiment *e, struct problems *p)
 {
     char **words = first_words (e);
@@ -283,6 +321,7 @@ int command_check (struct experiment *e, bool local, bool loads)
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);
         warn_of_metrics (e);
+        warn_of_hparams (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"
@@ -36,6 +37,7 @@ struct follow_view {
     bool tty;
     struct picture picture;
     struct changes changes;
+    char note[512]; /* that was said last */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -164,6 +166,20 @@ static void pause_watch (struct follow_view *v)
         interrupted = 1;
 }
 
+/* Why Slurm lets the job wait. */
+static void say_note (struct follow_view *v)
+{
+    char elapsed[32];
+
+    if (v->s->ntrials || v->x->ops == &executor_local
+        || !strcmp (v->note, v->x->note))
+        return;
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->changes.start);
+    snprintf (v->note, sizeof (v->note), "%s", v->x->note);
+    printf ("%8s  %s\n", elapsed, v->note);
+    fflush (stdout);
+}
+
 static int watch (struct follow_view *v, struct slurmdl_error *err)
 {
     int workers = 1;
@@ -171,9 +187,10 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
     int news;
 
     while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
-        if (!v->tty)
+        if (!v->tty) {
             changes_say (&v->changes, v->s);
-        else if (looks++ % DRAW_EVERY == 0)
+            say_note (v);
+        } else if (looks++ % DRAW_EVERY == 0)
             draw (v);
         pause_watch (v);
         workers = v->x->ops->tick (v->x);

@@ -64,7 +64,7 @@ bool problem_is_about (const struct problems *p, const char *key)
 {
     for (char **a = p->about; a && *a; a++) {
         size_t n = strlen (*a);
-        if (!strncmp (*a, key, n) && (!key[n] || key[n] == '.'))
+        if (n == 0 || (!strncmp (*a, key, n) && (!key[n] || key[n] == '.')))
             return true;
     }
     return false;

@@ -56,8 +56,8 @@ int problems_part (struct problems *p, int first, const char *file, int line);
 const char *problems_file (const struct problems *p, int *line);
 
 /* Note that a problem is about a key or group, which was misspelt, say; and
- * whether one is about the key or a group that it is in: that the key is
- * missing would then be a second line about one mistake.
+ * whether one is about the key or a group that it is in ("": the
+ * file): that the key is missing would then be a second line about one mistake.
  */
 void problem_about (struct problems *p, const char *key);
 bool problem_is_about (const struct problems *p, const char *key);

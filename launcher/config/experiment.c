@@ -48,13 +48,32 @@ static const char *const others[][2] = {
     { "method", "searcher.name" },
     { "algorithm", "searcher.name" },
     { "objective", "searcher.metric" },
+    { "monitor", "searcher.metric" },
     { "n_trials", "searcher.max_trials" },
     { "num_samples", "searcher.max_trials" },
+    { "num_trials", "searcher.max_trials" },
     { "epochs", "searcher.max_length" },
+    { "max_epochs", "searcher.max_length" },
+    { "max_t", "searcher.max_length" },
+    { "reduction_factor", "searcher.divisor" },
+    { "eta", "searcher.divisor" },
+    { "timeout", "searcher.max_hours" },
+    { "max_minutes", "searcher.max_hours" },
+    { "seed", "reproducibility.experiment_seed" },
+    { "n_jobs", "resources.workers" },
+    { "walltime", "resources.time" },
+    { "timelimit", "resources.time" },
+    { "time_limit", "resources.time" },
     { "gpus", "resources.slots_per_trial" },
     { "cpus", "resources.cpus_per_trial" },
     { "parameters", "hyperparameters" },
     { "params", "hyperparameters" },
+    { "hyperparams", "hyperparameters" },
+    { "search_space", "hyperparameters" },
+    { "checkpoint", "checkpoint_policy" },
+    { "checkpoints", "checkpoint_policy" },
+    { "command", "entrypoint" },
+    { "cmd", "entrypoint" },
     { "program", "entrypoint" },
     { "script", "entrypoint" },
 };
@@ -81,7 +100,8 @@ static const char *hint_for (const char *last)
 static const char *suggestion (const char *path, const char *last)
 {
     const char *words[WORDS_MAX] = { 0 };
-    size_t n = 0;
+    const char *found;
+    size_t group = strlen (path) - strlen (last), n = 0;
 
     for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
         if (!strcmp (others[i][0], last))
@@ -90,12 +110,15 @@ static const char *suggestion (const char *path, const char *last)
         const char *dot = strrchr (k->path, '.');
         if (dot && !strcmp (dot + 1, last))
             return k->path;
-        if (n < WORDS_MAX - 3)
-            words[n++] = k->path;
+        /* of the same group, whose name makes no word nearer */
+        if (n < WORDS_MAX - 3 && !strncmp (k->path, path, group))
+            words[n++] = k->path + group;
     }
-    words[n++] = "hyperparameters";
-    words[n++] = "environment";
-    return nearest_word (path, words);
+    if (group == 0) {
+        words[n++] = "hyperparameters";
+        words[n++] = "environment";
+    }
+    return (found = nearest_word (last, words)) ? found - group : NULL;
 }
 
 static void
@@ -114,6 +137,7 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                              "notify",
                              NULL };
     const char *hint = hint_for (config_setting_name (s));
+    char group[256];
     const char *meant = suggestion (path, config_setting_name (s));
 
     if (hint) {
@@ -122,8 +146,10 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
     }
     if (!meant && !strchr (path, '.'))
         meant = nearest_word (path, groups);
-    if (meant)
-        problem_about (p, meant);
+    /* what is missing may be what it is meant to be */
+    snprintf (group, sizeof (group), "%s", path);
+    *(strrchr (group, '.') ?: group) = '\0';
+    problem_about (p, group);
     problem_at (p,
                 origin_of (s),
                 "unknown key '%s'%s%s%s",

@@ -81,7 +81,9 @@ static int set_number (void *e,
         problem_about (p, k->path);
         problem_at (p,
                     origin_of (s),
-                    "'%s' is %.15g, but must be from %.15g to %.15g",
+                    k->max < 0x1p53 - 1
+                        ? "'%s' is %.15g, but must be from %.15g to %.15g"
+                        : "'%s' is %.15g, but must be at least %.15g",
                     k->path,
                     v,
                     k->min,

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
@@ -59,11 +60,40 @@ static int key_index (const struct param_kind *kind, const char *name)
     return k;
 }
 
+/* What other programs call a type, and the first or the second key of one. */
+static const char *const other_types[][2] = {
+    { "uniform", "float" },      { "integer", "int" },
+    { "choice", "categorical" }, { "discrete", "categorical" },
+    { "bool", "categorical" },   { "log_uniform_values", "loguniform" },
+};
+static const char *const other_keys[][2] = {
+    { "low", "high" },
+    { "lower", "upper" },
+    { "choices", "" },
+    { "options", "" },
+};
+
+static const char *type_meant (const char *name)
+{
+    const char *names[sizeof (kinds) / sizeof (*kinds)] = { 0 };
+
+    for (size_t i = 0; i < sizeof (other_types) / sizeof (*other_types); i++)
+        if (!strcasecmp (other_types[i][0], name))
+            return other_types[i][1];
+    for (size_t i = 0; kinds[i].name; i++)
+        names[i] = kinds[i].name;
+    return nearest_word (name, names);
+}
+
 /* The nearest key, or for "max" "maxval". */
 static const char *key_meant (const struct param_kind *kind, const char *name)
 {
     const char *meant = nearest_word (name, kind->keys);
 
+    for (size_t i = 0; i < sizeof (other_keys) / sizeof (*other_keys); i++)
+        for (int k = 0; k < kind->must && k < 2; k++)
+            if (!strcmp (other_keys[i][k], name))
+                return kind->keys[k];
     for (int k = 0; !meant && k < kind->must; k++)
         if (strlen (name) > 2 && !strncmp (kind->keys[k], name, strlen (name)))
             meant = kind->keys[k];
@@ -77,16 +107,13 @@ int param_kind_check (const struct param_kind *kind,
 {
     char text[TEXT_SIZE];
     int before = p->count;
-    int given = 0; /* bits of keys that are there, but misspelt */
-
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
         const char *meant;
         if (kind->keys[key_index (kind, name)] || !strcmp (name, "type"))
             continue;
-        if ((meant = key_meant (kind, name)))
-            given |= 1 << key_index (kind, meant);
+        meant = key_meant (kind, name);
         snprintf (text,
                   sizeof (text),
                   "unknown key '%s'%s%s%s",
@@ -96,9 +123,9 @@ int param_kind_check (const struct param_kind *kind,
                   meant ? "'?" : "");
         param_problem (c, p, path, text);
     }
-    for (int k = 0; k < kind->must; k++)
-        if (!(given & 1 << k)
-            && !config_setting_get_member (s, kind->keys[k])) {
+    /* an unknown key may be meant to be a missing one */
+    for (int k = 0; k < kind->must && p->count == before; k++)
+        if (!config_setting_get_member (s, kind->keys[k])) {
             snprintf (text,
                       sizeof (text),
                       "type \"%s\" needs '%s'",
@@ -113,15 +140,10 @@ void param_kind_unknown (const config_setting_t *type,
                          const char *path,
                          struct problems *p)
 {
-    const char *names[sizeof (kinds) / sizeof (*kinds)] = { 0 };
     const char *name = config_setting_get_string (type);
-    const char *meant = NULL;
+    const char *meant = name ? type_meant (name) : NULL;
     char text[TEXT_SIZE];
 
-    for (size_t i = 0; kinds[i].name; i++)
-        names[i] = kinds[i].name;
-    if (name)
-        meant = nearest_word (name, names);
     snprintf (text,
               sizeof (text),
               "type must be \"float\", \"int\", \"log\", \"loguniform\", "

@@ -25,21 +25,28 @@ static int check_kind (struct origin origin,
 {
     const char *names[64] = { 0 };
     const char *meant;
+    char list[512] = "";
     size_t n = 0;
 
     if (!name || searcher_kind_of (name))
         return 0;
     for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++)
         names[n++] = k->name;
+    for (size_t i = 0; i < n; i++)
+        snprintf (list + strlen (list),
+                  sizeof (list) - strlen (list),
+                  "%s%s",
+                  i ? ", " : "",
+                  names[i]);
     meant = nearest_word (name, names);
     problem_at (p,
                 origin,
-                "unknown %s \"%s\"%s%s%s",
+                "unknown %s \"%s\"; %s%s%s",
                 what,
                 name,
-                meant ? "; did you mean \"" : "",
-                meant ? meant : "",
-                meant ? "\"?" : "; see dl-experiment(5)");
+                meant ? "did you mean \"" : "there are ",
+                meant ? meant : list,
+                meant ? "\"?" : "");
     return -1;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/syntax_hint.h"
 #include "launcher/sys/array.h"
 #include "runtime/storage/inside.h"
 
@@ -32,6 +33,8 @@ struct inclusion {
 struct syntax_scan {
     const char *at;
     int line;
+    int spanning; /* the line of the first text of several lines, 0: none */
+    int lists;    /* [ and ( that are open */
     long settings;
     FILE *out; /* the same text, with an L where an integer needs one */
     char *why; /* what is wrong in 'line', NULL: nothing */
@@ -85,10 +88,16 @@ static int copy_string (struct syntax_scan *s)
     copy (s, 1);
     while (*s->at && *s->at != '"')
         copy (s, *s->at == '\\' ? 2 : 1);
+    if (s->line > line && !s->spanning)
+        s->spanning = line;
     if (!*s->at)
-        return wrong (
-            s, line, "the text that begins here has no end: a \" is missing");
+        return wrong (s,
+                      s->spanning ? s->spanning : line,
+                      "the text that begins here has no end: a \" is missing");
     copy (s, 1);
+    /* an experiment's own copy may be an old one */
+    if (s->lists > 0 && s->inc && s->at[strspn (s->at, " \t")] == '"')
+        return wrong (s, s->line, "a comma is missing between two texts");
     return 0;
 }
 
@@ -242,6 +251,8 @@ static int copy_all (struct syntax_scan *s)
             rv = copy_number (s);
         else {
             s->settings += *s->at == '=' || *s->at == ':';
+            s->lists += *s->at == '[' || *s->at == '(';
+            s->lists -= *s->at == ']' || *s->at == ')';
             copy (s, 1);
         }
     if (rv == 0 && s->settings > SETTINGS_MAX)
@@ -258,16 +269,20 @@ static void parse (config_t *cf, const char *text, struct syntax_scan *s)
     if (config_read_string (cf, text))
         return;
     why = config_error_text (cf);
-    wrong (s,
-           config_error_line (cf),
-           "%s%s",
-           why,
-           !strcmp (why, "syntax error")
-               ? ": settings are written name = value; and texts in quotes"
-           : strstr (why, "duplicate")
-               ? ": a name stands once in its group, with what @include puts "
-                 "there; --set replaces a value"
-               : "");
+    s->line = config_error_line (cf);
+    if (!strcmp (why, "syntax error"))
+        s->why = syntax_hint (text, &s->line);
+    else
+        wrong (s,
+               s->line,
+               "%s%s",
+               why,
+               strstr (why, "duplicate")
+                   ? ": a name stands once in its group, with what @include "
+                     "puts there; --set replaces a value"
+               : strstr (why, "mismatched")
+                   ? ": values of several types stand in ( )"
+                   : "");
 }
 
 static char *

@@ -61,12 +61,23 @@ static void check_placeholders (const struct experiment *e,
 {
     const char *words[256] = { "length",      "trial",     "seed",
                                "attempt_dir", "trial_dir", RESUME_DIR };
+    const config_setting_t *group;
     const char *meant;
-    char name[128];
+    char name[128], key[160];
     size_t n = 6;
 
-    if (!hparams_unknown (e, text, name, sizeof (name)))
+    if (!hparams_unknown (e, text, name, sizeof (name))
+        || problem_is_about (p, "hyperparameters"))
         return;
+    snprintf (key, sizeof (key), "hyperparameters.%s", name);
+    if ((group = config_lookup (cf, key)) && config_setting_is_group (group)) {
+        problem_at (p,
+                    origin_of (group),
+                    "hyperparameter '%s': 'type' is missing: it is a group of "
+                    "other hyperparameters",
+                    name);
+        return;
+    }
     for (size_t i = 0; i < e->nhparams && n < 255; i++)
         words[n++] = e->hparams[i].path;
     meant = nearest_word (name, words);

@@ -21,7 +21,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-enum { ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
+enum { ASK_FIRST = 5, ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
 
 /* Below, SIGUSR2 by Slurm would take too much of an allocation: it comes up
  * to a minute early, and the worker watches the clock itself.
@@ -341,7 +341,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
                   x->workers,
                   (int)strcspn (why.text, ";"),
                   why.text);
-    x->asked = monotonic ();
+    x->asked = monotonic () - ASK_EVERY + ASK_FIRST;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/option_origin.h"
 #include "launcher/flow/check.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
@@ -33,7 +34,7 @@ static void unknown_name (const struct flow_checking *c,
     const char *meant = nearest_word (name, words);
 
     problem_at (c->p,
-                c->s->origin,
+                flow_check_origin (c, where),
                 "step '%s': '%s' has {%s}: %s%s%s%s",
                 c->s->name,
                 where,
@@ -117,9 +118,11 @@ static int check_name (const char *name, const char *where, void *arg)
 
 /* ---- a step ---- */
 
-static void wrong (const struct flow_checking *c, const char *what)
+static void
+wrong (const struct flow_checking *c, const char *where, const char *what)
 {
-    problem_at (c->p, c->s->origin, "step '%s': %s", c->s->name, what);
+    problem_at (
+        c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
 
 static void check_step (struct flow_checking *c)
@@ -130,26 +133,31 @@ static void check_step (struct flow_checking *c)
 
     flow_comparisons_free (list, n);
     if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
-        wrong (c, "'entrypoint' is missing (or 'sweep', an experiment file)");
+        wrong (
+            c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp.entrypoint || s->exp.argv) && s->sweep)
-        wrong (c, "it has an 'entrypoint' and a 'sweep': one of them");
+        wrong (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
     if (s->set && !s->sweep)
-        wrong (c, "'set' is for a 'sweep'");
+        wrong (c, "set", "'set' is for a 'sweep'");
     if (s->sweep && s->noutputs)
         wrong (
             c,
+            "outputs",
             "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
             "'metric' and its hyperparameters");
     if (n < 0)
         wrong (
             c,
+            "when",
             "'when' must be comparisons, as {train.accuracy} >= 0.9 && {kind} "
             "== \"full\"");
     if (s->on_exit && (s->after || s->after_any || s->after_each))
-        wrong (c, "a step with on_exit comes after all others: no 'after'");
+        wrong (c,
+               "on_exit",
+               "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
         || json_object_get (c->f->params, s->name))
-        wrong (c, "this name means something else in {}: take another one");
+        wrong (c, "", "this name means something else in {}: take another one");
 }
 
 static void check_links (struct flow_checking *c)
@@ -164,14 +172,16 @@ static void check_links (struct flow_checking *c)
     flow_each_name (c->s, check_name, c);
 }
 
-void flow_check (struct flow *f, struct problems *p)
+void flow_check (struct flow *f, const config_t *cf, struct problems *p)
 {
-    struct flow_checking c = { f, NULL, p };
+    struct flow_checking c = { f, cf, NULL, p };
 
     for (const char *const *b = builtins; *b; b++)
         if (json_object_get (f->params, *b))
-            problem_at (
-                p, NO_ORIGIN, "no parameter can have the name '%s'", *b);
+            problem_at (p,
+                        origin_of_key (cf, "parameters"),
+                        "no parameter can have the name '%s'",
+                        *b);
     for (size_t i = 0; i < f->n; i++) {
         c.s = &f->steps[i];
         flow_check_sweep (&c);

@@ -56,11 +56,11 @@ void flow_check_command (const struct flow_checking *c)
     struct experiment e = c->s->exp;
 
     e.dir = c->f->base.dir;
-    e.entrypoint_origin = c->s->origin;
+    e.entrypoint_origin = flow_check_origin (c, "entrypoint");
     if (c->f->is_frozen)
         return;
     command_check_files (&e, c->p);
-    experiment_check_gpus (&e, e.entrypoint_origin, c->p);
+    experiment_check_gpus (&e, flow_check_origin (c, "resources"), c->p);
 }
 
 /* What is to be there beforehand. */
@@ -79,7 +79,7 @@ void flow_check_inputs (const struct flow_checking *c)
         if (text && !flow_has_name (text) && !c->f->is_frozen
             && access (path, R_OK) < 0)
             problem_at (c->p,
-                        c->s->origin,
+                        flow_check_origin (c, "inputs"),
                         "step '%s': the input %s: %s",
                         c->s->name,
                         path,
@@ -93,13 +93,14 @@ void flow_check_inputs (const struct flow_checking *c)
 static void check_output (const struct flow_checking *c, size_t step, size_t k)
 {
     const struct flow *f = c->f;
-    const struct flow_step *s = &f->steps[step];
+    const struct flow_step *s = c->s;
     const char *path = s->outputs[k].path;
+    struct origin origin = flow_check_origin (c, "outputs");
 
     if (*path == '/' && s->foreach && !strstr (path, "{item}")
         && !strstr (path, "{index}"))
         problem_at (c->p,
-                    s->origin,
+                    origin,
                     "step '%s': all its tasks write '%s': put {item} or "
                     "{index} into the path",
                     s->name,
@@ -109,7 +110,7 @@ static void check_output (const struct flow_checking *c, size_t step, size_t k)
             if (!strcmp (f->steps[i].outputs[j].path, path)
                 && (i == step || *path == '/'))
                 problem_at (c->p,
-                            s->origin,
+                            origin,
                             "step '%s' and step '%s' write the same output, "
                             "'%s'",
                             f->steps[i].name,
@@ -117,16 +118,18 @@ static void check_output (const struct flow_checking *c, size_t step, size_t k)
                             path);
 }
 
-void flow_check_outputs (const struct flow_checking *c)
+void flow_check_outputs (struct flow_checking *c)
 {
     struct flow *f = c->f;
 
-    for (size_t i = 0; i < f->n; i++)
-        for (size_t k = 0; k < f->steps[i].noutputs; k++) {
-            struct flow_output *o = &f->steps[i].outputs[k];
+    for (size_t i = 0; i < f->n; i++) {
+        c->s = &f->steps[i];
+        for (size_t k = 0; k < c->s->noutputs; k++) {
+            struct flow_output *o = &c->s->outputs[k];
             char *path = flow_with_params (f, o->path);
             free (o->path);
             o->path = path;
             check_output (c, i, k);
         }
+    }
 }

@@ -47,7 +47,7 @@ static void check_source (struct flow_checking *c, const char *name)
     if (!strings_contain ((const char *const *)to->values, dot + 1)
         || to->foreach)
         problem_at (c->p,
-                    c->s->origin,
+                    flow_check_origin (c, "foreach"),
                     "step '%s': 'foreach' needs a list that one task reports: "
                     "'%s' must be among the 'values' of '%s', which must have "
                     "no 'foreach'",
@@ -56,7 +56,7 @@ static void check_source (struct flow_checking *c, const char *name)
                     step);
     else if (c->s->on_exit)
         problem_at (c->p,
-                    c->s->origin,
+                    flow_check_origin (c, "foreach"),
                     "step '%s': with on_exit 'foreach' must be a list",
                     c->s->name);
     flow_add_link (c->s, flow_step_number (c->f, to), AFTER_OK);
@@ -90,7 +90,7 @@ void flow_check_foreach (struct flow_checking *c)
     }
     if (!s->items)
         problem_at (c->p,
-                    s->origin,
+                    flow_check_origin (c, "foreach"),
                     "step '%s': 'foreach' is '%s', but must be a list, a range "
                     "\"1..8\" or {name} of a list",
                     s->name,
@@ -98,7 +98,7 @@ void flow_check_foreach (struct flow_checking *c)
     else if (json_array_size (s->items) == 0
              || json_array_size (s->items) > FLOW_WIDTH_MAX)
         problem_at (c->p,
-                    s->origin,
+                    flow_check_origin (c, "foreach"),
                     "step '%s': 'foreach' has %s elements, but must have 1 to "
                     "%d",
                     s->name,
@@ -120,7 +120,7 @@ void flow_check_each (const struct flow_checking *c)
                                    || strcmp (s->source_value ?: "",
                                               to->source_value ?: ""))))
             problem_at (c->p,
-                        s->origin,
+                        flow_check_origin (c, "after_each"),
                         "step '%s': 'after_each' needs a 'foreach' as long as "
                         "that of '%s'",
                         s->name,

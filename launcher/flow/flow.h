@@ -71,7 +71,7 @@ struct flow *flow_read (const char *path,
 void flow_free (struct flow *f);
 
 /* Add the links and the order, and check names, conditions and outputs. */
-void flow_check (struct flow *f, struct problems *p);
+void flow_check (struct flow *f, const config_t *cf, struct problems *p);
 
 /* The order alone, each step behind those for which it waits; a cycle is a
  * problem that names its steps.

@@ -2,6 +2,7 @@
 /* The links of a step: those for which it waits. */
 #include <stdlib.h>
 
+#include "launcher/config/option_origin.h"
 #include "launcher/flow/check.h"
 #include "launcher/sys/array.h"
 #include "runtime/base/word.h"
@@ -19,6 +20,16 @@ void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)
     list[s->nlinks++] = (struct flow_link){ to, wait };
 }
 
+struct origin flow_check_origin (const struct flow_checking *c,
+                                 const char *where)
+{
+    config_setting_t *steps = config_lookup (c->cf, "steps");
+    config_setting_t *step = config_setting_lookup (steps, c->s->name);
+    const config_setting_t *s = config_setting_lookup (step, where);
+
+    return s ? origin_of (s) : c->s->origin;
+}
+
 const struct flow_step *flow_check_find (const struct flow_checking *c,
                                          const char *name,
                                          const char *where)
@@ -32,7 +43,7 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
     meant = words ? nearest_word (name, words) : NULL;
     if (!to)
         problem_at (c->p,
-                    c->s->origin,
+                    flow_check_origin (c, where),
                     "step '%s': '%s' names the step '%s', which is not "
                     "there%s%s%s",
                     c->s->name,
@@ -43,7 +54,7 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
                     meant ? "'?" : "");
     else if (to->on_exit && !c->s->on_exit)
         problem_at (c->p,
-                    c->s->origin,
+                    flow_check_origin (c, where),
                     "step '%s': '%s' names '%s', which runs when all others "
                     "have ended (on_exit)",
                     c->s->name,
@@ -51,7 +62,7 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
                     name);
     else if (to == c->s)
         problem_at (c->p,
-                    c->s->origin,
+                    flow_check_origin (c, where),
                     "step '%s' waits for itself ('%s'); {out.NAME} is its own "
                     "output",
                     name,

@@ -137,9 +137,9 @@ struct flow *flow_read (const char *path,
     for (; p->count == 0 && given && *given; given++)
         flow_set_parameter (f, *given, p);
     json_object_update (f->params, (json_t *)values);
-    config_destroy (&cf);
     if (p->count == 0)
-        flow_check (f, p);
+        flow_check (f, &cf, p);
+    config_destroy (&cf);
     if (p->count == 0 && f->text && f->base.dir)
         return f;
     flow_free (f);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 enum { WORD_MAX = 64 };
 
@@ -50,7 +51,7 @@ const char *nearest_word (const char *word, const char *const *words)
     int limit = len <= 3 ? 1 : len <= 6 ? 2 : 3;
 
     for (; *words; words++) {
-        int d = distance (word, *words);
+        int d = strcasecmp (word, *words) ? distance (word, *words) : 0;
         if (d <= limit) {
             best = *words;
             limit = d - 1;

@@ -195,12 +195,16 @@ int plugin_option_check (enum plugin_option_id id,
         return o->check ? o->check (value, why, size) : 0;
     if ((o->list ? is_list : is_word) (value, o->words))
         return o->check ? o->check (value, why, size) : 0;
-    meant = nearest_word (value, o->words);
-    snprintf (why,
-              size,
-              "no such value; %s%s%s",
-              meant ? "did you mean " : "see dl-spank(7)",
-              meant ? meant : "",
-              meant ? "?" : "");
+    if ((meant = nearest_word (value, o->words))) {
+        snprintf (why, size, "no such value; did you mean %s?", meant);
+        return -1;
+    }
+    snprintf (why, size, "no such value; there are");
+    for (const char *const *w = o->words; *w; w++)
+        snprintf (why + strlen (why),
+                  size - strlen (why),
+                  "%s %s",
+                  w == o->words ? "" : ",",
+                  *w);
     return -1;
 }

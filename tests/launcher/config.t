@@ -79,6 +79,45 @@ mistake '$a worker = { lease = 10; heartbeat = 6; };' "^exp.conf:13: 'worker.lea
 mistake '1d;5d' "^exp.conf: 'name' is missing" "several at once, first"
 mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, second"
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
+while IFS='|' read -r edit line said; do
+    mistake "$edit" "^exp.conf:$line: $said" "$edit"
+    is "$(printf '%s\n' "$out" | wc -l)" 1 "$edit: one line"
+done <<'EOF2'
+s/"t"/t/|1|syntax error: 't': neither a number nor true or false; a text stands in double quotes
+s/"t"/'t'/|1|syntax error: a text stands in double quotes
+s/name = "t"/name "t"/|1|syntax error: 'name': a = is missing behind it
+s/"t"/"t/|1|the text that begins here has no end: a " is missing
+s/searcher = {/searcher {/|3|syntax error: 'searcher': a = is missing behind it
+s/searcher = {/searcher =/|3|syntax error: a value is missing behind =
+s/max_trials = 9/max_trials == 9/|6|syntax error: one = sets a value
+s/max_trials = 9/max_trials = 1_000/|6|syntax error: '1_000': no number; a text
+s/max_trials = 9/max_trials = 1e-4.5/|6|syntax error: '1e-4.5': no number
+s/max_trials = 9/max_trials = /|6|syntax error: a value is missing behind =
+s/max_trials = 9;/max_trials = 9;;/|6|syntax error: one ; too many
+s/^    lr = /    1lr = /|10|syntax error: '1lr': a name begins with a letter
+s/^    lr = /    l.r = /|10|syntax error: 'l.r': a name has letters
+s/^    lr = /    "lr" = /|10|syntax error: a name has no quotes
+s/minval = -3;/vals = ["a", "b",];/|10|syntax error: a list does not end with a comma
+s/minval = -3;/vals = {"a", "b"};/|10|syntax error: a list stands in \[ \]
+s/minval = -3;/vals = ["a" "b"];/|10|a comma is missing between two texts
+s/minval = -3;/vals = ["a", 1];/|10|mismatched element type in array: values of several types stand in \( \)
+s/minval = -3;/vals = ["a");/|10|syntax error: this \) closes the \[ of line 10
+8d|3|syntax error: the \{ of this line is not closed
+s/"log"/"uniform"/|10|hyperparameter 'lr': type must be .*; did you mean "float"
+s/type = "log"/typ = "log"/|10|hyperparameter 'lr': 'type' is missing
+s/type = "log"; min\(.*\)max/typ = "log"; a\1b/|10|hyperparameter 'lr': 'type' is missing: it is a group of other hyperparameters
+s/minval = /low = /|10|hyperparameter 'lr': unknown key 'low'; did you mean 'minval'
+s/^hyperparameters/hyperparameter/|9|unknown key 'hyperparameter'; did you mean 'hyperparameters'
+s/^hyperparameters/search_space/|9|unknown key 'search_space'; did you mean 'hyperparameters'
+s/^entrypoint/command/|2|unknown key 'command'; did you mean 'entrypoint'
+s/metric = /monitor = /|5|unknown key 'searcher.monitor'; did you mean 'searcher.metric'
+s/metric = /what = /|5|unknown key 'searcher.what'; dl-experiment
+s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
+s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
+s/"asha"/"optuna"/|4|unknown searcher "optuna"; there are auto, single, .*, custom$
+EOF2
+accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
+accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands once in its group, with what @include puts there; --set replaces a value$" "key given twice"
 
 # ---- ranges: by exponents, by values

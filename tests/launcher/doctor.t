@@ -52,7 +52,7 @@ like "$out" '^ok +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: optiona
 like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "the release is read"
 like "$out" '^ok +/etc/slurm/slurm.conf:10: MpiParams: ports=20000-20999$' "with file and line"
 like "$out" 'GraceTime: no partition has less' "included files are read"
-like "$out" '^hint +cgroup.conf: cgroup.conf: --gpus-per-task' "the trap of ConstrainDevices is told"
+like "$out" '^hint +cgroup.conf: cgroups: --gpus-per-task' "the trap of ConstrainDevices is told"
 like "$out" '^0 to change, [0-9]+ hints, [0-9]+ ok$' "a sum"
 doctor --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(len(d) < 25 or any(f["severity"] not in ("ok", "hint") for f in d))'
 is $? 0 "as JSON"
@@ -98,11 +98,11 @@ sick "a wide range of the kernel's" '^change .*take others, as ports=61000-61999
 sick "no affinity" '^change .*TaskPlugin: task/affinity is missing' 'sed -i "s|,task/affinity||" config'
 sick "no task plugin" '^change +/etc/slurm/slurm.conf:14: TaskPlugin: task/cgroup is missing' 'sed -i "s|task/cgroup,task/affinity|task/none|" config'
 sick "proctrack" '^change +/etc/slurm/slurm.conf:11: ProctrackType: ' 'sed -i s,proctrack/cgroup,proctrack/linuxproc, config'
-sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroup.conf: a job can open the GPUs of others: set ConstrainDevices=yes' 'sed -i s/Devices=yes/Devices=no/ $S/cgroup.conf'
-sick "no cgroup.conf" '^change +cgroup.conf: cgroup.conf: a job can take the memory' 'rm $S/cgroup.conf' 3
+sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroups: a job can open the GPUs of others: set ConstrainDevices=yes' 'sed -i s/Devices=yes/Devices=no/ $S/cgroup.conf'
+sick "no cgroup.conf" '^change +cgroup.conf: cgroups: a job can take the memory' 'rm $S/cgroup.conf' 3
 sick "linear" '^change .*need SelectType=select/cons_tres' 'sed -i s,select/cons_tres,select/linear, config'
-sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres.conf: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
-sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres.conf: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia0\n" >$S/gres.conf'
+sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
+sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia0\n" >$S/gres.conf'
 sick "GPU hours" '^change .*set AccountingStorageTRES=gres/gpu' 'sed -i "s|,gres/gpu||" config'
 sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s between' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'
 sick "GraceTime" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime; sed -i s/$s=60/$s=0/ $S/partitions.conf'

@@ -257,6 +257,13 @@ like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many
 sh -n many-0001/workers/job.sh
 ok $? "the script is one"
 rm -f sum
+TASKS='PENDING             PartitionConfig' dl run many.conf >out 2>&1 &
+wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig' out
+ok $? "a pipe gets the reason for which a job waits"
+kill -INT $!
+wait
+rm -rf many-0002
+rm -f sum
 : >calls
 LIMIT=7 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "a limit on submitted jobs"

@@ -253,6 +253,14 @@ bad "a container of a sweep" "4: step 'b': 'container' and 'environment' .* of i
 bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
+# at the line of the value, not of the step
+L="$H b = {
+    entrypoint = \"x\";
+"
+for key in 'after = "ab"' 'inputs = ["no.dat"]' 'when = "{lr}"' 'foreach = "1..x"' 'foreach = []' 'set = ["a=1"]' 'sweep = "best.conf"' \
+    'outputs = { k = "{lt}"; }' 'environment = { K = "{lt}"; }' 'container = "no.sif"' 'resources = { slots_per_trial = 3; nodes_per_trial = 2; }'; do
+    bad "the line of $key" "bad.conf:6: " "$L $key; }; };"
+done
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
 for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b' '{lr} >'; do
     bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"

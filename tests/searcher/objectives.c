@@ -213,7 +213,9 @@ static void test_bad (void **state)
             assert_null (searcher_check (&config, cube, 4, &param));
         else
             assert_string_equal (searcher_check (&config, cube, 4, &param),
-                                 "this searcher takes one metric only");
+                                 "this searcher takes one metric only; auto, "
+                                 "random, sobol, lhs, tpe, gp and nsga2 take "
+                                 "several");
     }
     config.name = "random";
     config.sampler = "cmaes";

@@ -21,6 +21,7 @@ for c in local allocator; do
     out=$("$stub" "$PLUGIN" $c dl=toch)
     like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is told"
     like "$out" '^status -1' "$c: and refused"
+    like "$("$stub" "$PLUGIN" $c dl-check=fast)" '^error dl: --dl-check=fast: no such value; there are quick, full, off$' "$c: the values are named"
     for o in dl dl-roles dl-bind dl-nccl; do
         out=$("$stub" "$PLUGIN" $c $o=)
         like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"

@@ -78,7 +78,7 @@ ignored roles=worker:1 "roles are set by each job"
 
 # ---- wrong ones
 ignored allow=toch "no such value; did you mean torch?"
-ignored deny_bind=closest,x "no such value; see dl-spank(7)"
+ignored deny_bind=closest,x "no such value; there are closest, socket, spread, none, own-gpu, nic, verbose"
 ignored options=dl,bind "'bind' is not an option"
 ignored max_bind=3 "--dl-bind takes no number"
 ignored min_roles=x "not a number"
