@@ -114,6 +114,14 @@ fuse_is_here () {
     [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ] && command -v fusermount3 >/dev/null && has_name
 }
 
+as_ordinary () { # as_ordinary COMMAND...: as a user with a name who is not root; to Slurm 26.05 'nobody' is no user
+    if [ "$(id -u)" -eq 0 ]; then
+        timeout 300 setpriv --reuid=bin --regid=bin --clear-groups env HOME="$work" "$@"
+    else
+        timeout 300 "$@"
+    fi
+}
+
 need_hosts () {
     [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 }

@@ -23,6 +23,8 @@ enum {
     SIGNAL_OFFSET = 18, /* of etc/debug/sitecustomize.py */
     PYTHON_WAIT_MS = 1000,
     STEP_MS = 20,
+    FRESH_MS = 1,
+    LOOKS = 10, /* for a machine on which each takes longer */
     TEXT_MAX = 1 << 20,
     NATIVE_SECONDS = 30,
     THREADS_MAX = 64,
@@ -99,6 +101,26 @@ static char *read_text (int fd, off_t size)
     return text;
 }
 
+/* The thread to signal; 0: none.  What proc said is old once this process has
+ * waited for a CPU: the thread may have begun a poll(), which the signal would
+ * break off, or the process be another program, which it would end.
+ */
+static pid_t choose_thread (pid_t pid, int number, bool may_disturb)
+{
+    double when;
+    pid_t tid = 0;
+
+    for (int i = 0; i < LOOKS; i++) {
+        if ((tid = signal_thread (pid, number, &when)) == 0 && may_disturb)
+            tid = pid;
+        if (tid == 0 || !signal_is_in (pid, pid, "SigCgt:", number))
+            return 0;
+        if ((monotonic () - when) * 1000 < FRESH_MS)
+            break;
+    }
+    return tid;
+}
+
 char *dump_python (pid_t pid, char state, bool may_disturb)
 {
     int number = SIGRTMIN + SIGNAL_OFFSET;
@@ -107,14 +129,11 @@ char *dump_python (pid_t pid, char state, bool may_disturb)
     off_t size;
     int fd;
 
-    if (strchr ("TtDZX", state) || !signal_is_in (pid, pid, "SigCgt:", number))
+    if (strchr ("TtDZX", state) || !signal_is_in (pid, pid, "SigCgt:", number)
+        || (fd = open_target (pid)) < 0)
         return NULL;
-    if ((tid = signal_thread (pid, number)) == 0 && may_disturb)
-        tid = pid;
-    if (tid == 0 || (fd = open_target (pid)) < 0)
-        return NULL;
-    /* it may have become another program since, which the signal would end */
-    if (ftruncate (fd, 0) == 0 && signal_is_in (pid, pid, "SigCgt:", number)
+    if (ftruncate (fd, 0) == 0
+        && (tid = choose_thread (pid, number, may_disturb)) != 0
         && syscall (SYS_tgkill, pid, tid, number) == 0
         && (size = wait_for_text (fd)) > 0)
         text = read_text (fd, size);

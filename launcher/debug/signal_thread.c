@@ -4,32 +4,40 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/sys/proc.h"
+#include "runtime/base/clock.h"
 
-enum { PATH_SIZE = 512 };
+enum { PATH_SIZE = 512, LOOKS = 20, STEP_MS = 5 };
 
-bool signal_is_in (pid_t pid, pid_t tid, const char *set, int number)
+static unsigned long long
+status_number (pid_t pid, pid_t tid, const char *name, int base)
 {
     char path[PATH_SIZE];
     char line[256];
-    unsigned long long bits = 0;
+    unsigned long long number = 0;
     FILE *f;
 
     snprintf (
         path, sizeof (path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     if (!(f = fopen (path, "re")))
-        return false;
+        return 0;
     while (fgets (line, sizeof (line), f))
-        if (!strncmp (line, set, strlen (set))) {
-            bits = strtoull (line + strlen (set), NULL, 16);
+        if (!strncmp (line, name, strlen (name))) {
+            number = strtoull (line + strlen (name), NULL, base);
             break;
         }
     fclose (f);
-    return bits >> (number - 1) & 1;
+    return number;
+}
+
+bool signal_is_in (pid_t pid, pid_t tid, const char *set, int number)
+{
+    return status_number (pid, tid, set, 16) >> (number - 1) & 1;
 }
 
 /* Whether the name of what a thread waits in begins with one of these. */
@@ -69,15 +77,59 @@ static bool waits_for_lock (pid_t pid, pid_t tid)
     return waits_in (pid, tid, calls, 1);
 }
 
-pid_t signal_thread (pid_t pid, int number)
+/* What a thread that was not seen to sleep has done so far. */
+struct activity {
+    unsigned long long sleeps, ran; /* ns; 0: not known */
+};
+
+static struct activity activity_of (pid_t pid, pid_t tid)
+{
+    struct activity a;
+    char path[PATH_SIZE];
+    char text[128];
+
+    a.sleeps = status_number (pid, tid, "voluntary_ctxt_switches:", 10);
+    snprintf (
+        path, sizeof (path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    proc_read (AT_FDCWD, path, text, sizeof (text));
+    a.ran = strtoull (text, NULL, 10);
+    return a;
+}
+
+/* Whether the main thread sleeps in a call that goes on, or has run since the
+ * last look and not slept.  Else -1: proc names no call of a thread that was
+ * woken and waits for a CPU, and its poll() would be broken off, too.
+ */
+static int is_safe (pid_t pid, double *when)
+{
+    static const char *const none[] = { "0" };
+    struct activity last = { 0, 0 }, now;
+
+    for (int i = 0; i < LOOKS; i++, last = now) {
+        if (i > 0)
+            poll (NULL, 0, STEP_MS);
+        *when = monotonic ();
+        if (would_break (pid, pid))
+            return 0;
+        now = activity_of (pid, pid);
+        if (!waits_in (pid, pid, none, 1) || now.ran == 0
+            || (i > 0 && now.ran > last.ran && now.sleeps == last.sleeps))
+            return 1;
+    }
+    return -1;
+}
+
+pid_t signal_thread (pid_t pid, int number, double *when)
 {
     char folder[PATH_SIZE];
     pid_t found = 0;
     struct dirent *e;
+    int safe;
     DIR *d;
 
-    if (!would_break (pid, pid))
-        return pid;
+    if ((safe = is_safe (pid, when)) != 0)
+        return safe > 0 ? pid : 0;
+    *when = monotonic ();
     snprintf (folder, sizeof (folder), "/proc/%d/task", (int)pid);
     if (!(d = opendir (folder)))
         return 0;

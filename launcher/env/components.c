@@ -13,7 +13,7 @@
 struct joined {
     char *nodes, *tasks, *hosts; /* with commas between */
     long ranks;
-    bool unnamed;
+    bool unnamed, uncounted; /* hosts without names, tasks without a number */
 };
 
 static int add (char **list, const char *more)
@@ -107,8 +107,10 @@ int components_join (struct ask *to,
     char ranks[32];
     int rv = 0;
 
-    for (int i = 0; rv == 0 && i < n; i++)
+    for (int i = 0; rv == 0 && i < n; i++) {
         rv = add_component (&j, &part[i], where, err);
+        j.uncounted |= part[0].value[ASK_NTASKS] && !part[i].value[ASK_NTASKS];
+    }
     snprintf (ranks, sizeof (ranks), "%ld", j.ranks);
     /* Slurm gives all components the plugin's options of the last one */
     if (rv == 0
@@ -119,6 +121,7 @@ int components_join (struct ask *to,
             || set (to, ASK_PER_NODE, j.tasks, where) < 0
             || set (to, ASK_NODELIST, j.unnamed ? NULL : j.hosts, where) < 0
             || set (to, ASK_HET, j.nodes, where) < 0
+            || set (to, ASK_HET_TASKS, j.uncounted ? "" : NULL, where) < 0
             || compare_gpus (to, part, n, where) < 0))
         rv = errorf (err, "out of memory");
     free (j.nodes);

@@ -35,15 +35,25 @@ static long gres_gpus (const char *list)
     return 0;
 }
 
-static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
+static void note_components (struct env_plan *p)
 {
-    long total;
-
     if (p->ask->value[ASK_HET_GPUS])
         plan_note (p,
                    "%.60s: the components have different GPUs, and variables "
                    "of GPUs are not shown",
                    p->ask->where[ASK_HET_GPUS]);
+    if (p->ask->value[ASK_HET_TASKS])
+        plan_note (p,
+                   "%.60s: Slurm 23.11 and newer give a component without "
+                   "--ntasks as many tasks as the first",
+                   p->ask->where[ASK_HET_TASKS]);
+}
+
+static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
+{
+    long total;
+
+    note_components (p);
     if (plan_number (p, ASK_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
         || plan_number (
                p, ASK_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err)

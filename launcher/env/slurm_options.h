@@ -17,7 +17,7 @@ enum ask_key {
     ASK_JOB, ASK_RESV_PORTS, ASK_TOPOLOGY, ASK_CPU_LIST, ASK_NCCL_DIR,
     ASK_ONE_MACHINE,
     ASK_HET, /* nodes of each component */
-    ASK_HET_GPUS,
+    ASK_HET_GPUS, ASK_HET_TASKS,
     ASK_KEYS
 };
 /* clang-format on */

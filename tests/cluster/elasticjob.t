@@ -7,26 +7,16 @@ mc=$work/minicluster
 [ -x "$builddir/tests/runtime/comm/elastic.t" ] || skip_all "no cmocka"
 need_slurm
 [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null || skip_all "no setpriv"
-trap 'ordinary 60 "$mc" down --all >/dev/null 2>&1; clean_up' EXIT
+trap 'as_ordinary "$mc" down --all >/dev/null 2>&1; clean_up' EXIT
 
-# As an ordinary user: who runs the test, or, when that is root, uid 65534.
-ordinary () {
-    seconds=$1
-    shift
-    if [ "$(id -u)" -eq 0 ]; then
-        timeout "$seconds" setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work" "$@"
-    else
-        timeout "$seconds" "$@"
-    fi
-}
 chmod 1777 "$work"
 cp "$srcdir/contrib/minicluster" "$builddir/tests/runtime/comm/elastic.t" "$work"
 cp "$(command -v dl)" "$work/dl"
 cd "$work" || exit 1
 export MINICLUSTER_DIR="$work" DL_COMM_TIMEOUT=20 DL_ELASTIC_SETTLE=10 DL_ELASTIC_TIMEOUT=60
 unset XDG_RUNTIME_DIR SLURM_CONF
-ordinary 300 "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; skip_all "no cluster"; }
-eval "$(ordinary 60 "$mc" env $name)"
+as_ordinary "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
+eval "$(as_ordinary "$mc" env $name)"
 
 kill_rank () { # kill_rank UNIT: the newest process of that unit
     for p in /proc/[0-9]*; do
@@ -43,7 +33,7 @@ worlds () { # worlds N: the next one since the last call has N ranks
     seen=$(($(wc -l <out) + 1))
 }
 scale () { # scale N: exit status and what it says
-    ordinary 60 ./dl scale "$1" --dir="$work" "elastic.$job" >said 2>&1
+    as_ordinary ./dl scale "$1" --dir="$work" "elastic.$job" >said 2>&1
     echo "$? $(sed "s|elastic.$job|RUN|g" said)"
 }
 
@@ -52,7 +42,7 @@ cat >job.sh <<END
 exec "$work/dl" elastic --min=2 --max=4 --spares=1 --restarts=20 --dir="$work" "$work/elastic.t" rank 1000000 10000
 END
 seen=1
-job=$(ordinary 60 sbatch --parsable --no-kill --nodes=5 --chdir="$work" --output="$work/out" job.sh)
+job=$(as_ordinary sbatch --parsable --no-kill --nodes=5 --chdir="$work" --output="$work/out" job.sh)
 worlds 4 "a job of five nodes, one of them spare"
 # the one that waits says so in a file, by the number of its node less 1
 wait_for 300 sh -c "ls elastic.$job/ask.* | grep -q ."
@@ -62,7 +52,7 @@ kill_rank $unit
 worlds 4 "a rank is killed: the spare one takes its place"
 wait_for 300 grep -q "n$((unit + 1)): ended .*again in 1 s" out
 # n2 is in the world: it was not the spare one, which came in, nor the one that was killed
-ordinary 60 scontrol update nodename=n2 state=down reason=test
+as_ordinary scontrol update nodename=n2 state=down reason=test
 worlds 4 "Slurm takes a node away: the one that was killed, and has come back, takes its place"
 is "$(scale 4)" "0 RUN: 4 nodes, as before" "dl scale to the same number"
 is "$(scale 1)" "2 dl: RUN: it has from 2 to 4 nodes" "below --min it is refused"
@@ -80,7 +70,7 @@ wait_for 300 sh -c "grep ' has . ranks' out | tail -n 1 | grep -q 'has 3 ranks'"
 ok $? "to fewer, and a rank dies: three go on"
 sleep 1
 is "$(grep -c 'wrong\|failed:' out)" 0 "nothing is wrong"
-ordinary 60 scancel "$job"
+as_ordinary scancel "$job"
 wait_for 300 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "scancel ends it"
 is "$(scale 3)" "2 dl: RUN has ended: there is nothing to scale" "then there is nothing to scale"

@@ -98,6 +98,7 @@ out=$(dl env het.sh)
 is $? 0 "a heterogeneous job"
 like "$out" '^  LOCAL_WORLD_SIZE=1 2 2 2 2$' "a step on all its components"
 like "$out" '^  het.sh:5: the components have different GPUs' "whose GPUs differ"
+like "$out" '^  het.sh:5: Slurm 23.11 and newer give a component without --ntasks as many tasks as the first$' "and of which one has no number of tasks"
 is "$(echo "$out" | sed -n '/^het.sh:6/,/^$/p' | grep -c '^[0-9]')" 1 "srun without --het-group: the first one"
 like "$out" '^  JAX_NUM_PROCESSES=5$' "and parts between colons, with the options of the last"
 sed 's/het-group=0-1/het-group=2/' het.sh >het2.sh
@@ -238,7 +239,7 @@ if cluster; then
     export SLURM_RESV_PORTS=0 # as where slurm.conf reserves none
     compare slurmds "--one-machine" ""
     mkdir het
-    sed -i 's/ --gpus-per-node=4//; /srun python/d; /a.py/d' het.sh
+    sed -i 's/ --gpus-per-node=4//; /srun python/d; /a.py/d; s/ --ntasks-per-node=2/& -n4/' het.sh
     job=$(timeout 300 sbatch -W --parsable --output=het.out het.sh)
     dl env --job="$job.0" --one-machine --json het.sh >het/promised
     like "$(cd het && /usr/bin/python3 "$srcdir/tests/cluster/env.py" promised 0 1 2 3 4 2>&1)" '^[0-9]+ variables$' "a heterogeneous job"

@@ -13,26 +13,12 @@ export MINICLUSTER_DIR=$work
 unset XDG_RUNTIME_DIR SLURM_CONF
 trap 'timeout 300 "$mc" down --all; ordinary down --all; clean_up' EXIT
 
-# As an ordinary user: who runs the test, or, when that is root, uid 65534.
-ordinary () {
-    if [ "$(id -u)" -eq 0 ]; then
-        timeout 300 setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work" "$mc" "$@"
-    else
-        timeout 300 "$mc" "$@"
-    fi
-}
+ordinary () { as_ordinary "$mc" "$@"; }
 use () {
     SLURM_CONF=$1/slurm.conf
     export SLURM_CONF
 }
-as_ordinary () {
-    if [ "$(id -u)" -eq 0 ]; then
-        timeout 300 setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-    else
-        timeout 300 "$@"
-    fi
-}
-all=$work/minicluster-$([ "$(id -u)" -eq 0 ] && echo 65534 || id -u)
+all=$work/minicluster-$(as_ordinary id -u)
 
 # ---- mistakes
 like "$("$mc" --help)" 'usage: minicluster up' "help"

@@ -114,7 +114,7 @@ rm -f go
 timeout 900 dl run late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c 'ls late-0001/trials/*/a.1/log'
-late=$(squeue -h -o %A | head -1)
+late=$(squeue -h -n late -o %A | head -1) # a preempted one may still run
 scancel --signal=USR2 "$late"
 wait_for 300 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"

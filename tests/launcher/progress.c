@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which signs in a made-up /proc are progress of a rank. */
+/* Which signs in a made-up /proc are progress of a rank; what a look disturbs.
+ */
 #include <math.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "launcher/debug/dump.h"
 #include "launcher/debug/family.h"
 #include "launcher/debug/progress.h"
 #include "tests/folder.h"
@@ -179,12 +188,95 @@ static void kinds_of_processes (void **state)
     family_kinds (dir, p, 0, k);
 }
 
+/* ---- looks at a process that waits for a CPU at the end of each poll() ----
+ */
+
+static int target;
+
+static void answer (int number)
+{
+    if (write (target, "x", 1) < 0)
+        abort ();
+}
+
+static void spin (long steps)
+{
+    for (volatile long i = 0; i < steps; i++)
+        ;
+}
+
+static pid_t start (void (*body) (int *), int *count)
+{
+    pid_t pid = fork ();
+
+    if (pid == 0) {
+        body (count);
+        _exit (0);
+    }
+    return pid;
+}
+
+static void compute (int *count)
+{
+    for (;;)
+        spin (1000);
+}
+
+static void wait_often (int *broken)
+{
+    signal (SIGRTMIN + 18, answer);
+    for (;;) {
+        spin (rand () % 8000000);
+        *broken += poll (NULL, 0, 2) != 0;
+    }
+}
+
+static void looks (void **state)
+{
+    int *broken = mmap (NULL,
+                        sizeof (*broken),
+                        PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS,
+                        -1,
+                        0);
+    pid_t child[3];
+    cpu_set_t all, one;
+    int cpu = 0, answers = 0;
+    char *text;
+
+    assert_true (broken != MAP_FAILED);
+    assert_int_equal (sched_getaffinity (0, sizeof (all), &all), 0);
+    while (!CPU_ISSET (cpu, &all))
+        cpu++;
+    CPU_ZERO (&one);
+    CPU_SET (cpu, &one);
+    assert_true ((target = memfd_create ("dl-debug", 0)) >= 0);
+    assert_int_equal (sched_setaffinity (0, sizeof (one), &one), 0);
+    child[0] = start (wait_often, broken);
+    child[1] = start (compute, NULL);
+    child[2] = start (compute, NULL);
+    assert_int_equal (sched_setaffinity (0, sizeof (all), &all), 0);
+    for (int i = 0; i < 60; i++) {
+        answers += (text = dump_python (child[0], 'S', false)) != NULL;
+        free (text);
+        poll (NULL, 0, 10);
+    }
+    for (int i = 0; i < 3; i++) {
+        kill (child[i], SIGKILL);
+        waitpid (child[i], NULL, 0);
+    }
+    print_message ("# %d answers, %d broken\n", answers, *broken);
+    assert_true (*broken <= 3 + answers / 5);
+    munmap (broken, sizeof (*broken));
+    close (target);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER (main_thread),        IN_FOLDER (asked),
         IN_FOLDER (other_threads),      IN_FOLDER (other_processes),
-        IN_FOLDER (kinds_of_processes),
+        IN_FOLDER (kinds_of_processes), cmocka_unit_test (looks),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
