@@ -26,7 +26,7 @@ static int find_gpu (void **p)
 }
 
 /* Who has been told leaves together with the other, who would hear only of
- * that. */
+ * that: ECONNRESET, with the same words, is what the slower one may get. */
 static void leave_together (atomic_int *told)
 {
     atomic_fetch_add (told, 1);
@@ -48,7 +48,10 @@ static int twins (struct slurmdl_comm *w, void *told)
     leave_together (told);
     if (slurmdl_comm_rank (w) == 0)
         printf ("# rank 0: %s (errno %d)\n", err.text, error);
-    return error == EBUSY && strstr (err.text, "have the same GPU") ? 0 : 3;
+    return (error == EBUSY || error == ECONNRESET)
+                   && strstr (err.text, "have the same GPU")
+               ? 0
+               : 3;
 }
 
 static int through_the_host (struct slurmdl_comm *w, void *arg)
