@@ -17,8 +17,6 @@
 
 enum { LINE = 4096, BDF = 12 };
 
-/* ---- NUMA nodes and cores ---- */
-
 static void add_node (int root, struct topology *t, const char *name)
 {
     struct numa_node *n = &t->node[t->nodes];
@@ -105,8 +103,6 @@ read_cores (int root, struct topology *t, const struct cpu_set *cpus)
             read_core (root, t, i);
 }
 
-/* ---- PCI devices ---- */
-
 static bool is_bdf (const char *s)
 {
     return strspn (s, "0123456789abcdef") >= 4 && s[4] == ':' && s[7] == ':'
@@ -186,8 +182,6 @@ static const char *bdf_of (const char *path)
 {
     return strrchr (path, '/') + 1;
 }
-
-/* ---- GPUs ---- */
 
 static const struct {
     const char *drivers[2];
@@ -391,8 +385,6 @@ static void read_gpus (int root, struct topology *t)
                 g[i].reachable = true;
     }
 }
-
-/* ---- network devices ---- */
 
 static struct nic *add_nic (int root,
                             struct topology *t,
