@@ -56,7 +56,7 @@ static int read_cpus (struct binding *b)
 static void apply_memory (const struct binding *b)
 {
     unsigned long nodes[16] = { 0 };
-    int home = place_home (b->t, &b->p.cpus);
+    int home = topology_home (b->t, &b->p.cpus);
     int id = home < 0 ? -1 : b->t->node[home].id;
     int mode = -1;
 

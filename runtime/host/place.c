@@ -48,19 +48,6 @@ int place_cores (const struct topology *t, const struct cpu_set *cpus)
     return take_cores (t, cpus, 0, 0, NULL);
 }
 
-int place_home (const struct topology *t, const struct cpu_set *cpus)
-{
-    int found = -1;
-
-    for (int i = 0; i < t->nodes; i++)
-        if (cpus_meet (cpus, &t->node[i].cpus)) {
-            if (found >= 0)
-                return -1;
-            found = i;
-        }
-    return found;
-}
-
 static uint64_t bit (int node)
 {
     return node < 0 ? 0 : (uint64_t)1 << node;
@@ -412,8 +399,8 @@ static int own_node (const struct choice *c)
 {
     if (c->r->home)
         return c->r->home[c->r->local_rank];
-    return place_home (c->t,
-                       cpus_count (&c->p->cpus) ? &c->p->cpus : &c->r->cpus);
+    return topology_home (c->t,
+                          cpus_count (&c->p->cpus) ? &c->p->cpus : &c->r->cpus);
 }
 
 static bool is_far (const struct choice *c)

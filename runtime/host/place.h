@@ -56,7 +56,4 @@ int place_rank (const struct topology *t,
 /* Cores of which 'cpus' has at least one thread. */
 int place_cores (const struct topology *t, const struct cpu_set *cpus);
 
-/* Index of the NUMA node that has all of 'cpus', -1 if several do. */
-int place_home (const struct topology *t, const struct cpu_set *cpus);
-
 #endif

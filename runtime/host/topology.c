@@ -17,8 +17,6 @@
 
 enum { LINE = 4096, BDF = 12 };
 
-/* ---- NUMA nodes and cores ---- */
-
 static void add_node (int root, struct topology *t, const char *name)
 {
     struct numa_node *n = &t->node[t->nodes];
@@ -105,8 +103,6 @@ read_cores (int root, struct topology *t, const struct cpu_set *cpus)
             read_core (root, t, i);
 }
 
-/* ---- PCI devices ---- */
-
 static bool is_bdf (const char *s)
 {
     return strspn (s, "0123456789abcdef") >= 4 && s[4] == ':' && s[7] == ':'
@@ -148,6 +144,19 @@ static int node_index (const struct topology *t, long id)
     return -1;
 }
 
+int topology_home (const struct topology *t, const struct cpu_set *cpus)
+{
+    int found = -1;
+
+    for (int i = 0; i < t->nodes; i++)
+        if (cpus_meet (cpus, &t->node[i].cpus)) {
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+    return found;
+}
+
 /* Where numa_node is -1, the CPUs that the kernel calls local may still lie in
  * one node; and a machine with one node has no other.
  */
@@ -156,7 +165,7 @@ static int device_node (int root, const struct topology *t, const char *pci)
     struct cpu_set local;
     char path[PCI_PATH_MAX + 40];
     char list[LINE];
-    int found = -1;
+    int found;
 
     snprintf (path, sizeof (path), "sys/devices/%s/numa_node", pci);
     found = node_index (t, sysfs_number (root, path, -1));
@@ -166,21 +175,13 @@ static int device_node (int root, const struct topology *t, const char *pci)
     if (sysfs_line (root, path, list, sizeof (list)) < 0
         || cpus_parse (list, &local) < 0)
         return -1;
-    for (int i = 0; i < t->nodes; i++)
-        if (cpus_meet (&local, &t->node[i].cpus)) {
-            if (found >= 0)
-                return -1;
-            found = i;
-        }
-    return found;
+    return topology_home (t, &local);
 }
 
 static const char *bdf_of (const char *path)
 {
     return strrchr (path, '/') + 1;
 }
-
-/* ---- GPUs ---- */
 
 static const struct {
     const char *drivers[2];
@@ -384,8 +385,6 @@ static void read_gpus (int root, struct topology *t)
                 g[i].reachable = true;
     }
 }
-
-/* ---- network devices ---- */
 
 static struct nic *add_nic (int root,
                             struct topology *t,

@@ -97,6 +97,9 @@ struct topology {
 struct topology *topology_open (const char *root, const struct cpu_set *cpus);
 void topology_close (struct topology *t);
 
+/* Index of the NUMA node that has all of 'cpus', -1 if several do. */
+int topology_home (const struct topology *t, const struct cpu_set *cpus);
+
 /* How far two PCI devices are from each other, in nvidia-smi's words. */
 enum distance {
     DISTANCE_PIX,  /* at most one PCIe switch between them */

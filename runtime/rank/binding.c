@@ -126,7 +126,7 @@ static void read_homes (struct binding *b)
     variables_text (&b->vars, "SLURM_CPU_BIND_LIST", list, TEXT);
     for (int i = 0; i < b->r.local_size; i++) {
         mask_of (list, i, &mask);
-        b->home[i] = (int16_t)place_home (b->t, &mask);
+        b->home[i] = (int16_t)topology_home (b->t, &mask);
     }
 }
 

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "searcher/numeric/row.h"
+
 enum { TRIES = 100, ROUNDS = 30, SWEEPS = 2 };
 
 /* Names are those of the tutorial: x = mean + sigma y, y ~ N (0, C), and
@@ -53,15 +55,6 @@ size_t cmaes_size (int64_t d, int64_t population)
     return sizeof (struct cmaes)
            + (d * (VECTORS + POINT * d + lambda) + 2 * lambda)
                  * sizeof (double);
-}
-
-static double dot (const double *a, const double *b, int64_t n)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
 }
 
 /* to += scale * from */
@@ -302,7 +295,7 @@ redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
     double low = cell == 0 ? -INFINITY : (cell / n - mean) / scale;
     double high = cell == n - 1 ? INFINITY : ((cell + 1) / n - mean) / scale;
     const double *inverse = row (s, WORK, i);
-    double centre = y[i] - dot (inverse, y, s->d) / inverse[i];
+    double centre = y[i] - row_dot (inverse, y, s->d) / inverse[i];
     double dev = 1 / sqrt (inverse[i]);
     double z =
         rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
@@ -339,9 +332,9 @@ static double whiten (struct cmaes *s, const double *y)
     memset (z, 0, s->d * sizeof (double));
     for (int64_t k = 0; k < s->d; k++) {
         const double *b = row (s, AXIS, k);
-        add (z, dot (b, y, s->d) / vector (s, D)[k], b, s->d);
+        add (z, row_dot (b, y, s->d) / vector (s, D)[k], b, s->d);
     }
-    return dot (z, z, s->d);
+    return row_dot (z, z, s->d);
 }
 
 /* Returns h_sigma: 0 while the step grows too fast for the covariance. */
@@ -354,7 +347,7 @@ static double adapt_sigma (struct cmaes *s)
     whiten (s, vector (s, STEP));
     for (int64_t i = 0; i < s->d; i++)
         path[i] = (1 - c) * path[i] + gain * z[i];
-    length = sqrt (dot (path, path, s->d)) / s->chi;
+    length = sqrt (row_dot (path, path, s->d)) / s->chi;
     /* at most by e: points from elsewhere may be very far away */
     s->sigma *= exp (fmin (1, c / s->d_sigma * (length - 1)));
     s->sigma = clip (s->sigma, 1e-40, 1e10);

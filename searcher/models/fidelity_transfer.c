@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "searcher/numeric/row.h"
+
 enum { FEW = 6, LONGEST = 110, OTHERS = 40 };
 
 /* Slopes beyond these are an accident of few trials. */
@@ -29,13 +31,6 @@ static double level (const struct lines *l, double value, int rung)
 {
     value = l->logs ? log (value) : value;
     return fmin (value, l->clip[rung]);
-}
-
-static int ascending (const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
 }
 
 static void find_top (const struct searcher *s, struct lines *l)
@@ -66,7 +61,7 @@ set_clip (const struct searcher *s, struct lines *l, int rung, double *room)
         if (isfinite (y))
             room[n++] = level (l, y, rung);
     }
-    qsort (room, n, sizeof (*room), ascending);
+    qsort (room, n, sizeof (*room), row_ascending);
     if (n > 0)
         l->clip[rung] = 2 * room[n / 2] - room[0];
 }

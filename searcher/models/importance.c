@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "searcher/models/gp.h"
+#include "searcher/numeric/row.h"
 #include "searcher/numeric/warp.h"
 #include "searcher/space/space.h"
 #include "searcher/state/point.h"
@@ -59,13 +60,6 @@ static int64_t choose (const double *y, long n, long *rows)
     return kept;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* What diverged is only bad: no value lies further from the middle half than
  * three times the width of that half.
  */
@@ -74,7 +68,7 @@ static void limit (double *y, double *sorted, int64_t n)
     double low, high, width;
 
     memcpy (sorted, y, (size_t)n * sizeof (*y));
-    qsort (sorted, (size_t)n, sizeof (*y), by_value);
+    qsort (sorted, (size_t)n, sizeof (*y), row_ascending);
     low = sorted[n / 4];
     high = sorted[n * 3 / 4];
     width = 3 * (high - low);
@@ -103,8 +97,8 @@ static int fit_rows (struct fit *f,
     if ((f->gp = gp_create (f->n, f->d, f->category)))
         rv = gp_fit (f->gp, f->n, z, warped, NULL) < 0 ? 1 : 0;
     memcpy (f->warped, warped, (size_t)f->n * sizeof (*warped));
-    qsort (f->values, (size_t)f->n, sizeof (double), by_value);
-    qsort (f->warped, (size_t)f->n, sizeof (double), by_value);
+    qsort (f->values, (size_t)f->n, sizeof (double), row_ascending);
+    qsort (f->warped, (size_t)f->n, sizeof (double), row_ascending);
     free (z);
     return rv;
 }

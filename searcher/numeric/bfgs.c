@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "searcher/numeric/row.h"
+
 enum { HALVINGS = 8, STEP_MAX = 2 };
 
 struct vectors {
@@ -42,22 +44,13 @@ void bfgs_scale (const struct bfgs *b, double scale)
         h[i] /= scale;
 }
 
-static double dot (const double *a, const double *b, int64_t n)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 /* Downhill, at most STEP_MAX in any direction; returns the slope. */
 static double set_step (const struct bfgs *b, const struct vectors *v)
 {
     double most = 0, slope = 0;
 
     for (int64_t i = 0; i < b->n; i++) {
-        v->step[i] = -dot (v->h + i * b->n, v->g, b->n);
+        v->step[i] = -row_dot (v->h + i * b->n, v->g, b->n);
         most = fmax (most, fabs (v->step[i]));
     }
     for (int64_t i = 0; i < b->n; i++) {
@@ -78,11 +71,11 @@ update (const struct bfgs *b, const struct vectors *v, const double *x)
         v->step[i] = v->next[i] - x[i];
         v->y[i] = v->g_next[i] - v->g[i];
     }
-    if ((sy = dot (v->step, v->y, b->n)) <= 1e-10)
+    if ((sy = row_dot (v->step, v->y, b->n)) <= 1e-10)
         return;
     for (int64_t i = 0; i < b->n; i++)
-        v->hy[i] = dot (v->h + i * b->n, v->y, b->n);
-    yhy = dot (v->hy, v->y, b->n);
+        v->hy[i] = row_dot (v->h + i * b->n, v->y, b->n);
+    yhy = row_dot (v->hy, v->y, b->n);
     for (int64_t i = 0; i < b->n; i++)
         for (int64_t j = 0; j < b->n; j++)
             v->h[i * b->n + j] +=

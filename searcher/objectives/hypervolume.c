@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "searcher/numeric/row.h"
+
 /* Rows of which none covers another, by their last objective.  They lie in
  * front of the room for as many rows of each smaller m.
  */
@@ -84,20 +86,12 @@ static void add_common (struct front *f, const double *row, const double *other)
     add (f, worse);
 }
 
-static bool is_finite (const double *row, int64_t m)
-{
-    for (int64_t k = 0; k < m; k++)
-        if (!isfinite (row[k]))
-            return false;
-    return true;
-}
-
 static bool is_inside (const double *row, const double *reference, int64_t m)
 {
     for (int64_t k = 0; k < m; k++)
         if (!(row[k] < reference[k]))
             return false;
-    return is_finite (row, m);
+    return row_is_finite (row, m);
 }
 
 static int front_of (struct front *f,
@@ -238,7 +232,7 @@ static void set_gains (struct volume_choice *c)
         c->fresh[i] = 0;
         c->gain[i] = is_inside (row, c->reference, m)
                          ? one_volume (row, c->reference, m)
-                         : (is_finite (row, m) ? 0 : -1);
+                         : (row_is_finite (row, m) ? 0 : -1);
     }
 }
 

@@ -6,21 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_good (const double *row, int64_t m)
-{
-    for (int64_t k = 0; k < m; k++)
-        if (!isfinite (row[k]))
-            return false;
-    return true;
-}
+#include "searcher/numeric/row.h"
 
 bool pareto_dominates (const double *a, const double *b, int64_t m)
 {
     bool better = false;
 
-    if (!is_good (a, m))
+    if (!row_is_finite (a, m))
         return false;
-    if (!is_good (b, m))
+    if (!row_is_finite (b, m))
         return true;
     for (int64_t k = 0; k < m; k++) {
         if (a[k] > b[k])
@@ -36,7 +30,7 @@ static int64_t list_good (const double *y, int64_t n, int64_t m, int64_t *order)
     int64_t good = 0;
 
     for (int64_t i = 0; i < n; i++)
-        if (is_good (y + i * m, m))
+        if (row_is_finite (y + i * m, m))
             order[good++] = i;
     return good;
 }
@@ -153,7 +147,7 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
     for (int64_t i = 0; i < good; i++)
         add_row (&t, &f, order[i], rank);
     for (int64_t i = 0; i < n; i++)
-        if (!is_good (y + i * m, m))
+        if (!row_is_finite (y + i * m, m))
             rank[i] = f.n;
     free (order);
     return 0;

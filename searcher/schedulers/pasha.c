@@ -2,6 +2,7 @@
 /* PASHA: asynchronous successive halving whose top rung rises as needed. */
 #include <stdlib.h>
 
+#include "searcher/numeric/row.h"
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
@@ -41,13 +42,6 @@ static int crossings (const struct searcher *s, long a, long b)
     return n;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 /* The 90th percentile of the differences of trials that cross and cross. */
 static double noise (const struct searcher *s, const struct top *t)
 {
@@ -62,7 +56,7 @@ static double noise (const struct searcher *s, const struct top *t)
                           - searcher_values (s, t->trial[j])[s->top]);
     if (n == 0)
         return 0;
-    qsort (differences, n, sizeof (*differences), by_value);
+    qsort (differences, n, sizeof (*differences), row_ascending);
     return differences[(n - 1) * 9 / 10];
 }
 

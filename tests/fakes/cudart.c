@@ -49,7 +49,6 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
 cudaError_t
 cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)
 {
-    (void)device;
     if (what != cudaDevAttrComputeCapabilityMajor)
         return cudaErrorInvalidValue;
     *value = fakecuda_has ("ampere") ? 8 : 9;
@@ -120,7 +119,6 @@ cudaError_t cudaFree (void *p)
 
 cudaError_t cudaHostAlloc (void **p, size_t n, unsigned flags)
 {
-    (void)flags;
     *p = malloc (n);
     return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -283,7 +281,6 @@ cudaError_t cudaStreamCreate (cudaStream_t *stream)
 
 cudaError_t cudaStreamCreateWithFlags (cudaStream_t *stream, unsigned flags)
 {
-    (void)flags;
     return cudaStreamCreate (stream);
 }
 
@@ -476,7 +473,6 @@ queue_moment (cudaStream_t stream, cudaEvent_t e, fakecuda_f *f)
 
 cudaError_t cudaEventCreateWithFlags (cudaEvent_t *e, unsigned flags)
 {
-    (void)flags;
     *e = calloc (1, sizeof (**e));
     return cudaSuccess;
 }
@@ -488,7 +484,6 @@ cudaError_t cudaEventRecord (cudaEvent_t e, cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent (cudaStream_t stream, cudaEvent_t e, unsigned f)
 {
-    (void)f;
     return queue_moment (stream, e, do_wait);
 }
 

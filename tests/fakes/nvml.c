@@ -12,6 +12,7 @@
  */
 /* NVIDIA's header, which would declare them, is not needed */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -156,8 +157,6 @@ int nvmlDeviceGetTotalEccErrors (struct nvml_device *d,
 
 int nvmlDeviceGetRetiredPagesPendingStatus (struct nvml_device *d, int *on)
 {
-    (void)d;
-    (void)on;
     return NOT_SUPPORTED;
 }
 
@@ -183,7 +182,6 @@ int nvmlDeviceGetNvLinkState (struct nvml_device *d, unsigned link, int *on)
 
 int nvmlDeviceGetPersistenceMode (struct nvml_device *d, int *on)
 {
-    (void)d;
     *on = 1;
     return NVML_SUCCESS;
 }
@@ -196,7 +194,6 @@ int nvmlDeviceGetCurrPcieLinkWidth (struct nvml_device *d, unsigned *n)
 
 int nvmlDeviceGetMaxPcieLinkWidth (struct nvml_device *d, unsigned *n)
 {
-    (void)d;
     *n = 16;
     return NVML_SUCCESS;
 }
@@ -256,7 +253,6 @@ int nvmlDeviceGetTemperature (struct nvml_device *d, int sensor, unsigned *t)
 
 int nvmlDeviceGetClockInfo (struct nvml_device *d, int which, unsigned *mhz)
 {
-    (void)d;
     *mhz = which == NVML_CLOCK_SM ? 1980 : 2619;
     return NVML_SUCCESS;
 }
@@ -272,7 +268,6 @@ int nvmlDeviceGetPcieThroughput (struct nvml_device *d,
                                  int counter,
                                  unsigned *kilobytes)
 {
-    (void)d;
     *kilobytes = counter == NVML_PCIE_RX ? 7000 : 3000;
     return NVML_SUCCESS;
 }
@@ -294,7 +289,6 @@ int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d,
 int nvmlGpmQueryDeviceSupport (struct nvml_device *d,
                                struct nvml_gpm_support *s)
 {
-    (void)d;
     s->supported = 1;
     return s->version == NVML_GPM_VERSION ? NVML_SUCCESS : UNKNOWN;
 }

@@ -101,7 +101,6 @@ static void rows_come_back (void **state)
     check_rows (1001, 7);
 }
 
-/* A row is in the file soon, although nobody flushes. */
 static void rows_are_written_by_themselves (void **state)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);

@@ -3,15 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "searcher/numeric/row.h"
 #include "tests/searcher/stopping.h"
 #include "tests/unit.h"
-
-static int by_value (const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
 
 struct medians {
     double report[TRIALS][LENGTH + 1]; /* NaN: none */
@@ -55,7 +49,7 @@ static bool median_stops (struct medians *m, const struct sweep *w, size_t i)
             list[n++] = average (m, t, e->op.length);
     if (n < 3 || e->op.length < least)
         return false;
-    qsort (list, n, sizeof (*list), by_value);
+    qsort (list, n, sizeof (*list), row_ascending);
     return best > (list[(n - 1) / 2] + list[n / 2]) / 2;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "tests/runtime/comm/numbers.h"
 #include "tests/runtime/comm/world.h"
 
@@ -31,14 +32,6 @@ complain (struct slurmdl_comm *c, int line, const char *what, const char *text)
              strerror (errno),
              text);
     return 1;
-}
-
-static inline double seconds_now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static inline void nap (double seconds)

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/world.h"
 #include "tests/unit.h"
@@ -232,24 +233,16 @@ static void memory_is_shared_where_it_can_be (void **state)
     unsetenv ("DL_COMM_SHARED");
 }
 
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Until it fails: with this errno and a text that has 'word'. */
 static int
 fails (struct slurmdl_comm *w, size_t n, int number, const char *word)
 {
     float *x = calloc (n, sizeof (*x));
     struct slurmdl_error err = { "" };
-    double until = now () + 200;
+    double until = monotonic () + 200;
     int rv = 0, saved;
 
-    while (rv == 0 && now () < until)
+    while (rv == 0 && monotonic () < until)
         rv = slurmdl_allreduce (w, x, x, n, SLURMDL_F32, SLURMDL_SUM, &err);
     saved = errno;
     free (x);
@@ -282,13 +275,13 @@ static int loses_one (struct slurmdl_comm *w, void *arg)
 static void a_killed_rank_is_named (void **state)
 {
     int status[4];
-    double begin = now ();
+    double begin = monotonic ();
 
     assert_int_equal (world_run (4, 0, loses_one, NULL, 300, status), 1);
     assert_true (WIFSIGNALED (status[2]));
     assert_int_equal (world_run (4, 2, loses_one, NULL, 300, status), 1);
     assert_true (WIFSIGNALED (status[2]));
-    assert_true (now () - begin < 300);
+    assert_true (monotonic () - begin < 300);
 }
 
 /* Rank 1 does something else for longer than the others wait. */

@@ -105,17 +105,45 @@ int end_of (pid_t pid)
     return WIFEXITED (status) ? WEXITSTATUS (status) : -WTERMSIG (status);
 }
 
-void run_group (worker_f f, void *arg)
+void lose (pid_t pid)
 {
-    pid_t pids[2 * GROUP];
-    int n = 0;
+    kill (pid, SIGKILL);
+    assert_int_equal (end_of (pid), -SIGKILL);
+}
+
+void await_clock (long who, int64_t clock)
+{
+    for (int i = 0; board->clocks[who] < clock && i < 40000; i++)
+        nap (0.005);
+    assert_true (board->clocks[who] >= clock);
+}
+
+struct group start_group (worker_f f, void *arg)
+{
+    struct group g = { 0 };
 
     for (long i = 0; i < options.servers; i++)
-        pids[n++] = start_server ("server", i);
+        g.servers[i] = start_server ("server", i);
     for (long i = 0; i < options.workers; i++)
-        pids[n++] = start_worker (i, f, arg);
-    for (int i = 0; i < n; i++)
-        assert_int_equal (end_of (pids[i]), 0);
+        g.workers[i] = start_worker (i, f, arg);
+    return g;
+}
+
+void end_group (const struct group *g)
+{
+    for (int i = 0; i < GROUP; i++)
+        if (g->workers[i])
+            assert_int_equal (end_of (g->workers[i]), 0);
+    for (int i = 0; i < GROUP; i++)
+        if (g->servers[i])
+            assert_int_equal (end_of (g->servers[i]), 0);
+}
+
+void run_group (worker_f f, void *arg)
+{
+    struct group g = start_group (f, arg);
+
+    end_group (&g);
 }
 
 void nap (double seconds)

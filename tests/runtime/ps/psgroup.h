@@ -38,7 +38,18 @@ pid_t start_server (const char *role, long index);
 pid_t start_worker (long index, worker_f f, void *arg);
 /* The exit status, or minus the signal. */
 int end_of (pid_t pid);
-/* All servers and workers come to a good end. */
+/* Kill it, as a signal from outside. */
+void lose (pid_t pid);
+/* Wait until a worker has ended so many iterations. */
+void await_clock (long who, int64_t clock);
+
+/* All servers and workers that 'options' asks for; a pid of 0 is nobody. */
+struct group {
+    pid_t servers[GROUP], workers[GROUP];
+};
+struct group start_group (worker_f f, void *arg);
+/* All of them come to a good end. */
+void end_group (const struct group *g);
 void run_group (worker_f f, void *arg);
 
 void nap (double seconds);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: who is lost and replaced, and
  * what is saved. */
-#include <signal.h>
-#include <string.h>
-
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
 #include "tests/unit.h"
@@ -11,26 +8,13 @@
 /* Kill server 'who' in the middle, and put another one in its place. */
 static void lose_server (worker_f f, void *arg, bool spare)
 {
-    pid_t servers[GROUP];
-    pid_t workers[GROUP];
-    pid_t stand_by = 0;
+    struct group g = start_group (f, arg);
+    pid_t stand_by = spare ? start_server ("scheduler", 0) : 0;
 
-    for (long i = 0; i < options.servers; i++)
-        servers[i] = start_server ("server", i);
-    for (long i = 0; i < options.workers; i++)
-        workers[i] = start_worker (i, f, arg);
-    if (spare)
-        stand_by = start_server ("scheduler", 0);
-    for (int i = 0; board->clocks[0] < 4 && i < 40000; i++)
-        nap (0.005);
-    assert_true (board->clocks[0] >= 4);
-    kill (servers[1], SIGKILL);
-    assert_int_equal (end_of (servers[1]), -SIGKILL);
-    servers[1] = spare ? stand_by : start_server ("server", 1);
-    for (long i = 0; i < options.workers; i++)
-        assert_int_equal (end_of (workers[i]), 0);
-    for (long i = 0; i < options.servers; i++)
-        assert_int_equal (end_of (servers[i]), 0);
+    await_clock (0, 4);
+    lose (g.servers[1]);
+    g.servers[1] = spare ? stand_by : start_server ("server", 1);
+    end_group (&g);
 }
 
 static void a_lost_server_is_replaced (void **state)
@@ -85,26 +69,16 @@ static void a_server_is_replaced_when_some_have_left (void **state)
 static void all_servers_are_replaced (void **state)
 {
     struct train t = { SLURMDL_PS_ADAM, BIG, 12, 0.02 };
-    pid_t servers[2];
-    pid_t workers[GROUP];
+    struct group g;
 
     options.save_every = 3;
+    g = start_group (train, &t);
+    await_clock (0, 5);
     for (long i = 0; i < 2; i++)
-        servers[i] = start_server ("server", i);
-    for (long i = 0; i < options.workers; i++)
-        workers[i] = start_worker (i, train, &t);
-    for (int i = 0; board->clocks[0] < 5 && i < 40000; i++)
-        nap (0.005);
-    for (long i = 0; i < 2; i++) {
-        kill (servers[i], SIGKILL);
-        assert_int_equal (end_of (servers[i]), -SIGKILL);
-    }
+        lose (g.servers[i]);
     for (long i = 0; i < 2; i++)
-        servers[i] = start_server ("server", i);
-    for (long i = 0; i < options.workers; i++)
-        assert_int_equal (end_of (workers[i]), 0);
-    for (long i = 0; i < 2; i++)
-        assert_int_equal (end_of (servers[i]), 0);
+        g.servers[i] = start_server ("server", i);
+    end_group (&g);
     check_values (&t);
 }
 
@@ -118,37 +92,21 @@ static void a_small_log_makes_servers_save (void **state)
     check_values (&t);
 }
 
-static void
-lose_worker (const struct train *t, bool replace, struct slurmdl_error *err)
+static void lose_worker (struct train *t, bool replace)
 {
-    pid_t servers[GROUP];
-    pid_t workers[GROUP];
+    struct group g = start_group (train, t);
 
-    for (long i = 0; i < options.servers; i++)
-        servers[i] = start_server ("server", i);
-    for (long i = 0; i < options.workers; i++)
-        workers[i] = start_worker (
-            i,
-            options.mode == SLURMDL_PS_SYNC ? train : train_counts,
-            (void *)(uintptr_t)t);
-    for (int i = 0; board->clocks[1] < 4 && i < 40000; i++)
-        nap (0.005);
-    kill (workers[1], SIGKILL);
-    assert_int_equal (end_of (workers[1]), -SIGKILL);
-    if (replace)
-        workers[1] = start_worker (1, train, (void *)(uintptr_t)t);
-    for (long i = 0; i < options.workers; i++)
-        if (i != 1 || replace)
-            assert_int_equal (end_of (workers[i]), 0);
-    for (long i = 0; i < options.servers; i++)
-        assert_int_equal (end_of (servers[i]), 0);
+    await_clock (1, 4);
+    lose (g.workers[1]);
+    g.workers[1] = replace ? start_worker (1, train, t) : 0;
+    end_group (&g);
 }
 
 static void a_lost_worker_holds_nobody (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 12, 0.02 };
 
-    lose_worker (&t, false, NULL);
+    lose_worker (&t, false);
     assert_int_equal (board->clocks[0], 12);
     assert_int_equal (board->clocks[2], 12);
 }
@@ -157,7 +115,7 @@ static void a_lost_worker_is_replaced (void **state)
 {
     struct train t = { SLURMDL_PS_SGD, BIG, 40, 0.02, true };
 
-    lose_worker (&t, true, NULL);
+    lose_worker (&t, true);
     assert_int_equal (board->clocks[1], 40);
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers: what is saved, and restored by others. */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,26 +122,17 @@ static void rows_are_spread_anew (void **state)
 static void a_server_of_another_number_is_lost (void **state)
 {
     struct train t = { SLURMDL_PS_ADAM, BIG, 4, 0.02 };
-    pid_t servers[3];
-    pid_t workers[GROUP];
+    struct group g;
 
     options.save_every = 100;
     run_group (train, &t);
     options.servers = 3;
     t.until = 20;
-    for (long i = 0; i < 3; i++)
-        servers[i] = start_server ("server", i);
-    for (long i = 0; i < options.workers; i++)
-        workers[i] = start_worker (i, train, &t);
-    for (int i = 0; board->clocks[0] < 8 && i < 8000; i++)
-        nap (0.005);
-    kill (servers[2], SIGKILL);
-    assert_int_equal (end_of (servers[2]), -SIGKILL);
-    servers[2] = start_server ("server", 2);
-    for (long i = 0; i < options.workers; i++)
-        assert_int_equal (end_of (workers[i]), 0);
-    for (long i = 0; i < 3; i++)
-        assert_int_equal (end_of (servers[i]), 0);
+    g = start_group (train, &t);
+    await_clock (0, 8);
+    lose (g.servers[2]);
+    g.servers[2] = start_server ("server", 2);
+    end_group (&g);
     check_values (&t);
 }
 
@@ -156,20 +145,15 @@ static void wait_for_stage (struct slurmdl_ps *ps, void *arg)
 /* Not while the others serve. */
 static void a_wrong_number_is_refused (void **state)
 {
-    pid_t servers[2];
-    pid_t worker;
+    struct group g;
 
     options.workers = 1;
-    for (long i = 0; i < 2; i++)
-        servers[i] = start_server ("server", i);
-    worker = start_worker (0, wait_for_stage, NULL);
+    g = start_group (wait_for_stage, NULL);
     await (0, 1);
     options.servers = 3;
     assert_int_equal (end_of (start_server ("server", 1)), 2);
     reach (1, 1);
-    assert_int_equal (end_of (worker), 0);
-    for (long i = 0; i < 2; i++)
-        assert_int_equal (end_of (servers[i]), 0);
+    end_group (&g);
 }
 
 /* ---- a table whose initial values come later ---- */
@@ -209,24 +193,18 @@ static void declare_late (struct slurmdl_ps *ps, void *arg)
 
 static void initial_values_are_still_awaited (void **state)
 {
-    pid_t server;
-    pid_t workers[2];
+    struct group g;
 
     options.servers = 1;
     options.workers = 2;
-    server = start_server ("server", 0);
-    for (long i = 0; i < 2; i++)
-        workers[i] = start_worker (i, declare_late, NULL);
+    g = start_group (declare_late, NULL);
     await (0, 2);
     await (1, 2);
     nap (1); /* it saves */
-    kill (server, SIGKILL);
-    assert_int_equal (end_of (server), -SIGKILL);
-    server = start_server ("server", 0);
+    lose (g.servers[0]);
+    g.servers[0] = start_server ("server", 0);
     reach (GROUP - 1, 1);
-    for (long i = 0; i < 2; i++)
-        assert_int_equal (end_of (workers[i]), 0);
-    assert_int_equal (end_of (server), 0);
+    end_group (&g);
 }
 
 /* ---- a copy of a table that changes ---- */
