@@ -216,13 +216,13 @@ int start_missing_workers (struct sweep *s,
 {
     struct settings mine = *st;
     struct earlier before = { .nsubmits = s->nsubmits };
-    long wanted = s->wanted ? s->wanted : (long)s->exp->workers;
-    long tasks = slurm_tasks (s->exp, wanted);
+    long tasks;
     long missing;
     int rv;
 
     if (st->local || st->workers || s->nsubmits == 0)
         return start_workers (s, st);
+    tasks = slurm_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
         mine.workers = missing < tasks ? missing * s->exp->lanes : 0;

@@ -9,6 +9,7 @@
 #include "launcher/executor/local.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 int executor_open (struct executor *x,
@@ -16,13 +17,12 @@ int executor_open (struct executor *x,
                    const struct settings *st,
                    struct slurmdl_error *err)
 {
-    long wanted = sweep->wanted ? sweep->wanted : (long)sweep->exp->workers;
     ssize_t n;
 
     *x = (struct executor){
         .ops = st->local ? &executor_local : &executor_slurm,
         .sweep = sweep,
-        .workers = st->workers ? (long)st->workers : wanted,
+        .workers = st->workers ? (long)st->workers : trust_workers (sweep),
         .nsubmits = sweep->nsubmits,
     };
     n = readlink ("/proc/self/exe", x->dl, sizeof (x->dl) - 1);

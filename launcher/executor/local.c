@@ -303,7 +303,7 @@ static void scale (struct executor *x)
     if (wanted == x->wanted || wanted == 0 || x->sweep->state != SWEEP_RUNNING)
         return;
     x->wanted = wanted;
-    x->workers = with_gpus (x, wanted);
+    x->workers = with_gpus (x, trust_workers (x->sweep));
     for (long n = staying (x); n < x->workers; n++)
         if (add_worker (x) < 0)
             return;

@@ -124,6 +124,8 @@ static void tell (const struct sweep *s,
               what,
               s->ntrials,
               best);
+    /* others may have named the folder: a line break begins a header */
+    policy_text (subject);
     policy_text (text);
     if ((o = notice_json (s, event, text)))
         n.json = json_string_of (o, JSON_COMPACT | JSON_ENSURE_ASCII);

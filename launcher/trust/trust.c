@@ -275,3 +275,23 @@ int trust_folder (const struct sweep *s,
         return 0;
     return errorf (err, "%s: path too long", s->dir);
 }
+
+/* What a member of a group asks for that is more is no fork bomb. */
+enum { WORKERS_TIMES = 4, WORKERS_LEAST = 16 };
+
+long trust_workers (const struct sweep *s)
+{
+    long most = WORKERS_TIMES * (long)s->exp->workers;
+
+    most = most > WORKERS_LEAST ? most : WORKERS_LEAST;
+    if (s->wanted < 1)
+        return (long)s->exp->workers;
+    if (s->wanted <= most || trust_is_private (s))
+        return s->wanted;
+    complain ("%s: %ld of the %ld workers that its log asks for: its group may "
+              "write there; 'dl resume --workers N' starts more",
+              s->dir,
+              most,
+              s->wanted);
+    return most;
+}

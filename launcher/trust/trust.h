@@ -48,4 +48,9 @@ int trust_folder (const struct sweep *s,
                   size_t size,
                   struct slurmdl_error *err);
 
+/* How many workers an experiment is to have, by its file and its log: where a
+ * group writes, no more than four times those of the file, or 16, after a line.
+ */
+long trust_workers (const struct sweep *s);
+
 #endif

@@ -52,6 +52,18 @@ attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "13_4;cluster", "f
 victim dl show "$e" >out 2>&1
 like "$(cat out)" '^job 13_4;cluster: ' "a job id is one"
 
+# more workers than any machine has
+case_of many
+attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
+attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": 1000000000}'
+victim timeout 200 prlimit --nproc=300 dl resume --local "$e" >out 2>&1
+is "$? $(grep -c '^dl: .*: 16 of the 1000000000 workers that its log asks for: its group may write there' out)" "0 1" "a billion workers"
+case_of less
+attacker "$putevent" "$e" '{"op": "continue", "by": "u", "max_trials": 9}'
+attacker "$putevent" "$e" '{"op": "scale", "by": "u", "workers": -5}'
+victim timeout 200 dl resume --local "$e" >out 2>&1
+is "$? $(grep -c ', 1 worker (local)' out)" "0 1" "fewer than none"
+
 # a worker's own file
 attacker sh -c "printf '%s\n%020d\n' '{\"slot\":\"local-1-1 --x\",\"host\":\"n1\"}' 7 >'$e/workers/0123456789abcdef0123456789abcdef'"
 victim dl show "$e" >out 2>&1

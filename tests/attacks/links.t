@@ -70,14 +70,16 @@ like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id made this f
 # what is private does not get into the results, which the group reads
 case_of leak
 cp -a "$e/trials/0001/a.1" "$victim_home/secret"
+sed -i 's/loss/pass/' "$victim_home/secret/metrics.h5"
 chown -R "$victim_id" "$victim_home/secret"
 attacker sh -c "rm -r '$e/trials/0001/a.1'; ln -s '$victim_home/secret' '$e/trials/0001/a.1'"
 victim dl logs "$e" 1 >out 2>&1
 is $? 3 "what a link leads to is not printed"
 like "$(cat out)" 'symbolic link' "but said"
-victim dl export "$e" --format=h5 --output=x.h5 >out 2>&1
-victim dl show "$e" 1 >out 2>&1
-is "$(grep -c '^    loss' out)" 0 "nor shown"
+victim dl export "$e" --format=h5 --output="$victim_home/x.h5" >out 2>&1
+victim dl show "$e" 1 >>out 2>&1
+is "$(($(grep -ac loss "$victim_home/x.h5") > 0)) $(grep -c pass out)" "1 0" "nor shown"
+is "$(grep -ac pass "$victim_home/secret/metrics.h5") $(grep -ac pass "$victim_home/x.h5")" "1 0" "nor exported"
 
 # a file of metrics that takes its names from another file, by HDF5's ways; and one that overflows the memory of its reader
 victim sh -c 'mkdir "$HOME/here" && cd "$HOME/here" && for i in 1 2 3 4 5 6; do printf "%-64s" "password$i"; done >secret'

@@ -55,10 +55,13 @@ for event in ({"op": "exclude", "host": "h1", "why": "r" + evil}, {"op": "label"
     path = last[:-8] + "%08d" % (int(last[-8:]) + 1)
     open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
-for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp" "watch $exp" "best $exp" "failures $exp" "compare $exp $exp" "plot $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
+for command in "ls" "show $exp" "show $exp 1" "wait $exp" "label $exp new" "watch $exp" "best $exp" "failures $exp" "compare $exp $exp" "plot $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
     on_terminal "NO_COLOR=1 dl $command" >out
     is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
 done
+
+like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'lv\\x1b\[2J\\x1b\]0;title\\x07' "a label of the log: they are visible"
+like "$(on_terminal "NO_COLOR=1 dl show $exp")" 'rv\\x1b\[2J' "and a reason"
 
 # ---- commands that are to be copied: the folder's name is one word of them, whoever has given it
 name="--force;touch ran;'\$(touch ran)'-0001"

@@ -151,6 +151,11 @@ search none
 is $? 0 "nor do statuses"
 like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: exit status 22" "which are said"
 is "$(cat none-0001/workers/* out 2>/dev/null | grep -c secret)" 0 "without the URL"
+name="s
+Bcc: evil@example.org-0001"
+mv all-0001 "./$name"
+PATH=$work/bin:$PATH timeout 300 dl continue --local --trials=5 -- "./$name" >out 2>&1
+like "$(cat mails)" '^-s dl: s Bcc: evil@example.org-0001: end me@example.org' "a folder's name is no header of a mail"
 conf send "echo loss=1" 'mail = "me@example.org";'
 if ! command -v mail >/dev/null; then
     PATH=$work/nomail:$PATH timeout 300 dl run --local send.conf >out 2>&1
