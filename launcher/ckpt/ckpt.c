@@ -6,13 +6,13 @@
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launcher/ckpt/copy.h"
 #include "launcher/ckpt/diff.h"
 #include "launcher/ckpt/open.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subcommand.h"
 
 /* ---- ls ---- */
 
@@ -155,12 +155,7 @@ static int verify (const struct settings *st)
 
 /* ---- the subcommands ---- */
 
-static const struct ckpt_subcommand {
-    const char *name;
-    const char *args;
-    int min, max; /* arguments behind the word, -1: any number */
-    int (*run) (const struct settings *st);
-} subcommands[] = {
+static const struct subcommand subcommands[] = {
     { "ls", "FILE", 1, 1, ls },
     { "verify", "FILE...", 1, -1, verify },
     { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
@@ -172,20 +167,15 @@ static const struct ckpt_subcommand {
 
 void ckpt_words (void)
 {
-    for (const struct ckpt_subcommand *w = subcommands; w->name; w++)
-        puts (w->name);
+    subcommand_words (subcommands);
 }
 
 int cmd_ckpt (const struct settings *st)
 {
-    for (const struct ckpt_subcommand *w = subcommands; w->name; w++) {
-        if (strcmp (w->name, st->args[0]))
-            continue;
-        if (st->nargs - 1 >= w->min && (w->max < 0 || st->nargs - 1 <= w->max))
-            return w->run (st);
-        complain ("usage: dl ckpt %s %s", w->name, w->args);
-        return EXIT_USAGE;
-    }
+    int rv = subcommand_run ("ckpt", subcommands, st);
+
+    if (rv >= 0)
+        return rv;
     complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, "
               "export and import",
               st->args[0]);

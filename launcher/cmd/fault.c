@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +12,13 @@
 #include <unistd.h>
 
 #include "launcher/config/log_policy.h"
+#include "launcher/format/text.h"
 #include "launcher/results/results_file.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/storage/inside.h"
 
@@ -25,38 +26,12 @@
 
 enum { TAIL = 4096, LINES = 8 };
 
-/* The start of the last so many lines. */
-static char *last_lines (char *text, size_t n, int lines)
-{
-    while (n > 0 && text[n - 1] == '\n')
-        text[--n] = '\0';
-    for (; n > 0; n--)
-        if (text[n - 1] == '\n' && --lines == 0)
-            break;
-    return text + n;
-}
-
 static void print_lines (char *text)
 {
     for (char *line; (line = strsep (&text, "\n"));) {
         policy_text (line);
         printf ("  | %s\n", line);
     }
-}
-
-/* Returns whether there is a text. */
-static bool read_tail (const char *path, char *text, size_t *n)
-{
-    int fd = inside_open (path, O_RDONLY, 0, NULL);
-    off_t end = fd < 0 ? -1 : lseek (fd, 0, SEEK_END);
-    ssize_t got =
-        end > 0 ? pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0) : 0;
-
-    if (fd >= 0)
-        close (fd);
-    *n = got > 0 ? (size_t)got : 0;
-    text[*n] = '\0';
-    return *n > 0;
 }
 
 static void print_log_end (const struct sweep *s)
@@ -71,12 +46,13 @@ static void print_log_end (const struct sweep *s)
               s->dir,
               s->cause.trial,
               s->cause.attempt);
-    if (!read_tail (path, text, &n))
+    if ((n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL))
+        == 0)
         return;
     printf ("the end of the log of trial %ld, attempt %ld:\n",
             s->cause.trial,
             s->cause.attempt);
-    print_lines (last_lines (text, n, LINES));
+    print_lines (text_last_lines (text, n, LINES));
 }
 
 /* ---- the end of the workers ---- */
@@ -118,10 +94,12 @@ void print_last_words (const struct sweep *s)
     size_t n;
 
     newest_log (s, path, sizeof (path));
-    if (!*path || !read_tail (path, text, &n))
+    if (!*path
+        || (n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL))
+               == 0)
         return;
     printf ("the end of %s:\n", path);
-    print_lines (last_lines (text, n, LINES));
+    print_lines (text_last_lines (text, n, LINES));
 }
 
 /* ---- what failed ---- */

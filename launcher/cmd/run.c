@@ -12,16 +12,11 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/trainer/rank_proxy.h"
 #include "launcher/trust/trust.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
-
-/* How long a preempted task waits to be killed: to leave with status 0
- * would tell Slurm that the job is complete, and it would not come back.
- * A worker with a given slot is no task: 'dl run --local' waits for it.
- */
-enum { PREEMPT_WAIT = 300 };
 
 int cmd_run (const struct settings *st)
 {
@@ -46,7 +41,7 @@ static int worker_status (enum worker_end end,
     case WORKER_DONE:
         return EXIT_OK;
     case WORKER_PREEMPTED:
-        if (is_task)
+        if (is_task) /* 'dl run --local' waits for a worker with a slot */
             sleep (PREEMPT_WAIT);
         /* fall through */
     case WORKER_PARKED:

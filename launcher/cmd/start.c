@@ -169,11 +169,6 @@ static int start_or_not (struct sweep *s,
     return rv;
 }
 
-int start_workers (struct sweep *s, const struct settings *st)
-{
-    return start_or_not (s, st, false, NULL);
-}
-
 /* ---- what is missing ---- */
 
 /* A Slurm that does not answer has none: what begins all the same, of an array
@@ -221,7 +216,7 @@ int start_missing_workers (struct sweep *s,
     int rv;
 
     if (st->local || st->workers || s->nsubmits == 0)
-        return start_workers (s, st);
+        return start_or_not (s, st, false, NULL);
     tasks = slurm_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
@@ -233,47 +228,54 @@ int start_missing_workers (struct sweep *s,
     return rv;
 }
 
+/* What can be seen before anything is made; a file that is only looked at runs
+ * nothing.
+ */
+static int check_new (struct experiment *e, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = command_check (e, st->local, !st->dry_run);
+
+    if (rv)
+        return rv;
+    if (webhook_check (e, &err) < 0) {
+        complain ("%s", err.text);
+        return EXIT_USAGE;
+    }
+    return st->local && local_check (e, &err) < 0 ? fail (&err) : EXIT_OK;
+}
+
+static int
+make_new (struct experiment *e, const struct settings *st, char dir[PATH_MAX])
+{
+    struct slurmdl_error err = { "" };
+    struct code_of_run code;
+    int rv = user_names_check (st->dir, &err);
+
+    if (rv)
+        complain ("%s", err.text);
+    if (rv < 0)
+        return EXIT_USAGE;
+    error_clear (&err);
+    share_umask (st->dir);
+    if ((rv = code_freeze (e, st->dir, &code)) == 0
+        && sweep_create (e, st->dir, dir, PATH_MAX, &err) < 0)
+        rv = fail (&err);
+    code_of_run_free (&code);
+    return rv;
+}
+
 int run_new (struct experiment *e, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
-    struct code_of_run code;
     char dir[PATH_MAX];
-    int rv;
+    int rv = check_new (e, st);
 
-    /* a file that is only looked at runs nothing */
-    if ((rv = command_check (e, st->local, !st->dry_run))) {
-        experiment_destroy (e);
-        return rv;
-    }
-    if (webhook_check (e, &err) < 0) {
-        experiment_destroy (e);
-        complain ("%s", err.text);
-        return EXIT_USAGE;
-    }
-    if (st->local && local_check (e, &err) < 0) {
-        experiment_destroy (e);
-        return fail (&err);
-    }
-    if (st->dry_run) {
-        rv = dry_run (e, st);
-        experiment_destroy (e);
-        return rv;
-    }
-    if ((rv = user_names_check (st->dir, &err)))
-        complain ("%s", err.text);
-    if (rv < 0) {
-        experiment_destroy (e);
-        return EXIT_USAGE;
-    }
-    error_clear (&err);
-    share_umask (st->dir);
-    if ((rv = code_freeze (e, st->dir, &code)) == 0
-        && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
-        rv = fail (&err);
-    code_of_run_free (&code);
+    if (rv == 0)
+        rv = st->dry_run ? dry_run (e, st) : make_new (e, st, dir);
     experiment_destroy (e);
-    if (rv || (rv = open_experiment (st, dir, &s)))
+    if (rv || st->dry_run || (rv = open_experiment (st, dir, &s)))
         return rv;
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
         complain ("%s; 'dl resume' will ask whether you want to run it",

@@ -6,18 +6,18 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
 
-/* Start workers and follow them, as the settings say. */
-int start_workers (struct sweep *s, const struct settings *st);
-
-/* The same, but only those that are missing: Slurm may have some of arrays that
- * were submitted before.  'running': also count tasks that run, which are not
- * about to end.
+/* Start workers and follow them, as the settings say, but only those that are
+ * missing: Slurm may have some of arrays that were submitted before.
+ * 'running': also count tasks that run, which are not about to end.  Returns
+ * an exit status.
  */
 int start_missing_workers (struct sweep *s,
                            const struct settings *st,
                            bool running);
 
-/* Make a new experiment of 'e', which is taken, and start its workers. */
+/* Make a new experiment of 'e', which is taken, and start its workers.
+ * Returns an exit status.
+ */
 int run_new (struct experiment *e, const struct settings *st);
 
 #endif

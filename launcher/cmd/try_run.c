@@ -149,7 +149,7 @@ int try_run_open (struct try_run *t,
     if (!t->sweep.trials)
         return errorf (err, "out of memory");
     t->trial = sweep_trial (&t->sweep, number);
-    log_socket_open (&t->socket, NULL);
+    log_socket_open (&t->socket);
     t->attempt.socket = *t->socket.path ? t->socket.path : NULL;
     return make_place (t, above, err) < 0 ? -1 : software_enter (e, err);
 }

@@ -33,9 +33,11 @@ struct problems {
     const char *point, *words; /* as in struct edit */
 };
 
+/* Begin a list without a problem; -1: no memory. */
 int problems_open (struct problems *p);
 void problems_close (struct problems *p); /* p->text stays until freed */
 
+/* Add a line about a problem, as printf(3) would print it. */
 void problem (struct problems *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 

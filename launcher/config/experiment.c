@@ -16,6 +16,7 @@
 #include "launcher/config/known_points.h"
 #include "launcher/config/log_policy_config.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"
@@ -23,7 +24,6 @@
 #include "launcher/config/validate.h"
 #include "launcher/config/yaml.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/utf8.h"
 #include "runtime/base/word.h"
 
 #define WORDS_MAX 96
@@ -265,23 +265,6 @@ static void read_group (struct experiment *e,
 
 /* ---- the whole file ---- */
 
-/* All that goes into JSON must be UTF-8. */
-static int check_texts (const struct experiment *e,
-                        const config_setting_t *s,
-                        struct problems *p)
-{
-    const char *text = s ? config_setting_get_string (s) : NULL;
-    int before = p->count;
-
-    if (text && !is_utf8 (text))
-        problem_at (
-            p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
-    if (s && config_setting_is_aggregate (s))
-        for (int i = 0; i < config_setting_length (s); i++)
-            check_texts (e, config_setting_get_elem (s, (unsigned)i), p);
-    return p->count > before ? -1 : 0;
-}
-
 char *file_folder (const char *path)
 {
     char full[PATH_MAX];
@@ -349,8 +332,8 @@ static struct experiment *read_experiment (const char *path,
     e->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
         key_default (e, k);
-    if (check_texts (e, config_lookup (&cf, "hyperparameters"), p) == 0
-        && check_texts (e, config_lookup (&cf, "searcher"), p) == 0) {
+    if (setting_check_texts (config_lookup (&cf, "hyperparameters"), p) == 0
+        && setting_check_texts (config_lookup (&cf, "searcher"), p) == 0) {
         read_group (e, config_root_setting (&cf), "", p);
         experiment_check (e, &cf, p);
         if (edit || !text) /* an experiment's own copy may be an old one */

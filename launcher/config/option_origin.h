@@ -7,6 +7,7 @@
 
 #include "launcher/config/diagnostics.h"
 
+/* Of a setting: the option that origin_set() noted, else its line. */
 struct origin origin_of (const config_setting_t *s);
 
 /* Of the key 'path', which need not be there. */

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "launcher/config/option_origin.h"
+#include "runtime/base/utf8.h"
+
 int setting_number (const config_setting_t *s, double *v)
 {
     switch (config_setting_type (s)) {
@@ -80,4 +83,18 @@ bool setting_is_list_of_groups (const config_setting_t *s)
         if (!config_setting_is_group (config_setting_get_elem (s, (unsigned)i)))
             return false;
     return true;
+}
+
+int setting_check_texts (const config_setting_t *s, struct problems *p)
+{
+    const char *text = s ? config_setting_get_string (s) : NULL;
+    int before = p->count;
+
+    if (text && !is_utf8 (text))
+        problem_at (
+            p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
+    if (s && config_setting_is_aggregate (s))
+        for (int i = 0; i < config_setting_length (s); i++)
+            setting_check_texts (config_setting_get_elem (s, (unsigned)i), p);
+    return p->count > before ? -1 : 0;
 }

@@ -12,6 +12,7 @@
 /* JSON as a text for the user, who frees it. */
 char *json_text (const json_t *v);
 
+/* The hyperparameter of that path; NULL: there is none. */
 struct hparam *hparam_find (const struct experiment *e, const char *path);
 
 /* "'PATH' is not a hyperparameter; did you mean ...", with 'where' before it.

@@ -29,6 +29,8 @@ char *doctor_read (const char *root, const char *path);
  * the first cannot be read.
  */
 int conf_read (struct conf *c, const char *root, const char *path);
+
+/* Release the lines; 'c' is empty afterwards. */
 void conf_free (struct conf *c);
 
 /* The last line KEY=VALUE, whatever the case of the letters; NULL: none. */

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
@@ -336,14 +337,6 @@ start (const char *option, const char *program, char *buf, size_t size)
     return status;
 }
 
-static int by_size (const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double milliseconds (const char *option)
 {
     char said[DOCTOR_TEXT];
@@ -363,8 +356,8 @@ static void tell_time (struct site *s)
         off[i] = milliseconds ("--dl=off");
         on[i] = milliseconds ("--dl=torch");
     }
-    qsort (off, TIMES, sizeof (*off), by_size);
-    qsort (on, TIMES, sizeof (*on), by_size);
+    qsort (off, TIMES, sizeof (*off), compare_doubles);
+    qsort (on, TIMES, sizeof (*on), compare_doubles);
     site_report (
         s,
         FINE,

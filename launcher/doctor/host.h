@@ -5,6 +5,11 @@
 
 #include "launcher/doctor/site.h"
 
+/* Checks of this host, rows of the table in doctor.c; each adds its findings to
+ * 's': a GPU for each device file, nvidia_peermem for GPUDirect RDMA, the
+ * limits of locked memory and of open files, the size of /dev/shm, logind's
+ * RemoveIPC, the address of the host's own name, and the time of a step.
+ */
 void doctor_gpus (struct site *s);
 void doctor_peermem (struct site *s);
 void doctor_memlock (struct site *s);

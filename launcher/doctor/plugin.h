@@ -5,6 +5,11 @@
 
 #include "launcher/doctor/site.h"
 
+/* Checks of the plugin, rows of the table in doctor.c; each adds its findings
+ * to 's': whether plugstack.conf can be read and has a line of dl.so, who may
+ * write to that file, the release that it was built for, its arguments, the
+ * site's profiles, its place beside pyxis, and the command dl that it starts.
+ */
 void doctor_plugstack (struct site *s);
 void doctor_plugin_line (struct site *s);
 void doctor_plugin_file (struct site *s);

@@ -68,6 +68,8 @@ struct site {
  * configuration files.
  */
 void site_read (struct site *s);
+
+/* Release it and all that site_read() and site_report() have put there. */
 void site_free (struct site *s);
 
 /* The value of a parameter in scontrol show config, or `otherwise' if it is

@@ -5,6 +5,11 @@
 
 #include "launcher/doctor/site.h"
 
+/* Checks of Slurm's configuration, rows of the table in doctor.c by the name of
+ * the parameter; each adds its findings to 's'.  doctor_slurm(): whether
+ * slurmctld answers, and srun is of its release; doctor_ports(): the range
+ * MpiParams=ports.
+ */
 void doctor_slurm (struct site *s);
 void doctor_ports (struct site *s);
 void doctor_task_plugin (struct site *s);

@@ -32,6 +32,7 @@ struct env_plan {
     int notes; /* what the user should know, each once */
 };
 
+/* Release what the plan has allocated. */
 void plan_destroy (struct env_plan *p);
 
 /* Add a note, unless the plan has it. */

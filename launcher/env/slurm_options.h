@@ -58,6 +58,7 @@ int ask_script (const char *path,
                 void *arg,
                 struct slurmdl_error *err);
 
+/* A copy, to be released by ask_free() also after -1: no memory. */
 int ask_copy (struct ask *to, const struct ask *from);
 /* What 'from' has, over that. */
 int ask_merge (struct ask *to, const struct ask *from);

@@ -51,7 +51,8 @@ static bool is_there (const char *line)
 
 /* ---- all ---- */
 
-int cluster_nodes_read (struct cluster_nodes *c, char *text)
+/* From what scontrol has said, which is taken. */
+static int read_nodes (struct cluster_nodes *c, char *text)
 {
     *c = (struct cluster_nodes){ .text = text };
     for (const char *line = text; *line;
@@ -92,7 +93,7 @@ int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
                        "scontrol show node: %.*s",
                        (int)strcspn (text, "\n"),
                        status > 0 ? text : "it does not answer");
-    return cluster_nodes_read (c, text) < 0 ? errorf (err, "out of memory") : 0;
+    return read_nodes (c, text) < 0 ? errorf (err, "out of memory") : 0;
 }
 
 void cluster_nodes_free (struct cluster_nodes *c)

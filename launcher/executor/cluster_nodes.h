@@ -24,8 +24,7 @@ struct cluster_nodes {
  */
 int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err);
 
-/* The same from what it has said, which is taken. */
-int cluster_nodes_read (struct cluster_nodes *c, char *text);
+/* Release the list. */
 void cluster_nodes_free (struct cluster_nodes *c);
 
 /* Whether a node is in one of the partitions "a,b"; NULL: in any. */

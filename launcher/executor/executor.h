@@ -40,6 +40,9 @@ struct executor {
     struct devices *devices;
 };
 
+/* Fill 'x' for the workers of an experiment; x->ops->close() releases it.
+ * Returns -1 with 'err'.
+ */
 int executor_open (struct executor *x,
                    struct sweep *sweep,
                    const struct settings *st,

@@ -2,36 +2,26 @@
 /* dl flow: its words. */
 #include "launcher/flow/command.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "launcher/sys/say.h"
+#include "launcher/sys/subcommand.h"
 #include "runtime/base/word.h"
 
-static const struct flow_subcommand {
-    const char *name;
-    const char *args;
-    int min, max; /* arguments behind the word, -1: any number */
-    bool hidden;
-    int (*run) (const struct settings *st);
-} subcommands[] = {
-    { "run", "FILE [NAME=VALUE...]", 1, -1, false, flow_run },
-    { "ls", "", 0, 0, false, flow_ls },
-    { "show", "[FLOW [STEP]]", 0, 2, false, flow_show },
-    { "graph", "[FLOW|FILE]", 0, 1, false, flow_graph },
-    { "resume", "[FLOW]", 0, 1, false, flow_resume },
-    { "stop", "[FLOW]", 0, 1, false, flow_stop },
-    { "step", "FLOW PIN STEP START TASK", 5, 5, true, flow_step },
-    { "submit", "FLOW PIN STEP START TASK", 5, 5, true, flow_rest },
-    { "next", "FLOW PIN STEP START TASK", 5, 5, true, flow_next },
+static const struct subcommand subcommands[] = {
+    { "run", "FILE [NAME=VALUE...]", 1, -1, flow_run },
+    { "ls", "", 0, 0, flow_ls },
+    { "show", "[FLOW [STEP]]", 0, 2, flow_show },
+    { "graph", "[FLOW|FILE]", 0, 1, flow_graph },
+    { "resume", "[FLOW]", 0, 1, flow_resume },
+    { "stop", "[FLOW]", 0, 1, flow_stop },
+    { "step", "FLOW PIN STEP START TASK", 5, 5, flow_step, true },
+    { "submit", "FLOW PIN STEP START TASK", 5, 5, flow_rest, true },
+    { "next", "FLOW PIN STEP START TASK", 5, 5, flow_next, true },
     { 0 },
 };
 
 void flow_words (void)
 {
-    for (const struct flow_subcommand *w = subcommands; w->name; w++)
-        if (!w->hidden)
-            puts (w->name);
+    subcommand_words (subcommands);
 }
 
 int cmd_flow (const struct settings *st)
@@ -39,17 +29,13 @@ int cmd_flow (const struct settings *st)
     const char *words[sizeof (subcommands) / sizeof (*subcommands)] = { 0 };
     const char *meant;
     size_t n = 0;
+    int rv = subcommand_run ("flow", subcommands, st);
 
-    for (const struct flow_subcommand *w = subcommands; w->name; w++) {
+    if (rv >= 0)
+        return rv;
+    for (const struct subcommand *w = subcommands; w->name; w++)
         if (!w->hidden)
             words[n++] = w->name;
-        if (strcmp (w->name, st->args[0]))
-            continue;
-        if (st->nargs - 1 >= w->min && (w->max < 0 || st->nargs - 1 <= w->max))
-            return w->run (st);
-        complain ("usage: dl flow %s %s", w->name, w->args);
-        return EXIT_USAGE;
-    }
     meant = nearest_word (st->args[0], words);
     complain ("no command 'dl flow %s'%s%s%s",
               st->args[0],

@@ -5,6 +5,7 @@
 
 #include "launcher/sys/settings.h"
 
+/* The command, which returns an exit status, and its words for completion. */
 int cmd_flow (const struct settings *st);
 void flow_words (void);
 

@@ -16,6 +16,7 @@
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/process_id.h"
 
 enum { QUEUE_TEXT = 8 << 20, OTHERS_WAIT = 60, TEXT_MAX = 4096 };
 
@@ -137,19 +138,47 @@ long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n)
     return id;
 }
 
+json_t *flow_intent (const char *mode)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    pid_t pid = getpid ();
+
+    gethostname (host, sizeof (host) - 1);
+    return json_pack ("{s:s, s:s, s:I, s:I}",
+                      "mode",
+                      mode,
+                      "host",
+                      host,
+                      "pid",
+                      (json_int_t)pid,
+                      "began",
+                      (json_int_t)process_start ("/proc", pid));
+}
+
+int flow_intent_runs (const json_t *intent)
+{
+    const char *on = json_string_value (json_object_get (intent, "host"));
+    json_int_t pid = json_integer_value (json_object_get (intent, "pid"));
+    json_int_t began = json_integer_value (json_object_get (intent, "began"));
+    char host[HOST_NAME_MAX + 1] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    if (pid <= 0 || !on)
+        return 0;
+    if (strcmp (on, host))
+        return -1;
+    if (began > 0)
+        return !process_has_ended ("/proc", pid, (uint64_t)began);
+    return kill ((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
 /* Whether who has said that he submits it may still be at it. */
 static bool
 may_submit (const struct flow_run *r, const struct flow_step *s, long n)
 {
     json_t *intent = flow_record (r, s, -1, "intent", n);
-    const char *on = json_string_value (json_object_get (intent, "host"));
-    pid_t pid = (pid_t)json_integer_value (json_object_get (intent, "pid"));
-    char host[HOST_NAME_MAX + 1] = "";
-    bool may;
+    bool may = flow_intent_runs (intent) != 0;
 
-    gethostname (host, sizeof (host) - 1);
-    may = pid > 0 && on
-          && (strcmp (on, host) || kill (pid, 0) == 0 || errno == EPERM);
     json_decref (intent);
     return may;
 }
@@ -265,23 +294,14 @@ long flow_submit_once (const struct flow_run *r,
                        const struct flow_request *q,
                        struct slurmdl_error *err)
 {
-    char host[HOST_NAME_MAX + 1] = "";
-    json_t *intent;
+    json_t *intent = flow_intent (q->mode);
     int rv;
     long id;
 
-    gethostname (host, sizeof (host) - 1);
-    intent = json_pack ("{s:s, s:s, s:I, s:I, s:o*}",
-                        "mode",
-                        q->mode,
-                        "host",
-                        host,
-                        "pid",
-                        (json_int_t)getpid (),
-                        "time",
-                        (json_int_t)time (NULL),
-                        "jobs",
-                        q->jobs);
+    json_object_set_new (
+        intent, "time", json_integer ((json_int_t)time (NULL)));
+    if (q->jobs)
+        json_object_set_new (intent, "jobs", q->jobs);
     if ((rv = flow_put (r, s, -1, "intent", n, intent, err)) < 0)
         return -1;
     if (rv == 1)

@@ -38,6 +38,14 @@ long flow_submit_once (const struct flow_run *r,
                        const struct flow_request *q,
                        struct slurmdl_error *err);
 
+/* A new record "intent" of this process, which the caller owns. */
+json_t *flow_intent (const char *mode);
+
+/* Whether the process that wrote one runs: 1 yes, or that cannot be told; 0 it
+ * has ended, or there is no record; -1 it is of another host.
+ */
+int flow_intent_runs (const json_t *intent);
+
 /* The text of job.sh. */
 extern const char flow_job_script[];
 

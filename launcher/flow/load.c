@@ -7,10 +7,10 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
 #include "launcher/flow/check_software.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/small_file.h"
-#include "runtime/base/utf8.h"
 
 enum { FILE_SIZE_MAX = 8 << 20 };
 
@@ -91,19 +91,6 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
                     f->base.name);
 }
 
-static int check_utf8 (const config_setting_t *s, struct problems *p)
-{
-    const char *text = config_setting_get_string (s);
-
-    if (text && !is_utf8 (text))
-        problem_at (
-            p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
-    if (config_setting_is_aggregate (s))
-        for (int i = 0; i < config_setting_length (s); i++)
-            check_utf8 (config_setting_get_elem (s, (unsigned)i), p);
-    return p->count > 0 ? -1 : 0;
-}
-
 struct flow *flow_read (const char *path,
                         const char *dir,
                         char *const *given,
@@ -130,7 +117,8 @@ struct flow *flow_read (const char *path,
     if (!f->text) /* of several files, or of a pipe */
         f->text = edit_text (&cf);
     f->is_frozen = dir != NULL;
-    if (check_utf8 (config_root_setting (&cf), p) == 0)
+    setting_check_texts (config_root_setting (&cf), p);
+    if (p->count == 0)
         read_root (f, &cf, p);
     if (p->count == 0)
         flow_check_software (f, &cf, p);

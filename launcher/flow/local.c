@@ -3,7 +3,6 @@
 #include "launcher/flow/local.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +11,9 @@
 #include <unistd.h>
 
 #include "launcher/executor/local.h"
+#include "launcher/flow/jobs.h"
 #include "launcher/flow/step.h"
 #include "launcher/format/text.h"
-#include "launcher/sys/proc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -130,40 +129,16 @@ say_state (const struct local_flow *f, const struct local_step *l, long i)
     say (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
 }
 
-static uint64_t start_of (pid_t pid)
-{
-    struct proc_stat st;
-    char path[64];
-
-    snprintf (path, sizeof (path), "/proc/%ld/stat", (long)pid);
-    return proc_stat (AT_FDCWD, path, &st) < 0 ? 0 : st.start;
-}
-
 /* The number of this start is nobody else's. */
 static int put_intent (const struct local_flow *f, struct local_step *l)
 {
     struct slurmdl_error err = { "" };
-    char host[256] = "";
     int rv = 1;
 
-    gethostname (host, sizeof (host) - 1);
     for (long n = flow_last (f->r, l->s, -1, "intent") + 1; rv == 1; n++) {
         l->start = n;
-        rv = flow_put (f->r,
-                       l->s,
-                       -1,
-                       "intent",
-                       n,
-                       json_pack ("{s:s, s:s, s:I, s:I}",
-                                  "mode",
-                                  "local",
-                                  "host",
-                                  host,
-                                  "pid",
-                                  (json_int_t)getpid (),
-                                  "began",
-                                  (json_int_t)start_of (getpid ())),
-                       &err);
+        rv =
+            flow_put (f->r, l->s, -1, "intent", n, flow_intent ("local"), &err);
     }
     if (rv < 0)
         fail (&err);
@@ -384,20 +359,15 @@ int flow_local (const struct flow_run *r, long workers)
 
 pid_t flow_local_process (const struct flow_run *r)
 {
-    char host[256] = "";
     pid_t found = 0;
 
-    gethostname (host, sizeof (host) - 1);
     for (size_t i = 0; !found && i < r->flow->n; i++) {
         const struct flow_step *s = &r->flow->steps[i];
         long n = flow_last (r, s, -1, "intent");
         json_t *o = n > 0 ? flow_record (r, s, -1, "intent", n) : NULL;
-        const char *on = json_string_value (json_object_get (o, "host"));
-        pid_t pid = (pid_t)json_integer_value (json_object_get (o, "pid"));
-        json_int_t began = json_integer_value (json_object_get (o, "began"));
-        if (on && !strcmp (on, host) && pid > 1 && began > 0
-            && start_of (pid) == (uint64_t)began)
-            found = pid;
+        const char *mode = json_string_value (json_object_get (o, "mode"));
+        if (mode && !strcmp (mode, "local") && flow_intent_runs (o) == 1)
+            found = (pid_t)json_integer_value (json_object_get (o, "pid"));
         json_decref (o);
     }
     return found;

@@ -97,10 +97,16 @@ int flow_put (const struct flow_run *r,
     return rv;
 }
 
-static long last_number (const char *dir, const char *file)
+static DIR *open_folder (const char *dir)
 {
     int fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-    DIR *d = fd < 0 ? NULL : fdopendir (fd);
+
+    return fd < 0 ? NULL : fdopendir (fd);
+}
+
+static long last_number (const char *dir, const char *file)
+{
+    DIR *d = open_folder (dir);
     size_t n = strlen (file);
     struct dirent *e;
     long last = 0;
@@ -124,6 +130,30 @@ long flow_last (const struct flow_run *r,
 
     flow_path (path, r, s, task, NULL, 0);
     return last_number (path, file);
+}
+
+bool *flow_tasks_begun (const struct flow_run *r,
+                        const struct flow_step *s,
+                        long width)
+{
+    bool *begun = width > 0 ? calloc ((size_t)width, sizeof (*begun)) : NULL;
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = NULL;
+
+    if (begun) {
+        flow_path (path, r, s, -1, NULL, 0);
+        d = open_folder (path);
+    }
+    while (d && (e = readdir (d))) {
+        char *end;
+        long task = strtol (e->d_name, &end, 10);
+        if (end > e->d_name && !*end && task >= 0 && task < width)
+            begun[task] = true;
+    }
+    if (d)
+        closedir (d);
+    return begun;
 }
 
 bool flow_is_stopped (const struct flow_run *r)

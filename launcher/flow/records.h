@@ -3,6 +3,8 @@
 #ifndef LAUNCHER_FLOW_RECORDS_H
 #define LAUNCHER_FLOW_RECORDS_H
 
+#include <stdbool.h>
+
 #include "launcher/flow/folder.h"
 
 /* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number. */
@@ -36,6 +38,13 @@ long flow_last (const struct flow_run *r,
                 const struct flow_step *s,
                 long task,
                 const char *file);
+
+/* Which of the 'width' tasks of a step have a folder: the others have no record
+ * of theirs.  The caller frees the list; NULL: not known.
+ */
+bool *flow_tasks_begun (const struct flow_run *r,
+                        const struct flow_step *s,
+                        long width);
 
 /* "stop.N" and "resume.N": whether the last word is that it is to end. */
 bool flow_is_stopped (const struct flow_run *r);

@@ -81,63 +81,65 @@ int flow_check_every (const struct settings *st, double *every)
     return EXIT_OK;
 }
 
+/* Those of 'dl flow run FILE NAME=VALUE...', '*n' of them; NULL: no memory. */
+static char **arguments (const struct flow_run *r, const char *file, int *n)
+{
+    json_t *given = json_object_get (r->about, "given");
+    size_t ngiven = json_array_size (given);
+    const char **args = calloc (ngiven + 3, sizeof (*args));
+
+    if (!args)
+        return NULL;
+    args[0] = "run";
+    args[1] = file;
+    for (size_t i = 0; i < ngiven; i++)
+        args[i + 2] = json_string_value (json_array_get (given, i)) ?: "";
+    *n = (int)ngiven + 2;
+    return (char **)args;
+}
+
 /* "made" names the next run, so that this job, begun again, makes no second
  * one.
  */
+static int put_made (const struct flow_run *r,
+                     const struct flow_run *next,
+                     struct slurmdl_error *err)
+{
+    const struct flow_step s = flow_next_step (r);
+    json_t *made = json_pack ("{s:s}", "flow", next->dir);
+
+    return flow_put (r, &s, -1, "made", 0, made, err);
+}
+
 static int make_next (const struct flow_run *r,
                       const struct settings *st,
                       struct flow_run *next)
 {
-    json_t *given = json_object_get (r->about, "given");
-    size_t n = json_array_size (given);
-    const char **args = calloc (n + 3, sizeof (*args));
+    json_int_t every = json_integer_value (json_object_get (r->about, "every"));
+    const char *base = json_string_value (json_object_get (r->about, "base"));
     struct settings mine = *st;
     struct slurmdl_error err = { "" };
-    const struct flow_step s = flow_next_step (r);
-    char root[PATH_MAX];
-    char file[PATH_MAX];
+    char root[PATH_MAX], file[PATH_MAX];
+    int rv = EXIT_OK;
 
-    if (!args)
-        return EXIT_IO;
     snprintf (root,
               sizeof (root),
               "%.*s",
               (int)(strrchr (r->dir, '/') - r->dir),
               r->dir);
-    snprintf (file,
-              sizeof (file),
-              "%s/%s",
-              r->flow->base.dir,
-              json_string_value (json_object_get (r->about, "base")) ?: "");
-    args[0] = "run";
-    args[1] = file;
-    for (size_t i = 0; i < n; i++)
-        args[i + 2] = json_string_value (json_array_get (given, i)) ?: "";
-    mine.args = (char **)args;
-    mine.nargs = (int)n + 2;
+    snprintf (file, sizeof (file), "%s/%s", r->flow->base.dir, base ?: "");
+    if (!(mine.args = arguments (r, file, &mine.nargs)))
+        return EXIT_IO;
     mine.dir = root;
-    *next = (struct flow_run){ .flow = flow_file_read (
-                                   file, (char **)args + 2, st) };
-    if (next->flow
-        && (flow_make (next,
-                       &mine,
-                       (double)json_integer_value (
-                           json_object_get (r->about, "every")),
-                       &err)
-                < 0
-            || flow_put (r,
-                         &s,
-                         -1,
-                         "made",
-                         0,
-                         json_pack ("{s:s}", "flow", next->dir),
-                         &err)
-                   < 0)) {
-        free (args);
-        return fail (&err);
-    }
-    free (args);
-    return next->flow ? EXIT_OK : EXIT_USAGE;
+    *next =
+        (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, st) };
+    if (!next->flow)
+        rv = EXIT_USAGE;
+    else if (flow_make (next, &mine, (double)every, &err) < 0
+             || put_made (r, next, &err) < 0)
+        rv = fail (&err);
+    free (mine.args);
+    return rv;
 }
 
 int flow_next (const struct settings *st)

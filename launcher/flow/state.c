@@ -127,10 +127,13 @@ long flow_count (const struct flow_run *r,
                  long counts[TASK_OK + 1])
 {
     long width = flow_width (r, s);
+    bool *begun = flow_tasks_begun (r, s, width);
 
     memset (counts, 0, (TASK_OK + 1) * sizeof (*counts));
     for (long i = 0; i < width; i++)
-        counts[flow_task_state (r, s, i, NULL)]++;
+        counts[!begun || begun[i] ? flow_task_state (r, s, i, NULL)
+                                  : TASK_WAITING]++;
+    free (begun);
     return width;
 }
 

@@ -317,32 +317,10 @@ static int run_scope (struct flow_scope *c)
     return EXIT_FAILED;
 }
 
-int flow_task_run (const struct flow_run *r,
-                   const struct flow_step *s,
-                   long task,
-                   long start)
-{
-    struct flow_scope c = { .r = r, .s = s, .task = task, .start = start };
-    char *failed = NULL;
-    int rv;
-
-    if (task < 0 || task >= flow_width (r, s)) {
-        complain ("step '%s' has no task %ld", s->name, task);
-        return EXIT_USAGE;
-    }
-    attempt_signals ();
-    if (s->on_exit) {
-        c.outcome = flow_outcome (r, &failed);
-        c.failed = failed;
-    }
-    rv = run_scope (&c);
-    free (failed);
-    return rv;
-}
-
-/* ---- all steps ---- */
-
-const char *flow_outcome (const struct flow_run *r, char **failed)
+/* Of the steps without on_exit: "completed" or "failed", and which are not
+ * done, "a b", which the caller frees.
+ */
+static const char *outcome_of (const struct flow_run *r, char **failed)
 {
     const struct flow *f = r->flow;
     bool good = true;
@@ -360,4 +338,27 @@ const char *flow_outcome (const struct flow_run *r, char **failed)
     if (o)
         fclose (o);
     return good ? "completed" : "failed";
+}
+
+int flow_task_run (const struct flow_run *r,
+                   const struct flow_step *s,
+                   long task,
+                   long start)
+{
+    struct flow_scope c = { .r = r, .s = s, .task = task, .start = start };
+    char *failed = NULL;
+    int rv;
+
+    if (task < 0 || task >= flow_width (r, s)) {
+        complain ("step '%s' has no task %ld", s->name, task);
+        return EXIT_USAGE;
+    }
+    attempt_signals ();
+    if (s->on_exit) {
+        c.outcome = outcome_of (r, &failed);
+        c.failed = failed;
+    }
+    rv = run_scope (&c);
+    free (failed);
+    return rv;
 }

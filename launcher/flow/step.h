@@ -23,11 +23,6 @@ int flow_task_run (const struct flow_run *r,
                    long task,
                    long start);
 
-/* Of the steps without on_exit: "completed" or "failed", and which are not
- * done, "a b", which the caller frees.
- */
-const char *flow_outcome (const struct flow_run *r, char **failed);
-
 /* "train", or "train 3" of one with a list. */
 void flow_task_name (char *buf,
                      size_t size,

@@ -94,9 +94,12 @@ static json_t *own_output (const struct flow_scope *c,
     return NULL;
 }
 
-json_t *flow_value (const struct flow_scope *c,
-                    const char *name,
-                    struct slurmdl_error *err)
+/* The value of a {name}, a list if several tasks have it; the caller releases
+ * it.  NULL with ENOENT and 'err' if a step did not leave it.
+ */
+static json_t *value_of (const struct flow_scope *c,
+                         const char *name,
+                         struct slurmdl_error *err)
 {
     const char *dot = strchr (name, '.');
     const struct flow_step *of;
@@ -160,7 +163,7 @@ static void put_value (struct filling *f, const json_t *v, bool first)
 static int
 put_name (struct filling *f, const char *name, struct slurmdl_error *err)
 {
-    json_t *v = flow_value (f->c, name, err), *item;
+    json_t *v = value_of (f->c, name, err), *item;
     size_t i;
 
     if (!v)
@@ -260,7 +263,7 @@ static int add_words (const struct flow_scope *c,
 
     if (n && !word[n]) {
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, word + 1);
-        if (!(v = flow_value (c, name, err)))
+        if (!(v = value_of (c, name, err)))
             return -1;
     }
     if (json_is_array (v))

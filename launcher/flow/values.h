@@ -16,13 +16,6 @@ struct flow_scope {
     const char *failed;  /* ... and the steps that failed, "a b" */
 };
 
-/* The value of a {name}, a list if several tasks have it; the caller releases
- * it.  NULL with ENOENT and 'err' if a step did not leave it.
- */
-json_t *flow_value (const struct flow_scope *c,
-                    const char *name,
-                    struct slurmdl_error *err);
-
 /* 'text' with the values in it, lists with blanks between; the caller frees
  * it.  NULL with 'err'.
  */

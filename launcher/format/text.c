@@ -70,3 +70,15 @@ char *trial_text (const struct sweep *s, const struct sweep_trial *t)
         fclose (f);
     return out;
 }
+
+char *text_last_lines (char *text, size_t n, long lines)
+{
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    if (lines == 0)
+        return text + n;
+    for (; n > 0; n--)
+        if (text[n - 1] == '\n' && --lines == 0)
+            break;
+    return text + n;
+}

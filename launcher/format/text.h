@@ -14,6 +14,11 @@ char *cell_text (const struct sweep *s,
 
 /* "name=value name=value" of a trial; the caller frees it. */
 char *trial_text (const struct sweep *s, const struct sweep_trial *t);
+/* The start of the last 'lines' lines of a text of 'n' bytes, whose empty lines
+ * at its end are cut off.
+ */
+char *text_last_lines (char *text, size_t n, long lines);
+
 /* "2m13s" */
 void duration_text (char *buf, size_t size, double seconds);
 /* "2026-11-21 10:55" */

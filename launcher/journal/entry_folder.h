@@ -29,6 +29,7 @@ int entry_put (struct entry_folder *f,
 /* Sync what was put. */
 int entry_settle (struct entry_folder *f, struct slurmdl_error *err);
 
+/* Close the descriptor of the folder; it may be closed already. */
 void entry_close (struct entry_folder *f);
 
 #endif

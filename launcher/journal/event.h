@@ -85,6 +85,7 @@ struct event {
     bool off;
 };
 
+/* The word of a kind of event in the log, as "begin". */
 const char *event_name (enum event_op op);
 
 /* An event of now, all else as in 'e'. */

@@ -28,6 +28,7 @@ peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
 /* Says good-bye first, so that nobody waits for a lease. */
 void peer_destroy (struct peer_membership *self);
 
+/* What this process is registered as; good until peer_destroy(). */
 const struct peer_self *peer_self (const struct peer_membership *self);
 
 /* Give a sign of life. */

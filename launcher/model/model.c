@@ -2,17 +2,10 @@
 /* dl model: a registry of checkpoints, in plain files. */
 #include "launcher/model/model.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "launcher/sys/say.h"
+#include "launcher/sys/subcommand.h"
 
-static const struct model_subcommand {
-    const char *name;
-    const char *args;
-    int min, max; /* arguments behind the word */
-    int (*run) (const struct settings *st);
-} subcommands[] = {
+static const struct subcommand subcommands[] = {
     { "register", "EXPERIMENT TRIAL NAME", 3, 3, model_register },
     { "ls", "[NAME]", 0, 1, model_ls },
     { "show", "NAME[/VERSION|@STAGE]", 1, 1, model_show },
@@ -23,20 +16,15 @@ static const struct model_subcommand {
 
 void model_words (void)
 {
-    for (const struct model_subcommand *w = subcommands; w->name; w++)
-        puts (w->name);
+    subcommand_words (subcommands);
 }
 
 int cmd_model (const struct settings *st)
 {
-    for (const struct model_subcommand *w = subcommands; w->name; w++) {
-        if (strcmp (w->name, st->args[0]))
-            continue;
-        if (st->nargs - 1 >= w->min && st->nargs - 1 <= w->max)
-            return w->run (st);
-        complain ("usage: dl model %s %s", w->name, w->args);
-        return EXIT_USAGE;
-    }
+    int rv = subcommand_run ("model", subcommands, st);
+
+    if (rv >= 0)
+        return rv;
     complain ("no command 'dl model %s'; there are register, ls, show, "
               "promote and export",
               st->args[0]);

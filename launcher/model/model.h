@@ -5,6 +5,7 @@
 
 #include "launcher/sys/settings.h"
 
+/* The command, which returns an exit status, and its words for completion. */
 int cmd_model (const struct settings *st);
 
 /* Print the words that may follow, for completion. */

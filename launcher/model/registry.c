@@ -162,15 +162,12 @@ int registry_entry (const struct registry *r,
     return errorf (err, "%.200s: damaged: %.80s", path, why.text);
 }
 
-bool registry_has (const struct registry *r,
-                   const char *name,
-                   const char *kind,
-                   long number)
+bool registry_has (const struct registry *r, const char *name, long version)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return entry_path (r, name, kind, number, path) == 0
+    return entry_path (r, name, "version", version, path) == 0
            && lstat (path, &st) == 0;
 }
 

@@ -65,10 +65,7 @@ int registry_entry (const struct registry *r,
                     struct slurmdl_error *err);
 
 /* Whether there is something in its place, be it what it may. */
-bool registry_has (const struct registry *r,
-                   const char *name,
-                   const char *kind,
-                   long number);
+bool registry_has (const struct registry *r, const char *name, long version);
 
 /* Put one under the next free number, which is returned and in its "number";
  * -1 with 'err'.  'entry' stays the caller's.

@@ -107,7 +107,7 @@ static int list_versions (const char *name, void *arg)
         rv = registry_entry (l->r, name, "version", n, &e, &err);
         if (rv < 0) {
             say_damaged (l, &err);
-            rv = registry_has (l->r, name, "version", n);
+            rv = registry_has (l->r, name, n);
         } else if (rv == 1) {
             if (!(stages = registry_stages (l->r, name, n, &err)))
                 say_damaged (l, &err);

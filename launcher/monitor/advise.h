@@ -48,6 +48,7 @@ struct pattern_row {
 };
 extern const struct pattern_row advice_table[]; /* ended by name NULL */
 
+/* Calculate the quantities of the table; NaN: not known. */
 void advise_measure (const struct usage *u, double q[QUANTITIES]);
 
 /* The rows that fit, at most 'max', in the order of the table; returns how

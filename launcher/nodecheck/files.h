@@ -5,6 +5,7 @@
 
 #include "launcher/nodecheck/output.h"
 
+/* Findings where this rank cannot use the working directory, or TMPDIR. */
 void check_directory (const struct check_place *p);
 void check_temporary (const struct check_place *p);
 

@@ -5,6 +5,7 @@
 
 #include "launcher/nodecheck/output.h"
 
+/* Findings where the memory of a GPU returns other data, or copies slowly. */
 void check_copy (const struct check_place *p);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "launcher/nodecheck/output.h"
 
+/* Check and report the GPUs that this rank sees. */
 void check_gpus (const struct check_place *p);
 
 /* The number of GPUs that Slurm gave to this process, by its variables. */

@@ -17,6 +17,7 @@ struct check_place {
     int out; /* descriptor that takes the output of the check */
 };
 
+/* A finding, as printf(3) would print it, for the collector. */
 void check_finding (const struct check_place *p,
                     enum severity severity,
                     const char *fmt,

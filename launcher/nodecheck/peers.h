@@ -7,6 +7,9 @@
 
 #include "launcher/nodecheck/output.h"
 
+/* Connect to the host and port of rank 0, and to those of the next node; a
+ * finding if that fails.
+ */
 void check_master (const struct check_place *p);
 void check_next (const struct check_place *p);
 

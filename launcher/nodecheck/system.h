@@ -5,6 +5,9 @@
 
 #include "launcher/nodecheck/output.h"
 
+/* Each adds findings and facts of one part of the node: AMD GPUs, messages of
+ * the kernel, interfaces of the network, memory, and its bandwidth.
+ */
 void check_amd (const struct check_place *p);
 void check_kernel (const struct check_place *p);
 void check_network (const struct check_place *p);

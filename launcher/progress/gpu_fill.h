@@ -32,6 +32,7 @@ void monitored_trials (const struct sweep *s,
                                   void *arg),
                        void *arg);
 
+/* How busy and full the GPUs of its open trials are; NaN: not known. */
 struct gpu_fill gpu_fill_look (const struct sweep *s);
 
 #endif

@@ -87,7 +87,8 @@ void history_free (struct history *h)
 
 /* ---- what it says ---- */
 
-bool history_counts (const struct sweep *s, const struct history_result *r)
+/* Whether a result was accepted. */
+static bool counts (const struct sweep *s, const struct history_result *r)
 {
     const struct sweep_trial *t = sweep_trial (s, r->trial);
 
@@ -136,8 +137,7 @@ int history_rungs (const struct history *h,
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
         struct rung *g;
-        if (!history_counts (s, r)
-            || !(g = find_rung (list, &n, max, r->length)))
+        if (!counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
             continue;
         g->results++;
         if (sweep_better (s, r->value, g->value)) {
@@ -159,7 +159,7 @@ long history_best (const struct history *h,
         return -1;
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
-        if (!isfinite (r->value) || !history_counts (s, r))
+        if (!isfinite (r->value) || !counts (s, r))
             continue;
         if (sweep_better (s, r->value, best))
             best = r->value;

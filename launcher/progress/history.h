@@ -29,9 +29,6 @@ int history_sync (struct history *h,
                   struct slurmdl_error *err);
 void history_free (struct history *h);
 
-/* Whether a result was accepted. */
-bool history_counts (const struct sweep *s, const struct history_result *r);
-
 /* Seconds since a trial is as it is; NaN: not known. */
 double history_age (const struct history *h, long trial);
 

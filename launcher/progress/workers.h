@@ -13,8 +13,10 @@ struct worker_view {
     double silence; /* of the one that gave the last sign of life */
 };
 
+/* Read the files of all workers of an experiment. */
 struct worker_view workers_look (const struct sweep *s);
 
+/* Whether it has not left and its last sign of life is within the lease. */
 bool worker_is_alive (const struct sweep *s, const struct peer_info *w);
 
 /* Seconds since its last sign of life, by the file's time: for people. */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "launcher/sys/array.h"
+
 /* Failed trials that a finding needs; cuts of a number's values, and choices of
  * a category, that are compared.
  */
@@ -43,13 +45,6 @@ long failure_causes (const struct report *r, struct failure_cause **list)
 }
 
 /* ---- values ---- */
-
-static int by_number (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static bool inside (const struct failure_finding *c, double v)
 {
@@ -94,7 +89,7 @@ static void compare_number (struct failure_finding *found,
         if (!isnan (p->began[i]))
             v[known++] = p->began[i];
     if (v)
-        qsort (v, (size_t)known, sizeof (*v), by_number);
+        qsort (v, (size_t)known, sizeof (*v), compare_doubles);
     for (int k = 1; k < CUTS && known > 0; k++)
         for (int above = 0; above < 2; above++)
             compare (found,

@@ -33,6 +33,7 @@ struct gpu_use {
 int gpu_use_read (struct gpu_use *u, const struct report *r);
 void gpu_use_free (struct gpu_use *u);
 
+/* What report.js draws of it, an array each; the caller owns it. */
 json_t *gpu_use_json (const struct gpu_use *u);
 
 #endif

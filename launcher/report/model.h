@@ -83,8 +83,10 @@ struct report {
     double live;  /* seconds until the file is renewed, 0: not */
 };
 
+/* Release all that the report has read. */
 void report_free (struct report *r);
 
+/* How far the trial with that index is. */
 enum trial_phase report_phase (const struct report *r, long trial);
 
 /* The value of a metric of the first experiment; NaN: none. */

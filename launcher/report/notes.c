@@ -5,17 +5,11 @@
 
 #include "launcher/report/failures.h"
 #include "launcher/report/summary.h"
+#include "launcher/sys/array.h"
 
 /* Trials that a sentence needs; the share of a range that is its end. */
 enum { NEED = 20, NEED_RANGE = 40 };
 static const double at_end = 0.07;
-
-static int by_number (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* ---- importance ---- */
 
@@ -79,7 +73,7 @@ say_range (FILE *f, const struct report_data *d, const struct report_param *p)
         if (!isnan (p->v[d->order[i]]))
             at[n++] = place (p, p->v[d->order[i]]);
     if (n >= 5) {
-        qsort (at, (size_t)n, sizeof (*at), by_number);
+        qsort (at, (size_t)n, sizeof (*at), compare_doubles);
         double middle = at[n / 2];
         if (middle < at_end || middle > 1 - at_end) {
             fprintf (f,

@@ -5,6 +5,7 @@
 
 #include "launcher/sys/settings.h"
 
+/* The command; returns an exit status. */
 int cmd_within (const struct settings *st);
 
 #endif

@@ -15,6 +15,7 @@ const char *trial_state_name (const struct sweep *s,
 /* Which of two metric values is better; NaN is worst. */
 bool sweep_better (const struct sweep *s, double a, double b);
 
+/* The trial of that number, from 1; NULL: there is none. */
 struct sweep_trial *sweep_trial (const struct sweep *s, long number);
 
 /* Its number. */

@@ -17,6 +17,7 @@ enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
 /* No worker is to work: the states from SWEEP_STOPPED on. */
 bool sweep_has_ended (const struct sweep *s);
 
+/* "running", "paused", ... as users see it. */
 const char *sweep_state_name (enum sweep_state state);
 
 #endif

@@ -22,3 +22,10 @@ int array_reserve (
     *capacity = wanted;
     return 0;
 }
+
+int compare_doubles (const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}

@@ -13,4 +13,7 @@
 int array_reserve (
     void *array, size_t *capacity, size_t n, size_t more, size_t size);
 
+/* Of two doubles, upwards, for qsort(). */
+int compare_doubles (const void *a, const void *b);
+
 #endif

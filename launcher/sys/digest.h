@@ -8,6 +8,7 @@
 
 enum { DIGEST_SIZE = 65 }; /* with its NUL */
 
+/* The SHA-256 of some bytes, in hexadecimal. */
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size);
 
 /* Copy what is left of one file into another (-1: none), with the digest and

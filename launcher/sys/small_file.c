@@ -192,3 +192,15 @@ char *file_text (const char *path, size_t max)
     errno = e;
     return text;
 }
+
+size_t file_tail (int fd, char *buf, size_t size)
+{
+    off_t end = fd < 0 ? -1 : lseek (fd, 0, SEEK_END);
+    off_t start = end > (off_t)size ? end - (off_t)size : 0;
+    ssize_t n = end > 0 ? pread (fd, buf, size, start) : 0;
+
+    if (fd >= 0)
+        close (fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}

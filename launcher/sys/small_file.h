@@ -46,4 +46,9 @@ char *file_read_named (const char *path,
  */
 char *file_text (const char *path, size_t max);
 
+/* The last 'size' bytes of the file behind a descriptor, which is closed, with
+ * a 0 behind them.  Returns how many; 0 also of fd -1, and on failure.
+ */
+size_t file_tail (int fd, char *buf, size_t size);
+
 #endif

@@ -31,19 +31,16 @@ static int bind_socket (struct log_socket *s)
     return bind (s->fd, (struct sockaddr *)&addr, sizeof (addr));
 }
 
-int log_socket_open (struct log_socket *s, struct slurmdl_error *err)
+void log_socket_open (struct log_socket *s)
 {
     s->fd = -1;
     s->path[0] = '\0';
-    if (scratch_make (&s->folder, SCRATCH_SHORT, err) < 0)
-        return -1;
+    if (scratch_make (&s->folder, SCRATCH_SHORT, NULL) < 0)
+        return;
     snprintf (
         s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
-    if (bind_socket (s) == 0)
-        return 0;
-    errorf (err, "%s: %s", s->path, strerror (errno));
-    log_socket_close (s);
-    return -1;
+    if (bind_socket (s) < 0)
+        log_socket_close (s);
 }
 
 void log_socket_close (struct log_socket *s)

@@ -13,8 +13,10 @@ struct log_socket {
     char path[80];
 };
 
-/* log_socket_close() in any case. */
-int log_socket_open (struct log_socket *s, struct slurmdl_error *err);
+/* Make the socket; 'path' is "" if that is not possible.  log_socket_close() in
+ * any case.
+ */
+void log_socket_open (struct log_socket *s);
 void log_socket_close (struct log_socket *s);
 
 /* Answer one message that waits on s->fd. */

@@ -21,7 +21,6 @@
  * already.  Then its end is no result: this waits for Slurm to kill the job,
  * which comes back.
  */
-enum { PREEMPT_WAIT = 300 };
 
 /* Its end may come before the SIGTERM that caused it comes here: Slurm signals
  * one process after the other.

@@ -49,6 +49,7 @@ int trainer_log (struct trainer *t,
 /* A metric could not be logged. */
 bool trainer_lost_metrics (const struct trainer *t);
 
+/* Write what was logged through trainer_log() to the disk; -1 with 'err'. */
 int trainer_flush (struct trainer *t, struct slurmdl_error *err);
 
 /* Its two halves: the first does not wait. */
@@ -74,6 +75,7 @@ int64_t trainer_peak (const struct trainer *t);
  */
 bool trainer_lingers (const struct trainer *t);
 
+/* Send a signal to the trainer, or through srun to its ranks. */
 void trainer_signal (struct trainer *t, int signal);
 
 #endif

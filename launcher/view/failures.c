@@ -15,6 +15,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -38,9 +39,6 @@ static size_t read_log (const struct report *r,
 {
     const struct report_trial *t = &r->trials[a->trial];
     char path[PATH_MAX];
-    ssize_t n = 0;
-    off_t end;
-    int fd;
 
     snprintf (path,
               sizeof (path),
@@ -48,34 +46,14 @@ static size_t read_log (const struct report *r,
               r->sweeps[t->sweep].s->dir,
               t->number,
               a->number);
-    if ((fd = inside_open (path, O_RDONLY, 0, NULL)) < 0)
-        return 0;
-    if ((end = lseek (fd, 0, SEEK_END)) > 0)
-        n = pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0);
-    close (fd);
-    n = n > 0 ? n : 0;
-    text[n] = '\0';
-    return (size_t)n;
-}
-
-/* The start of the last so many lines. */
-static char *last_lines (char *text, size_t n, long lines)
-{
-    while (n > 0 && text[n - 1] == '\n')
-        text[--n] = '\0';
-    if (lines == 0)
-        return text + n;
-    for (; n > 0; n--)
-        if (text[n - 1] == '\n' && --lines == 0)
-            break;
-    return text + n;
+    return file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL);
 }
 
 static void print_log (const struct failures *f, const struct report_attempt *a)
 {
     char text[TAIL + 1];
     size_t n = read_log (&f->report, a, text);
-    char *rest = n > 0 ? last_lines (text, n, f->lines) : NULL;
+    char *rest = n > 0 ? text_last_lines (text, n, f->lines) : NULL;
 
     if (!rest || !*rest)
         return;
@@ -232,7 +210,7 @@ static json_t *cause_json (const struct failures *f,
         "last_attempt",
         (json_int_t)a->number,
         "log",
-        text_to_json (size ? last_lines (text, size, f->lines) : ""));
+        text_to_json (size ? text_last_lines (text, size, f->lines) : ""));
     if (finding_text (f, (long)c->cause, where, sizeof (where)))
         json_object_set_new (o, "where", text_to_json (where));
     return o;

@@ -9,25 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/small_file.h"
 #include "runtime/storage/inside.h"
 
 enum { TAIL = 16384 };
 
-static size_t read_tail (const char *dir, char *buf, size_t size)
+static size_t read_tail (const char *dir, char buf[TAIL + 1])
 {
     char path[PATH_MAX];
-    off_t end;
-    ssize_t n = 0;
-    int fd;
 
-    if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
-        || (fd = inside_open_any (path, O_RDONLY, 0, NULL)) < 0)
+    if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path))
         return 0;
-    if ((end = lseek (fd, 0, SEEK_END)) > 0)
-        n = pread (
-            fd, buf, size, end > (off_t)size ? end - (off_t)size : (off_t)0);
-    close (fd);
-    return n > 0 ? (size_t)n : 0;
+    return file_tail (inside_open_any (path, O_RDONLY, 0, NULL), buf, TAIL);
 }
 
 static bool is_end (char c)
@@ -59,7 +52,7 @@ static char *cut_line (char *buf, size_t *n)
 int last_line (const char *dir, char line[LAST_LINE])
 {
     char buf[TAIL + 1];
-    size_t n = read_tail (dir, buf, TAIL);
+    size_t n = read_tail (dir, buf);
     char *text;
 
     while ((text = cut_line (buf, &n)))
@@ -72,8 +65,8 @@ int last_line (const char *dir, char line[LAST_LINE])
 
 bool last_lines_have (const char *dir, const char *const *texts)
 {
-    char buf[TAIL];
-    size_t n = read_tail (dir, buf, TAIL);
+    char buf[TAIL + 1];
+    size_t n = read_tail (dir, buf);
 
     for (; *texts; texts++)
         if (memmem (buf, n, *texts, strlen (*texts)))

@@ -38,6 +38,7 @@ int segment_run (struct worker *w,
                  struct segment_report *report,
                  struct slurmdl_error *err);
 
+/* Release the trainer of a report. */
 void segment_end (struct segment_report *report);
 
 #endif

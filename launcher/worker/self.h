@@ -51,6 +51,7 @@ int worker_signal (struct worker *w);
 /* Give a sign of life and read the log, if it is time. */
 int worker_tick (struct worker *w, struct slurmdl_error *err);
 
+/* The name of this worker in claims and results, unlike any other. */
 const char *worker_nonce (const struct worker *w);
 
 /* A trial whose workers die this often at one segment without a word (the

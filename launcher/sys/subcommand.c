@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands of a command, as 'ls' of 'dl ckpt ls'. */
+#include "launcher/sys/subcommand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/sys/say.h"
+
+int subcommand_run (const char *command,
+                    const struct subcommand *list,
+                    const struct settings *st)
+{
+    const struct subcommand *w = list;
+    int n = st->nargs - 1;
+
+    while (w->name && strcmp (w->name, st->args[0]))
+        w++;
+    if (!w->name)
+        return -1;
+    if (n >= w->min && (w->max < 0 || n <= w->max))
+        return w->run (st);
+    complain ("usage: dl %s %s %s", command, w->name, w->args);
+    return EXIT_USAGE;
+}
+
+void subcommand_words (const struct subcommand *list)
+{
+    for (; list->name; list++)
+        if (!list->hidden)
+            puts (list->name);
+}
