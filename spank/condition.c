@@ -51,6 +51,20 @@ static bool is_gpus (const char *words)
            || !strcmp (words, "any");
 }
 
+/* "partition:a,gpus:yes" would be two partitions. */
+static bool has_key (const char *words)
+{
+    while ((words = strchr (words, ','))) {
+        words++;
+        if (!strncmp (words, gpus_key, strlen (gpus_key)))
+            return true;
+        for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+            if (!strncmp (words, rows[i].key, strlen (rows[i].key)))
+                return true;
+    }
+    return false;
+}
+
 int condition_check (const char *condition, char *why, size_t size)
 {
     char key[KEY_TEXT], words[WORDS_TEXT];
@@ -66,6 +80,13 @@ int condition_check (const char *condition, char *why, size_t size)
                       size,
                       "'%.32s%.32s' is not partition:, account: or qos: with "
                       "names, or gpus: with yes, no or any",
+                      key,
+                      words);
+            return -1;
+        } else if (has_key (words)) {
+            snprintf (why,
+                      size,
+                      "'%.32s%.64s': between two conditions stands a semicolon",
                       key,
                       words);
             return -1;

@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "spank/context.h"
 #include "spank/place.h"
 
 /* This task is about to listen there: report now what would else be a time-out.
@@ -58,6 +60,28 @@ report (const struct task *t, const char *framework, const char *why)
         slurm_error ("dl: --dl=%s: %s", framework, why);
 }
 
+/* mpirun starts one of these on each node, and the ranks from there: they would
+ * all have the rank of their node.
+ */
+static bool is_mpirun (spank_t sp)
+{
+    static const char *const programs[] = {
+        "orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy"
+    };
+    const char *name;
+    char **argv;
+    int argc;
+
+    if (spank_get_item (sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS
+        || argc < 1 || !argv || !argv[0])
+        return false;
+    name = strrchr (argv[0], '/') ? strrchr (argv[0], '/') + 1 : argv[0];
+    for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
+        if (!strcmp (name, programs[i]))
+            return true;
+    return false;
+}
+
 static void
 set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
@@ -69,6 +93,14 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
         report (t, framework, why);
+        return;
+    }
+    if (is_mpirun (sp)) {
+        if (option_is_given (PLUGIN_FRAMEWORK))
+            report (t,
+                    framework,
+                    "nothing is set: mpirun starts the ranks itself: start "
+                    "them with srun");
         return;
     }
     test_ports (t, framework);

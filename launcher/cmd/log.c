@@ -38,7 +38,7 @@ int cmd_log (const struct settings *st)
 
     if (!socket || !*socket) {
         complain ("log: not inside a trial (DL_SOCKET is not set): start the "
-                  "script with dl run");
+                  "script with dl run; 'dl logs' prints the log of a trial");
         return EXIT_USAGE;
     }
     if (!(f = fmemopen (text, sizeof (text), "w")))

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
@@ -241,6 +242,20 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
         problem_at (p,
                     origin_of_key (cf, "resources.memory"),
                     "'resources.memory' must begin with a number");
+    if (e->time && e->time[strspn (e->time, "0123456789:-")]
+        && strcasecmp (e->time, "unlimited")
+        && strcasecmp (e->time, "infinite"))
+        problem_at (p,
+                    origin_of_key (cf, "resources.time"),
+                    "'resources.time' is '%s', but must be as \"4:00:00\", "
+                    "\"1-12:00:00\" (a day and a half) or \"30\" (minutes)",
+                    e->time);
+    if (e->memory && e->memory[strcspn (e->memory, " ")])
+        problem_at (p,
+                    origin_of_key (cf, "resources.memory"),
+                    "'resources.memory' is '%s', but must be an amount of "
+                    "memory, such as \"16G\"",
+                    e->memory);
     if (e->check && strcmp (e->check, "quick") && strcmp (e->check, "full"))
         problem_at (p,
                     origin_of_key (cf, "resources.check"),

@@ -80,7 +80,12 @@ void doctor_plugin_line (struct site *s)
                      where,
                      "dl.so is there in %d lines: keep one",
                      s->plugins);
-    if (!strcmp (s->plugin.word, "required"))
+    if (!*s->plugin.word)
+        site_report (s,
+                     BROKEN,
+                     where,
+                     "the word before dl.so is missing: say \"optional\"");
+    else if (!strcmp (s->plugin.word, "required"))
         site_report (
             s,
             CHANGE,

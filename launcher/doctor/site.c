@@ -184,20 +184,33 @@ static void find_stack (struct site *s)
     conf_read (&s->stack, s->root, s->stack_path);
 }
 
+static bool is_plugin (const char *word, size_t n)
+{
+    while (memchr (word, '/', n)) {
+        n--;
+        word++;
+    }
+    return n == 5 && !strncmp (word, "dl.so", n);
+}
+
 /* "optional dl.so ARGUMENT...": spank(8). */
 static void read_stack_line (struct site *s, const struct conf_line *l)
 {
     struct stack_line p = { .at = l };
     char plugin[PATH_MAX];
     char dir[PATH_MAX - 512];
-    int end = 0;
+    const char *at = l->text;
+    size_t n = strcspn (at, " \t");
 
-    if (sscanf (l->text, "%15s %4000s %n", p.word, plugin, &end) < 2)
+    if (!is_plugin (at, n)) {
+        snprintf (p.word, sizeof (p.word), "%.*s", (int)n, at);
+        at += n + strspn (at + n, " \t");
+        n = strcspn (at, " \t");
+    }
+    if (!is_plugin (at, n))
         return;
-    p.arguments = end ? l->text + end : "";
-    if (strcmp (strrchr (plugin, '/') ? strrchr (plugin, '/') + 1 : plugin,
-                "dl.so"))
-        return;
+    snprintf (plugin, sizeof (plugin), "%.*s", (int)n, at);
+    p.arguments = at + n + strspn (at + n, " \t");
     site_value (s, "PluginDir", dir, sizeof (dir), "/usr/lib/slurm");
     dir[strcspn (dir, ":")] = '\0';
     if (*plugin == '/')

@@ -40,7 +40,7 @@ enum { DOCTOR_TEXT = 512, DOCTOR_SAID = 4096, SITE_WHERE = PATH_MAX + 32 };
 /* A line of plugstack.conf that is about one plugin. */
 struct stack_line {
     const struct conf_line *at;
-    char word[16];         /* required, optional */
+    char word[16];         /* required, optional; "": none */
     char plugin[PATH_MAX]; /* with its folder */
     const char *arguments; /* the rest of the line */
 };

@@ -19,6 +19,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/view/reproduce.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
@@ -59,6 +60,17 @@ static void print_params (const struct best *b)
     }
 }
 
+/* The attempt of the best value kept some, as last.pt in {attempt_dir}. */
+static bool own_files (const struct best *b, char *dir, size_t size)
+{
+    long attempt = trial_milestone (b->t, b->t->best_length);
+
+    return snprintf (
+               dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt)
+               < (int)size
+           && folder_has_files (dir, NULL);
+}
+
 /* A script that saves at steps of its own has one, but not of that step. */
 static void print_no_checkpoint (const struct best *b)
 {
@@ -71,6 +83,8 @@ static void print_no_checkpoint (const struct best *b)
         printf ("checkpoint: none is kept of the step of this value; the "
                 "newest is %s\n",
                 other);
+    else if (own_files (b, dir, sizeof (dir)))
+        printf ("checkpoint: the files of its program are in %s\n", dir);
     else
         puts ("checkpoint: none is kept");
     free (other);

@@ -82,7 +82,12 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
             getenv ("FAKE_UID") ? (uid_t)atoi (getenv ("FAKE_UID")) : getuid ();
     else if (item == S_JOB_ENV)
         *va_arg (ap, char ***) = environ;
-    else
+    else if (item == S_JOB_ARGV && getenv ("PROGRAM")) {
+        static char *argv[2];
+        argv[0] = getenv ("PROGRAM");
+        *va_arg (ap, int *) = 1;
+        *va_arg (ap, char ***) = argv;
+    } else
         rv = ESPANK_BAD_ARG;
     va_end (ap);
     return rv;

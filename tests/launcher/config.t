@@ -113,6 +113,8 @@ s/^entrypoint/command/|2|unknown key 'command'; did you mean 'entrypoint'
 s/metric = /monitor = /|5|unknown key 'searcher.monitor'; did you mean 'searcher.metric'
 s/metric = /what = /|5|unknown key 'searcher.what'; dl-experiment
 s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
+$a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be as "4:00:00"
+$a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must be an amount of memory, such as "16G"
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
 s/"asha"/"optuna"/|4|unknown searcher "optuna"; there are auto, single, .*, custom$
 EOF2

@@ -73,6 +73,7 @@ S=site/etc/slurm
 P=$S/plugstack.conf.d/10-dl.conf
 sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*make it' 'rm $S/plugstack.conf' 2
 sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
+sick "no word before it" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: the word before dl.so is missing: say "optional"$' 'sed -i "s/optional *//" $P'
 sick "required" '^change +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: "required"' 'sed -i s/optional/required/ $P'
 sick "another word" "^broken .*'optinal' is not a word" 'sed -i s/optional/optinal/ $P'
 sick "twice" '^change .*dl.so is there in 2 lines' 'cp $P $S/plugstack.conf.d/11-dl.conf'

@@ -50,6 +50,12 @@ like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURMD_NODENAME="$(hostname)"
 like "$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
 is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
 
+out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 dl=torch)
+is "$(echo "$out" | grep -c '^set')" 0 "the daemons of mpirun, whose ranks would all be rank 0: nothing is set"
+like "$out" '^error dl: --dl=torch: nothing is set: mpirun starts the ranks itself: start them with srun$' "and rank 0 says so"
+out=$(fake PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 -- default=torch when=gpus:any default=torch)
+is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a default of the site is silent there"
+
 # ---- the other frameworks (tests/runtime/rankenv.c has all layouts)
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"

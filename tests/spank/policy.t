@@ -87,6 +87,7 @@ ignored max_roles=12345678901 "not a number"
 for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=3; do
     ignored "$a" "no such argument"
 done
+ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes': between two conditions stands a semicolon"
 long=$(head -c 300 /dev/zero | tr '\0' 'n')
 out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
 is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored$')" 6 "long ones are told"
