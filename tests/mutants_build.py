@@ -157,9 +157,6 @@ class Coverage:
                 self.tests[test] = json.load(f)
         return self.tests[test]
 
-    def is_of_today(self, test, source, text):
-        return source in self.of(test) and self.of(test)[source][0] == hashlib.sha256(text.encode()).hexdigest()
-
     def share_of_room(self, test, source):
         """What part of all that the test runs is in the folder of that source."""
         ran = {s: len(x[1]) for s, x in self.of(test).items()}
@@ -175,7 +172,7 @@ class Coverage:
         return self.mapped.get((old, today))
 
     def share(self, test, source, text, line):
-        """0 if the test does not run the line, else what part of all that it runs is in that source."""
+        """0 if the test does not run the line (0: any), else what part of all that it runs is in that source."""
         if source not in self.of(test):
             return 0
         old, ran, not_ran = self.of(test)[source]

@@ -103,6 +103,8 @@ sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroups: a job can open the G
 sick "no cgroup.conf" '^change +cgroup.conf: cgroups: a job can take the memory' 'rm $S/cgroup.conf' 3
 sick "linear" '^change .*need SelectType=select/cons_tres' 'sed -i s,select/cons_tres,select/linear, config'
 sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
+sick "no GresTypes, and GPUs in the first line only" '^change +/etc/slurm/slurm.conf:5: gres: Slurm gives no GPUs' \
+    'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config; rm site/etc/slurm/gres.conf; sed -i "s/Gres=gpu:8//" site/etc/slurm/partitions.conf; sed -i "1iNodeName=x Gres=gpu:1" site/etc/slurm/slurm.conf'
 sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia0\n" >$S/gres.conf'
 sick "GPU hours" '^change .*set AccountingStorageTRES=gres/gpu' 'sed -i "s|,gres/gpu||" config'
 sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s between' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'

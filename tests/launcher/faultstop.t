@@ -55,6 +55,7 @@ is "$? $(count import-0003 fail) $(count import-0003 pause)" "11 3 1" "eight wor
 [ "$(attempts import-0003)" -le 4 ]
 ok $? "and three attempts, but on a busy machine ($(attempts import-0003))"
 is "$(cat import-0003/log/0*/0* | sed -n '/"op":"pause"/,$p' | grep -c '"op":"begin"')" 0 "and nothing begins after them"
+like "$(cat import-0003/log/0*/0* | grep -m 1 '"op":"begin"')" '"by":"local-[0-9]+-[123]"' "by the first workers: the others wait for those"
 like "$(cat out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
     "no metric: what the pattern found, and the nearest line"
 is "$(count pattern-0001 exit)" 2 "a run without the metric is not tried again"

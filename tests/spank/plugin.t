@@ -328,6 +328,25 @@ for o in $options; do
 done
 dl env "$work/job" >"$work/out" 2>&1
 is "$? $(grep -c 'no option' "$work/out")" "0 0" "and skips the others in a batch script"
+# ---- the port of rank 0: one that is taken is told before it is a time-out
+if command -v python3 >/dev/null; then
+    out=$(python3 -c '
+import os, socket, subprocess, sys
+s = socket.create_server(("", 0))
+port = s.getsockname()[1]
+for _ in range(2):
+    env = dict(os.environ, SLURM_STEP_RESV_PORTS=f"{port}-{port + 2}")
+    print("said", subprocess.run(sys.argv[1:], env=env, capture_output=True, text=True).stdout.replace(str(port), "PORT"))
+    s.close()
+' env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=2 \
+        SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0,1 "$stub" "$PLUGIN" 0 dl=torch)
+    is "$(echo "$out" | grep '^said\|^error' | cut -d' ' -f1-9)" "said option --dl=FRAMEWORK
+error dl: port PORT of this node is in
+said option --dl=FRAMEWORK" "a port that is in use is told, another is not"
+else
+    skip "a port that is in use" "no python3"
+fi
+
 # ---- the secret of a step: made in srun, if any option is given
 secret () { # secret ARGUMENT...: that of srun's environment then
     env DL_SECRET=of-an-outer-step FAKE_PROBE='echo "secret ${DL_SECRET:-none}"' "$@" | sed -n 's/^secret //p'
