@@ -122,6 +122,25 @@ probe="until [ -e $said.ready ]; do sleep 0.1; done"
 dl=ready task 0 dl-monitor=5 | cat >out
 wait_for 120 test -e "$said.end"
 ok $? "one that is ready ends by itself"
+cat >"$work/busy" <<EOF
+#!/bin/sh
+[ "\$1" != check-rank ] || exit 0
+exec 3>&- >/dev/null 2>&1
+: >"$said.ready"
+cat >/dev/null
+sleep 0.05
+: >"$said.end"
+EOF
+chmod +x "$work/busy"
+for _ in $(seq 20); do # at least once also where this test gets no CPU
+    rm -f "$said.ready" "$said.end"
+    dl=busy task 0 dl-monitor=5 >/dev/null
+    [ ! -e "$said.end" ] || break
+    wait_for 120 test -e "$said.end"
+    rm "$said.end"
+done
+[ -e "$said.end" ]
+ok $? "slurmstepd waits for one that gets no CPU for 50 ms"
 cd "$work" || exit 1
 
 # ---- what cannot be run
