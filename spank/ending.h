@@ -20,7 +20,8 @@ int ending_of_helper (void);
 void ending_join (void);
 
 /* In slurmstepd, where a task has ended.  After the last one of this node the
- * helpers see the end of their input, and have 20 ms to end.
+ * helpers see the end of their input, and have 200 ms to end: a busy node gives
+ * them no CPU earlier.
  */
 void ending_task (void);
 

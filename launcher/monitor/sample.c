@@ -280,7 +280,7 @@ static void follow_tasks (struct usage_sampler *m)
 }
 
 /* That no process of a rank is left is the last that the file says.  Slurm
- * leaves 20 ms for it: no time to look at all processes of the node.
+ * waits for it: no time to look at all processes of the node.
  */
 static void end (struct usage_sampler *m)
 {

@@ -130,6 +130,25 @@ vars=FAKE_PATIENCE=5000
 dl=ready task 0 dl-monitor=5 >out
 ok "$(test -e "$said.end"; echo $?)" "and the step waits for that"
 vars=
+cat >"$work/busy" <<EOF
+#!/bin/sh
+[ "\$1" != check-rank ] || exit 0
+exec 3>&- >/dev/null 2>&1
+: >"$said.ready"
+cat >/dev/null
+sleep 0.05
+: >"$said.end"
+EOF
+chmod +x "$work/busy"
+for _ in $(seq 20); do # at least once also where this test gets no CPU
+    rm -f "$said.ready" "$said.end"
+    dl=busy task 0 dl-monitor=5 >/dev/null
+    [ ! -e "$said.end" ] || break
+    wait_for 120 test -e "$said.end"
+    rm "$said.end"
+done
+[ -e "$said.end" ]
+ok $? "slurmstepd waits for one that gets no CPU for 50 ms"
 cd "$work" || exit 1
 
 # ---- what cannot be run
