@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of learning curves on which no searcher was run yet, for curves.py.
+"""Tables of learning curves that were made to report on, for curves.py.
 
 They are as those of curve_kinds.py: Q-learning, an evolution, single trees by data,
-rates that rise again, and sums that are understood late.  Who changes a searcher
-reports on them once; move them to curve_kinds.py then.
+rates that rise again, and sums that are understood late.  Searchers were run on
+them on 2026-11-23, see doc/search-quality.md: the next report needs other ones.
 """
 import math
 

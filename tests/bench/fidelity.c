@@ -3,7 +3,8 @@
  *     python3 tests/bench/curves.py teacher teacher.csv
  *     make tests/bench/fidelity
  *     tests/bench/fidelity teacher.csv 4 20 0 9 auto
- * with 4 workers, for the time of 20 full trainings, seeds 0 to 9.  It prints
+ * with 4 workers, for the time of 20 full trainings, seeds 0 to 9; "asha sobol"
+ * in place of "auto" is asha with the points of another method.  It prints
  * for each seed the area under the curve of normalised regret over time (mean
  * of ten points) and the regret at the end, then their means.  The clock is
  * simulated as in bench/hpo/bench_mf.py, whose tables it reads: configuration,
@@ -249,9 +250,10 @@ static void simulate (struct run *r, double end)
 }
 
 static struct searcher *
-create (const struct table *t, const char *name, uint64_t seed)
+create (const struct table *t, char **name, uint64_t seed)
 {
-    const struct search_config config = { .name = name,
+    const struct search_config config = { .name = name[0],
+                                          .sampler = name[1],
                                           .seed = seed,
                                           .max_trials = TRIALS,
                                           .max_length = t->epochs,
@@ -284,7 +286,7 @@ static void measure (const struct table *t,
     r->best = INFINITY;
     r->random = seed * 77777 + 5;
     r->workers = atoi (argv[2]);
-    r->s = create (t, argv[6], seed);
+    r->s = create (t, argv + 6, seed);
     simulate (r, strtod (argv[3], NULL) * t->full / r->workers);
     *area = 0;
     for (int i = 0; i < POINTS; i++)
@@ -301,8 +303,10 @@ int main (int argc, char **argv)
     double area = 0, last = 0, n = 0;
     struct table *t;
 
-    if (argc != 7 || atoi (argv[2]) < 1 || atoi (argv[2]) > WORKERS_MAX)
-        fail ("usage: fidelity TABLE WORKERS BUDGET FIRST LAST SEARCHER");
+    if (argc < 7 || argc > 8 || atoi (argv[2]) < 1
+        || atoi (argv[2]) > WORKERS_MAX)
+        fail ("usage: fidelity TABLE WORKERS BUDGET FIRST LAST SEARCHER "
+              "[SAMPLER]");
     t = read_table (argv[1]);
     for (long seed = atol (argv[4]); seed <= atol (argv[5]); seed++, n++) {
         double a, b;
