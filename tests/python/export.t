@@ -8,7 +8,7 @@ need_package numpy
 preload_sanitizers && skip_all "sanitizers"
 cd "$work" || exit 1
 tools=${DL_TEST_PYTHON:-$python}
-DL_PYTHON=$tools
+export DL_PYTHON="$tools"
 
 cat >train.py <<'END'
 import sys, time
