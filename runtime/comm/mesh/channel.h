@@ -52,6 +52,12 @@ enum { HEAD_MESSAGE = 0x4d4c4453, HEAD_BYE = 0x424c4453 };
 /* The connection to that rank, made if there is none; -1 after mesh_fail(). */
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err);
 
+/* Whether a rank that has not connected to us is there.  1: it has ended, but
+ * may have connected before, and sent all that we wait for; -1 after
+ * mesh_fail().
+ */
+int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err);
+
 /* The mesh can no longer be used: 'code' becomes errno, the first reason is
  * kept and told to the others.  Returns -1 with 'err' filled.
  */

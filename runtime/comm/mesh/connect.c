@@ -8,7 +8,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
-int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
+/* -1 with errno: the mesh can still be used. */
+static int reach (struct mesh *m, long peer)
 {
     int fd = atomic_load (&m->links[peer].out);
 
@@ -17,11 +18,31 @@ int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
     fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
     if (fd < 0 && errno == EHOSTUNREACH)
         mesh_found_unreachable (m, m->world[peer]);
-    if (fd < 0)
-        return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
-                                  : mesh_lost (m, peer, err);
-    atomic_store (&m->links[peer].out, fd);
+    if (fd >= 0)
+        atomic_store (&m->links[peer].out, fd);
     return fd;
+}
+
+static int not_reached (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
+                              : mesh_lost (m, peer, err);
+}
+
+int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    int fd = reach (m, peer);
+
+    return fd >= 0 ? fd : not_reached (m, peer, err);
+}
+
+int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    if (reach (m, peer) >= 0)
+        return 0;
+    return errno == ETIMEDOUT || errno == EHOSTUNREACH
+               ? not_reached (m, peer, err)
+               : 1;
 }
 
 /* The first that this peer has made, or -1. */
@@ -48,7 +69,7 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
     double until = monotonic () + m->timeout;
     struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
     eventfd_t value;
-    int gone = 0;
+    int gone = 0, rv;
 
     for (;;) {
         int fd = take_socket (m, peer);
@@ -58,12 +79,13 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
             return -1;
         if (monotonic () > until)
             return mesh_timed_out (m, peer, err);
-        if ((p[1].fd = mesh_dial (m, peer, err)) < 0)
+        if ((rv = mesh_look_for (m, peer, err)) < 0)
             return -1;
+        p[1].fd = atomic_load (&m->links[peer].out);
         p[1].events = POLLRDHUP;
         poll (p, 2, 100);
         /* it may have called before it closed */
-        if (p[1].revents && gone++ > 10)
+        if ((p[1].revents || rv > 0) && gone++ > 10)
             return mesh_lost (m, peer, err);
         if (p[1].revents)
             poll (p, 1, 50);
@@ -80,17 +102,18 @@ int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     struct pollfd p = { .events = POLLRDHUP };
     eventfd_t value;
-    int fd;
+    int fd, rv;
 
     eventfd_read (m->event, &value);
     if ((fd = take_socket (m, peer)) >= 0)
         return fd;
-    if (mesh_usable (m, err) < 0 || (p.fd = mesh_dial (m, peer, err)) < 0)
+    if (mesh_usable (m, err) < 0 || (rv = mesh_look_for (m, peer, err)) < 0)
         return -1;
-    if (mesh_is_unreachable (m, peer, p.fd))
+    p.fd = atomic_load (&m->links[peer].out);
+    if (p.fd >= 0 && mesh_is_unreachable (m, peer, p.fd))
         return mesh_lost (m, peer, err);
     /* it may have called before it closed */
-    if (poll (&p, 1, 0) > 0)
+    if (rv > 0 || poll (&p, 1, 0) > 0)
         return await_socket (m, peer, err);
     errno = EAGAIN;
     return -1;

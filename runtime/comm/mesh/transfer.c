@@ -176,14 +176,6 @@ static void listener_said (struct mesh *m)
     eventfd_read (m->event, &value);
 }
 
-/* A rank that has not connected is looked for, to know whether it lives. */
-static int look_for (struct mesh_transfer *x)
-{
-    if (x->in.peer < 0 || x->in.fd >= 0 || monotonic () < x->began + 0.05)
-        return 0;
-    return mesh_dial (x->m, x->in.peer, x->err) < 0 ? -1 : 0;
-}
-
 static long awaited (const struct mesh_transfer *x)
 {
     return x->in.peer >= 0 ? x->in.peer : x->out.peer;
@@ -209,6 +201,17 @@ static int await_link (struct mesh_transfer *x)
         poll (&p, 1, 20);
         listener_said (m);
     }
+}
+
+/* A rank that has not connected is looked for, to know whether it lives. */
+static int look_for (struct mesh_transfer *x)
+{
+    int rv;
+
+    if (x->in.peer < 0 || x->in.fd >= 0 || monotonic () < x->began + 0.05)
+        return 0;
+    rv = mesh_look_for (x->m, x->in.peer, x->err);
+    return rv > 0 ? await_link (x) : rv;
 }
 
 /* Whether the one we wait for has closed our connection to it. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -260,11 +262,45 @@ static void test_called_while_stopped (void **state)
     assert_int_equal (world_run (4, 1, is_late, NULL, 120, NULL), 0);
 }
 
+static atomic_int connects = -1;
+
+/* A busy machine: what is about to connect, for the second time, gets no CPU
+ * for a while.
+ */
+int connect (int fd, const struct sockaddr *a, socklen_t n)
+{
+    if (atomic_load (&connects) >= 0 && atomic_fetch_add (&connects, 1) == 1)
+        usleep (400000);
+    return (int)syscall (SYS_connect, fd, a, n);
+}
+
+/* Rank 1 sends all that rank 0 waits for, and ends just when rank 0 begins to
+ * look whether it is there.
+ */
+static int ends_early (struct slurmdl_comm *w, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    double x = (double)slurmdl_comm_rank (w);
+
+    atomic_store (&connects, x == 0 ? 0 : -1);
+    usleep (x == 0 ? 0 : 200000);
+    if (slurmdl_broadcast (w, &x, sizeof (x), 1, &err) < 0 || x != 1)
+        return failed (w, "though all was sent", err.text);
+    return 0;
+}
+
+static void test_ends_early (void **state)
+{
+    assert_int_equal (world_run (2, 1, ends_early, NULL, 120, NULL), 0);
+}
+
 int main (void)
 {
     enum { N = COUNT (scenes) };
-    struct CMUnitTest tests[N + 1] = { [N] = cmocka_unit_test (
-                                           test_called_while_stopped) };
+    struct CMUnitTest tests[N + 2] = {
+        [N] = cmocka_unit_test (test_called_while_stopped),
+        cmocka_unit_test (test_ends_early),
+    };
 
     shared = mmap (NULL,
                    sizeof (*shared),
