@@ -86,8 +86,7 @@ int file_take (const char *from, const char *to)
 static bool is_of (const struct stat *st, uid_t owner)
 {
     return owner == (uid_t)ANYBODY || user_writes_alone (st)
-           || ((st->st_uid == owner || st->st_uid == 0)
-               && !(st->st_mode & (S_IWGRP | S_IWOTH)));
+           || inside_is_of (st, owner);
 }
 
 int file_take_of (const char *from, const char *to, uid_t owner)

@@ -136,8 +136,7 @@ int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
     *origin = (struct slurmdl_origin){
         .path = c->path,
         .owner = st.st_uid,
-        .own = (st.st_uid == geteuid () || st.st_uid == 0)
-               && !(st.st_mode & (S_IWGRP | S_IWOTH)),
+        .own = inside_is_of (&st, geteuid ()),
     };
     return 0;
 }

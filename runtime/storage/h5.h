@@ -33,8 +33,8 @@ int h5_write_text (hid_t object, const char *name, const char *text);
 
 /* ---- files that others may have made ---- */
 
-/* Whether HDF5 may parse a file: a crafted one overflows its memory, so this
- * user or root owns it, and nobody else may write to it.
+/* Whether HDF5 may parse a file: a crafted one overflows its memory, so it must
+ * be this user's (inside_is_of()).
  */
 bool h5_may_parse (const struct stat *st);
 

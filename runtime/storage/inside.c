@@ -94,6 +94,12 @@ bool inside_is_hidden (const char *name)
            && strspn (name + 1, "0123456789abcdef") == 32;
 }
 
+bool inside_is_of (const struct stat *st, uid_t owner)
+{
+    return (st->st_uid == owner || st->st_uid == 0)
+           && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* A pipe would keep us until somebody opens its other end. */
 static int unblocked (int flags)
 {

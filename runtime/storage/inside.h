@@ -37,6 +37,9 @@ int inside_close (int folder, int rv);
 /* Whether a name without its folder is one of link_tmp_name(). */
 bool inside_is_hidden (const char *name);
 
+/* Whether that user or root owns a file, and nobody else may write to it. */
+bool inside_is_of (const struct stat *st, uid_t owner);
+
 /* unlinkat(2) without a symbolic link on the way. */
 int inside_unlink (const char *path, int flags);
 
