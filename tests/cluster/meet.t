@@ -76,7 +76,7 @@ is "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/
 
 # ---- MPI as the back end
 DL_BACKEND_DIR=$builddir/runtime/.libs
-export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export DL_BACKEND_DIR OMPI_MCA_btl_vader_single_copy_mechanism=none
 export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
