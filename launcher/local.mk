@@ -14,7 +14,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
 	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
 	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
-	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
+	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/libarchive.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
 	%D%/journal/entry_folder.c %D%/journal/entry_text.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
@@ -81,11 +81,13 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
-	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) $(ARCHIVE_LIBS) -ldl -lm
+	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
-%C%_dl_SOURCES = %D%/main.c
-%C%_dl_LDADD = %D%/liblauncher.la $(HDF5_LIBS)
+# hdf5_lazy.c has what hdf5_linked.c has, so that dl itself needs no HDF5
+%C%_dl_SOURCES = %D%/main.c runtime/storage/hdf5_lazy.c
+%C%_dl_LDADD = %D%/liblauncher.la
+%C%_dl_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 
 # The page of dl report: our files and the modules of D3 that it uses, embedded by the assembler.
 noinst_LTLIBRARIES += %D%/libreport.la

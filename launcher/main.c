@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl: run deep-learning experiments on Slurm. */
 #include <errno.h>
-#include <hdf5.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -204,8 +203,6 @@ int main (int argc, char **argv)
 
     setlocale (LC_CTYPE, "");
     terminal_guard ();
-    /* it crashes where a file could not be closed, on a full disk say */
-    H5dont_atexit ();
     if (!strcmp (name, "--help") || !strcmp (name, "help")) {
         help_all (commands);
         return argc > 1 ? EXIT_OK : EXIT_USAGE;

@@ -2,8 +2,6 @@
 /* Frozen files as one archive: a tar file, compressed by zstd. */
 #include "launcher/code/archive.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/code/libarchive.h"
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -122,11 +121,14 @@ int code_archive_pack (const struct code_files *c,
                        struct slurmdl_error *err)
 {
     struct packing p = { .archive = archive };
-    struct archive *a = archive_write_new ();
+    struct archive *a;
     int rv = -1;
 
     *archive = (struct code_archive){ .data = NULL };
-    if (!a || archive_write_add_filter_zstd (a) < ARCHIVE_WARN
+    if (libarchive_load (err) < 0)
+        return -1;
+    if (!(a = archive_write_new ())
+        || archive_write_add_filter_zstd (a) < ARCHIVE_WARN
         || archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
         || archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
         || archive_write_open2 (a, &p, NULL, keep, NULL, NULL) < ARCHIVE_WARN)
@@ -218,11 +220,18 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
 }
 
 /* Only the one format: other readers of the library need not be trusted. */
-static int read_archive (const void *data, size_t size, entry_f f, void *arg)
+static int read_archive (const void *data,
+                         size_t size,
+                         entry_f f,
+                         void *arg,
+                         struct slurmdl_error *err)
 {
-    struct archive *a = archive_read_new ();
+    struct archive *a;
     int rv = -1;
 
+    if (libarchive_load (err) < 0)
+        return -1;
+    a = archive_read_new ();
     errno = EBADMSG;
     if (a && archive_read_support_filter_zstd (a) >= ARCHIVE_WARN
         && archive_read_support_format_tar (a) >= ARCHIVE_WARN
@@ -294,7 +303,7 @@ int code_archive_unpack (const void *data,
                          const char *dir,
                          struct slurmdl_error *err)
 {
-    if (read_archive (data, size, make_entry, (void *)dir) == 0)
+    if (read_archive (data, size, make_entry, (void *)dir, err) == 0)
         return 0;
     return errorf (err,
                    "%s: cannot unpack the frozen code: %s",
@@ -327,7 +336,7 @@ int code_archive_each (
 {
     struct looking l = { f, arg };
 
-    if (read_archive (data, size, look, &l) == 0)
+    if (read_archive (data, size, look, &l, err) == 0)
         return 0;
     return errorf (err, "cannot read the frozen code: %s", strerror (errno));
 }

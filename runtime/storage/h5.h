@@ -3,9 +3,10 @@
 #ifndef RUNTIME_STORAGE_H5_H
 #define RUNTIME_STORAGE_H5_H
 
-#include <hdf5.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+
+#include "runtime/storage/hdf5_table.h"
 
 /* HDF5's own printing of errors is off inside this pair, and as it was after
  * it: the library that links us may want it on.

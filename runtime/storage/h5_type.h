@@ -3,9 +3,8 @@
 #ifndef RUNTIME_STORAGE_H5_TYPE_H
 #define RUNTIME_STORAGE_H5_TYPE_H
 
-#include <hdf5.h>
-
 #include "runtime/slurmdl.h"
+#include "runtime/storage/hdf5_table.h"
 
 /* The caller closes it (H5Tclose). */
 hid_t storage_h5_type (enum slurmdl_type type);

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the results that others offer a worker takes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +13,7 @@
 #include "launcher/worker/offers.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
+#include "tests/unit.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -146,11 +140,9 @@ static size_t taken (struct worker *w)
 
 static void what_is_taken (void **state)
 {
-    struct event huge = result_of (1, 1, 4);
     struct worker w;
     struct offers o;
 
-    (void)state;
     make (&w);
     offer (A, result_of (1, 1, 4), 0);
     offer (B, result_of (2, 1, 4), 0);
@@ -175,32 +167,42 @@ static void what_is_taken (void **state)
     else
         unlink (worker_of (A));
     assert_int_equal (taken (&w), 0);
-    unlink (path_of (A));
-    offer (A, result_of (1, 1, 4), '9');
-    assert_int_equal (taken (&w), 0); /* damaged */
-    offer (A, result_of (2, 1, 4), 0);
-    assert_int_equal (taken (&w), 0); /* of another worker's attempt */
-    offer (A, result_of (1, 2, 4), 0);
-    assert_int_equal (taken (&w), 0); /* of an attempt that has not begun */
-    offer (A, result_of (1, 1, 3), 0);
-    assert_int_equal (taken (&w), 0); /* not at its target */
-    offer (A, result_of (99, 1, 4), 0);
-    assert_int_equal (taken (&w), 0);
-    huge.seconds = -1;
-    offer (A, huge, 0);
-    assert_int_equal (taken (&w), 0);
-    huge = result_of (1, 1, 4);
-    huge.host = "-x";
-    offer (A, huge, 0);
-    assert_int_equal (taken (&w), 0); /* a host that is none */
-    unlink (path_of (A));
-    assert_int_equal (symlink ("../t.conf", path_of (A)), 0);
-    assert_int_equal (taken (&w), 0);
-    unlink (path_of (A));
 
     offer (C, result_of (4, 1, 4), 0); /* over: it is removed */
     assert_int_equal (taken (&w), 0);
     assert_int_equal (access (path_of (C), F_OK), -1);
+    unmake (&w);
+}
+
+static void what_is_not_taken (void **state)
+{
+    struct event long_ago = result_of (1, 1, 4), nowhere = long_ago;
+    struct worker w;
+
+    long_ago.seconds = -1;
+    nowhere.host = "-x";
+    const struct {
+        struct event result;
+        char damage;
+    } offers[] = {
+        { result_of (1, 1, 4), '9' }, /* damaged */
+        { result_of (2, 1, 4), 0 },   /* of another worker's attempt */
+        { result_of (1, 2, 4), 0 },   /* of an attempt that has not begun */
+        { result_of (1, 1, 3), 0 },   /* not at its target */
+        { result_of (99, 1, 4), 0 },  { long_ago, 0 }, { nowhere, 0 },
+    };
+
+    make (&w);
+    for (size_t i = 0; i < COUNT (offers); i++) {
+        offer (A, offers[i].result, offers[i].damage);
+        assert_int_equal (taken (&w), 0);
+    }
+    unlink (path_of (A));
+    assert_int_equal (symlink ("../t.conf", path_of (A)), 0);
+    assert_int_equal (taken (&w), 0);
+    unlink (path_of (A));
+    offer (A, result_of (1, 1, 4), 0);
+    assert_int_equal (taken (&w), 1);
     unmake (&w);
 }
 
@@ -214,7 +216,6 @@ static void what_is_offered (void **state)
     struct worker w;
     char own[64];
 
-    (void)state;
     make (&w);
     w.rivals = false;
     snprintf (own, sizeof (own), "%s", peer_self (w.peer)->nonce);
@@ -238,6 +239,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER (what_is_taken),
+        IN_FOLDER (what_is_not_taken),
         IN_FOLDER (what_is_offered),
     };
 
