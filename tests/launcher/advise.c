@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a step's use of its machines, from made samples. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/monitor/advise.h"
+#include "launcher/monitor/amd.h"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
 #include "tests/unit.h"
@@ -336,13 +340,73 @@ static void select_gpus (void **state)
     }
 }
 
+/* Two cards of AMD, and between them another one. */
+static void make_cards (void)
+{
+    char cmd[1024];
+
+    snprintf (cmd,
+              sizeof (cmd),
+              "cd %s && for i in 0 1 2; do d=class/drm/card$i/device; "
+              "h=$d/hwmon/hwmon$((i + 3)); mkdir -p $h || exit; "
+              "echo $((i %% 2 ? 0x1a03 : 0x1002)) >$d/vendor; "
+              "echo $((i * 20 + 50)) >$d/gpu_busy_percent; "
+              "echo 64 >$d/mem_info_vram_total; "
+              "echo 305000000 >$h/power1_average; "
+              "echo 61000 >$h/temp1_input; done",
+              dir);
+    assert_int_equal (system (cmd), 0);
+}
+
+static void cards_in_sysfs (void **state)
+{
+    struct gpu_readings *r = calloc (1, sizeof (*r));
+    int fd;
+
+    make_cards ();
+    fd = open (dir, O_RDONLY | O_DIRECTORY);
+    amd_read (fd, r);
+    close (fd);
+    assert_int_equal (r->n, 2);
+    for (int i = 0; i < 2; i++) {
+        const double *v = r->gpu[i].v;
+        assert_int_equal (r->gpu[i].index, i);
+        assert_true (v[GPU_BUSY] == 50 + 40 * i);
+        assert_true (v[GPU_MEMORY_SIZE] == 64 && isnan (v[GPU_MEMORY]));
+        assert_true (fabs (v[GPU_POWER] - 305) < 1e-9);
+        assert_true (fabs (v[GPU_TEMPERATURE] - 61) < 1e-9);
+        assert_true (isnan (v[GPU_CLOCK]) && isnan (v[GPU_SM]));
+    }
+    free (r);
+}
+
+/* By the process that may hang in a driver; of this machine, if it has one. */
+static void who_is_asked_answers (void **state)
+{
+    struct gpu_readings *r = calloc (1, sizeof (*r));
+    struct gpus *g;
+
+    make_cards ();
+    g = gpus_start (dir);
+    for (int i = 0; i < 2; i++) {
+        gpus_ask (g);
+        poll (&(struct pollfd){ gpus_fd (g), POLLIN, 0 }, 1, 300000);
+        assert_int_equal (gpus_take (g, r), 1);
+        assert_true (r->n > 0);
+        assert_int_equal (gpus_take (g, r), 0);
+    }
+    gpus_end (g);
+    free (r);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (table),         cmocka_unit_test (all_rows_are_made),
         cmocka_unit_test (who_is_behind), IN_FOLDER (from_a_file),
         IN_FOLDER (joined_samples),       IN_FOLDER (no_samples),
-        cmocka_unit_test (select_gpus),
+        cmocka_unit_test (select_gpus),   IN_FOLDER (cards_in_sysfs),
+        IN_FOLDER (who_is_asked_answers),
     };
     return cmocka_run_group_tests_name ("advise", tests, NULL, NULL);
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are a rank's, in made trees of proc. */
+/* Which processes are a rank's, in made trees of proc, and which have ended. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "launcher/debug/roots.h"
 #include "launcher/sys/step_processes.h"
 #include "tests/folder.h"
 #include "tests/unit.h"
@@ -288,12 +293,70 @@ static void broken_trees (void **state)
     assert_int_equal (errno, ENOENT);
 }
 
+/* The first that ends is remembered, and the others are still there. */
+static void ends_are_seen (void **state)
+{
+    struct roots *r = calloc (1, sizeof (*r));
+    char text[512];
+
+    make_stat (5, 1, "slurmstepd", 'S', 90);
+    for (int i = 0; i < 3; i++)
+        make_task (40 + i, "7", "0", i);
+    *r = (struct roots){ .ranks = open_tree (), .step_end = -1 };
+    for (size_t left = 3; left > 0; left--) {
+        roots_find (r);
+        assert_int_equal (r->n, left);
+        assert_true (left == 3 ? r->ended_at <= 0 : r->ended.rank == 1);
+        remove_process (left == 3 ? 41 : left == 2 ? 40 : 42);
+    }
+    assert_int_equal (r->list[0].rank, 2);
+    assert_string_equal (roots_end (r, dir, text, sizeof (text)),
+                         "rank 1 has ended");
+    ranks_destroy (r->ranks);
+    free (r);
+}
+
+static void a_status_is_seen (void **state)
+{
+    struct roots *r = calloc (1, sizeof (*r));
+    pid_t pid[2];
+    char text[512];
+
+    *r = (struct roots){ .n = 2, .step_end = -1 };
+    for (int i = 0; i < 2; i++) {
+        if ((pid[i] = fork ()) == 0) {
+            while (i == 0)
+                pause ();
+            _exit (3);
+        }
+        r->list[i] =
+            (struct root){ .rank = i,
+                           .pid = pid[i],
+                           .fd = (int)syscall (SYS_pidfd_open, pid[i], 0),
+                           .status = -1 };
+    }
+    roots_wait (r, 300);
+    assert_int_equal (r->n, 1);
+    assert_int_equal (r->list[0].pid, pid[0]);
+    assert_string_equal (roots_end (r, dir, text, sizeof (text)),
+                         "rank 1 has ended with status 3");
+    kill (pid[0], SIGKILL);
+    roots_wait (r, 300);
+    assert_int_equal (r->n, 0);
+    assert_int_equal (r->ended.rank, 1);
+    assert_true (r->last_end >= r->ended_at);
+    for (int i = 0; i < 2; i++)
+        waitpid (pid[i], NULL, 0);
+    free (r);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (roots_and_below), IN_FOLDER (orphans),
-        IN_FOLDER (looks_again),     IN_FOLDER (several_slurmd),
-        IN_FOLDER (broken_trees),
+        IN_FOLDER (roots_and_below),  IN_FOLDER (orphans),
+        IN_FOLDER (looks_again),      IN_FOLDER (several_slurmd),
+        IN_FOLDER (broken_trees),     IN_FOLDER (ends_are_seen),
+        IN_FOLDER (a_status_is_seen),
     };
 
     unsetenv ("SLURMD_NODENAME");

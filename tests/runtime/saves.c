@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large and asynchronous saves, the time limit, files by themselves. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint/finish.h"
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
 #include "tests/unit.h"
@@ -94,19 +96,42 @@ static void prepared (void **state)
 
 static void no_memory_for_a_copy (void **state)
 {
+    /* as many ranks have little of the machine's memory each */
+    static const char *const names[] = { "DL_SNAPSHOT_MAX",
+                                         "LOCAL_WORLD_SIZE",
+                                         "SLURM_NTASKS_PER_NODE" };
     uint64_t n = BIG;
-    struct slurmdl_error err = { "" };
     uint32_t *saved = big_data (1);
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
 
-    setenv ("DL_SNAPSHOT_MAX", "1000000", 1);
     slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved);
-    assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
-    assert_non_null (strstr (err.text, "was not asynchronous"));
-    assert_int_equal (checkpoints (), 1);
+    for (int i = 0; i < 3; i++) {
+        struct slurmdl_error err = { "" };
+
+        setenv (names[i], "1000000", 1);
+        assert_int_equal (slurmdl_save_async (run, i + 1, &err), 0);
+        assert_non_null (strstr (err.text, "was not asynchronous"));
+        assert_true (checkpoints () > (i > 0));
+        unsetenv (names[i]);
+    }
     slurmdl_close (run);
-    unsetenv ("DL_SNAPSHOT_MAX");
     free (saved);
+}
+
+/* No name is cut off. */
+static void long_names (void **state)
+{
+    static char folder[PATH_MAX], tmp[PATH_MAX], path[PATH_MAX];
+    struct slurmdl_error err;
+
+    assert_int_equal (chdir (dir), 0);
+    for (int i = 0; i < PATH_MAX - 20; i++)
+        folder[i] = i % 2 ? '/' : '.';
+    assert_int_equal (finish_paths (folder, 1, tmp, path, &err), -1);
+    assert_int_equal (errno, ENAMETOOLONG);
+    folder[PATH_MAX - 200] = '\0';
+    assert_int_equal (finish_paths (folder, 1, tmp, path, &err), 0);
+    assert_int_equal (chdir ("/"), 0);
 }
 
 /* An error of the thread comes once, with the next call. */
@@ -192,6 +217,7 @@ int main (void)
         IN_FOLDER (big_files),  IN_FOLDER (no_memory_for_a_copy),
         IN_FOLDER (prepared),   IN_FOLDER (errors_come_later),
         IN_FOLDER (stop_alone), IN_FOLDER (write_and_read),
+        IN_FOLDER (long_names),
     };
 
     unsetenv ("SLURM_JOB_END_TIME");

@@ -38,6 +38,7 @@ struct scene {
     int code;
     const char *texts[3];
     size_t n;
+    bool first; /* it is rank 0 */
 };
 
 static int failed (struct slurmdl_comm *w, const char *what, const char *text)
@@ -95,7 +96,7 @@ static int on_rank (struct slurmdl_comm *w, void *arg)
     struct slurmdl_error err;
 
     mesh_set_timeout (w->mesh, 4);
-    if (slurmdl_comm_rank (w) != BAD) {
+    if (slurmdl_comm_rank (w) != (s->first ? 0 : BAD)) {
         int bad = see_it (w, s);
         if (atomic_fetch_add (&shared->seen, 1) == slurmdl_comm_size (w) - 2
             && shared->stopped)
@@ -198,6 +199,7 @@ static const struct scene scenes[] = {
     { "stopped",                   is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1000 },
     { "stopped, 4 MiB",            is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1 << 20 },
     { "away",                      stays_away,           ETIMEDOUT,  { "rank 2 on", "did not come", "has called 3" }, 1000 },
+    { "away, the first",           stays_away,           ETIMEDOUT,  { "rank 0 on", "did not come" }, 1000, true },
     { "abort",                     gives_up,             ECONNRESET, { "rank 2 on", "aborted", "the loss is not a number" }, 1000 },
     { "closed",                    leaves,               ECONNRESET, { "rank 2 on" }, 1000 },
     { "another operation",         calls_another,        EPROTO,     { "allreduce", "max" }, 100 },

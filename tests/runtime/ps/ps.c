@@ -201,6 +201,38 @@ static void who_does_not_come_is_named (void **state)
     assert_int_equal (end_of (server), 2);
 }
 
+/* Of an attempt it is the trial's; else of the run, one of each step. */
+static void the_folder_has_a_name (void **state)
+{
+    static const struct {
+        const char *attempt, *run, *step, *made;
+    } rows[] = {
+        { "t/a.1", "run", "", "t/ps" },    { "t/a.1", "run", "3", "t/ps" },
+        { "", "run", "", "run/ps" },       { "", "run", "3", "run/ps.7.3" },
+        { "a.1", "run", "", "run/ps" },    { "", "", "", "slurmdl/ps" },
+        { "", "", "3", "slurmdl/ps.7.3" },
+    };
+    struct slurmdl_ps_options o = options;
+    struct slurmdl_error err;
+
+    assert_int_equal (chdir (options.dir), 0);
+    o.dir = NULL;
+    o.role = "server";
+    setenv ("SLURM_JOB_ID", "7", 1);
+    for (size_t i = 0; i < COUNT (rows); i++) {
+        setenv ("DL_ATTEMPT_DIR", rows[i].attempt, 1);
+        setenv ("DL_RUN_DIR", rows[i].run, 1);
+        setenv ("SLURM_STEP_ID", rows[i].step, 1);
+        assert_int_equal (slurmdl_ps_close (slurmdl_ps_open (&o, &err)), 0);
+        assert_int_equal (rmdir (rows[i].made), 0);
+    }
+    unsetenv ("DL_ATTEMPT_DIR");
+    unsetenv ("DL_RUN_DIR");
+    unsetenv ("SLURM_STEP_ID");
+    unsetenv ("SLURM_JOB_ID");
+    assert_int_equal (chdir ("/"), 0);
+}
+
 static void no_server_is_an_error (void **state)
 {
     struct slurmdl_ps_options o = options;
@@ -361,6 +393,7 @@ static void wrong_calls_are_told (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        IN_GROUP (the_folder_has_a_name),
         IN_GROUP (sync_equals_the_serial_sum),
         IN_GROUP (push_pull_is_a_step),
         IN_GROUP (rows_are_made_and_summed),

@@ -5,12 +5,17 @@
 #include "tests/runtime/ps/psgroup.h"
 #include "tests/unit.h"
 
-/* Kill server 'who' in the middle, and put another one in its place. */
+/* Kill server 1 in the middle, and put another one in its place; a spare has
+ * looked for servers before there are any.
+ */
 static void lose_server (worker_f f, void *arg, bool spare)
 {
-    struct group g = start_group (f, arg);
     pid_t stand_by = spare ? start_server ("scheduler", 0) : 0;
+    struct group g;
 
+    if (spare)
+        nap (1);
+    g = start_group (f, arg);
     await_clock (0, 4);
     lose (g.servers[1]);
     g.servers[1] = spare ? stand_by : start_server ("server", 1);
