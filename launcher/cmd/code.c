@@ -2,7 +2,6 @@
 /* The frozen code of an experiment, for those that start something. */
 #include "launcher/cmd/code.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +12,6 @@
 #include "launcher/code/copy.h"
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
-#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
 #include "launcher/trust/record.h"
 #include "launcher/trust/trust.h"
@@ -238,28 +236,4 @@ int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
     code_archive_free (&a);
     code_files_free (&files);
     return rv < 0 ? fail (&err) : EXIT_OK;
-}
-
-static int is_copy (const struct dirent *d)
-{
-    return !strncmp (d->d_name, "code", 4);
-}
-
-void code_forget (const struct sweep *s)
-{
-    char folder[PATH_MAX];
-    char path[PATH_MAX];
-    struct dirent **list;
-    int n;
-
-    if (!s->code || trust_is_private (s)
-        || record_folder (s, folder, sizeof (folder), NULL) < 0
-        || (n = scandir (folder, &list, is_copy, NULL)) < 0)
-        return;
-    for (int i = 0; i < n; i++) {
-        snprintf (path, sizeof (path), "%s/%s", folder, list[i]->d_name);
-        remove_tree (path);
-        free (list[i]);
-    }
-    free (list);
 }

@@ -47,7 +47,4 @@ int code_enter (struct sweep *s, struct scratch *own);
  */
 int code_mend (const struct sweep *s, char digest[DIGEST_SIZE]);
 
-/* Remove what this user alone has of it: the experiment is to be removed. */
-void code_forget (const struct sweep *s);
-
 #endif

@@ -11,6 +11,7 @@
 #include "launcher/cmd/option_table.h"
 #include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
+#include "launcher/sys/strings.h"
 
 static void print_opt (const struct opt *o)
 {
@@ -86,9 +87,14 @@ print_word (const struct completion *c, const char *word, const char *what)
     printf (c->described && what && *what ? "%s\t%s\n" : "%s\n", word, what);
 }
 
+/* Others may give names in the folder: no shell gets one that it could expand.
+ */
 static int print_name (const char *dir, void *arg)
 {
-    print_word (arg, strrchr (dir, '/') + 1, "experiment");
+    const char *name = strrchr (dir, '/') + 1;
+
+    if (word_fits (name))
+        print_word (arg, name, "experiment");
     return 0;
 }
 

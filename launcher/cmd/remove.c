@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/lifecycle.h"
 #include "launcher/code/store.h"
@@ -74,10 +73,8 @@ static int check (const char *dir, bool force)
     if (problems_open (&p) < 0)
         return EXIT_IO;
     if ((s = sweep_open (dir, &p, &err))) {
-        if ((rv = check_sweep (s, force)) == EXIT_OK) {
-            code_forget (s);
+        if ((rv = check_sweep (s, force)) == EXIT_OK)
             record_remove (s);
-        }
     } else if (!force) {
         complain ("%s: cannot be read (%s); --force removes it nevertheless",
                   dir,

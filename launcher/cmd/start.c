@@ -27,6 +27,7 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
+#include "launcher/trust/record.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
@@ -94,7 +95,7 @@ static bool take_back (struct sweep *s)
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
         || sweep_publish (s, &end, 1, &err) != 0)
         return false;
-    code_forget (s);
+    record_remove (s);
     if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);
     store_clean (s->dir);

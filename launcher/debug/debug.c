@@ -13,6 +13,7 @@
 #include "launcher/debug/folder.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 
 enum { WAIT_SECONDS = 90 };
 
@@ -25,7 +26,9 @@ struct debug_search {
     struct timespec made;
 };
 
-/* "dl-debug-12" means all steps of 12, not of 123. */
+/* "dl-debug-12" means all steps of 12, not of 123; in a folder that others may
+ * write to it could be anybody's.
+ */
 static void consider (const char *dir, const char *name, void *arg)
 {
     struct debug_search *s = arg;
@@ -36,7 +39,8 @@ static void consider (const char *dir, const char *name, void *arg)
     if (next && (next != '.' || s->has_step))
         return;
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if (stat (path, &st) < 0 || !S_ISDIR (st.st_mode))
+    if (lstat (path, &st) < 0 || !S_ISDIR (st.st_mode)
+        || st.st_uid != geteuid ())
         return;
     if (*s->found
         && (st.st_mtim.tv_sec < s->made.tv_sec
@@ -189,12 +193,19 @@ static int request_dump (const char *dir)
 {
     long watchers = 0;
     char path[PATH_MAX];
+    struct stat st;
     long missing;
     long dump;
 
     debug_each (dir, "watch-", count_live, &watchers);
     if (watchers == 0)
         return EXIT_OK;
+    if (stat (dir, &st) < 0 || !user_writes_alone (&st)) {
+        complain ("%s: others own it or may write there: no stacks are asked "
+                  "for, what is there is shown",
+                  dir);
+        return EXIT_OK;
+    }
     dump = debug_newest (dir) + 1;
     if (debug_request (dir, dump, DEBUG_REQUEST, "asked for by dl debug") < 0
         && errno != EEXIST) {

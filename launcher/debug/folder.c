@@ -131,14 +131,29 @@ debug_cause (const char *dir, long dump, char *reason, size_t size)
     return DEBUG_REQUEST;
 }
 
+/* The last part of a regular file. */
+static FILE *open_end (const char *path)
+{
+    int fd =
+        open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+    FILE *f = NULL;
+
+    if (fd >= 0 && fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
+        && (st.st_size <= TEXT_MAX || lseek (fd, -TEXT_MAX, SEEK_END) >= 0))
+        f = fdopen (fd, "r");
+    if (fd >= 0 && !f)
+        close (fd);
+    return f;
+}
+
 void debug_last_line (const char *path,
                       const char *word,
                       char *buf,
                       size_t size)
 {
     char line[1024];
-    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    FILE *f = fd < 0 ? NULL : fdopen (fd, "r");
+    FILE *f = open_end (path);
 
     *buf = '\0';
     if (!f)
@@ -284,7 +299,7 @@ static void read_rank (const char *dir, const char *name, void *arg)
     char path[PATH_MAX];
     char *text;
 
-    if (strchr (name, '~')) /* not whole yet */
+    if (strchr (name, '~') || r->n == STACKS_MAX) /* not whole yet, full */
         return;
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if ((text = file_text (path, TEXT_MAX)))

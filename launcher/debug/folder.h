@@ -86,8 +86,8 @@ void debug_each (const char *dir,
                  void (*f) (const char *dir, const char *name, void *arg),
                  void *arg);
 
-/* The last line of a file that contains 'word' ("": that is not empty); ""
- * if there is none.
+/* The last line of a file's last 4 MiB that contains 'word' ("": that is not
+ * empty); "" if there is none, or it is no regular file.
  */
 void debug_last_line (const char *path,
                       const char *word,

@@ -14,6 +14,7 @@
 #include "launcher/sys/strings.h"
 
 #define DIGITS "0123456789"
+#define HEX    DIGITS "abcdef"
 
 enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
 
@@ -59,6 +60,12 @@ static bool is_word (const char *text)
     return !*text || word_fits (text);
 }
 
+/* Of an experiment: it names a folder of each user's; "": an older one. */
+static bool is_id (const char *text)
+{
+    return !*text || (strlen (text) == 32 && !text[strspn (text, HEX)]);
+}
+
 /* Slots, with spaces between them. */
 static bool is_words (const char *text)
 {
@@ -95,7 +102,7 @@ static const struct event_member members[] = {
     { "seed",        INT,     AT (seed),        OP (CREATE) },
     { "known",       KNOWN,   AT (known),       OP (CREATE) },
     { "source",      TEXT,    AT (source),      OP (CREATE) },
-    { "id",          TEXT,    AT (id),          OP (CREATE), is_word },
+    { "id",          TEXT,    AT (id),          OP (CREATE), is_id },
     { "digest",      TEXT,    AT (digest),      OP (CREATE), is_word },
     { "code",        TEXT,    AT (code),        OP (CREATE) | OP (RESUME), is_word },
     { "root",        TEXT,    AT (root),        OP (CREATE) },

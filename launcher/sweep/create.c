@@ -3,6 +3,7 @@
 #include "launcher/sweep/create.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +26,21 @@
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20, ID_BYTES = 16 };
 
-/* What a group may write in is its, and so is all that is made there. */
+/* What a group may write in is its, and so is all that is made there.  Its name
+ * may stand for another folder of the user's by now.
+ */
 static void share_folder (const char *root, const char *dir)
 {
+    int fd = open (dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat top, st;
 
-    if (stat (root, &top) < 0 || stat (dir, &st) < 0 || !(top.st_mode & S_IWGRP)
-        || top.st_mode & S_IWOTH)
-        return;
-    /* where that is forbidden the user's own group has it */
-    if (st.st_gid != top.st_gid && chown (dir, (uid_t)-1, top.st_gid) < 0)
-        return;
-    chmod (dir, (st.st_mode & 07777) | S_ISGID | S_IRWXG);
+    /* where another group is forbidden the user's own has it */
+    if (fd >= 0 && stat (root, &top) == 0 && fstat (fd, &st) == 0
+        && top.st_mode & S_IWGRP && !(top.st_mode & S_IWOTH)
+        && (st.st_gid == top.st_gid || fchown (fd, -1U, top.st_gid) == 0))
+        fchmod (fd, (st.st_mode & 07777) | S_ISGID | S_IRWXG);
+    if (fd >= 0)
+        close (fd);
 }
 
 static int claim_folder (const char *root,

@@ -2,9 +2,7 @@
 /* What a user remembers of the experiments that he works at. */
 #include "launcher/trust/record.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -15,6 +13,7 @@
 
 #include "launcher/sys/digest.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
@@ -60,6 +59,40 @@ static int make_folders (char *path)
     return mkdir (path, 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
+/* In a record: a link to the experiment. */
+static const char owner_link[] = "experiment";
+
+static int find_one (const struct sweep *s,
+                     const char *base,
+                     const char *id,
+                     char *buf,
+                     size_t size,
+                     bool make)
+{
+    char link[PATH_MAX + 16];
+
+    if (snprintf (buf, size, "%s/slurm-dl/%s", base, id) >= (int)size)
+        return -1;
+    if (make && mkdir (buf, 0700) == 0) {
+        snprintf (link, sizeof (link), "%s/%s", buf, owner_link);
+        return symlink (s->dir, link);
+    }
+    return make && errno != EEXIST ? -1 : user_folder_check (buf);
+}
+
+/* The id is known to all who may read a log: the record of one experiment is
+ * not that of another one that is there, whoever has written its log.
+ */
+static bool is_of_another (const char *folder, const struct sweep *s)
+{
+    char link[PATH_MAX + 16];
+    struct stat first, own;
+
+    snprintf (link, sizeof (link), "%s/%s", folder, owner_link);
+    return stat (link, &first) == 0 && stat (s->dir, &own) == 0
+           && (first.st_ino != own.st_ino || first.st_dev != own.st_dev);
+}
+
 static int
 find_folder (const struct sweep *s, char *buf, size_t size, bool make)
 {
@@ -75,10 +108,12 @@ find_folder (const struct sweep *s, char *buf, size_t size, bool make)
     if (snprintf (buf, size, "%s/slurm-dl", own) >= (int)size
         || (make && mkdir (buf, 0700) < 0 && errno != EEXIST)
         || user_folder_check (buf) < 0
-        || snprintf (buf, size, "%s/slurm-dl/%s", own, id) >= (int)size
-        || (make && mkdir (buf, 0700) < 0 && errno != EEXIST))
+        || find_one (s, own, id, buf, size, make) < 0)
         return -1;
-    return user_folder_check (buf);
+    if (!is_of_another (buf, s))
+        return 0;
+    digest_of (id, s->dir, strlen (s->dir));
+    return find_one (s, own, id, buf, size, make);
 }
 
 int record_folder (const struct sweep *s,
@@ -130,16 +165,7 @@ int record_write (const struct sweep *s,
 void record_remove (const struct sweep *s)
 {
     char folder[PATH_MAX];
-    struct dirent *e;
-    int fd = -1;
-    DIR *d;
 
     if (find_folder (s, folder, sizeof (folder), false) == 0)
-        fd = inside_open (folder, O_RDONLY | O_DIRECTORY, 0, NULL);
-    if (!(d = fd < 0 ? NULL : fdopendir (fd)))
-        return;
-    while ((e = readdir (d)))
-        unlinkat (fd, e->d_name, 0);
-    closedir (d);
-    inside_unlink (folder, AT_REMOVEDIR);
+        remove_tree (folder);
 }

@@ -9,8 +9,10 @@
 #include "launcher/sweep/sweep.h"
 
 /* $XDG_STATE_HOME/slurm-dl/ID, or ~/.local/state/slurm-dl/ID, a folder of mode
- * 0700 for each experiment: 'pin', and 'job-JOB' for each array that the user
- * has submitted, all of mode 0600.  Nobody else may write there.
+ * 0700 for each experiment: 'pin', 'job-JOB' for each array that the user has
+ * submitted, of mode 0600, a link to the experiment, and copies of frozen code.
+ * Nobody else may write there.  An experiment with the id of another one that
+ * is there has a folder with the digest of its path for a name.
  */
 
 /* The folder for state of programs, $XDG_STATE_HOME or ~/.local/state, which

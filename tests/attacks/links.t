@@ -161,6 +161,18 @@ chmod 3775 sticky
 tiny="run --local --no-workers $work/s.conf"
 like "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "^dl: free: its group may put another folder in the place of yours.*chmod \+t" "a group's folder: one line"
 is "$(victim dl $tiny --dir=sticky 2>&1)" "$work/sticky/s-0001" "none with the sticky bit"
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    new=$(realpath free)/s-0002
+    victim mkdir -m 700 "$victim_home/closed"
+    attacker timeout 100 sh -c "while ! mv '$new' '$new.away' 2>/dev/null; do :; done; ln -s '$victim_home/closed' '$new'" &
+    victim timeout 100 strace -o "$victim_home/calls" -e trace=mkdir -e inject=mkdir:delay_exit=500000 -P "$new" dl $tiny --dir=free >out 2>&1
+    wait $!
+    like "$(cat "$victim_home/calls")" "^mkdir\(\"$new\".* = 0 \(DELAYED\)" "a folder that is exchanged right after it was made"
+    is "$(stat -c %a:%g "$victim_home/closed")" "700:$victim_id" "the group gets no other folder of the user's"
+    rm -rf "$new"*
+else
+    skip "a folder that is exchanged right after it was made" "no strace"
+fi
 chmod 777 free
 is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody may put another folder in the place of yours, and so say what you run: chmod +t
 =2" "everybody's folder is refused"

@@ -102,8 +102,23 @@ record=$(dirname "$(find "$victim_home/$state" -name pin | head -1)")
 is "$(tail -1 "$CALLS")" "$record/job.sh" "the script is where nobody else may write"
 is "$(grep -A 1 -e --output "$CALLS" | head -1)" "--output=$record/%A_%a.log" "and the output"
 attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "4711", "first": 1, "last": 2}'
+# an experiment of a colleague with the id of the user's own, whose record names that one
+attacker sh -c "umask 2; cp -r '$e' '$group/forged-0001'"
+victim ln -s "$e" "$record/experiment"
+PATH=$work/bin:$PATH victim dl kill "$group/forged-0001" >out 2>&1
+PATH=$work/bin:$PATH victim dl rm --force "$group/forged-0001" >>out 2>&1
+is "$(cat "$CALLS.scancel" 2>/dev/null)" "" "a log with the id of another experiment does not cancel the jobs of that"
+[ -f "$record/pin" ] && [ -f "$record/job-77" ]
+ok $? "nor does its removal take the record of that"
 PATH=$work/bin:$PATH victim dl kill "$e" >out 2>&1
 is "$(cat "$CALLS.scancel")" "-- 77" "another job of the user, which somebody put into the log, is not cancelled"
+
+# an id that is no record's
+attacker sh -c "umask 2; cp -r '$group/s-0001' '$group/notebooks-0001'"
+victim sh -c 'umask 77; mkdir "$HOME/$1/notebooks" && echo token >"$HOME/$1/notebooks/token"' sh "$state"
+attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/notebooks-0001" 'line["id"] = "notebooks"'
+victim dl rm --force "$group/notebooks-0001" >>out 2>&1
+is "$(cat "$victim_home/$state/notebooks/token")" token "nor what else lies beside the records"
 
 # before there were digests
 case_of old

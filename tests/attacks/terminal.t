@@ -81,6 +81,22 @@ said=$(cd copied && dl show -- "$name" 2>&1)
 case ${word:+$said} in *"'dl rm $word' removes it"*) true ;; *) false ;; esac
 ok $? "nor does one that a message names"
 
+# ---- completion: bash expands the words that it is told, and a terminal shows them
+mkdir -p 'copied/x$(touch ran)-0001' 'copied/x`touch${IFS}ran`-0001' "copied/x$(printf '\033[2J\nx;touch ran')-0001"
+for e in copied/x*; do touch "$e/experiment.conf"; done
+mkdir copied/plain-0001 && touch copied/plain-0001/experiment.conf
+cat >ask.bash <<'END'
+. "$1"
+COMP_WORDS=(dl show "")
+COMP_CWORD=2
+compopt () { :; }
+_dl
+printf '%s\n' "${COMPREPLY[@]}" | grep -v '^--'
+END
+is "$(cd copied && bash ../ask.bash "$srcdir/etc/completion/dl" 2>&1)" plain-0001 "completion offers no name that a shell expands"
+is "$(cd copied && dl --complete-help show | grep -v '^--' | tr '\t' ' ')" "plain-0001 experiment" "nor do those of zsh and fish"
+is "$(find . -name ran)" "" "and runs none"
+
 # ---- spreadsheets
 
 dl export $exp >plain.csv
