@@ -205,7 +205,7 @@ char *table_fit (struct libscols_table *tb,
  */
 enum { LINES_MANY = 256 };
 
-struct layout {
+struct table_layout {
     struct libscols_table *tb;
     size_t n;
     size_t *widths; /* of each column */
@@ -213,8 +213,9 @@ struct layout {
 };
 
 /* The cell of a column; of the line NULL its header. */
-static const char *
-text_of (const struct layout *l, struct libscols_line *line, size_t column)
+static const char *text_of (const struct table_layout *l,
+                            struct libscols_line *line,
+                            size_t column)
 {
     const char *text =
         line ? scols_cell_get_data (scols_line_get_cell (line, column))
@@ -232,7 +233,7 @@ static bool is_plain (const char *text, size_t *n)
     return true;
 }
 
-static bool widen (const struct layout *l, struct libscols_line *line)
+static bool widen (const struct table_layout *l, struct libscols_line *line)
 {
     size_t n;
 
@@ -244,7 +245,7 @@ static bool widen (const struct layout *l, struct libscols_line *line)
     return true;
 }
 
-static bool make_layout (struct layout *l)
+static bool make_layout (struct table_layout *l)
 {
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
@@ -260,7 +261,7 @@ static bool make_layout (struct layout *l)
     return plain && (l->row = malloc (size));
 }
 
-static void print_row (const struct layout *l, struct libscols_line *line)
+static void print_row (const struct table_layout *l, struct libscols_line *line)
 {
     size_t at = 0;
     size_t end = 0;
@@ -291,7 +292,7 @@ static bool is_simple (struct libscols_table *tb)
 
 void table_print (struct libscols_table *tb)
 {
-    struct layout l = { .tb = tb, .n = scols_table_get_ncols (tb) };
+    struct table_layout l = { .tb = tb, .n = scols_table_get_ncols (tb) };
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
 
