@@ -2,6 +2,7 @@
 /* Tables for people and as JSON. */
 #include "launcher/format/table.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "runtime/base/environment.h"
 
 static bool has_colours (void)
 {
@@ -60,11 +63,11 @@ void table_colour (struct libscols_line *line,
 
 int table_width (void)
 {
-    const char *given = getenv ("COLUMNS");
+    long long given = environment_number ("COLUMNS", 0);
     struct winsize ws;
 
-    if (given && atoi (given) > 0)
-        return atoi (given);
+    if (given > 0 && given <= INT_MAX)
+        return (int)given;
     return isatty (1) && ioctl (1, TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
 }
 

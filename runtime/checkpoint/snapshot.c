@@ -11,6 +11,7 @@
 
 #include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/copy.h"
 
@@ -119,16 +120,15 @@ static uint64_t free_memory (void)
 }
 
 /* The ranks of a machine share its memory. */
-static uint64_t most (void)
+static uint64_t snapshot_limit (void)
 {
-    const char *wish = getenv ("DL_SNAPSHOT_MAX");
-    const char *local =
-        getenv ("LOCAL_WORLD_SIZE") ?: getenv ("SLURM_NTASKS_PER_NODE");
-    long n = local ? atol (local) : 1;
+    long long given = environment_number ("DL_SNAPSHOT_MAX", -1);
+    long long ranks = environment_number (
+        "LOCAL_WORLD_SIZE", environment_number ("SLURM_NTASKS_PER_NODE", 1));
 
-    if (wish)
-        return strtoull (wish, NULL, 10);
-    return free_memory () / 2 / (uint64_t)(n > 0 ? n : 1);
+    if (given >= 0)
+        return (uint64_t)given;
+    return free_memory () / 2 / (uint64_t)(ranks > 0 ? ranks : 1);
 }
 
 void buffer_free (struct buffer *b)
@@ -161,7 +161,7 @@ get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
     if (b->size >= size && b->device == device)
         return 0;
     buffer_free (b);
-    if (size > most ()) {
+    if (size > snapshot_limit ()) {
         errno = ENOMEM;
         return -1;
     }
