@@ -45,7 +45,7 @@ circles () { # circles <USES: who are in one
 }
 
 rows () { # rows DOCUMENT: lines "FOLDER MAY-USE", one each
-    sed -n '/^<!-- layers -->/,/^<!-- \/layers -->/s/^| *\([^ |]*\)[^|]*|\(.*\)|.*/\1,\2/p' "$1" |
+    sed -n '/^<!-- layers -->/,/^<!-- \/layers -->/s/^| *\([^ |]*\)[^|]*|[^|]*|\(.*\)|.*/\1,\2/p' "$1" |
         awk -F' *, *' '$1 ~ /[a-z]/ && $1 != "folder" { print $1, $1; for (i = 2; i <= NF; i++) { gsub (/ /, "", $i); print $1, $i } }'
 }
 
@@ -68,7 +68,7 @@ mkdir -p "$work/s/one" "$work/s/two" "$work/b/one" "$work/b/two"
 echo 'int b (void); int a (void); int a (void) { return b (); }' >"$work/s/one/a.c"
 echo 'int a (void); int b (void); int b (void) { return a (); }' >"$work/s/two/b.c"
 echo 'int b (void); int c (void); int c (void) { return b (); }' >"$work/s/two/c.c"
-printf '<!-- layers -->\n| folder | may use |\n| --- | --- |\n| one | two, libc |\n| two | libc |\n<!-- /layers -->\n' >"$work/s/table.md"
+printf '<!-- layers -->\n| folder | has | may use |\n| --- | --- | --- |\n| one | a | two, libc |\n| two | b, c | libc |\n<!-- /layers -->\n' >"$work/s/table.md"
 for f in one/a two/b two/c; do
     ${CC:-cc} -c "$work/s/$f.c" -o "$work/b/$f.o" || { echo "Bail out! no compiler"; exit 1; }
 done

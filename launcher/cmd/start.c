@@ -131,7 +131,7 @@ static void say_not_started (struct sweep *s,
 }
 
 /* Arrays of before, and what Slurm has of them. */
-struct earlier {
+struct start_earlier {
     struct queue seen;
     size_t nsubmits;
 };
@@ -139,7 +139,7 @@ struct earlier {
 static int start_or_not (struct sweep *s,
                          const struct settings *st,
                          bool is_new,
-                         const struct earlier *earlier)
+                         const struct start_earlier *earlier)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
@@ -211,7 +211,7 @@ int start_missing_workers (struct sweep *s,
                            bool running)
 {
     struct settings mine = *st;
-    struct earlier before = { .nsubmits = s->nsubmits };
+    struct start_earlier before = { .nsubmits = s->nsubmits };
     long tasks;
     long missing;
     int rv;

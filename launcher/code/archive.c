@@ -27,7 +27,7 @@ enum { TOTAL_MAX = 256 << 20, ENTRIES_MAX = 100000 };
 
 /* ---- packing ---- */
 
-struct packing {
+struct archive_packing {
     struct code_archive *archive;
     size_t capacity;
 };
@@ -35,7 +35,7 @@ struct packing {
 static la_ssize_t
 keep (struct archive *a, void *arg, const void *data, size_t size)
 {
-    struct packing *p = arg;
+    struct archive_packing *p = arg;
     struct code_archive *c = p->archive;
 
     if (array_reserve (&c->data, &p->capacity, c->size, size, 1) < 0) {
@@ -120,7 +120,7 @@ int code_archive_pack (const struct code_files *c,
                        struct code_archive *archive,
                        struct slurmdl_error *err)
 {
-    struct packing p = { .archive = archive };
+    struct archive_packing p = { .archive = archive };
     struct archive *a;
     int rv = -1;
 

@@ -11,6 +11,7 @@
 
 #include "launcher/debug/folder.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 
 enum {
     START_SECONDS = 2,       /* until all tasks run, if there are several */
@@ -82,9 +83,8 @@ size_t watcher_count_quiet (const struct watcher *w, double seconds)
 /* On a busy node the watcher may begin late. */
 static bool may_still_come (const struct watcher *w)
 {
-    const char *nodes = getenv ("SLURM_STEP_NUM_NODES") ?: "1";
-
-    return w->most + 1 < atol (nodes) && monotonic () - w->begun < LATE_SECONDS;
+    return w->most + 1 < environment_number ("SLURM_STEP_NUM_NODES", 1)
+           && monotonic () - w->begun < LATE_SECONDS;
 }
 
 /* When ranks of other nodes made progress last: not after this.  That all of

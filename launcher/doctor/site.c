@@ -88,23 +88,16 @@ long site_number (const struct site *s, const char *key)
     return end == text ? -1 : n;
 }
 
-const char *
-site_where (const struct site *s, const char *key, char *buf, size_t size)
-{
-    const struct conf_line *l = conf_find (&s->slurm, key);
-
-    if (l)
-        snprintf (buf, size, "%s:%d", l->file, l->line);
-    else
-        snprintf (buf, size, "%s", s->conf_path);
-    return buf;
-}
-
 const char *site_here (const struct site *s, const char *key)
 {
     static char where[SITE_WHERE];
+    const struct conf_line *l = conf_find (&s->slurm, key);
 
-    return site_where (s, key, where, sizeof (where));
+    if (l)
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+    else
+        snprintf (where, sizeof (where), "%s", s->conf_path);
+    return where;
 }
 
 bool site_has (const struct site *s, const char *key, const char *word)

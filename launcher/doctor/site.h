@@ -83,10 +83,8 @@ const char *site_value (const struct site *s,
 /* The number with which it begins; -1. */
 long site_number (const struct site *s, const char *key);
 
-/* "FILE:LINE" of the parameter, else of where it belongs. */
-const char *
-site_where (const struct site *s, const char *key, char *buf, size_t size);
-/* The same, until the next call. */
+/* "FILE:LINE" of the parameter, else of where it belongs; until the next call.
+ */
 const char *site_here (const struct site *s, const char *key);
 
 /* Is the word in its value, whatever the case of the letters? */

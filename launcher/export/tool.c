@@ -28,8 +28,8 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/own_folder.h"
 
-const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
-                                     "optuna",      "parquet", NULL };
+static const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
+                                            "optuna",      "parquet", NULL };
 
 bool tool_has_format (const char *name)
 {

@@ -7,10 +7,7 @@
 
 #include "launcher/sweep/sweep.h"
 
-/* The formats of slurmdl.export, NULL-ended. */
-extern const char *const tool_formats[];
-
-/* Whether it is one of them. */
+/* Whether slurmdl.export has the format. */
 bool tool_has_format (const char *name);
 
 /* Export to the folder 'output', which is made, or is this user's own; NULL:

@@ -87,7 +87,7 @@ void attempt_signals (void)
 
 extern char **environ;
 
-struct variables {
+struct attempt_variables {
     char **activated; /* of modules, conda or venv; NULL: those that are set */
     char **added;
     bool is_step; /* not those of the step in which dl is */
@@ -95,7 +95,7 @@ struct variables {
 
 static void prepare (const void *arg)
 {
-    const struct variables *v = arg;
+    const struct attempt_variables *v = arg;
 
     environ = v->activated ? v->activated : environ;
     if (v->is_step)
@@ -126,8 +126,10 @@ static void late_signal (int status)
 }
 
 /* What it has left running ends with it. */
-static int
-run (char **argv, const struct variables *variables, const char *dir, int log)
+static int run (char **argv,
+                const struct attempt_variables *variables,
+                const char *dir,
+                int log)
 {
     struct spawn s = { .argv = argv,
                        .dir = dir,
@@ -188,7 +190,8 @@ static int start (const struct flow_scope *c,
                   struct slurmdl_error *err)
 {
     struct experiment e = { .software.image = NULL };
-    struct variables v = { .is_step = experiment_has_ranks (&c->s->exp) };
+    struct attempt_variables v = { .is_step =
+                                       experiment_has_ranks (&c->s->exp) };
     char **argv = NULL;
     char dir[PATH_MAX];
     int log = open_log (c);

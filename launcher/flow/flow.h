@@ -91,12 +91,6 @@ bool flow_step_has (const struct flow_step *s, const char *value);
 typedef int (*flow_name_f) (const char *name, const char *where, void *arg);
 int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg);
 
-/* Each {name} in one text. */
-int flow_names_of (const char *text,
-                   const char *where,
-                   flow_name_f f,
-                   void *arg);
-
 /* Whether a text has a {name}. */
 bool flow_has_name (const char *text);
 

@@ -26,10 +26,8 @@ size_t flow_step_number (const struct flow *f, const struct flow_step *s)
 
 /* ---- the {names} of a step ---- */
 
-int flow_names_of (const char *text,
-                   const char *where,
-                   flow_name_f f,
-                   void *arg)
+static int
+names_of (const char *text, const char *where, flow_name_f f, void *arg)
 {
     char name[256];
     int rv = 0;
@@ -49,19 +47,19 @@ names_of_list (char *const *list, const char *where, flow_name_f f, void *arg)
     int rv = 0;
 
     for (; rv == 0 && list && *list; list++)
-        rv = flow_names_of (*list, where, f, arg);
+        rv = names_of (*list, where, f, arg);
     return rv;
 }
 
 int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg)
 {
-    int rv = flow_names_of (s->exp.entrypoint, "entrypoint", f, arg);
+    int rv = names_of (s->exp.entrypoint, "entrypoint", f, arg);
 
     for (size_t i = 0; rv == 0 && i < s->noutputs; i++)
-        rv = flow_names_of (s->outputs[i].path, "outputs", f, arg);
+        rv = names_of (s->outputs[i].path, "outputs", f, arg);
     return rv || (rv = names_of_list (s->exp.argv, "entrypoint", f, arg))
-                   || (rv = flow_names_of (s->when, "when", f, arg))
-                   || (rv = flow_names_of (s->sweep, "sweep", f, arg))
+                   || (rv = names_of (s->when, "when", f, arg))
+                   || (rv = names_of (s->sweep, "sweep", f, arg))
                    || (rv = names_of_list (s->set, "set", f, arg))
                    || (rv = names_of_list (s->inputs, "inputs", f, arg))
                    || (rv = names_of_list (

@@ -165,7 +165,7 @@ static const struct table_column flow_columns[] = {
     { "time", false }, { "by", false },    { NULL, false },
 };
 
-struct listing {
+struct flow_listing {
     const struct settings *st;
     struct libscols_table *tb;
 };
@@ -184,7 +184,7 @@ static void owner_of (const char *dir, char *buf, size_t size)
 
 static void list_flow (const char *dir, void *arg)
 {
-    const struct listing *l = arg;
+    const struct flow_listing *l = arg;
     struct libscols_line *line;
     struct flow_run r;
     struct status t;
@@ -215,7 +215,8 @@ static void list_flow (const char *dir, void *arg)
 
 int flow_ls (const struct settings *st)
 {
-    struct listing l = { st, table_create ("flows", flow_columns, st->json) };
+    struct flow_listing l = { st,
+                              table_create ("flows", flow_columns, st->json) };
 
     if (!l.tb)
         return EXIT_IO;
@@ -333,7 +334,7 @@ static void
 print_task (const struct flow_run *r, const struct flow_step *s, long i)
 {
     json_t *done, *v, *item = flow_item (r, s, i);
-    enum task_state state = flow_task_state (r, s, i, &done);
+    enum flow_task_state state = flow_task_state (r, s, i, &done);
     long k = flow_last (r, s, i, "begin");
     char path[PATH_MAX];
     const char *name;

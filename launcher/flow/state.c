@@ -9,13 +9,13 @@
 const char *const task_states[] = { "waiting", "running", "failed",
                                     "skipped", "cached",  "ok" };
 
-static enum task_state state_of_result (const json_t *done)
+static enum flow_task_state state_of_result (const json_t *done)
 {
     const char *text = json_string_value (json_object_get (done, "status"));
 
     for (int i = TASK_SKIPPED; text && i <= TASK_OK; i++)
         if (!strcmp (text, task_states[i]))
-            return (enum task_state)i;
+            return (enum flow_task_state)i;
     return TASK_OK;
 }
 
@@ -42,14 +42,14 @@ static bool has_ended (const struct flow_run *r,
     return access (path, F_OK) == 0;
 }
 
-enum task_state flow_task_state (const struct flow_run *r,
-                                 const struct flow_step *s,
-                                 long task,
-                                 json_t **done)
+enum flow_task_state flow_task_state (const struct flow_run *r,
+                                      const struct flow_step *s,
+                                      long task,
+                                      json_t **done)
 {
     long start = s->on_exit ? flow_last (r, s, -1, "intent") : 0;
     json_t *v = flow_record (r, s, task, "done", start);
-    enum task_state state = v ? state_of_result (v) : TASK_WAITING;
+    enum flow_task_state state = v ? state_of_result (v) : TASK_WAITING;
     long k;
 
     /* an attempt of an earlier start is over */

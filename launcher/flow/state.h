@@ -5,7 +5,7 @@
 
 #include "launcher/flow/records.h"
 
-enum task_state {
+enum flow_task_state {
     TASK_WAITING,
     TASK_RUNNING,
     TASK_FAILED,
@@ -16,10 +16,10 @@ enum task_state {
 extern const char *const task_states[];
 
 /* 'done' (if given) is its result, for the caller to release. */
-enum task_state flow_task_state (const struct flow_run *r,
-                                 const struct flow_step *s,
-                                 long task,
-                                 json_t **done);
+enum flow_task_state flow_task_state (const struct flow_run *r,
+                                      const struct flow_step *s,
+                                      long task,
+                                      json_t **done);
 
 /* The result of a task of on_exit, where nothing was run: as flow_put(). */
 int flow_put_skipped (const struct flow_run *r,

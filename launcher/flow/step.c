@@ -49,7 +49,7 @@ static bool follows_skip (const struct flow_scope *c)
 
 static int put_result (const struct flow_scope *c,
                        json_t *record,
-                       enum task_state state,
+                       enum flow_task_state state,
                        struct slurmdl_error *err)
 {
     json_object_set_new (record, "status", json_string (task_states[state]));
@@ -114,14 +114,15 @@ bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
 
 /* ---- what came before ---- */
 
-struct history {
+struct step_history {
     long failed, lost; /* attempts since it was started the last time */
     long last;
 };
 
-static void read_history (const struct flow_scope *c, struct history *h)
+static void read_history (const struct flow_scope *c, struct step_history *h)
 {
-    *h = (struct history){ .last = flow_last (c->r, c->s, c->task, "begin") };
+    *h = (struct step_history){ .last =
+                                    flow_last (c->r, c->s, c->task, "begin") };
     for (long k = 1; k <= h->last; k++) {
         json_t *begin = flow_record (c->r, c->s, c->task, "begin", k);
         json_t *end = flow_record (c->r, c->s, c->task, "end", k);
@@ -295,7 +296,7 @@ static bool is_superseded (const struct flow_scope *c)
 static int run_scope (struct flow_scope *c)
 {
     struct slurmdl_error err = { "" };
-    struct history h;
+    struct step_history h;
     int rv;
 
     read_history (c, &h);

@@ -32,7 +32,7 @@ static json_t *value_of_task (const struct flow_scope *c,
                               struct slurmdl_error *err)
 {
     json_t *done;
-    enum task_state state = flow_task_state (c->r, of, task, &done);
+    enum flow_task_state state = flow_task_state (c->r, of, task, &done);
     json_t *v = value_in (done, key);
 
     json_decref (done);

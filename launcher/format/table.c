@@ -2,6 +2,7 @@
 /* Tables for people and as JSON. */
 #include "launcher/format/table.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "runtime/base/environment.h"
 
 static bool has_colours (void)
 {
@@ -60,11 +63,11 @@ void table_colour (struct libscols_line *line,
 
 int table_width (void)
 {
-    const char *given = getenv ("COLUMNS");
+    long long given = environment_number ("COLUMNS", 0);
     struct winsize ws;
 
-    if (given && atoi (given) > 0)
-        return atoi (given);
+    if (given > 0 && given <= INT_MAX)
+        return (int)given;
     return isatty (1) && ioctl (1, TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
 }
 
@@ -205,7 +208,7 @@ char *table_fit (struct libscols_table *tb,
  */
 enum { LINES_MANY = 256 };
 
-struct layout {
+struct table_layout {
     struct libscols_table *tb;
     size_t n;
     size_t *widths; /* of each column */
@@ -213,8 +216,9 @@ struct layout {
 };
 
 /* The cell of a column; of the line NULL its header. */
-static const char *
-text_of (const struct layout *l, struct libscols_line *line, size_t column)
+static const char *text_of (const struct table_layout *l,
+                            struct libscols_line *line,
+                            size_t column)
 {
     const char *text =
         line ? scols_cell_get_data (scols_line_get_cell (line, column))
@@ -232,7 +236,7 @@ static bool is_plain (const char *text, size_t *n)
     return true;
 }
 
-static bool widen (const struct layout *l, struct libscols_line *line)
+static bool widen (const struct table_layout *l, struct libscols_line *line)
 {
     size_t n;
 
@@ -244,7 +248,7 @@ static bool widen (const struct layout *l, struct libscols_line *line)
     return true;
 }
 
-static bool make_layout (struct layout *l)
+static bool make_layout (struct table_layout *l)
 {
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
@@ -260,7 +264,7 @@ static bool make_layout (struct layout *l)
     return plain && (l->row = malloc (size));
 }
 
-static void print_row (const struct layout *l, struct libscols_line *line)
+static void print_row (const struct table_layout *l, struct libscols_line *line)
 {
     size_t at = 0;
     size_t end = 0;
@@ -291,7 +295,7 @@ static bool is_simple (struct libscols_table *tb)
 
 void table_print (struct libscols_table *tb)
 {
-    struct layout l = { .tb = tb, .n = scols_table_get_ncols (tb) };
+    struct table_layout l = { .tb = tb, .n = scols_table_get_ncols (tb) };
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
 

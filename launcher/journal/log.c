@@ -96,7 +96,7 @@ static long number_of (const char *name, int digits)
     return n >= 0 && !strcmp (name, written) ? n : -1;
 }
 
-struct listing {
+struct log_listing {
     long largest; /* number that is a name, -1: none */
     long later;   /* how many are larger than 'after' */
 };
@@ -109,14 +109,14 @@ struct listing {
 static int list (const char *path,
                  long block,
                  long after,
-                 struct listing *l,
+                 struct log_listing *l,
                  struct slurmdl_error *err)
 {
     int fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *dir = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *e;
 
-    *l = (struct listing){ .largest = -1 };
+    *l = (struct log_listing){ .largest = -1 };
     if (!dir)
         return errorf (err, "%s: %s", path, inside_error (errno));
     errno = 0;
@@ -327,7 +327,7 @@ static int list_block (const struct log *log,
                        struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    struct listing l;
+    struct log_listing l;
 
     block_path (path, sizeof (path), log, block);
     *newest = -1;
@@ -364,7 +364,7 @@ read_block (struct entry_reading *r, long block, struct slurmdl_error *err)
 /* A folder is made when the one before it is full. */
 static int look_for_blocks (struct log *log, struct slurmdl_error *err)
 {
-    struct listing l;
+    struct log_listing l;
 
     if (log->length < log->blocks * LOG_BLOCK)
         return 0;

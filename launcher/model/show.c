@@ -53,13 +53,13 @@ static const struct table_column version_columns[] = {
     { "by", false },         { NULL, false },
 };
 
-struct listing {
+struct model_listing {
     const struct registry *r;
     struct libscols_table *tb;
     bool damaged;
 };
 
-static void add_line (const struct listing *l,
+static void add_line (const struct model_listing *l,
                       const char *name,
                       const struct model_entry *e,
                       const char *stages)
@@ -88,7 +88,8 @@ static void add_line (const struct listing *l,
     table_set (line, 9, "%s", by);
 }
 
-static void say_damaged (struct listing *l, const struct slurmdl_error *err)
+static void say_damaged (struct model_listing *l,
+                         const struct slurmdl_error *err)
 {
     complain ("%s", err->text);
     l->damaged = true;
@@ -97,7 +98,7 @@ static void say_damaged (struct listing *l, const struct slurmdl_error *err)
 /* An entry that somebody has planted keeps no other one out of the list. */
 static int list_versions (const char *name, void *arg)
 {
-    struct listing *l = arg;
+    struct model_listing *l = arg;
     struct slurmdl_error err = { "" };
     struct model_entry e;
     int rv = 1;
@@ -122,7 +123,7 @@ static int list_versions (const char *name, void *arg)
 static int list (const struct settings *st, struct slurmdl_error *err)
 {
     struct registry r;
-    struct listing l = { &r, NULL, false };
+    struct model_listing l = { &r, NULL, false };
     int rv;
 
     if (registry_open (&r, st, false, err) < 0

@@ -246,7 +246,7 @@ static void print_summary (const struct usage *u, FILE *to, const char *before)
 /* ---- the table ---- */
 
 /* clang-format off */
-enum place { RANK, NODE, CORES, GIVEN, BUSIEST, MEMORY, READ_RATE, WRITE_RATE, WAIT, GPUS, BUSY, GPU_MEM, VIEW_COLUMNS };
+enum view_column { RANK, NODE, CORES, GIVEN, BUSIEST, MEMORY, READ_RATE, WRITE_RATE, WAIT, GPUS, BUSY, GPU_MEM, VIEW_COLUMNS };
 static const struct {
     const char *name;
     bool gpu;
@@ -274,7 +274,7 @@ number_text (char *buf, size_t size, const char *fmt, double v)
 
 static const char *cell (const struct usage *u,
                          const struct usage_rank *r,
-                         enum place c,
+                         enum view_column c,
                          char *buf,
                          size_t size)
 {
@@ -324,10 +324,13 @@ static void print_table (const struct usage *u, bool gpus)
         size_t at = 0;
         for (int c = 0; c < VIEW_COLUMNS; c++)
             if (gpus || !columns[c].gpu)
-                scols_line_set_data (
-                    l,
-                    at++,
-                    cell (u, &u->ranks[i], (enum place)c, buf, sizeof (buf)));
+                scols_line_set_data (l,
+                                     at++,
+                                     cell (u,
+                                           &u->ranks[i],
+                                           (enum view_column)c,
+                                           buf,
+                                           sizeof (buf)));
     }
     scols_print_table (t);
     scols_unref_table (t);

@@ -25,6 +25,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/process_id.h"
 #include "runtime/storage/own_folder.h"
 
@@ -375,8 +376,8 @@ static long count_tasks (const char *ranks)
 /* Cores for each rank; 0: Slurm does not say. */
 static double cores_given (long tasks)
 {
-    double each = atof (variable ("SLURM_CPUS_PER_TASK"));
-    double all = atof (variable ("SLURM_CPUS_ON_NODE"));
+    double each = (double)environment_number ("SLURM_CPUS_PER_TASK", 0);
+    double all = (double)environment_number ("SLURM_CPUS_ON_NODE", 0);
 
     if (each > 0)
         return each;
@@ -401,8 +402,10 @@ static int make_folder (const char *dir)
 
 static int open_file (struct usage_sampler *m)
 {
-    struct journal_about about = { .trial = atol (variable ("DL_TRIAL")),
-                                   .attempt = atol (variable ("DL_ATTEMPT")) };
+    struct journal_about about = {
+        .trial = (long)environment_number ("DL_TRIAL", 0),
+        .attempt = (long)environment_number ("DL_ATTEMPT", 0),
+    };
     struct slurmdl_error err = { "" };
     const char *node = getenv ("SLURMD_NODENAME");
     char host[65] = "node";
@@ -434,7 +437,7 @@ static int open_file (struct usage_sampler *m)
 static int start (struct usage_sampler *m, const char *proc, const char *sys)
 {
     struct slurmdl_error err = { "" };
-    pid_t task = (pid_t)atol (variable ("SLURM_TASK_PID"));
+    pid_t task = (pid_t)environment_number ("SLURM_TASK_PID", 0);
 
     m->expected = count_tasks (variable ("SLURM_GTIDS"));
     m->ranks = ranks_create (proc, variable ("SLURM_JOB_ID"), m->step, &err);

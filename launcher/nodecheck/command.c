@@ -18,6 +18,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/net/secret.h"
 #include "runtime/rank/layout.h"
@@ -27,9 +28,7 @@ enum { SECRET_S = 10 };
 
 static long number (const char *name)
 {
-    const char *text = getenv (name);
-
-    return text ? atol (text) : 0;
+    return (long)environment_number (name, 0);
 }
 
 /* ---- the collector beside srun ---- */

@@ -36,10 +36,7 @@ static struct {
 } cuda;
 
 /* clang-format off */
-static const struct {
-    void *at;
-    const char *name;
-} symbols[] = {
+static const struct gpu_symbol symbols[] = {
     { &cuda.init,    "cuInit" },
     { &cuda.count,   "cuDeviceGetCount" },
     { &cuda.get,     "cuDeviceGet" },
@@ -57,6 +54,7 @@ static const struct {
     { &cuda.pin,     "cuMemHostAlloc" },
     { &cuda.unpin,   "cuMemFreeHost" },
     { &cuda.finish,  "cuCtxSynchronize" },
+    { NULL,          NULL },
 };
 /* clang-format on */
 
@@ -271,32 +269,17 @@ static void test_device (const struct check_place *p, int i)
         cuda.release (device);
 }
 
-static int load (void)
-{
-    void *library = dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-
-    for (size_t i = 0; library && i < sizeof (symbols) / sizeof (*symbols);
-         i++) {
-        void *f = dlsym (library, symbols[i].name);
-        if (!f)
-            return -1;
-        memcpy (symbols[i].at, &f, sizeof (f));
-    }
-    return library ? 0 : -1;
-}
-
-/* Of GPUs that all ranks of a node see each rank tests its share. */
 void check_copy (const struct check_place *p)
 {
-    const char *all = getenv ("SLURM_GPUS_ON_NODE");
-    bool shared = !all || gpus_given () >= atol (all);
     int n = 0;
     int rv;
 
     if (gpus_none ())
         return;
     check_stage (p, "the driver");
-    if (load () < 0)
+    if (gpu_symbols_load (dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL),
+                          symbols)
+        < 0)
         return;
     if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
         check_finding (
@@ -304,6 +287,6 @@ void check_copy (const struct check_place *p)
         return;
     }
     for (int i = 0; i < n; i++)
-        if (!shared || i % p->local_size == p->local_rank)
+        if (gpu_is_mine (p, i))
             test_device (p, i);
 }

@@ -46,16 +46,25 @@ static struct {
                     int algorithm);
 } blas;
 
-static const struct {
-    void *at;
-    const char *name;
-} symbols[] = {
+static const struct gpu_symbol symbols[] = {
     { &blas.create, "cublasCreate_v2" },
     { &blas.destroy, "cublasDestroy_v2" },
     { &blas.product, "cublasGemmEx" },
+    { NULL, NULL },
 };
 
 /* ---- the library ---- */
+
+int gpu_symbols_load (void *library, const struct gpu_symbol *list)
+{
+    for (; library && list->name; list++) {
+        void *f = dlsym (library, list->name);
+        if (!f)
+            return -1;
+        memcpy (list->at, &f, sizeof (f));
+    }
+    return library ? 0 : -1;
+}
 
 /* The library that it needs is beside it, where the loader may not look. */
 static void *load_from (const char *folder, int release)
@@ -111,14 +120,7 @@ static int load (void)
     for (int r = LAST_RELEASE; r >= FIRST_RELEASE && !library; r--)
         if (!(library = load_from ("", r)) && !(library = load_of_python (r)))
             library = load_matching ("/usr/local/cuda*/lib*/", r);
-    for (size_t i = 0; library && i < sizeof (symbols) / sizeof (*symbols);
-         i++) {
-        void *f = dlsym (library, symbols[i].name);
-        if (!f)
-            return -1;
-        memcpy (symbols[i].at, &f, sizeof (f));
-    }
-    return library ? 0 : -1;
+    return gpu_symbols_load (library, symbols);
 }
 
 /* ---- products ---- */

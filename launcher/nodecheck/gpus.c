@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/nvml.h"
+#include "runtime/base/environment.h"
 
 enum { PROCESSES = 64 };
 
@@ -41,14 +42,14 @@ static long count_items (const char *list)
     return n;
 }
 
-long gpus_given (void)
+/* The number of GPUs that Slurm gave to this process, by its variables. */
+static long gpus_given (void)
 {
-    const char *all = getenv ("SLURM_GPUS_ON_NODE");
     const char *list = visible ();
 
     if (list && *list)
         return strcmp (list, "-1") ? count_items (list) : 0;
-    return all ? atol (all) : 0;
+    return (long)environment_number ("SLURM_GPUS_ON_NODE", 0);
 }
 
 bool gpus_none (void)
@@ -259,11 +260,9 @@ static void report_versions (const struct check_place *p)
     check_fact (p, "versions", "CUDA", json_string (text));
 }
 
-/* Ranks that all see all GPUs of the node look at some of them each. */
-static bool is_mine (const struct check_place *p, long i)
+bool gpu_is_mine (const struct check_place *p, long i)
 {
-    const char *all = getenv ("SLURM_GPUS_ON_NODE");
-    bool shared = !all || gpus_given () >= atol (all);
+    bool shared = gpus_given () >= environment_number ("SLURM_GPUS_ON_NODE", 0);
 
     return !shared || i % p->local_size == p->local_rank;
 }
@@ -302,7 +301,7 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
     check_stage (p, "GPU %s", bus);
     check_fact (
         p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
-    if (p->level > LEVEL_NONE && is_mine (p, nth))
+    if (p->level > LEVEL_NONE && gpu_is_mine (p, nth))
         look_at (&l);
     return 1;
 }

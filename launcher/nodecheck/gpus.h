@@ -8,10 +8,14 @@
 /* Check and report the GPUs that this rank sees. */
 void check_gpus (const struct check_place *p);
 
-/* The number of GPUs that Slurm gave to this process, by its variables. */
-long gpus_given (void);
-
-/* Whether these variables say that it has none; without Slurm all are its. */
+/* Whether Slurm's variables say that this process has none; without Slurm all
+ * are its.
+ */
 bool gpus_none (void);
+
+/* Whether this rank looks at GPU 'i': ranks that all see all GPUs of the node
+ * look at some of them each.
+ */
+bool gpu_is_mine (const struct check_place *p, long i);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/comm/net/listener.h"
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
@@ -75,10 +76,11 @@ static void serve (struct listener *rates, const struct listen_sockets *master)
 /* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
 static int master_port (void)
 {
-    const char *port = getenv ("MASTER_PORT") ?: getenv ("PET_MASTER_PORT");
-    int n = port ? atoi (port) : 0;
+    const char *name =
+        getenv ("MASTER_PORT") ? "MASTER_PORT" : "PET_MASTER_PORT";
+    long long n = environment_number (name, 0);
 
-    return n > 0 && n < 65536 ? n : 0;
+    return n > 0 && n < 65536 ? (int)n : 0;
 }
 
 static void listen_as_master (struct listen_sockets *s, json_t *findings)

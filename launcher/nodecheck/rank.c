@@ -22,6 +22,7 @@
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/comm/net/socket.h"
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
@@ -42,23 +43,14 @@ struct rank_check {
 
 /* ---- facts ---- */
 
-static long number (const char *name, long otherwise)
-{
-    const char *text = getenv (name);
-    char *end;
-    long n = text && *text ? strtol (text, &end, 10) : otherwise;
-
-    return text && *text && *end ? otherwise : n;
-}
-
 static void read_place (struct rank_check *r)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     const char *gtids = getenv ("SLURM_GTIDS");
 
-    r->rank = number ("SLURM_PROCID", 0);
-    r->size = number ("SLURM_STEP_NUM_TASKS", 1);
-    r->local_rank = number ("SLURM_LOCALID", 0);
+    r->rank = environment_number ("SLURM_PROCID", 0);
+    r->size = environment_number ("SLURM_STEP_NUM_TASKS", 1);
+    r->local_rank = environment_number ("SLURM_LOCALID", 0);
     r->local_size = gtids ? layout_count (gtids) : 1;
     if (r->local_size < 1)
         r->local_size = 1;
@@ -83,8 +75,11 @@ static json_t *layout_facts (void)
     put_text (at, "distribution", getenv ("SLURM_DISTRIBUTION"));
     put_text (at, "gtids", getenv ("SLURM_GTIDS"));
     json_object_set_new (
-        at, "plane", json_integer (number ("SLURM_DIST_PLANESIZE", 0)));
-    json_object_set_new (at, "node", json_integer (number ("SLURM_NODEID", 0)));
+        at,
+        "plane",
+        json_integer (environment_number ("SLURM_DIST_PLANESIZE", 0)));
+    json_object_set_new (
+        at, "node", json_integer (environment_number ("SLURM_NODEID", 0)));
     return at;
 }
 

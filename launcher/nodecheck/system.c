@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/network/fabric.h"
 
 /* ---- memory ---- */
@@ -108,7 +109,6 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
 void check_network (const struct check_place *p)
 {
     struct fabric *f = calloc (1, sizeof (*f));
-    const char *nodes = getenv ("SLURM_STEP_NUM_NODES");
     int usable = 0;
 
     if (!f)
@@ -118,7 +118,7 @@ void check_network (const struct check_place *p)
     look_at_ports (p, f);
     for (int i = 0; i < f->ninterfaces; i++)
         usable += !f->interfaces[i].unused;
-    if (usable == 0 && nodes && atol (nodes) > 1)
+    if (usable == 0 && environment_number ("SLURM_STEP_NUM_NODES", 1) > 1)
         check_finding (
             p,
             SEVERITY_WARN,

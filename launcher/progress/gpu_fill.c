@@ -80,14 +80,14 @@ void monitored_trials (const struct sweep *s,
     }
 }
 
-struct sums {
+struct fill_sums {
     int gpus, known;
     double busy, memory, size;
 };
 
 static void add_step (const char *step, const struct usage *u, void *arg)
 {
-    struct sums *sum = arg;
+    struct fill_sums *sum = arg;
 
     (void)step;
     for (size_t k = 0; k < u->nnodes; k++)
@@ -107,7 +107,7 @@ static void add_step (const char *step, const struct usage *u, void *arg)
 
 struct gpu_fill gpu_fill_look (const struct sweep *s)
 {
-    struct sums sum = { 0 };
+    struct fill_sums sum = { 0 };
 
     monitored_trials (s, add_step, &sum);
     return (struct gpu_fill){

@@ -105,8 +105,8 @@ double history_age (const struct history *h, long trial)
     return fmax (0, (double)now.tv_sec - h->since[trial - 1]);
 }
 
-static struct rung *
-find_rung (struct rung *list, int *n, int max, int64_t length)
+static struct history_rung *
+find_rung (struct history_rung *list, int *n, int max, int64_t length)
 {
     int at = 0;
 
@@ -123,20 +123,20 @@ find_rung (struct rung *list, int *n, int max, int64_t length)
         memmove (list + at + 1, list + at, (size_t)(*n - at) * sizeof (*list));
         (*n)++;
     }
-    list[at] = (struct rung){ .length = length, .value = NAN };
+    list[at] = (struct history_rung){ .length = length, .value = NAN };
     return &list[at];
 }
 
 int history_rungs (const struct history *h,
                    const struct sweep *s,
-                   struct rung *list,
+                   struct history_rung *list,
                    int max)
 {
     int n = 0;
 
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
-        struct rung *g;
+        struct history_rung *g;
         if (!counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
             continue;
         g->results++;

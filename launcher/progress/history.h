@@ -33,7 +33,7 @@ void history_free (struct history *h);
 double history_age (const struct history *h, long trial);
 
 /* A length at which trials are compared. */
-struct rung {
+struct history_rung {
     int64_t length;
     long results;
     long best; /* trial; 0: none has a finite value */
@@ -45,7 +45,7 @@ struct rung {
  */
 int history_rungs (const struct history *h,
                    const struct sweep *s,
-                   struct rung *list,
+                   struct history_rung *list,
                    int max);
 
 /* The best value after each accepted result that has a finite one; the caller

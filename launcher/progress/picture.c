@@ -336,7 +336,7 @@ static void draw_history (const struct picture *p, struct screen *c)
 
 static void draw_rungs (const struct picture *p, struct screen *c)
 {
-    struct rung list[RUNGS];
+    struct history_rung list[RUNGS];
     int n = history_rungs (&p->history, p->s, list, RUNGS);
     int wide = c->width >= 100 ? 40 : c->width >= 60 ? 20 : 8;
     long most = 1;

@@ -20,7 +20,7 @@
 enum { CLAIM_MAX = 64 << 10, CAUSE_MAX = 120 };
 
 /* The open segment of a trial. */
-struct segment {
+struct report_segment {
     double begin; /* of the attempt that is next */
     int64_t length;
     long over;      /* attempts that have ended */
@@ -33,7 +33,7 @@ struct segment {
 struct reading {
     struct report *r;
     size_t i; /* sweep */
-    struct segment *segments;
+    struct report_segment *segments;
     struct peer_info *peers;
     long npeers;
     double *until; /* of each slot: when its last attempt ended */
@@ -77,7 +77,7 @@ claimed_by (const struct reading *g, long trial, long number, char slot[64])
 }
 
 static const char *worker_of (const struct reading *g,
-                              const struct segment *t,
+                              const struct report_segment *t,
                               long trial,
                               long number,
                               char slot[64])
@@ -224,7 +224,7 @@ static double since_start (const struct reading *g, double time)
 
 static void begin_segment (struct reading *g, const struct event *e)
 {
-    struct segment *t = &g->segments[e->trial - 1];
+    struct report_segment *t = &g->segments[e->trial - 1];
 
     t->begin = since_start (g, e->time);
     t->length = e->length;
@@ -235,9 +235,9 @@ static void begin_segment (struct reading *g, const struct event *e)
 }
 
 static int
-end_attempt (struct reading *g, const struct event *e, enum attempt_end how)
+end_attempt (struct reading *g, const struct event *e, enum report_end how)
 {
-    struct segment *t = &g->segments[e->trial - 1];
+    struct report_segment *t = &g->segments[e->trial - 1];
     double end = since_start (g, e->time), begin = end - e->seconds;
     bool told = e->seconds > 0; /* by the worker itself */
     char slot[64];
@@ -291,9 +291,9 @@ take_event (const struct event *e, void *arg, struct slurmdl_error *err)
 {
     struct reading *g = arg;
     struct sweep *s = g->r->sweeps[g->i].s;
-    struct segment *t = e->trial >= 1 && e->trial <= s->ntrials
-                            ? &g->segments[e->trial - 1]
-                            : NULL;
+    struct report_segment *t = e->trial >= 1 && e->trial <= s->ntrials
+                                   ? &g->segments[e->trial - 1]
+                                   : NULL;
     bool next = t && t->open && e->attempt == t->over + 1;
     int rv = 0;
 
@@ -347,7 +347,7 @@ static int add_running (struct reading *g)
     char slot[64];
 
     for (long n = 1; n <= of->s->ntrials; n++) {
-        struct segment *t = &g->segments[n - 1];
+        struct report_segment *t = &g->segments[n - 1];
         struct report_attempt a = { .trial = of->first + n - 1,
                                     .number = t->over + 1,
                                     .length = t->length,

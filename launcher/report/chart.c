@@ -9,16 +9,16 @@
 enum { WIDTH = 640, HEIGHT = 300, LEFT = 60, TOP = 16, BOTTOM = 30 };
 enum { CURVES = 60, POINTS = 30, DOTS = 4000 };
 
-struct plot {
+struct chart_plot {
     double x0, x1, y0, y1;
 };
 
-static double at_x (const struct plot *p, double v)
+static double at_x (const struct chart_plot *p, double v)
 {
     return LEFT + (WIDTH - LEFT - 10) * (v - p->x0) / (p->x1 - p->x0);
 }
 
-static double at_y (const struct plot *p, double v)
+static double at_y (const struct chart_plot *p, double v)
 {
     double part = (v - p->y0) / (p->y1 - p->y0);
 
@@ -26,13 +26,15 @@ static double at_y (const struct plot *p, double v)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * part;
 }
 
-static bool focus (struct plot *p, const struct report_data *d)
+static bool focus (struct chart_plot *p, const struct report_data *d)
 {
     return report_focus (&d->report, d->order, d->nordered, &p->y0, &p->y1);
 }
 
-static void
-put_begin (FILE *f, const struct plot *p, const char *label, const char *below)
+static void put_begin (FILE *f,
+                       const struct chart_plot *p,
+                       const char *label,
+                       const char *below)
 {
     fprintf (f,
              "<svg class=\"still\" viewBox=\"0 0 %d %d\" role=\"img\" "
@@ -72,7 +74,8 @@ put_begin (FILE *f, const struct plot *p, const char *label, const char *below)
 
 /* ---- history ---- */
 
-static void put_dots (FILE *f, const struct plot *p, const struct report *r)
+static void
+put_dots (FILE *f, const struct chart_plot *p, const struct report *r)
 {
     long step = r->n / DOTS + 1;
 
@@ -85,7 +88,8 @@ static void put_dots (FILE *f, const struct plot *p, const struct report *r)
     fputs ("\"/>", f);
 }
 
-static void put_best (FILE *f, const struct plot *p, const struct report *r)
+static void
+put_best (FILE *f, const struct chart_plot *p, const struct report *r)
 {
     double best = NAN;
 
@@ -105,7 +109,7 @@ static void put_best (FILE *f, const struct plot *p, const struct report *r)
 
 void chart_history_put (FILE *f, const struct report_data *d)
 {
-    struct plot p = { .x0 = 0, .x1 = (double)d->report.n + 0.5 };
+    struct chart_plot p = { .x0 = 0, .x1 = (double)d->report.n + 0.5 };
 
     if (!focus (&p, d)) {
         fputs ("<p class=\"empty\">No trial has a finite value yet.</p>", f);
@@ -121,7 +125,7 @@ void chart_history_put (FILE *f, const struct report_data *d)
 /* ---- curves ---- */
 
 static void put_curve (FILE *f,
-                       const struct plot *p,
+                       const struct chart_plot *p,
                        const struct curve_point *list,
                        size_t n,
                        bool best)
@@ -146,7 +150,7 @@ void chart_curves_put (FILE *f, const struct report_data *d)
     struct curve_point *points =
         calloc ((size_t)CURVES * POINTS, sizeof (*points));
     size_t n[CURVES] = { 0 };
-    struct plot p = { .x0 = INFINITY, .x1 = -INFINITY };
+    struct chart_plot p = { .x0 = INFINITY, .x1 = -INFINITY };
     long shown = d->nordered < CURVES ? d->nordered : CURVES;
 
     for (long k = 0; points && k < shown; k++) {

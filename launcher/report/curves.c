@@ -24,15 +24,17 @@ enum {
 
 /* ---- reading ---- */
 
-struct reading {
+struct curve_reading {
     struct curves *c;
     struct trial_curves *t;
     long last; /* attempt */
     size_t name;
 };
 
-static int
-add_point (struct reading *g, const char *name, int64_t step, double value)
+static int add_point (struct curve_reading *g,
+                      const char *name,
+                      int64_t step,
+                      double value)
 {
     struct words *w = &g->c->names;
     struct trial_curves *t = g->t;
@@ -53,7 +55,7 @@ add_point (struct reading *g, const char *name, int64_t step, double value)
 
 static int take_row (const struct slurmdl_row *row, void *arg)
 {
-    struct reading *g = arg;
+    struct curve_reading *g = arg;
 
     if (row->superseded || row->attempt > g->last)
         return 0;
@@ -70,9 +72,9 @@ static bool goes_on (const struct report *r, long i)
 
 static int read_folder (struct curves *c, const struct report *r, long i)
 {
-    struct reading g = { .c = c,
-                         .t = &c->trials[i],
-                         .last = r->trials[i].of->over + 1 };
+    struct curve_reading g = { .c = c,
+                               .t = &c->trials[i],
+                               .last = r->trials[i].of->over + 1 };
     char dir[PATH_MAX];
 
     snprintf (dir,
@@ -91,7 +93,7 @@ static int take_rows (struct curves *c,
                       size_t k,
                       struct rows *rows)
 {
-    struct reading g = { .c = c };
+    struct curve_reading g = { .c = c };
     char name[ROW_NAME_SIZE + 1] = "";
 
     for (size_t i = 0; i < rows->n; i++) {

@@ -15,14 +15,14 @@
 /* ---- busy over time ---- */
 
 /* One GPU, while its file is read. */
-struct track {
+struct gpu_track {
     int gpu;
     double last, since; /* value, and the time up to which it is counted */
 };
 
 struct series_reading {
     double begin, end; /* of the attempt, s since the epoch */
-    struct track tracks[GPUS_MAX];
+    struct gpu_track tracks[GPUS_MAX];
     int n;
     long long step;
     double time, before; /* of this and the last sample */
@@ -46,7 +46,7 @@ put_busy (struct series_reading *g, double from, double to, double busy)
     }
 }
 
-static struct track *find_track (struct series_reading *g, int gpu)
+static struct gpu_track *find_track (struct series_reading *g, int gpu)
 {
     for (int i = 0; i < g->n; i++)
         if (g->tracks[i].gpu == gpu)
@@ -54,7 +54,7 @@ static struct track *find_track (struct series_reading *g, int gpu)
     if (g->n == GPUS_MAX)
         return NULL;
     g->tracks[g->n] =
-        (struct track){ .gpu = gpu, .last = NAN, .since = g->time };
+        (struct gpu_track){ .gpu = gpu, .last = NAN, .since = g->time };
     return &g->tracks[g->n++];
 }
 
@@ -64,7 +64,7 @@ static struct track *find_track (struct series_reading *g, int gpu)
 static int take_row (const struct slurmdl_row *row, void *arg)
 {
     struct series_reading *g = arg;
-    struct track *t;
+    struct gpu_track *t;
     int gpu, end = 0;
 
     if (row->step != g->step) {

@@ -22,7 +22,7 @@ enum {
     READ_MOST = 64 * 1024 * 1024,
 };
 
-struct item {
+struct media_item {
     char *name;
     int64_t step;
     char *text; /* NULL: an image */
@@ -31,22 +31,23 @@ struct item {
 };
 
 struct media {
-    struct item list[NAMES];
+    struct media_item list[NAMES];
     size_t n;
     size_t seen; /* bytes */
 };
 
 /* ---- reading ---- */
 
-static void item_clear (struct item *m)
+static void item_clear (struct media_item *m)
 {
     free (m->name);
     free (m->text);
     free (m->pixels);
-    *m = (struct item){ 0 };
+    *m = (struct media_item){ 0 };
 }
 
-static struct item *item_of (struct media *all, const char *name, bool text)
+static struct media_item *
+item_of (struct media *all, const char *name, bool text)
 {
     for (size_t i = 0; i < all->n; i++)
         if (!strcmp (all->list[i].name, name) && !all->list[i].text == !text)
@@ -55,7 +56,7 @@ static struct item *item_of (struct media *all, const char *name, bool text)
 }
 
 /* The pixel in the middle of those that become one. */
-static void shrink (struct item *m, const struct slurmdl_image *from)
+static void shrink (struct media_item *m, const struct slurmdl_image *from)
 {
     unsigned side = from->width > from->height ? from->width : from->height;
     unsigned by = (side + SIDE_MOST - 1) / SIDE_MOST;
@@ -78,7 +79,7 @@ static void shrink (struct item *m, const struct slurmdl_image *from)
         }
 }
 
-static bool fill_item (struct item *m, const struct slurmdl_record *r)
+static bool fill_item (struct media_item *m, const struct slurmdl_record *r)
 {
     struct slurmdl_image image;
 
@@ -94,8 +95,8 @@ static bool fill_item (struct item *m, const struct slurmdl_record *r)
 static int take_record (const struct slurmdl_record *r, void *arg)
 {
     struct media *all = arg;
-    struct item new = { 0 };
-    struct item *old = item_of (all, r->name, r->kind == SLURMDL_TEXT);
+    struct media_item new = { 0 };
+    struct media_item *old = item_of (all, r->name, r->kind == SLURMDL_TEXT);
 
     all->seen += r->size;
     if (all->seen > READ_MOST)
@@ -134,7 +135,7 @@ static void read_trial (struct media *all, const struct report *r, long trial)
 
 /* ---- writing ---- */
 
-static void put_image (FILE *f, const struct item *m, size_t *left)
+static void put_image (FILE *f, const struct media_item *m, size_t *left)
 {
     size_t size = (size_t)m->width * m->height * m->channels * 4 / 3;
 
@@ -151,7 +152,7 @@ static void put_image (FILE *f, const struct item *m, size_t *left)
 }
 
 static void
-put_item (FILE *f, const char *trial, const struct item *m, size_t *left)
+put_item (FILE *f, const char *trial, const struct media_item *m, size_t *left)
 {
     fputs ("<figure>", f);
     if (m->text) {

@@ -8,7 +8,7 @@
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/sweep.h"
 
-enum attempt_end {
+enum report_end {
     ATTEMPT_RESULT,
     ATTEMPT_FAILED,
     ATTEMPT_REJECTED,
@@ -28,7 +28,7 @@ struct report_attempt {
     int64_t length; /* it was to reach */
     size_t slot, cause;
     double begin, end;
-    enum attempt_end how;
+    enum report_end how;
 };
 
 struct report_result {

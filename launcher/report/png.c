@@ -118,7 +118,7 @@ static void put_base64 (FILE *f, const unsigned char *p, size_t n)
 }
 
 /* What a stream was given. */
-struct buffer {
+struct png_buffer {
     char *text;
     size_t n;
 };
@@ -131,7 +131,7 @@ int png_put (FILE *f,
 {
     size_t row = (size_t)width * channels;
     unsigned char *rows = filtered_rows (pixels, row, height);
-    struct buffer head = { NULL, 0 }, data = { NULL, 0 }, all = { NULL, 0 };
+    struct png_buffer head = { NULL, 0 }, data = { NULL, 0 }, all = { NULL, 0 };
     FILE *h = open_memstream (&head.text, &head.n);
     FILE *d = open_memstream (&data.text, &data.n);
     FILE *a = open_memstream (&all.text, &all.n);

@@ -94,7 +94,7 @@ void metric_summarise (const struct trial_attempt *a, double *values)
 
 /* ---- back to the step ---- */
 
-struct finding {
+struct metric_finding {
     const char *name;
     double value;
     int64_t step;
@@ -102,7 +102,7 @@ struct finding {
 
 static int compare_row (const struct slurmdl_row *row, void *arg)
 {
-    struct finding *f = arg;
+    struct metric_finding *f = arg;
 
     if (!row->superseded && row->value == f->value
         && !strcmp (row->name, f->name) && f->step < 0)
@@ -112,7 +112,7 @@ static int compare_row (const struct slurmdl_row *row, void *arg)
 
 static int64_t step_of (const struct sweep *s, long trial, double value)
 {
-    struct finding f = { sweep_metric (s, 0), value, -1 };
+    struct metric_finding f = { sweep_metric (s, 0), value, -1 };
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, trial);

@@ -52,14 +52,14 @@ static int best_of_trial_first (const struct gc_checkpoint *a,
     return rv ? rv : best_first (a, b, smaller);
 }
 
-struct sorting {
+struct keep_sorting {
     order_f order;
     bool smaller;
 };
 
 static int compare (const void *a, const void *b, void *arg)
 {
-    const struct sorting *s = arg;
+    const struct keep_sorting *s = arg;
 
     return s->order (*(struct gc_checkpoint *const *)a,
                      *(struct gc_checkpoint *const *)b,
@@ -69,7 +69,7 @@ static int compare (const void *a, const void *b, void *arg)
 static void
 sort (struct gc_checkpoint **list, size_t n, order_f order, bool smaller)
 {
-    struct sorting s = { order, smaller };
+    struct keep_sorting s = { order, smaller };
 
     qsort_r (list, n, sizeof (struct gc_checkpoint *), compare, &s);
 }

@@ -71,7 +71,7 @@ void number_digits (char buf[NUMBER_TEXT], double v)
         digits++;
 }
 
-struct pieces {
+struct json_pieces {
     FILE *f;
     bool is_quoted;
 };
@@ -94,7 +94,7 @@ static bool may_be_shorter (const char *text, size_t n)
 /* jansson gives a quotation mark, and a number, as a piece of its own. */
 static int put_piece (const char *piece, size_t n, void *arg)
 {
-    struct pieces *to = arg;
+    struct json_pieces *to = arg;
     char text[NUMBER_TEXT];
 
     if (n == 1 && *piece == '"')
@@ -115,7 +115,8 @@ static int put_piece (const char *piece, size_t n, void *arg)
 
 int json_put (const json_t *v, FILE *f, size_t flags)
 {
-    return json_dump_callback (v, put_piece, &(struct pieces){ .f = f }, flags);
+    return json_dump_callback (
+        v, put_piece, &(struct json_pieces){ .f = f }, flags);
 }
 
 char *json_string_of (const json_t *v, size_t flags)

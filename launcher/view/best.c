@@ -20,7 +20,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/resume_dir.h"
-#include "launcher/view/reproduce.h"
+#include "launcher/view/trial_command.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -349,7 +349,7 @@ int cmd_best (const struct settings *st)
         if (best_checkpoint (s, s->best, b.checkpoint, sizeof (b.checkpoint))
             < 0)
             *b.checkpoint = '\0';
-        b.command = reproduce_command (s, b.trial, b.t->best_length);
+        b.command = trial_command (s, b.trial, b.t->best_length);
         rv = show (&b, st);
     }
     free (b.command);

@@ -28,7 +28,7 @@ struct comparison {
 };
 
 /* What one experiment came to. */
-struct outcome {
+struct compare_outcome {
     struct report_cost cost;
     long best, failed; /* trial of the report, -1: none; number */
     double at_budget;  /* best value after the budget */
@@ -37,7 +37,7 @@ struct outcome {
 
 /* ---- best so far over the time of trials ---- */
 
-struct walk {
+struct compare_walk {
     const struct comparison *c;
     size_t sweep;
     size_t result; /* index of the next one */
@@ -48,7 +48,7 @@ struct walk {
 /* Go on to the next finite result: results stand in the order of the attempts
  * that gave them.
  */
-static bool next_result (struct walk *w, size_t *attempt)
+static bool next_result (struct compare_walk *w, size_t *attempt)
 {
     const struct report *r = &w->c->report;
 
@@ -72,16 +72,16 @@ static bool next_result (struct walk *w, size_t *attempt)
 
 static double first_result (const struct comparison *c, size_t sweep)
 {
-    struct walk w = { .c = c, .sweep = sweep, .best = NAN };
+    struct compare_walk w = { .c = c, .sweep = sweep, .best = NAN };
     size_t attempt = 0;
 
     return next_result (&w, &attempt) ? w.time : INFINITY;
 }
 
 static void
-measure (const struct comparison *c, size_t sweep, struct outcome *o)
+measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
 {
-    struct walk w = { .c = c, .sweep = sweep, .best = NAN };
+    struct compare_walk w = { .c = c, .sweep = sweep, .best = NAN };
     double before = NAN, time = c->from, sum = 0;
     size_t attempt = 0;
 
@@ -97,10 +97,10 @@ measure (const struct comparison *c, size_t sweep, struct outcome *o)
     o->area = c->budget > c->from ? sum / (c->budget - c->from) : NAN;
 }
 
-static struct outcome outcome_of (const struct comparison *c, size_t k)
+static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
-    struct outcome o = { .cost = report_cost_of (r, k), .best = -1 };
+    struct compare_outcome o = { .cost = report_cost_of (r, k), .best = -1 };
 
     for (long i = 0; i < r->n; i++) {
         if (r->trials[i].sweep != k)
@@ -152,7 +152,7 @@ add_line (const struct comparison *c, struct libscols_table *tb, size_t k)
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
     struct libscols_line *line = scols_table_new_line (tb, NULL);
-    struct outcome o = outcome_of (c, k);
+    struct compare_outcome o = outcome_of (c, k);
 
     if (!line)
         return;
@@ -258,7 +258,7 @@ static json_t *experiment_json (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
-    struct outcome o = outcome_of (c, k);
+    struct compare_outcome o = outcome_of (c, k);
 
     return json_pack (
         "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",

@@ -8,6 +8,7 @@
 
 #include "launcher/sys/oom.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
 /* srun ends with 128 + SIGKILL where its task was killed, and with 1 where
@@ -19,24 +20,14 @@ static bool may_be_memory (long status)
     return status == 128 + 9 || status == 1;
 }
 
-/* A variable that is a number from 0 on; -1: it is not. */
-static long number_of_variable (const char *name)
-{
-    const char *text = getenv (name);
-    char *end = NULL;
-    long n = text ? strtol (text, &end, 10) : -1;
-
-    return text && *text && !*end && n >= 0 ? n : -1;
-}
-
 /* The state of the step before this one, "" if nobody knows it.  A database
  * that does not answer must not hold the worker up for long.
  */
 static void ask_sacct (char *state, size_t size)
 {
     struct command c = { .timeout = 10, .no_errors = true };
-    long job = number_of_variable ("SLURM_JOB_ID");
-    long step = number_of_variable ("SLURM_STEP_ID");
+    long job = (long)environment_number ("SLURM_JOB_ID", -1);
+    long step = (long)environment_number ("SLURM_STEP_ID", -1);
     char id[64];
     const char *const words[] = {
         "sacct", "-j", id, "-o", "State", "-n", "-P"
@@ -65,14 +56,14 @@ static bool was_memory (const char *root)
 
 void worker_exit_read (const char *root, struct worker_exit *l)
 {
-    long status = number_of_variable ("DL_LAST_STATUS");
+    long status = (long)environment_number ("DL_LAST_STATUS", -1);
 
     *l = (struct worker_exit){ .counted = false };
     if (status >= 0) {
         l->counted = may_be_memory (status) && was_memory (root);
         if (l->counted)
             snprintf (l->why, sizeof (l->why), "out of memory");
-    } else if (number_of_variable ("SLURM_RESTART_COUNT") > 0) {
+    } else if (environment_number ("SLURM_RESTART_COUNT", -1) > 0) {
         l->requeued = true;
         snprintf (l->why, sizeof (l->why), "preempted or requeued by Slurm");
     }

@@ -15,7 +15,7 @@
 #include "runtime/run/session.h"
 
 static int alone (struct slurmdl *run,
-                  struct job *job,
+                  struct save_job *job,
                   char *path,
                   struct slurmdl_error *err)
 {
@@ -49,7 +49,7 @@ static int alone (struct slurmdl *run,
 }
 
 int commit (struct slurmdl *run,
-            struct job *job,
+            struct save_job *job,
             char *path,
             struct slurmdl_error *err)
 {

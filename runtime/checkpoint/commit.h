@@ -26,7 +26,7 @@ struct piece {
     uint32_t crc;
 };
 
-struct job {
+struct save_job {
     int64_t step;
     bool shared; /* by all ranks */
     struct piece *list;
@@ -37,7 +37,7 @@ struct job {
  * all ranks.
  */
 int commit (struct slurmdl *run,
-            struct job *job,
+            struct save_job *job,
             char *path,
             struct slurmdl_error *err);
 
@@ -51,11 +51,11 @@ int write_pieces (const char *path,
 
 /* stages.c: the same of several ranks, rank 0, and another. */
 int commit_lead (struct slurmdl *run,
-                 struct job *job,
+                 struct save_job *job,
                  char *path,
                  struct slurmdl_error *err);
 int commit_follow (struct slurmdl *run,
-                   struct job *job,
+                   struct save_job *job,
                    struct slurmdl_error *err);
 
 #endif

@@ -110,7 +110,7 @@ static void note_error (struct fetching *g, const struct manifest_row *row)
 static void read_share (struct fetching *g,
                         struct share *s,
                         int fd,
-                        struct scratch *scratch)
+                        struct shard_scratch *scratch)
 {
     size_t i;
 
@@ -129,7 +129,7 @@ static void *read_some (void *arg)
     struct fetching *g = arg;
     size_t me = atomic_fetch_add (&g->threads, 1);
     int own = open_again (g->f->fd);
-    struct scratch scratch = { NULL, 0 };
+    struct shard_scratch scratch = { NULL, 0 };
 
     for (size_t i = 0; i < g->shares; i++)
         read_share (g,

@@ -18,7 +18,7 @@ void merge_free (struct merge *g)
     free (g->items);
 }
 
-struct plan *make_plan (const struct job *job, size_t *size)
+struct plan *make_plan (const struct save_job *job, size_t *size)
 {
     struct plan *p;
 
@@ -179,7 +179,7 @@ void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs)
     }
 }
 
-void merge_own_offsets (const struct merge *g, struct job *job)
+void merge_own_offsets (const struct merge *g, struct save_job *job)
 {
     for (size_t k = 0; k < g->n; k++)
         if (g->items[k].rank == 0)
@@ -187,7 +187,7 @@ void merge_own_offsets (const struct merge *g, struct job *job)
                 g->draft.m.rows[g->items[k].row].offset;
 }
 
-int merge_own_crcs (struct merge *g, const struct job *job)
+int merge_own_crcs (struct merge *g, const struct save_job *job)
 {
     uint32_t *crcs = calloc (job->n + 1, sizeof (*crcs));
 

@@ -46,7 +46,7 @@ struct merge {
 };
 
 /* Of a job; sets its size in bytes. */
-struct plan *make_plan (const struct job *job, size_t *size);
+struct plan *make_plan (const struct save_job *job, size_t *size);
 
 /* Make the file 'tmp' for what the plans in 'parts' say.  EINVAL if they do not
  * fit each other, or slabs do not cover their tensor once.
@@ -60,8 +60,8 @@ int merge_lay_out (struct merge *g,
 void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs);
 
 /* The same two things for rank 0's own job. */
-void merge_own_offsets (const struct merge *g, struct job *job);
-int merge_own_crcs (struct merge *g, const struct job *job);
+void merge_own_offsets (const struct merge *g, struct save_job *job);
+int merge_own_crcs (struct merge *g, const struct save_job *job);
 
 void merge_free (struct merge *g);
 

@@ -121,7 +121,7 @@ static int fill_all (const struct slurmdl *run,
 
 /* ---- restore ---- */
 
-struct source {
+struct restore_source {
     const char *path;
     int64_t step;        /* negative: whatever it is */
     const char *pattern; /* NULL: all */
@@ -141,7 +141,7 @@ static int unreadable (const char *path, struct slurmdl_error *err)
  * '*touched' whether memory is; -1: it does not fit, or something else failed.
  */
 static int try_file (struct slurmdl *run,
-                     const struct source *s,
+                     const struct restore_source *s,
                      bool *touched,
                      struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
@@ -210,7 +210,9 @@ static int try_newest (struct slurmdl *run,
 
     candidates_find (&c, run);
     for (size_t i = 0; i < c.n && rv == 0; i++) {
-        struct source s = { c.list[i].path, c.list[i].step, pattern, states };
+        struct restore_source s = {
+            c.list[i].path, c.list[i].step, pattern, states
+        };
         struct slurmdl_error why = { "" };
         rv = try_file (run, &s, &touched, from, &why);
         if (rv < 0)
@@ -242,7 +244,7 @@ restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 /* ---- by all ranks ---- */
 
 /* Rank 0 names a file, each tries it, rank 0 says what comes of it. */
-struct offer {
+struct restore_offer {
     int64_t step;
     int32_t verdict; /* of the file before: 1 done, 0 the next, -1 failed */
     int32_t error;
@@ -264,12 +266,12 @@ static void name_of (char *buf, unsigned restore, const char *what, unsigned i)
 }
 
 static void try_offer (struct slurmdl *run,
-                       const struct offer *o,
+                       const struct restore_offer *o,
                        struct outcome *out,
                        struct slurmdl_checkpoint **from)
 {
     struct slurmdl_error err = { "" };
-    struct source s = { o->path, o->step, NULL, true };
+    struct restore_source s = { o->path, o->step, NULL, true };
     bool touched = out->touched;
 
     out->verdict = try_file (run, &s, &touched, from, &err);
@@ -311,7 +313,7 @@ enum { RESTORE_SECONDS = 3600 };
 static int settle (struct slurmdl *run,
                    unsigned k,
                    unsigned i,
-                   struct offer *o,
+                   struct restore_offer *o,
                    struct outcome *out,
                    struct slurmdl_error *err)
 {
@@ -341,7 +343,7 @@ static int
 lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
 {
     struct candidates c = { 0 };
-    struct offer o = { 0 };
+    struct restore_offer o = { 0 };
     struct outcome out = { 0 };
     struct slurmdl_checkpoint *from = NULL;
     struct slurmdl_error note = { "" };
@@ -388,7 +390,7 @@ static int follow (struct slurmdl *run,
 {
     struct slurmdl_checkpoint *from = NULL;
     struct outcome out = { 0 };
-    struct offer *o = NULL;
+    struct restore_offer *o = NULL;
     char name[64];
     size_t n;
     int rv;
@@ -454,7 +456,7 @@ int slurmdl_restore_only (struct slurmdl *run,
                           int64_t *step,
                           struct slurmdl_error *err)
 {
-    struct source s = { path, -1, pattern, false };
+    struct restore_source s = { path, -1, pattern, false };
     struct slurmdl_checkpoint *from = NULL;
     bool touched = false;
     int rv;

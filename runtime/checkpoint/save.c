@@ -25,11 +25,11 @@ struct saver {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* a ring: the thread is at work on the oldest */
-    struct job jobs[IN_FLIGHT];
+    struct save_job jobs[IN_FLIGHT];
     int used[IN_FLIGHT]; /* the buffer of each */
     struct buffer buffers[IN_FLIGHT];
     unsigned put, done;
-    struct job coming; /* buffers[0] is to be allocated for it */
+    struct save_job coming; /* buffers[0] is to be allocated for it */
     bool prepares;
     /* read back, then remove what need not stay */
     char unverified[PATH_MAX];
@@ -85,7 +85,8 @@ static void verify_saved (struct saver *s)
 
 /* ---- one save ---- */
 
-static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
+static int
+save (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     struct slurmdl *run = s->run;
     char path[PATH_MAX];
@@ -112,7 +113,7 @@ static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
 
 static void take_job (struct saver *s)
 {
-    struct job *job = &s->jobs[s->done % IN_FLIGHT];
+    struct save_job *job = &s->jobs[s->done % IN_FLIGHT];
     struct slurmdl_error err = { "" };
     int rv;
     int e;
@@ -243,7 +244,7 @@ static int take_error (struct saver *s, struct slurmdl_error *err)
 static int begin (struct slurmdl *run,
                   int64_t step,
                   struct saver **s,
-                  struct job *job,
+                  struct save_job *job,
                   struct slurmdl_error *err)
 {
     error_clear (err);
@@ -282,7 +283,7 @@ static void verify_later (struct saver *s)
 }
 
 static int
-save_now (struct saver *s, struct job *job, struct slurmdl_error *err)
+save_now (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     int rv;
     int e;
@@ -300,7 +301,7 @@ save_now (struct saver *s, struct job *job, struct slurmdl_error *err)
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
 {
     struct saver *s;
-    struct job job;
+    struct save_job job;
 
     if (begin (run, step, &s, &job, err) < 0)
         return -1;
@@ -325,7 +326,8 @@ static int idle_buffer (struct saver *s)
     return at;
 }
 
-static int put_job (struct saver *s, struct job *job, struct slurmdl_error *err)
+static int
+put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     unsigned at = s->put % IN_FLIGHT;
     const char *why = NULL;
@@ -359,7 +361,7 @@ int slurmdl_save_async (struct slurmdl *run,
                         struct slurmdl_error *err)
 {
     struct saver *s;
-    struct job job;
+    struct save_job job;
     int failed;
     int e;
 
@@ -378,7 +380,7 @@ int slurmdl_save_async (struct slurmdl *run,
 void slurmdl_save_prepare (struct slurmdl *run)
 {
     struct saver *s;
-    struct job job;
+    struct save_job job;
 
     if (begin (run, 0, &s, &job, NULL) < 0)
         return;

@@ -13,7 +13,7 @@
  */
 enum { CHUNK = 256 << 10, CHUNK_CHECKED = 4 << 20 };
 
-struct reading {
+struct shard_reading {
     int fd;
     uint64_t at; /* of the tensor in the file */
     uint64_t size;
@@ -23,7 +23,7 @@ struct reading {
 static int
 read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
-    const struct reading *r = arg;
+    const struct shard_reading *r = arg;
 
     return io_read_at (r->fd,
                        r->data + at_slab * r->size,
@@ -31,12 +31,12 @@ read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
                        (off_t)(r->at + at_tensor * r->size));
 }
 
-struct pass {
-    struct reading from;
+struct shard_pass {
+    struct shard_reading from;
     struct slab tensor;
     const struct slab *to;
     unsigned char *data; /* NULL: only summed up */
-    struct scratch *scratch;
+    struct shard_scratch *scratch;
     uint32_t crc;
     atomic_int *cancel;
 };
@@ -55,8 +55,9 @@ static int note_run (uint64_t at_to, uint64_t at_part, uint64_t n, void *arg)
 }
 
 /* Where the part lies in one piece in the memory that it is for; else NULL. */
-static unsigned char *
-place_of (const struct pass *p, const struct slab *part, uint64_t elements)
+static unsigned char *place_of (const struct shard_pass *p,
+                                const struct slab *part,
+                                uint64_t elements)
 {
     struct one_run one = { 0, 0 };
 
@@ -65,7 +66,7 @@ place_of (const struct pass *p, const struct slab *part, uint64_t elements)
     return one.n == elements ? p->data + one.at * p->from.size : NULL;
 }
 
-static int get_room (struct pass *p, uint64_t bytes)
+static int get_room (struct shard_pass *p, uint64_t bytes)
 {
     unsigned char *buf;
 
@@ -73,11 +74,11 @@ static int get_room (struct pass *p, uint64_t bytes)
         return 0;
     if (!(buf = realloc (p->scratch->data, bytes)))
         return -1;
-    *p->scratch = (struct scratch){ buf, bytes };
+    *p->scratch = (struct shard_scratch){ buf, bytes };
     return 0;
 }
 
-static int read_part (struct pass *p, const struct slab *part)
+static int read_part (struct shard_pass *p, const struct slab *part)
 {
     uint64_t elements = slab_elements (part);
     uint64_t bytes = elements * p->from.size;
@@ -96,7 +97,7 @@ static int read_part (struct pass *p, const struct slab *part)
 
 static int read_next (const struct slab *part, void *arg)
 {
-    struct pass *p = arg;
+    struct shard_pass *p = arg;
 
     if (!p->cancel || !atomic_load (p->cancel))
         return read_part (p, part);
@@ -109,10 +110,10 @@ int read_shard (int fd,
                 const struct shard_row *shard,
                 const struct slab *to,
                 void *data,
-                struct scratch *scratch,
+                struct shard_scratch *scratch,
                 atomic_int *cancel)
 {
-    struct pass p = {
+    struct shard_pass p = {
         .from = { .fd = fd,
                   .at = row->offset,
                   .size = slurmdl_type_size (row->type) },

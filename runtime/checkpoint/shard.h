@@ -9,7 +9,7 @@
 #include "runtime/checkpoint/manifest.h"
 
 /* Memory that one thread reads into, for all that it reads; all zero: none. */
-struct scratch {
+struct shard_scratch {
     unsigned char *data;
     size_t size;
 };
@@ -25,7 +25,7 @@ int read_shard (int fd,
                 const struct shard_row *shard,
                 const struct slab *to,
                 void *data,
-                struct scratch *scratch,
+                struct shard_scratch *scratch,
                 atomic_int *cancel);
 
 #endif

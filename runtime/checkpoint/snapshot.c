@@ -11,6 +11,7 @@
 
 #include "runtime/base/array.h"
 #include "runtime/base/device_memory.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/copy.h"
 
@@ -26,7 +27,7 @@ static bool is_mine (const struct slurmdl *run, const struct region *r)
     return run->rank == 0 || r->shard;
 }
 
-static struct piece *add (struct job *job)
+static struct piece *add (struct save_job *job)
 {
     struct piece *list = array_grow (job->list, job->n, sizeof (*list));
 
@@ -37,7 +38,7 @@ static struct piece *add (struct job *job)
 }
 
 struct cutting {
-    struct job *job;
+    struct save_job *job;
     const struct region *r;
     const struct memory_ops *device;
     uint64_t done; /* bytes of the region */
@@ -68,7 +69,7 @@ static int add_part (const struct slab *part, void *arg)
 /* In parts, each with a checksum: then nobody need read more than those that
  * he wants, and several threads can read one tensor.
  */
-int job_add (struct job *job, const struct region *r)
+int job_add (struct save_job *job, const struct region *r)
 {
     struct cutting c = { job, r, NULL, 0 };
 
@@ -83,11 +84,11 @@ int job_add (struct job *job, const struct region *r)
     return 0;
 }
 
-int job_create (struct job *job, const struct slurmdl *run, int64_t step)
+int job_create (struct save_job *job, const struct slurmdl *run, int64_t step)
 {
     int rv = 0;
 
-    *job = (struct job){ .step = step };
+    *job = (struct save_job){ .step = step };
     job->shared = run->size > 1 && regions_shared (&run->regions);
     for (size_t i = 0; rv == 0 && i < run->regions.n; i++)
         if (is_mine (run, &run->regions.list[i]))
@@ -97,7 +98,7 @@ int job_create (struct job *job, const struct slurmdl *run, int64_t step)
     return rv;
 }
 
-void job_free (struct job *job)
+void job_free (struct save_job *job)
 {
     free (job->list);
     job->list = NULL;
@@ -119,16 +120,15 @@ static uint64_t free_memory (void)
 }
 
 /* The ranks of a machine share its memory. */
-static uint64_t most (void)
+static uint64_t snapshot_limit (void)
 {
-    const char *wish = getenv ("DL_SNAPSHOT_MAX");
-    const char *local =
-        getenv ("LOCAL_WORLD_SIZE") ?: getenv ("SLURM_NTASKS_PER_NODE");
-    long n = local ? atol (local) : 1;
+    long long given = environment_number ("DL_SNAPSHOT_MAX", -1);
+    long long ranks = environment_number (
+        "LOCAL_WORLD_SIZE", environment_number ("SLURM_NTASKS_PER_NODE", 1));
 
-    if (wish)
-        return strtoull (wish, NULL, 10);
-    return free_memory () / 2 / (uint64_t)(n > 0 ? n : 1);
+    if (given >= 0)
+        return (uint64_t)given;
+    return free_memory () / 2 / (uint64_t)(ranks > 0 ? ranks : 1);
 }
 
 void buffer_free (struct buffer *b)
@@ -161,7 +161,7 @@ get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
     if (b->size >= size && b->device == device)
         return 0;
     buffer_free (b);
-    if (size > most ()) {
+    if (size > snapshot_limit ()) {
         errno = ENOMEM;
         return -1;
     }
@@ -182,7 +182,7 @@ static size_t room (uint64_t bytes)
 enum { COPIERS = 4, ALONE = 32 << 20 };
 
 struct copying {
-    const struct job *job;
+    const struct save_job *job;
     unsigned char *const *places;
     atomic_size_t next;
 };
@@ -201,7 +201,7 @@ static void *copy_some (void *arg)
 }
 
 /* What a device copies to the host meanwhile is only begun here. */
-static int copy_all (const struct job *job,
+static int copy_all (const struct save_job *job,
                      unsigned char *const *places,
                      const struct memory_ops *device)
 {
@@ -225,7 +225,7 @@ static int copy_all (const struct job *job,
     return rv;
 }
 
-static void move_job (struct job *job, unsigned char *const *places)
+static void move_job (struct save_job *job, unsigned char *const *places)
 {
     for (size_t i = 0; i < job->n; i++) {
         job->list[i].data = places[i];
@@ -234,7 +234,7 @@ static void move_job (struct job *job, unsigned char *const *places)
 }
 
 /* The device of a job's memory. */
-static const struct memory_ops *device_of (const struct job *job)
+static const struct memory_ops *device_of (const struct save_job *job)
 {
     const struct memory_ops *device = NULL;
 
@@ -244,7 +244,7 @@ static const struct memory_ops *device_of (const struct job *job)
     return device;
 }
 
-int snapshot_prepare (struct buffer *b, const struct job *job)
+int snapshot_prepare (struct buffer *b, const struct save_job *job)
 {
     size_t size = PAGE;
 
@@ -253,7 +253,7 @@ int snapshot_prepare (struct buffer *b, const struct job *job)
     return get_buffer (b, size, device_of (job));
 }
 
-int snapshot_take (struct buffer *b, struct job *job)
+int snapshot_take (struct buffer *b, struct save_job *job)
 {
     unsigned char **places = malloc ((job->n + 1) * sizeof (*places));
     size_t size = 0;

@@ -16,17 +16,17 @@ struct buffer {
 };
 
 /* The pieces of this rank, in the program's own memory. */
-int job_create (struct job *job, const struct slurmdl *run, int64_t step);
+int job_create (struct save_job *job, const struct slurmdl *run, int64_t step);
 /* Put a region into a job, in parts of at most PART_BYTES. */
-int job_add (struct job *job, const struct region *r);
-void job_free (struct job *job);
+int job_add (struct save_job *job, const struct region *r);
+void job_free (struct save_job *job);
 
 /* Move the job into the buffer.  On failure the job is as it was: ENOMEM (more
  * than DL_SNAPSHOT_MAX, or than half of what is free), EIO of a device.
  */
-int snapshot_take (struct buffer *b, struct job *job);
+int snapshot_take (struct buffer *b, struct save_job *job);
 /* Get the buffer that the job will need: 0, or -1 with ENOMEM. */
-int snapshot_prepare (struct buffer *b, const struct job *job);
+int snapshot_prepare (struct buffer *b, const struct save_job *job);
 void buffer_free (struct buffer *b);
 
 #endif

@@ -65,7 +65,7 @@ static void stage (char *buf, unsigned save, const char *what, long rank)
 
 static int collect_plans (struct session *t,
                           unsigned save,
-                          const struct job *job,
+                          const struct save_job *job,
                           struct merge *g,
                           struct slurmdl_error *err)
 {
@@ -181,7 +181,7 @@ static void clean_layouts (struct session *t, unsigned save, long ranks)
 
 static int lead_stages (struct slurmdl *run,
                         unsigned save,
-                        struct job *job,
+                        struct save_job *job,
                         struct merge *g,
                         const char *tmp,
                         const char *path,
@@ -223,7 +223,7 @@ refuse (struct session *t, unsigned save, long ranks, const struct word *w)
 }
 
 int commit_lead (struct slurmdl *run,
-                 struct job *job,
+                 struct save_job *job,
                  char *path,
                  struct slurmdl_error *err)
 {
@@ -266,8 +266,9 @@ int commit_lead (struct slurmdl *run,
 
 /* ---- another rank ---- */
 
-static int
-write_mine (struct job *job, const struct layout *l, struct slurmdl_error *err)
+static int write_mine (struct save_job *job,
+                       const struct layout *l,
+                       struct slurmdl_error *err)
 {
     int fd = inside_open_any (l->word.path, O_RDWR, 0, NULL);
     int rv = -1;
@@ -290,7 +291,7 @@ write_mine (struct job *job, const struct layout *l, struct slurmdl_error *err)
 
 static int put_done (struct session *t,
                      unsigned save,
-                     const struct job *job,
+                     const struct save_job *job,
                      int error,
                      const struct slurmdl_error *err)
 {
@@ -314,7 +315,7 @@ static int put_done (struct session *t,
 static int get_layout (struct session *t,
                        unsigned save,
                        long rank,
-                       const struct job *job,
+                       const struct save_job *job,
                        struct layout **l,
                        struct slurmdl_error *err)
 {
@@ -334,7 +335,7 @@ static int get_layout (struct session *t,
 
 static int follow_stages (struct slurmdl *run,
                           unsigned save,
-                          struct job *job,
+                          struct save_job *job,
                           double *extra,
                           struct slurmdl_error *err)
 {
@@ -360,7 +361,7 @@ static int follow_stages (struct slurmdl *run,
 }
 
 int commit_follow (struct slurmdl *run,
-                   struct job *job,
+                   struct save_job *job,
                    struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };

@@ -47,8 +47,9 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
 }
 
 /* The checksums of what was written, as those of one slab or of several. */
-static int
-put_sums (struct manifest *m, struct manifest_row *row, const struct job *job)
+static int put_sums (struct manifest *m,
+                     struct manifest_row *row,
+                     const struct save_job *job)
 {
     struct shard_row *s;
 
@@ -77,7 +78,7 @@ static int write_tensor (struct slurmdl_writer *w,
                          struct manifest_row *row,
                          const struct region *r)
 {
-    struct job job = { 0 };
+    struct save_job job = { 0 };
     int rv = job_add (&job, r);
     int e;
 

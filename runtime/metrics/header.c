@@ -46,9 +46,9 @@ static bool is_ours (const struct header_image *i)
            && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
 }
 
-struct walk {
+struct header_walk {
     const struct header_image *image;
-    void (*f) (struct walk *w, uint16_t type, uint64_t at);
+    void (*f) (struct header_walk *w, uint16_t type, uint64_t at);
     unsigned left; /* messages that it may look at: blocks may form a ring */
     void *found;
 };
@@ -56,7 +56,7 @@ struct walk {
 /* A block of messages: type and size (2 bytes each), flags, 3 bytes unused,
  * then the body (IV.A.1.a).  A continuation names a further block.
  */
-static void each_message (struct walk *w, uint64_t at, uint64_t n)
+static void each_message (struct header_walk *w, uint64_t at, uint64_t n)
 {
     uint64_t more[2];
     uint16_t head[2];
@@ -73,7 +73,7 @@ static void each_message (struct walk *w, uint64_t at, uint64_t n)
     }
 }
 
-static void walk_header (struct walk *w, uint64_t at)
+static void walk_header (struct header_walk *w, uint64_t at)
 {
     uint32_t size;
 
@@ -81,7 +81,7 @@ static void walk_header (struct walk *w, uint64_t at)
         each_message (w, at + 16, size);
 }
 
-struct root {
+struct header_root {
     uint64_t table[2]; /* B-tree and heap of names; 0: not found */
     int64_t attempt;
     bool has_attempt;
@@ -95,9 +95,9 @@ static uint64_t padded (uint16_t n)
 /* Version 1 (IV.A.2.m): sizes of name, type and dataspace, then these and the
  * value, an integer of 8 bytes.
  */
-static void take_attempt (struct walk *w, uint64_t at)
+static void take_attempt (struct header_walk *w, uint64_t at)
 {
-    struct root *root = w->found;
+    struct header_root *root = w->found;
     uint64_t type = at + 8 + 8;
     uint16_t head[4];
     uint32_t size;
@@ -112,9 +112,9 @@ static void take_attempt (struct walk *w, uint64_t at)
                                  8);
 }
 
-static void take_of_root (struct walk *w, uint16_t type, uint64_t at)
+static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
 {
-    struct root *root = w->found;
+    struct header_root *root = w->found;
 
     if (type == SYMBOL_TABLE)
         get (w->image, at, root->table, sizeof (root->table));
@@ -122,12 +122,13 @@ static void take_of_root (struct walk *w, uint16_t type, uint64_t at)
         take_attempt (w, at);
 }
 
-static int find_root (const struct header_image *image, struct root *root)
+static int find_root (const struct header_image *image,
+                      struct header_root *root)
 {
-    struct walk w = { image, take_of_root, MESSAGES_MAX, root };
+    struct header_walk w = { image, take_of_root, MESSAGES_MAX, root };
     uint64_t at;
 
-    *root = (struct root){ .has_attempt = false };
+    *root = (struct header_root){ .has_attempt = false };
     if (!is_ours (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
         return -1;
     walk_header (&w, at);
@@ -136,7 +137,7 @@ static int find_root (const struct header_image *image, struct root *root)
 
 int header_attempt (const struct header_image *image, int64_t *attempt)
 {
-    struct root root;
+    struct header_root root;
 
     if (find_root (image, &root) < 0 || !root.has_attempt)
         return -1;
@@ -174,7 +175,7 @@ static int
 find_header (const struct header_image *i, const char *name, uint64_t *header)
 {
     uint64_t names, node;
-    struct root root;
+    struct header_root root;
     uint16_t n;
     int rv = 1;
 
@@ -194,7 +195,7 @@ find_header (const struct header_image *i, const char *name, uint64_t *header)
 /* Dataspace with a maximum (IV.A.2.b), type (IV.A.2.d), layout version 3,
  * contiguous (IV.A.2.i).
  */
-static void take_of_dataset (struct walk *w, uint16_t type, uint64_t at)
+static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
 {
     static const char simple[8] = { 1, 1, 1 }; /* version, rank, max */
     struct header_dataset *d = w->found;
@@ -213,7 +214,7 @@ int header_find (const struct header_image *image,
                  const char *name,
                  struct header_dataset *d)
 {
-    struct walk w = { image, take_of_dataset, MESSAGES_MAX, d };
+    struct header_walk w = { image, take_of_dataset, MESSAGES_MAX, d };
     uint64_t header;
     int rv = find_header (image, name, &header);
 

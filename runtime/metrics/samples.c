@@ -106,13 +106,13 @@ static const struct {
 /* clang-format on */
 enum { TYPES = sizeof (types) / sizeof (*types) };
 
-struct summary {
+struct sample_summary {
     double min, max, sum, mean, squares;
     uint64_t finite, nan, infinite;
     uint64_t counts[BINS];
 };
 
-static void look (struct summary *s, const double *v, size_t n)
+static void look (struct sample_summary *s, const double *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!isfinite (v[i])) {
@@ -128,7 +128,7 @@ static void look (struct summary *s, const double *v, size_t n)
 }
 
 /* Halves, as the difference of two large numbers may be infinite. */
-static void count (struct summary *s, const double *v, size_t n)
+static void count (struct sample_summary *s, const double *v, size_t n)
 {
     double scale = s->max > s->min ? BINS / (s->max / 2 - s->min / 2) : 0;
 
@@ -143,11 +143,12 @@ static void count (struct summary *s, const double *v, size_t n)
     }
 }
 
-static void pass (struct summary *s,
-                  void (*f) (struct summary *s, const double *v, size_t n),
-                  enum slurmdl_type type,
-                  size_t n,
-                  const void *values)
+static void
+pass (struct sample_summary *s,
+      void (*f) (struct sample_summary *s, const double *v, size_t n),
+      enum slurmdl_type type,
+      size_t n,
+      const void *values)
 {
     const char *p = values;
     double block[BLOCK];
@@ -162,7 +163,7 @@ static void pass (struct summary *s,
 }
 
 /* A single value has the middle of the bins. */
-static void set_edges (const struct summary *s, double *edges)
+static void set_edges (const struct sample_summary *s, double *edges)
 {
     double min = s->finite ? s->min : 0;
     double max = s->finite ? s->max : 1;
@@ -179,7 +180,7 @@ static void set_edges (const struct summary *s, double *edges)
 static int put (struct slurmdl_metrics *m,
                 const char *name,
                 int64_t step,
-                const struct summary *s,
+                const struct sample_summary *s,
                 size_t n)
 {
     double edges[BINS + 1];
@@ -204,7 +205,7 @@ int slurmdl_log_samples (struct slurmdl *run,
                          size_t n,
                          const void *values)
 {
-    struct summary s = { 0 };
+    struct sample_summary s = { 0 };
 
     if (!run->metrics)
         return 0;

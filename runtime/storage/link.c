@@ -138,13 +138,6 @@ int link_unsynced_at (int folder, const char *tmp, const char *name)
     return link_name (folder, tmp, name);
 }
 
-int link_if_absent_at (int folder, const char *tmp, const char *name)
-{
-    int rv = link_name (folder, tmp, name);
-
-    return rv == 0 ? link_sync_folder (folder) : rv;
-}
-
 int link_if_absent (const char *tmp, const char *path)
 {
     int rv = link_unsynced (tmp, path);

@@ -20,9 +20,7 @@ void link_tmp_name (char *buf, size_t size, const char *path);
  */
 int link_if_absent (const char *tmp, const char *path);
 
-/* The same for two names in an open folder. */
-int link_if_absent_at (int folder, const char *tmp, const char *name);
-/* The same, but the folder is left to be synced. */
+/* The same for two names in an open folder, which is left to be synced. */
 int link_unsynced_at (int folder, const char *tmp, const char *name);
 int link_replace_at (int folder, const char *tmp, const char *name);
 

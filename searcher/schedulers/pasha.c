@@ -15,12 +15,12 @@
 enum { RANKED_MAX = 60 };
 
 /* The trials that came to the top rung, the newest RANKED_MAX of them. */
-struct top {
+struct pasha_top {
     long trial[RANKED_MAX];
     int64_t n;
 };
 
-static void find_top (const struct searcher *s, struct top *t)
+static void find_top (const struct searcher *s, struct pasha_top *t)
 {
     t->n = 0;
     for (long i = s->created; i >= 1 && t->n < RANKED_MAX; i--)
@@ -43,7 +43,7 @@ static int crossings (const struct searcher *s, long a, long b)
 }
 
 /* The 90th percentile of the differences of trials that cross and cross. */
-static double noise (const struct searcher *s, const struct top *t)
+static double noise (const struct searcher *s, const struct pasha_top *t)
 {
     double differences[RANKED_MAX * (RANKED_MAX - 1) / 2];
     int64_t n = 0;
@@ -63,7 +63,7 @@ static double noise (const struct searcher *s, const struct top *t)
 /* The rungs disagree about two trials by more than noise in both. */
 static bool is_unclear (const struct searcher *s)
 {
-    struct top t;
+    struct pasha_top t;
     double least;
 
     find_top (s, &t);

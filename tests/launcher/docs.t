@@ -109,6 +109,10 @@ sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | gre
 done >missing 2>&1
 is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
+# ---- CONTRIBUTING.md: a word for a thing
+is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sort | uniq -d)" "" \
+    "each struct and enum is defined once"
+
 # ---- a list within a list ends where it should, which mandoc does not tell
 is "$(awk '/^\.RS/ { d++ } /^\.RE/ { d-- } d < 0 || /^\.SH/ && d { print FILENAME ":" FNR; d = 0 }' "$srcdir"/doc/*.[1-8])" "" \
     "each .RS of the manuals has its .RE in its section"

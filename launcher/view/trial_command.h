@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line that trains a trial's point again, from the beginning. */
-#ifndef LAUNCHER_VIEW_REPRODUCE_H
-#define LAUNCHER_VIEW_REPRODUCE_H
+#ifndef LAUNCHER_VIEW_TRIAL_COMMAND_H
+#define LAUNCHER_VIEW_TRIAL_COMMAND_H
 
 #include "launcher/sweep/sweep.h"
 
 /* "cd DIR && env DL_SEED=1 ... COMMAND", for a shell: also with its values in
  * the variables that the trainer would find them in.  The caller frees it.
  */
-char *reproduce_command (const struct sweep *s, long trial, int64_t length);
+char *trial_command (const struct sweep *s, long trial, int64_t length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line that trains a trial's point again, from the beginning. */
-#include "launcher/view/reproduce.h"
+#include "launcher/view/trial_command.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -155,7 +155,7 @@ put_command (FILE *f, const struct sweep *s, long trial, int64_t length)
     json_decref (builtins);
 }
 
-char *reproduce_command (const struct sweep *s, long trial, int64_t length)
+char *trial_command (const struct sweep *s, long trial, int64_t length)
 {
     char *text = NULL;
     size_t size;
