@@ -82,6 +82,18 @@ static bool is_mpirun (spank_t sp)
     return false;
 }
 
+/* --dl-bind has a line of its own for GPUs that are hidden. */
+static void advise (const struct task *t, const char *framework)
+{
+    char line[200];
+
+    if (!option_is_given (PLUGIN_FRAMEWORK)
+        || (option_is_on (PLUGIN_BIND) && t->facts.visible_gpus == 1))
+        return;
+    rankenv_advice (framework, &t->facts, line, sizeof (line));
+    report (t, framework, line);
+}
+
 static void
 set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
@@ -106,6 +118,7 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
     test_ports (t, framework);
     n = rankenv_fill (framework, &t->facts, &t->environment);
     report (t, framework, t->environment.why);
+    advise (t, framework);
     if (n > 0)
         task_set (t, n);
 }

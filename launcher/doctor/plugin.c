@@ -120,8 +120,8 @@ static bool is_open (const struct site *s, const struct stat *st)
            || (st->st_mode & (S_IWGRP | S_IWOTH) && !sticky);
 }
 
-/* slurmstepd runs what is in there as root: the file and each folder above. */
-static bool is_safe (struct site *s, const char *path)
+/* The file and each folder above; 'what' who may write there can do. */
+static bool is_safe (struct site *s, const char *path, const char *what)
 {
     char part[PATH_MAX];
     char name[FULL];
@@ -136,10 +136,11 @@ static bool is_safe (struct site *s, const char *path)
                 s,
                 CHANGE,
                 at,
-                "owner %ld, mode %o: who may write there becomes root on "
-                "each node: chown root, chmod go-w",
+                "owner %ld, mode %o: who may write there %s: chown root, "
+                "chmod go-w",
                 (long)st.st_uid,
-                st.st_mode & 07777);
+                st.st_mode & 07777,
+                what);
             return false;
         }
         if ((slash = strrchr (part, '/')))
@@ -164,7 +165,7 @@ void doctor_plugin_file (struct site *s)
                      strerror (errno));
         return;
     }
-    if (is_safe (s, s->plugin.plugin))
+    if (is_safe (s, s->plugin.plugin, "becomes root on each node"))
         site_report (s, FINE, s->plugin.plugin, "only root may write there");
 }
 
@@ -361,6 +362,7 @@ argument (const struct site *s, const char *key, char *buf, size_t size)
 void doctor_command (struct site *s)
 {
     char buf[PATH_MAX];
+    char step[PATH_MAX + 8];
     char name[FULL];
     const char *path = argument (s, "dl", buf, sizeof (buf));
 
@@ -368,6 +370,7 @@ void doctor_command (struct site *s)
         return;
     if (!path)
         path = BINDIR "/dl";
+    snprintf (step, sizeof (step), "%s-step", path);
     if (access (full (s, path, name), X_OK) < 0)
         site_report (s,
                      CHANGE,
@@ -375,7 +378,15 @@ void doctor_command (struct site *s)
                      "%s: options that need more than libc do nothing: install "
                      "slurm-dl there, or give dl.so the argument dl=PATH",
                      strerror (errno));
-    else
+    else if (access (full (s, step, name), X_OK) < 0)
+        site_report (s,
+                     HINT,
+                     step,
+                     "%s: --dl-check and --dl-debug take 20 ms longer: install "
+                     "it beside dl",
+                     strerror (errno));
+    else if (is_safe (s, path, "runs programs as each user")
+             && is_safe (s, step, "runs programs as each user"))
         site_report (s, FINE, path, "it is there");
 }
 
@@ -396,7 +407,8 @@ static void read_profile (struct site *s, const char *path)
         site_report (s,
                      CHANGE,
                      path + strlen (s->root),
-                     "%s: every user must be able to read it",
+                     "%s: make it a file of at most 16 KiB that every user can "
+                     "read",
                      strerror (errno));
 }
 
@@ -407,6 +419,7 @@ void doctor_profiles (struct site *s)
     const char *dir = argument (s, "nccl_dir", buf, sizeof (buf));
     size_t before = s->nfindings;
     glob_t g = { .gl_pathc = 0 };
+    bool safe = true; /* of several the first: it may be their folder */
 
     if (!dir)
         dir = SYSCONFDIR "/slurm-dl/nccl.d";
@@ -419,8 +432,11 @@ void doctor_profiles (struct site *s)
                      "dl-spank(8) says where examples are");
         return;
     }
-    for (size_t i = 0; i < g.gl_pathc; i++)
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        const char *path = g.gl_pathv[i] + strlen (s->root);
+        safe = safe && is_safe (s, path, "sets variables of each user");
         read_profile (s, g.gl_pathv[i]);
+    }
     if (s->nfindings == before)
         site_report (s, FINE, dir, "%zu profiles, no line refused", g.gl_pathc);
     globfree (&g);

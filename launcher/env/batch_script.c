@@ -20,6 +20,7 @@ struct script {
     int line;                       /* of the text */
     int steps;
     bool body; /* sbatch reads no further directives */
+    bool no_srun;
     ask_step_f *step;
     void *arg;
 };
@@ -226,6 +227,7 @@ static int give_step (struct script *s, char **words, struct slurmdl_error *err)
         rv = errorf (err, "out of memory");
     step.where = where;
     step.unread = unread;
+    step.no_srun = s->no_srun;
     if (rv >= 0)
         rv = s->step (s->arg, &step);
     s->steps++;
@@ -318,6 +320,7 @@ int ask_script (const char *path,
     if (rv == 0 && s.steps == 0) {
         char *none[] = { NULL };
         s.line = 1;
+        s.no_srun = true;
         rv = give_step (&s, none, err);
     }
     fclose (f);

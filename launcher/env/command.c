@@ -72,6 +72,11 @@ static int plan_step (void *arg, const struct ask_step *s)
                        "%s: '%.60s' is known only to the shell, and left out",
                        s->where,
                        s->unread);
+        if (s->no_srun)
+            plan_note (p,
+                       "%s: no line begins with srun, and only what srun "
+                       "starts gets the variables",
+                       s->where);
         rv = print_step (v, p, s->where);
     }
     v->steps++;

@@ -217,6 +217,7 @@ static int set_framework (struct env_plan *p,
 {
     struct task *t = p->task;
     const char *roles = *p->roles ? p->roles : rankenv_roles (p->dl);
+    char line[200];
     int n;
 
     memset (t, 0, sizeof (*t));
@@ -231,6 +232,9 @@ static int set_framework (struct env_plan *p,
     n = rankenv_fill (p->dl, &t->facts, &t->environment);
     if (*t->environment.why)
         plan_note (p, "--dl=%s: %s", p->dl, t->environment.why);
+    rankenv_advice (p->dl, &t->facts, line, sizeof (line));
+    if (*line)
+        plan_note (p, "--dl=%s: %s", p->dl, line);
     if (n > 0)
         task_set (t, n);
     return 0;

@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_ENV_SLURM_OPTIONS_H
 #define LAUNCHER_ENV_SLURM_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/error.h"
@@ -51,6 +52,7 @@ struct ask_step {
     const struct ask *ask;
     const char *where;
     const char *unread;
+    bool no_srun; /* the file has none */
 };
 typedef int ask_step_f (void *arg, const struct ask_step *s);
 int ask_script (const char *path,

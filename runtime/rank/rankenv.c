@@ -3,6 +3,7 @@
 #include "runtime/rank/rankenv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/rank/values.h"
@@ -309,4 +310,40 @@ int rankenv_fill (const char *framework,
         fill_comm (w, facts, e);
     }
     return e->n;
+}
+
+void rankenv_advice (const char *framework,
+                     const struct rank_facts *f,
+                     char *buf,
+                     size_t size)
+{
+    const struct framework *w = find_framework (framework);
+    long seen = f->visible_gpus;
+
+    *buf = '\0';
+    if (!w || (w->fill != fill_torch && w->fill != fill_lightning))
+        return;
+    if (f->size == f->nodes && seen > 1)
+        snprintf (buf,
+                  size,
+                  "one rank on a node for its %ld GPUs; for a rank for each "
+                  "GPU use --ntasks-per-node=%ld",
+                  seen,
+                  seen);
+    else if (seen == 1 && f->local_size > 1)
+        snprintf (buf,
+                  size,
+                  "%ld ranks of a node see one GPU each: a program that takes "
+                  "LOCAL_RANK as its device fails; use --gpus-per-node=%ld "
+                  "instead of --gpus-per-task",
+                  f->local_size,
+                  f->local_size);
+    else if (seen > 0 && f->local_size > seen)
+        snprintf (buf,
+                  size,
+                  "%ld ranks for the %ld GPUs of a node: a program that takes "
+                  "LOCAL_RANK as its device fails; use --ntasks-per-node=%ld",
+                  f->local_size,
+                  seen,
+                  seen);
 }

@@ -85,6 +85,14 @@ int rankenv_fill (const char *framework,
                   const struct rank_facts *facts,
                   struct rank_environment *e);
 
+/* For the user of a framework whose ranks have a GPU each: a line if there are
+ * fewer ranks than GPUs, or the other way round; else "".
+ */
+void rankenv_advice (const char *framework,
+                     const struct rank_facts *f,
+                     char *buf,
+                     size_t size);
+
 struct rank_ports {
     int master, second; /* for rank 0 */
     int comm;           /* the same, for slurmdl_comm_open() */

@@ -38,7 +38,10 @@ like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: s
 ok $? "and nothing is left of it"
 like "$("$mc" up --slurm=/nonexistent 2>&1)" '^minicluster: --slurm: /nonexistent/sbin/slurmctld: no such program' "--slurm without a Slurm"
 mkdir -p "$work/prefix/bin" "$work/prefix/sbin"
-for p in slurmctld slurmd; do ln -s "$(command -v $p)" "$work/prefix/sbin"; done
+printf '#!/bin/sh\necho "error: Invalid user for SlurmUser me, ignored" >&2\nexit 1\n' >"$work/prefix/sbin/slurmctld"
+chmod +x "$work/prefix/sbin/slurmctld"
+like "$("$mc" up --name=user --slurm="$work/prefix" 2>&1)" '^minicluster: this Slurm does not run as [^ ]+ .*: become another user$' "a release that refuses the user"
+for p in slurmctld slurmd; do ln -sf "$(command -v $p)" "$work/prefix/sbin"; done
 timeout 300 "$mc" up --name=prefix --nodes=1 --slurm="$work/prefix" >/dev/null
 is "$(timeout 300 "$mc" env prefix | sed -n 's/^export PATH=//p')" "$work/prefix/bin:$work/prefix/sbin:\$PATH" "--slurm: env puts its programs first"
 timeout 300 "$mc" down prefix

@@ -72,6 +72,25 @@ like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 d
 out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
 like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
 like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
+# ranks and GPUs that do not fit
+zero="SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=n1"
+one="$zero SLURM_GTIDS=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n1"
+advice () { # advice OPTION VARIABLE...
+    option=$1
+    shift
+    fake "$@" "$stub" "$PLUGIN" 0 "$option" 2>&1 | sed -n 's/^error dl: --dl=[a-z]*: //p'
+}
+# shellcheck disable=SC2086
+{
+    is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "one rank on a node for its 4 GPUs; for a rank for each GPU use --ntasks-per-node=4" "one rank, four GPUs"
+    is "$(advice dl=jax $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "" "as JAX wants them"
+    is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=2)$(advice dl=torch $one)" "" "one rank, one GPU or none"
+    like "$(advice dl=lightning $zero CUDA_VISIBLE_DEVICES=0)" '^2 ranks of a node see one GPU each: .*--gpus-per-node=2 instead of --gpus-per-task$' "GPUs that are hidden"
+    is "$(advice dl=torch $zero CUDA_VISIBLE_DEVICES=0,1)" "" "a GPU for each"
+    like "$(advice dl=torch $zero SLURM_GTIDS=0,1,2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=3,1 CUDA_VISIBLE_DEVICES=0,1)" '^3 ranks for the 2 GPUs of a node: .*--ntasks-per-node=2$' "more ranks than GPUs"
+    is "$(advice dl=torch CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1)" "" "only rank 0 says so"
+    is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "nobody who did not ask is told"
+}
 out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
 for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004 PET_RDZV_BACKEND=static; do
     like "$out" "^set $v\$" "torchrun: $v"
