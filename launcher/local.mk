@@ -83,13 +83,11 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
-# dl-step is what the plugin starts: only what it needs is linked, no HDF5 and no libarchive.
-bin_PROGRAMS += %D%/dl %D%/dl-step
-%C%_dl_step_SOURCES = %D%/step.c
-%C%_dl_step_LDADD = %D%/liblauncher.la
-%C%_dl_step_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
-%C%_dl_SOURCES = %D%/main.c
-%C%_dl_LDADD = %D%/liblauncher.la $(HDF5_LIBS)
+bin_PROGRAMS += %D%/dl
+# hdf5_lazy.c has what hdf5_linked.c has, so that dl itself needs no HDF5
+%C%_dl_SOURCES = %D%/main.c runtime/storage/hdf5_lazy.c
+%C%_dl_LDADD = %D%/liblauncher.la
+%C%_dl_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 
 # The page of dl report: our files and the modules of D3 that it uses, embedded by the assembler.
 noinst_LTLIBRARIES += %D%/libreport.la

@@ -12,6 +12,7 @@
 #include "launcher/cmd/option_table.h"
 #include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
+#include "launcher/debug/watch.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/elastic/command.h"
 #include "launcher/env/command.h"
@@ -24,7 +25,6 @@
 #include "launcher/report/report.h"
 #include "launcher/searchserver/server.h"
 #include "launcher/software/within.h"
-#include "launcher/step_commands.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
@@ -125,9 +125,14 @@ static const struct cmd commands[] = {
       options_doctor, 0, 0, cmd_doctor },
     { CMD_CLUSTER, "env", "[FILE]", "say what the plugin sets for each rank of a job",
       options_env, 0, 1, cmd_env },
-    STEP_COMMANDS
+    { CMD_HIDDEN, "gather", "LEVEL WHAT", "",
+      NULL, 2, 2, cmd_gather },
+    { CMD_HIDDEN, "check-rank", "LEVEL WHAT", "",
+      NULL, 2, 2, cmd_check_rank },
     { CMD_HIDDEN, "sample", "SECONDS [PROC [SYS]]", "",
       NULL, 1, 3, cmd_sample },
+    { CMD_HIDDEN, "watch-ranks", "DIR SECONDS PID [kill]", "",
+      NULL, 3, 4, cmd_watch_ranks },
     { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "again", "DIR STATUS", "", /* in a job.sh of an older build */

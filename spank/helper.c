@@ -4,17 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/word.h"
 #include "spank/context.h"
 #include "spank/ending.h"
 
@@ -56,18 +53,10 @@ static void plain_signals (void)
     sigprocmask (SIG_SETMASK, &none, NULL);
 }
 
-/* Between fork and exec, in a process that may have had threads.  What is
- * waited for is dl-step's, beside dl, which loads in a quarter of the time.
- */
+/* Between fork and exec, in a process that may have had threads. */
 static void run (char **argv, char **env)
 {
-    char light[PATH_MAX];
-
     plain_signals ();
-    if (word_listed ("gather,check-rank,watch-ranks", argv[1])
-        && snprintf (light, sizeof (light), "%s-step", option_command ())
-               < PATH_MAX)
-        execve (light, argv, env);
     execve (option_command (), argv, env);
     _exit (NOT_RUN);
 }

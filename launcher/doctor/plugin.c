@@ -362,7 +362,6 @@ argument (const struct site *s, const char *key, char *buf, size_t size)
 void doctor_command (struct site *s)
 {
     char buf[PATH_MAX];
-    char step[PATH_MAX + 8];
     char name[FULL];
     const char *path = argument (s, "dl", buf, sizeof (buf));
 
@@ -370,7 +369,6 @@ void doctor_command (struct site *s)
         return;
     if (!path)
         path = BINDIR "/dl";
-    snprintf (step, sizeof (step), "%s-step", path);
     if (access (full (s, path, name), X_OK) < 0)
         site_report (s,
                      CHANGE,
@@ -378,15 +376,7 @@ void doctor_command (struct site *s)
                      "%s: options that need more than libc do nothing: install "
                      "slurm-dl there, or give dl.so the argument dl=PATH",
                      strerror (errno));
-    else if (access (full (s, step, name), X_OK) < 0)
-        site_report (s,
-                     HINT,
-                     step,
-                     "%s: --dl-check and --dl-debug take 20 ms longer: install "
-                     "it beside dl",
-                     strerror (errno));
-    else if (is_safe (s, path, "runs programs as each user")
-             && is_safe (s, step, "runs programs as each user"))
+    else if (is_safe (s, path, "runs programs as each user"))
         site_report (s, FINE, path, "it is there");
 }
 

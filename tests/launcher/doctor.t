@@ -20,8 +20,8 @@ site () { # a healthy one in the folder site/
     chmod -R u+w site
     sed 's/@RELEASE@/22.05/' "$srcdir/tests/launcher/doctor/config" >config
     cp good.so site/usr/lib/slurm/dl.so
-    printf '#!/bin/sh\n' | tee site/usr/bin/dl-step >site/usr/bin/dl
-    chmod 755 site/usr/bin/dl site/usr/bin/dl-step
+    printf '#!/bin/sh\n' >site/usr/bin/dl
+    chmod 755 site/usr/bin/dl
     cp "$srcdir"/etc/nccl/*.conf site/etc/slurm-dl/nccl.d/
     echo "32768	60999" >site/proc/sys/net/ipv4/ip_local_port_range
     echo g1 >site/proc/sys/kernel/hostname
@@ -91,7 +91,6 @@ sick "roles" '^change .*roles=worker:1: no argument of dl.so' 'sed -i s/default=
 sick "a path" '^change .*nccl_dir=etc/slurm: not a path from /' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
 sick "no command" '^change +/usr/bin/dl: command dl: No such file' 'rm site/usr/bin/dl'
 sick "a command that others may write" '^change +/usr/bin/dl: command dl: owner [0-9]+, mode 757: who may write there runs programs as each user: ' 'chmod 757 site/usr/bin/dl'
-sick "dl-step, too" '^change +/usr/bin/dl-step: command dl: owner [0-9]+, mode 775: ' 'chmod 775 site/usr/bin/dl-step'
 sick "a profile that others may write" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: owner [0-9]+, mode 666: who may write there sets variables of each user: ' 'chmod 666 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile that is no file" '^change +/etc/slurm-dl/nccl.d/tcp.conf: profiles: Invalid argument: make it a file of at most 16 KiB' 'rm site/etc/slurm-dl/nccl.d/tcp.conf; mkfifo -m 644 site/etc/slurm-dl/nccl.d/tcp.conf'
 sick "a profile" '^change +profiles: /etc/slurm-dl/nccl.d/tcp.conf:1: NCCL_P2P_DISABLE: for debugging only' 'echo NCCL_P2P_DISABLE=1 >site/etc/slurm-dl/nccl.d/tcp.conf'
@@ -131,7 +130,6 @@ hint () { # hint NAME PATTERN COMMAND
     is $? 0 "$1: status"
     like "$out" "^hint .*$2" "$1: told"
 }
-hint "no dl-step" '/usr/bin/dl-step: command dl: No such file.* 20 ms longer' 'rm site/usr/bin/dl-step'
 hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
 hint "no profiles" 'no profile' 'rm -r site/etc/slurm-dl'
 hint "peermem" 'modprobe nvidia_peermem' 'rm -r site/sys/module'

@@ -157,14 +157,4 @@ out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -
 is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task goes on, once"
 like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and it is told"
 
-# ---- dl-step, beside dl, for what srun and the tasks wait for
-
-sed 's/called/called dl-step/' "$work/dl" >"$work/dl-step"
-chmod +x "$work/dl-step"
-as_srun dl-check=full dl-monitor=5 -- "dl=$work/dl" >/dev/null
-wait_for 120 grep -qs gather "$said"
-like "$(cat "$said")" '^called dl-step gather full plain' "dl-step is run where it is"
-like "$(cat "$said")" '^called monitor --summary' "but not for what it does not have"
-is "$(ldd "$builddir/launcher/dl-step" | grep -E 'hdf5|archive')" "" "dl-step loads neither HDF5 nor libarchive"
-
 done_testing
