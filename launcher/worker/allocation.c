@@ -27,12 +27,12 @@ static const char *variable (const char *name)
 
 /* ---- time ---- */
 
-static double ask_slurm (void)
+/* What squeue says of the job in this format; its exit status. */
+static int ask_slurm (const char *format, char *text, size_t size)
 {
-    struct command c = { 0 };
+    struct command c = { .timeout = 10 };
     char job[80];
-    char text[256];
-    double seconds = 0;
+    int status;
 
     snprintf (job,
               sizeof (job),
@@ -41,12 +41,30 @@ static double ask_slurm (void)
               variable ("SLURM_ARRAY_TASK_ID") ?: "");
     command_add (&c, "squeue", NULL);
     command_add (&c, "--noheader", NULL);
-    command_add (&c, "--format", "%L");
+    command_add (&c, "--format", format);
     command_add (&c, "--jobs", job);
-    if (command_run (&c, NULL, text, sizeof (text)) == 0)
-        seconds = slurm_seconds (text);
+    status = command_run (&c, NULL, text, size);
     command_free (&c);
-    return seconds;
+    return status;
+}
+
+enum job_state allocation_state (void)
+{
+    /* a job in one of these has its nodes */
+    static const char *const living[] = {
+        "RUNNING",  "SUSPENDED",   "STOPPED",
+        "RESIZING", "CONFIGURING", "SIGNALING"
+    };
+    char text[256];
+
+    if (!variable ("SLURM_JOB_ID"))
+        return JOB_RUNS;
+    if (ask_slurm ("%T", text, sizeof (text)) != 0)
+        return strstr (text, "Invalid job id") ? JOB_ENDED : JOB_UNKNOWN;
+    for (size_t i = 0; i < sizeof (living) / sizeof (*living); i++)
+        if (!strncmp (text, living[i], strlen (living[i])))
+            return JOB_RUNS;
+    return JOB_ENDED;
 }
 
 /* Seconds until Slurm ends the job, 0: not known, or never. */
@@ -54,6 +72,7 @@ static double time_left (void)
 {
     double now = (double)time (NULL);
     double left = 0;
+    char text[256];
 
     if (variable ("SLURM_JOB_END_TIME"))
         left = (double)environment_number ("SLURM_JOB_END_TIME", 0) - now;
@@ -61,7 +80,8 @@ static double time_left (void)
         /* the script has asked for all of its workers */
         left = slurm_seconds (variable ("DL_TIME_LEFT"));
     else if (variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
-        left = ask_slurm ();
+        left = ask_slurm ("%L", text, sizeof (text)) == 0 ? slurm_seconds (text)
+                                                          : 0;
     if (left == 0)
         return 0;
     left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;

@@ -16,4 +16,13 @@ void place_find (struct worker_place *place,
                  char *slot,
                  size_t size);
 
+enum job_state {
+    JOB_RUNS,    /* or this is none */
+    JOB_ENDED,   /* this process was left over, as when slurmstepd was killed */
+    JOB_UNKNOWN, /* Slurm does not answer */
+};
+
+/* Ask Slurm how the job of this worker is. */
+enum job_state allocation_state (void);
+
 #endif

@@ -4,10 +4,12 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/notify/notify.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_summary.h"
@@ -18,6 +20,7 @@
 #include "launcher/sys/oom.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/worker/allocation.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/memory.h"
@@ -273,6 +276,49 @@ static enum oom_kill kill_of (const struct segment *s)
                : KILLED_SOMETHING;
 }
 
+static void judge_failure (struct segment *s, struct segment_report *r)
+{
+    r->outcome = OUTCOME_FAILED;
+    failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
+    r->peak = trainer_peak (s->trainer);
+    /* that it has no metric is then no fault of the program's */
+    if (s->status == 0 && trainer_lost_metrics (s->trainer))
+        r->verdict.last = false;
+}
+
+/* A controller that is down is waited for. */
+static enum job_state state_of_job (struct segment *s)
+{
+    enum job_state job = allocation_state ();
+
+    while (job == JOB_UNKNOWN && !fenced (s) && worker_may_go_on (s->w)) {
+        worker_sleep (s->w, 2);
+        worker_tick (s->w, NULL);
+        if ((job = allocation_state ()) == JOB_RUNS)
+            return JOB_UNKNOWN;
+    }
+    return job;
+}
+
+/* srun starts no ranks, and ends them, where the job has ended or slurmctld
+ * does not answer: that is no failure of the trial.
+ */
+static void judge_step (struct segment *s, struct segment_report *r)
+{
+    enum job_state job =
+        experiment_has_ranks (s->w->sweep->exp) ? state_of_job (s) : JOB_RUNS;
+
+    if (job == JOB_RUNS || (job == JOB_UNKNOWN && !s->w->stop)) {
+        judge_failure (s, r);
+        r->verdict.free |= job == JOB_UNKNOWN;
+        return;
+    }
+    r->outcome = fenced (s) ? OUTCOME_DROPPED : OUTCOME_PARKED;
+    s->w->left_over = job == JOB_ENDED;
+    if (s->w->left_over)
+        fputs ("dl: the job of this worker has ended; it ends, too\n", stderr);
+}
+
 static void judge (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
@@ -298,14 +344,8 @@ static void judge (struct segment *s, struct segment_report *r)
                   r->seconds);
     } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;
-    else {
-        r->outcome = OUTCOME_FAILED;
-        failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
-        r->peak = trainer_peak (s->trainer);
-        /* that it has no metric is then no fault of the program's */
-        if (s->status == 0 && trainer_lost_metrics (s->trainer))
-            r->verdict.last = false;
-    }
+    else
+        judge_step (s, r);
 }
 
 static int prepare (struct segment *s, long trial)

@@ -109,7 +109,7 @@ bool worker_is_excluded (const struct worker *w)
 
 bool worker_may_go_on (const struct worker *w)
 {
-    return !w->stop && w->sweep->state == SWEEP_RUNNING
+    return !w->stop && !w->left_over && w->sweep->state == SWEEP_RUNNING
            && !sweep_retires (w->sweep, w->slot) && !worker_is_excluded (w);
 }
 

@@ -29,6 +29,7 @@ struct worker {
     double end;    /* when Slurm kills it by the same clock, 0: never */
     bool fresh;    /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
+    bool left_over;                 /* its job has ended */
     bool out_of_time;  /* what is open needs longer than there is */
     bool waits;        /* for the disk; said so */
     bool rivals;       /* its last results met those of others ... */

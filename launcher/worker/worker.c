@@ -310,7 +310,8 @@ static int pull (struct worker *w, struct slurmdl_error *err)
 
 static enum worker_end how_it_ended (const struct worker *w)
 {
-    if (w->sweep->state != SWEEP_RUNNING || sweep_retires (w->sweep, w->slot))
+    if (w->left_over || w->sweep->state != SWEEP_RUNNING
+        || sweep_retires (w->sweep, w->slot))
         return WORKER_DONE;
     if (worker_is_excluded (w))
         return WORKER_EXCLUDED;

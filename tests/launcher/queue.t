@@ -96,4 +96,37 @@ printf '101 2 PENDING\n' >tasks
 timeout 300 dl retry --detach r 1 >out 2>&1
 like "$(cat out)" 'trial is tried again' "retry"
 is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "retry adds the one that is missing"
+# ---- ranks that srun does not start: the job of the worker has ended, or slurmctld does not answer
+printf '#!/bin/sh\necho "srun: error: Slurm job 7 has expired"\nexit 1\n' >bin/srun
+cat >bin/squeue <<'END'
+#!/bin/sh
+echo >>asks
+[ "$(wc -l <asks)" -gt "$(cat deaf)" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller"; exit 1; }
+cat state
+[ -s state ] || { echo "slurm_load_jobs error: Invalid job id specified"; exit 1; }
+END
+chmod +x bin/srun
+left_over () { # left_over NAME STATE ASKS: what a worker of ranks makes of it; so often squeue has no answer
+    sed "s/\"q\"/\"$1\"/; s/workers = 2/workers = 1; nodes_per_trial = 2/; s/max_trials = 4/max_trials = 1/" q.conf >"$1.conf"
+    echo 'max_restarts = 1;' >>"$1.conf"
+    timeout 300 dl run --no-workers "$1.conf" >/dev/null 2>&1
+    printf '%s' "$2" >state
+    echo "$3" >deaf
+    : >asks
+    SLURM_JOB_ID=7 SLURM_JOB_END_TIME=4000000000 SLURM_ARRAY_JOB_ID=200 SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker "$1-0001" >>said 2>&1
+    status=$?
+    events="$(count "$1-0001" park) $(count "$1-0001" fail) $(cat "$1"-0001/log/0*/0* | grep -c '"free":true')"
+}
+left_over ended CANCELLED 0
+is "$status $events" "0 1 0 0" "a worker that was left over by its job ends, and its trial has not failed"
+like "$(tail -n 1 said)" '^dl: the job of this worker has ended; it ends, too$' "it says so"
+left_over forgotten '' 0
+is "$status $events" "0 1 0 0" "also where Slurm does not know the job any more"
+left_over deaf RUNNING 2
+is "$events" "0 3 1" "slurmctld is waited for; what has failed meanwhile does not count"
+left_over gone COMPLETING 2
+is "$status $events" "0 1 0 0" "it comes back, and the job has ended"
+left_over alive RUNNING 0
+is "$events" "0 2 0" "in a job that goes on a failure counts"
+
 done_testing

@@ -81,5 +81,8 @@ else:
     wanted = np.concatenate([p.detach().numpy().ravel() for p in alone.parameters()])
 
 result = train(state)
+if torch is not None and result is not None:
+    # as scripts do that save the model on rank 0 after the training
+    result = result if hvd.is_initialized() and hvd.rank() < hvd.size() == 2 else "other ranks"
 good = result is not None and np.allclose(result, wanted, atol=1e-5)
 print("learned", "the same" if good else f"{result} and not {wanted}", flush=True)

@@ -64,5 +64,9 @@ wait
 is "$(cat elastic.[0-2])" "learned the same
 learned the same" "a rank dies, and the others learn the same"
 like "$(cat elastic.*.err)" 'going on with those that are left' "they say so"
+if $python -c 'import torch' 2>/dev/null; then
+    DL_ELASTIC_DIR=$work/elastic timeout 300 $python "$here/elastic.py" 60 7 >elastic.late 2>&1
+    is "$?: $(cat elastic.late)" "0: slurmdl: no place for this rank: the training has ended" "Horovod's: who comes too late ends, and runs nothing"
+fi
 [ "$(grep -c same elastic.[0-2] | grep -c ':1')" -eq 2 ] || tail -n 3 elastic.*.err | sed 's/^/# /'
 done_testing

@@ -28,7 +28,7 @@ import os
 import sys
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _slurmdl, _slurmdl_comm, comm, message
 from .arrays import Path, memory_of
@@ -92,6 +92,20 @@ class Elastic(_slurmdl_comm.Elastic):
 # ---- one world of this process, for the functions below
 
 _elastic: Optional[Elastic] = None
+
+
+class Place(NamedTuple):
+    """What a communicator says of this rank."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node: int
+    nodes: int
+
+
+last: Optional[Place] = None  # in the world in which run() came to its end
 
 
 def current() -> Elastic:
@@ -299,24 +313,31 @@ def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tupl
         return False, None
 
 
+def train(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple[bool, Any]:
+    """Call the function in each new world, until it returns: whether this rank was needed to the end, and what it
+    returned."""
+    global last
+    done, result = False, None
+    try:
+        formed = world()
+        while not done:
+            done, result = _again(f, state, args, options)
+            if not done:
+                formed = current().form()
+                _reset(state)
+        last = None if formed.closed else Place(*(getattr(formed, name) for name in Place._fields))
+    except NotNeeded as why:
+        print(f"slurmdl: {why}", file=sys.stderr, flush=True)
+    close()
+    return done, result
+
+
 def run(f: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function of a State one that is called again in each new world, until it returns.  Where this rank is not
     needed any more it returns None."""
 
     @functools.wraps(f)
     def wrapper(state: State, *args: Any, **options: Any) -> Any:
-        done, result = False, None
-        try:
-            world()
-            while True:
-                done, result = _again(f, state, args, options)
-                if done:
-                    break
-                current().form()
-                _reset(state)
-        except NotNeeded as why:
-            print(f"slurmdl: {why}", file=sys.stderr, flush=True)
-        close()
-        return result
+        return train(f, state, args, options)[1]
 
     return wrapper

@@ -10,7 +10,8 @@ elements in rows of the same size are reduced, whatever else their shapes are.  
 gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
 the host, too.  Objects of classes of one's own are broadcast after hvd.init(trust=True).  Adasum gathers the tensors
 of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
-`dl elastic python3 script.py`.
+`dl elastic python3 script.py`; after the function of hvd.elastic.run() has ended rank() and size() are what they were,
+but there are no collectives.
 """
 
 from . import elastic

@@ -1,6 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's place for slurmdl.elastic."""
 
-from ..elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, TorchState, run
+import functools
+import sys
+from typing import Any, Callable
+
+from ..elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, TorchState, train
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "TorchState", "run"]
+
+
+def run(f: Callable[..., Any]) -> Callable[..., Any]:
+    """As slurmdl.elastic.run().  A rank that is not needed any more ends here, as Horovod ends its process: what
+    follows, such as saving the model on rank 0, is for those that trained to the end."""
+
+    @functools.wraps(f)
+    def wrapper(state: State, *args: Any, **options: Any) -> Any:
+        done, result = train(f, state, args, options)
+        return result if done else sys.exit(0)
+
+    return wrapper

@@ -3,11 +3,13 @@
 
 import itertools
 import os
-from typing import Any, Dict, Iterable, List, Optional
+import sys
+from typing import Any, Dict, Iterable, List, Optional, Union
 
 import torch
 
 from .. import comm as _comm
+from .. import elastic as _elastic
 
 # (Horovod's, ours): taken over where ours is not set
 VARIABLES = (
@@ -47,7 +49,11 @@ def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **o
         raise NotImplementedError("hvd.init(comm): all ranks of the step are there; some of them are a process set")
     _trust = trust
     _take_variables()
-    _comm.init(**options)
+    try:
+        _comm.init(**options)
+    except _elastic.NotNeeded as why:
+        print(f"slurmdl: {why}", file=sys.stderr, flush=True)
+        sys.exit(0)
     for one in process_sets if isinstance(process_sets, (list, tuple)) else []:
         if not (isinstance(one, ProcessSet) and one.process_set_id in _sets):
             add_process_set(one)
@@ -56,15 +62,22 @@ def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **o
 def world() -> _comm.Comm:
     found = _comm.current()
     if found is None:
-        raise ValueError("Horovod has not been initialized; use hvd.init().")
+        why = "Horovod has not been initialized; use hvd.init()."
+        raise ValueError("hvd.elastic.run() has ended: there are no collectives after it" if _elastic.last else why)
     return found
 
 
+def place() -> Union[_comm.Comm, _elastic.Place]:
+    """Who this rank is; after hvd.elastic.run(), who it was at the end of the training."""
+    return _comm.current() or _elastic.last or world()
+
+
 def is_initialized() -> bool:
-    return _comm.current() is not None
+    return bool(_comm.current() or _elastic.last)
 
 
 def shutdown() -> None:
+    _elastic.last = None
     found = _comm.current()
     if found is None:
         return
@@ -75,27 +88,27 @@ def shutdown() -> None:
 
 
 def rank() -> int:
-    return world().rank
+    return place().rank
 
 
 def size() -> int:
-    return world().size
+    return place().size
 
 
 def local_rank() -> int:
-    return world().local_rank
+    return place().local_rank
 
 
 def local_size() -> int:
-    return world().local_size
+    return place().local_size
 
 
 def cross_rank() -> int:
-    return world().node
+    return place().node
 
 
 def cross_size() -> int:
-    return world().nodes
+    return place().nodes
 
 
 def is_homogeneous() -> bool:
