@@ -204,7 +204,7 @@ STATUS=7 timeout 300 dl run --local exp.conf >out 2>&1
 like "$(dl failures 2>&1)" 'exit status 7' "the exit status comes back"
 export HOLD="$work/hold"
 : >hold
-conf '"image"' 'resources = { workers = 1; }; code = { freeze = false; };'
+conf '"image"' 'resources = { workers = 1; }; worker = { heartbeat = 1; }; code = { freeze = false; };'
 timeout 300 dl run --local exp.conf >out 2>&1 &
 wait_for 300 sh -c 'grep -qs "^DL_TRIAL" t-0003/trials/0001/a.1/variables'
 dl pause t-0003 >/dev/null

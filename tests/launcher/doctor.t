@@ -156,6 +156,9 @@ is $? 1 "an empty answer of Slurm's"
 
 # ---- a real Slurm
 if slurm_is_here && slurm_loads_plugin; then
+    # scontrol itself waits for 20 s
+    SLURM_CONF=$work/none timeout 300 dl doctor >none.out 2>&1 &
+    pid=$!
     cluster_up doctor --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
     out=$(timeout 300 dl doctor --run)
     like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
@@ -172,9 +175,9 @@ if slurm_is_here && slurm_loads_plugin; then
     is $? 1 "without the line"
     like "$out" '^broken .*no line loads dl.so' "it is found"
     like "$out" '^broken +srun --dl=torch env: a step: it ended with status' "and that no step takes --dl"
-    SLURM_CONF=$work/none timeout 300 dl doctor >out 2>&1
+    wait $pid
     is $? 1 "without slurm.conf"
-    like "$(cat out)" '^broken +scontrol show config: slurm: .+: what is in slurm.conf was not looked at' "that is told"
+    like "$(cat none.out)" '^broken +scontrol show config: slurm: .+: what is in slurm.conf was not looked at' "that is told"
 else
     skip "a real Slurm" "it is not installed, or the plugin has sanitizers"
 fi

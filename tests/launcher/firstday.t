@@ -77,7 +77,7 @@ is $? 6 "outside Slurm"
 like "$(cat err)" '^dl: sbatch finds no Slurm here: use --local to work on this machine' "what to do"
 SAY="sbatch: unrecognized option '--dl=torch'" timeout 100 dl run --set 'resources.framework="torch"' warn.conf >out 2>err
 like "$(cat err)" "^dl: sbatch: .*'--dl=torch': the plugin of slurm-dl is not in use here" "without the plugin"
-conf spent 'sleep 1; exit $DL_TRIAL' 'max_restarts = 0;'
+conf spent 'sleep 0.1; exit $DL_TRIAL' 'max_restarts = 0;'
 sed -i 's/max_trials = 2;/max_trials = 20; max_gpu_hours = 0.0001;/' spent.conf
 timeout 300 dl run --local --workers=1 spent.conf >out 2>&1
 like "$(cat out)" '^searcher.max_gpu_hours \(0.0001\) is used up: no segment begins any more' "a spent budget"

@@ -6,12 +6,12 @@ EXTRA_PROGRAMS += $(launcher_units)
 $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
-launcher_tests = %D%/code.t %D%/cookbook.t %D%/recovery.t tests/faults/faults.t %D%/local.t %D%/executor.t %D%/outcomes.t \
-	%D%/container.t %D%/environment.t %D%/lifecycle.t %D%/doctor.t %D%/custom.t \
-	%D%/model.t %D%/notify.t %D%/watch.t %D%/plot.t %D%/best.t %D%/gpus.t %D%/interactive.t %D%/memory.t %D%/queue.t %D%/digits.t %D%/export.t \
-	%D%/ckpt.t %D%/server.t %D%/fuzz.t %D%/config.t %D%/docs.t %D%/options.t %D%/cli.t %D%/damage.t \
-	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t %D%/flow.t \
-	$(launcher_units) tests/layers.t
+launcher_tests = %D%/report.t %D%/watch.t %D%/cookbook.t tests/faults/faults.t %D%/outcomes.t %D%/damage.t \
+	%D%/executor.t %D%/doctor.t %D%/container.t %D%/lifecycle.t %D%/firstday.t %D%/digits.t %D%/server.t %D%/custom.t \
+	%D%/code.t %D%/recovery.t %D%/export.t %D%/interactive.t %D%/flow.t %D%/faultstop.t %D%/config.t %D%/plot.t \
+	%D%/fuzz.t %D%/numbers.t %D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/environment.t \
+	%D%/model.t %D%/gpus.t %D%/queue.t %D%/docs.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
+	%D%/try.t $(launcher_units) tests/layers.t
 TESTS += $(launcher_tests)
 
 # what scripts run

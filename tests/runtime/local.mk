@@ -1,10 +1,12 @@
 # tests/runtime/: units of comm/ run each rank as a process (comm/world.c)
 if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
-runtime_units = %D%/comm/commfail.t %D%/comm/elastic.t %D%/comm/elasticjoins.t %D%/comm/elasticwait.t %D%/comm/bootstrap.t %D%/comm/stalls.t \
-	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/disks.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
-	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t %D%/comm/rankname.t %D%/comm/handshake.t \
-	%D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/gathers.t %D%/comm/tensors.t
+runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %D%/comm/handshake.t \
+	%D%/comm/bootstrap.t %D%/comm/stalls.t %D%/ps/ps.t %D%/ps/pssaves.t %D%/comm/elasticwait.t %D%/disks.t \
+	%D%/comm/node.t %D%/ps/pslosses.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
+	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t \
+	%D%/comm/rankname.t %D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/engine.t \
+	%D%/comm/gathers.t %D%/comm/tensors.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif
@@ -35,7 +37,7 @@ tests/runtime/comm/ncclcomm.log: tests/fakes/host/slurmdl-cuda.la tests/fakes/ho
 tests/runtime/comm/device.log: tests/fakes/gpu/both/slurmdl-cuda.la tests/fakes/gpu/both/slurmdl-nccl.la \
 	tests/fakes/gpu/cuda/slurmdl-cuda.la
 endif
-runtime_tests = %D%/save.t %D%/crash.t $(runtime_units) $(rank_units) $(device_units) %D%/languages.t %D%/exports.t
+runtime_tests = %D%/save.t %D%/crash.t $(runtime_units) $(device_units) $(rank_units) %D%/languages.t %D%/exports.t
 TESTS += $(runtime_tests)
 
 # what scripts run
