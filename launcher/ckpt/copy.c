@@ -3,6 +3,7 @@
 #include "launcher/ckpt/copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 /* ---- extract ---- */
 
@@ -82,8 +85,15 @@ static int write_tensor (const char *path,
                          const void *data,
                          bool npy)
 {
-    FILE *f = fopen (path, "we");
-    int rv = f ? 0 : -1;
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    int fd = open (path, flags | O_NOFOLLOW, 0666);
+    FILE *f;
+    int rv;
+
+    if (fd < 0 && errno == ELOOP && user_may_follow (path))
+        fd = open (path, flags, 0666);
+    f = fd < 0 ? NULL : fdopen (fd, "w");
+    rv = f ? 0 : -1;
 
     if (rv == 0 && npy)
         rv = write_npy_header (f, t);
@@ -93,7 +103,7 @@ static int write_tensor (const char *path,
         rv = -1;
     if (rv == 0)
         return EXIT_OK;
-    complain ("%s: cannot write: %s", path, strerror (errno));
+    complain ("%s: cannot write: %s", path, inside_error (errno));
     return EXIT_IO;
 }
 

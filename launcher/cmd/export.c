@@ -20,6 +20,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 /* ---- CSV ---- */
@@ -180,7 +181,8 @@ static const struct export_format *find_format (const char *name)
 }
 
 /* The name of the file itself: one that a symbolic link leads to is replaced,
- * not the link.  Of one that is not there yet its folder's.
+ * not the link, unless another user has made that.  Of one that is not there
+ * yet its folder's.
  */
 static void follow_links (char *path, size_t size, const char *given)
 {
@@ -193,7 +195,7 @@ static void follow_links (char *path, size_t size, const char *given)
               "%.*s",
               slash ? (int)(slash - given) + 1 : 1,
               slash ? given : ".");
-    if (realpath (given, found))
+    if (user_may_follow (given) && realpath (given, found))
         snprintf (path, size, "%s", found);
     else if (realpath (folder, found))
         snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
@@ -206,7 +208,8 @@ static bool is_special (const char *path)
 {
     struct stat st;
 
-    return stat (path, &st) == 0 && !S_ISREG (st.st_mode);
+    return user_may_follow (path) && stat (path, &st) == 0
+           && !S_ISREG (st.st_mode);
 }
 
 static int write_into (const char *path,

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"
 #include "runtime/storage/whole_file.h"
 
-enum { UNITS_MAX = 65536 };
+enum { UNITS_MAX = 65536, RUN_SIZE = 128 };
 
 /* ---- units ---- */
 
@@ -163,11 +165,19 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
 
 /* ---- dl scale ---- */
 
-static FILE *open_run (const char *dir)
+/* What 'run' says; false if it is none of the user's own runs. */
+static bool read_run (const char *dir, long *ranks, long *min, long *max)
 {
     char path[PATH_MAX];
+    char *text = user_folder_check (dir) < 0
+                     ? NULL
+                     : file_text (path_in (path, dir, "run"), RUN_SIZE);
+    bool rv =
+        text
+        && sscanf (text, "ranks %ld min %ld max %ld", ranks, min, max) == 3;
 
-    return fopen (path_in (path, dir, "run"), "re");
+    free (text);
+    return rv;
 }
 
 void elastic_end (const struct elastic *e)
@@ -199,25 +209,17 @@ static bool has_ended (const char *dir)
 
 bool elastic_is_run (const char *dir)
 {
-    FILE *f = open_run (dir);
     long a, b, c;
-    bool rv = f && fscanf (f, "ranks %ld min %ld max %ld", &a, &b, &c) == 3;
 
-    if (f)
-        fclose (f);
-    return rv;
+    return read_run (dir, &a, &b, &c);
 }
 
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
 {
-    FILE *f = open_run (dir);
-    long ranks = 0, min = 0, max = 0;
-    bool over = has_ended (dir);
-    bool ok =
-        f && fscanf (f, "ranks %ld min %ld max %ld", &ranks, &min, &max) == 3;
+    long ranks, min, max;
+    bool ok = read_run (dir, &ranks, &min, &max);
+    bool over = ok && has_ended (dir);
 
-    if (f)
-        fclose (f);
     errno = EINVAL;
     if (!ok)
         return errorf (err, "%s: is not a run of dl elastic", dir);

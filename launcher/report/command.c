@@ -15,6 +15,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 /* s between two files of --watch, and its bounds */
@@ -74,10 +75,13 @@ static int find_path (struct job *j, const char *output)
         snprintf (j->path,
                   sizeof (j->path),
                   "%s",
-                  realpath (output, found) ? found : output);
+                  user_may_follow (output) && realpath (output, found)
+                      ? found
+                      : output);
     else
         snprintf (j->path, sizeof (j->path), "%s.html", name);
-    if (stat (j->path, &st) < 0 || S_ISREG (st.st_mode))
+    if (!user_may_follow (j->path) || stat (j->path, &st) < 0
+        || S_ISREG (st.st_mode))
         return EXIT_OK;
     complain ("--output: %s is no plain file", j->path);
     return EXIT_USAGE;

@@ -43,7 +43,8 @@ trials/0003:continue
 trials/0003/a.1:continue
 trials/0003/a.1/log:continue
 results.h5:export h5,continue
-reserve:show,continue"
+reserve:show,continue
+run:scale"
 kinds=${DL_TEST_KINDS:-$(often "pipe device folder huge cycle" "pipe socket device folder huge cycle dangling outside empty")}
 
 command_of () { # the arguments of a command of the table
@@ -52,6 +53,7 @@ command_of () { # the arguments of a command of the table
     'logs 1') set -- logs "$e" 1 ;;
     'export h5') set -- export "$e" --format=h5 --output="$victim_home/x.h5" ;;
     export) set -- export "$e" --output="$victim_home/x.csv" ;;
+    scale) set -- scale 1 "$e" ;;
     wait) set -- wait --timeout=1 "$e" ;;
     continue) set -- continue --trials=3 --local "$e" ;;
     *) set -- "$1" "$e" ;;
@@ -102,6 +104,13 @@ for command in "monitor $e/trials/0001/a.1/dl-monitor-1.0" "report --output=$vic
     [ $status -lt 11 ]
     ok $? "dl ${command%% *}: status $status"
 done
+
+# a file of dl elastic, which makes dl scale mean that
+case_of scale
+attacker sh -c "echo 'ranks 1 min 1 max 9' >'$e/run'"
+like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is completed: there is nothing to scale" "dl scale: an experiment is no run of dl elastic"
+[ ! -e "$e/target" ]
+ok $? "and gets no file of one"
 
 # a folder of dl debug: a job's name is not enough for one of others', and of one that is named nothing is waited for or asked for
 d=$group/dl-debug-12.0

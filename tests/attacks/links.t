@@ -51,6 +51,9 @@ plant "a block of the log" log/000000 "$own" $command
 plant "the next entry" log/000000/00000010 "$own/file" $command
 plant "results" results.h5 "$own/file" $command
 plant "the reserve" reserve "$own/file" $command
+for command in "export --format=csv" "export --format=h5" report; do
+    plant "$command --output" x "$own/file" $command "--output=$group/links-0001/x"
+done
 for command in gc 'rm --force'; do
     plant "$command: ckpt" trials/0001/a.1/ckpt "$own/ckpt" $command
     plant "$command: a checkpoint" trials/0001/a.1/ckpt/00000001.h5 "$own/file" $command
@@ -152,6 +155,20 @@ victim timeout 60 dl report --output="$victim_home/report.html" "$e" >out 2>&1
 is "$?" 0 "and so does dl report"
 attacker rm "$e/provenance.json"
 like "$(victim timeout 30 dl show --provenance "$e" 2>&1; echo "=$?")" "provenance.json: cannot read: No such file" "nor is a record waited for that a member has removed"
+
+# ---- a file of a checkpoint, which gets the tensor's name
+precious
+/usr/bin/python3 -c 'import struct
+h = b"""{"w": {"dtype": "U8", "shape": [5], "data_offsets": [0, 5]}}"""
+open("w.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"evil\n")'
+dl ckpt import w.safetensors w.h5 >out 2>&1 && chmod 644 w.h5
+attacker ln -s "$own/file" "$group/w.raw"
+like "$(cd "$group" && victim dl ckpt extract --format=raw "$work/w.h5" w 2>&1; echo "=$?")" "^dl: w.raw: cannot write: a symbolic link is on the way" "dl ckpt extract: another user's link is told"
+unharmed_own "and not followed"
+attacker rm "$group/w.raw"
+victim ln -s "$own/raw" "$group/w.raw"
+is "$(cd "$group" && victim dl ckpt extract --format=raw "$work/w.h5" w 2>&1; cat "$own/raw")" "w.raw
+evil" "one's own is"
 
 # ---- a folder in which others may give an experiment's name to another one
 mkdir -p free sticky

@@ -75,6 +75,16 @@ for where in '' --local; do
     was_run "--dry-run $where"
 done
 
+# ---- what dl says of such a file, in an error of Python's: nothing that steers the terminal
+printf 'name = "e"; searcher = { name = "\\x1b[2J\302\233""31m\342\200\256"; };\n' >steer.conf
+is "$($python -c '
+from slurmdl import program
+try:
+    program.call("run", "--dry-run", "steer.conf")
+except Exception as error:
+    print("unknown searcher" in str(error), all(c.isprintable() for line in str(error).split("\n") for c in line))' 2>&1)" \
+    "True True" "an error in Python has no control characters of the file"
+
 # ---- files that take for ever, or that no one writes to
 { printf 'name: x\nhyperparameters: '; head -c 200000 /dev/zero | tr '\0' '['; } >deep.yaml
 { cat determined.yaml; echo 'a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]'; for i in 1 2 3 4 5 6 7 8; do

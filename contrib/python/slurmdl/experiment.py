@@ -15,7 +15,6 @@ nothing is unpickled.
 import html
 import math
 import os
-import re
 import sys
 import time
 from typing import Any, Dict, List, Optional
@@ -49,7 +48,7 @@ class Experiment:
         self._name, self._options = self.dir, []
 
     def __repr__(self) -> str:
-        return f"<slurmdl.{type(self).__name__} {self.dir}>"
+        return f"<slurmdl.{type(self).__name__} {program.printable(self.dir)}>"
 
     # ---- what dl says
 
@@ -129,12 +128,7 @@ def status_line(shown: Dict[str, Any]) -> str:
     line = f"{shown['experiment']}: {shown['state']}, {100 * _number(shown['done']):.0f} %"
     if shown["best_trial"] is not None:
         line += f", best {shown['metrics'][0]['name']} {_number(shown['best']):.6g} (trial {shown['best_trial']})"
-    return _printable(line)
-
-
-def _printable(text: str) -> str:
-    """Names may come from others: no control characters for the terminal."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "?", text)
+    return program.printable(line)
 
 
 def _rows(shown: Dict[str, Any]) -> List[List[str]]:

@@ -20,9 +20,14 @@ def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
         raise Error(f"there is no program '{PROGRAM}' in PATH: {where}") from None
 
 
+def printable(text: str) -> str:
+    """A text of somebody else's for a comment or a terminal: one line, nothing that steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def message_of(output: str, arguments: List[str], status: int) -> str:
     """What dl complained about, without its own name before each line."""
-    lines = [line[4:] if line.startswith("dl: ") else line for line in output.strip().splitlines()]
+    lines = [printable(line[4:] if line.startswith("dl: ") else line) for line in output.strip().splitlines()]
     return "\n".join(lines) or f"dl {arguments[0]} ended with status {status}"
 
 

@@ -164,7 +164,7 @@ class Sweep(Experiment):
         """At the end of this process local workers end, as after Ctrl-C of `dl run --local`."""
         if self._process is not None and self._process.poll() is None:
             what = "its local workers end with this process; 'dl resume --local' goes on"
-            print(f"slurmdl: {self.dir}: {what}", file=sys.stderr)
+            print(f"slurmdl: {program.printable(self.dir)}: {what}", file=sys.stderr)
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
 

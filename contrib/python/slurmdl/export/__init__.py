@@ -13,6 +13,7 @@ import signal
 import sys
 from typing import IO, Any, Dict, List, Tuple
 
+from ..program import printable
 from .records import Experiment, Row, Trial, Writer
 
 # the class of each format in the module of its name, and what pip has to install for it
@@ -29,7 +30,7 @@ OK, FAILED, NOT_FOUND, IO_ERROR = 0, 1, 3, 7
 
 def complain(text: str) -> None:
     """One line for the user, whatever is in it."""
-    print("dl: " + "".join(c if c.isprintable() else "?" for c in text), file=sys.stderr)
+    print("dl: " + printable(text), file=sys.stderr)
 
 
 class _Reader:

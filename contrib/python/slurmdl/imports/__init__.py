@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
+from ..program import printable
 from . import determined, hydrasweep, jobs, katib, optuna, raytune, seml, target, trainjob, wandb
 from .document import BadInput, Node, read
 from .table import CHANGED, MAPPED, NONE, OPEN, Field, Import, Table
@@ -42,7 +43,7 @@ FORMATS: List[Format] = [
 
 def complain(text: str) -> None:
     """One line for the user, whatever is in it."""
-    print("dl: " + target.clean(text), file=sys.stderr)
+    print("dl: " + printable(text), file=sys.stderr)
 
 
 class _Options(NamedTuple):
@@ -200,7 +201,7 @@ def _coverage(files: Sequence[Tuple[str, bool]], options: _Options) -> int:
     def line(name: str, row: Sequence[int], file: str) -> None:
         total, taken, nothing, open = row
         share = f"{100 * taken / (taken + open):.0f}%" if taken + open else "-"
-        print(f"{name:<12} {total:>6} {taken:>6} {nothing:>10} {open:>5} {share:>6}  {target.clean(file)}")
+        print(f"{name:<12} {total:>6} {taken:>6} {nothing:>10} {open:>5} {share:>6}  {printable(file)}")
 
     for file, of_folder in files:
         try:

@@ -7,6 +7,7 @@ import shlex
 import textwrap
 from typing import Any, Dict, List, Sequence, Tuple
 
+from ..program import printable
 from .table import CHANGED, NONE, OPEN, Import
 
 _ORDER = (
@@ -15,11 +16,6 @@ _ORDER = (
 ).split()
 _FIRST = "name sampler metric smaller_is_better summary goal max_trials max_length".split()
 WIDTH = 118
-
-
-def clean(text: str) -> str:
-    """A text of somebody else's for a comment or a terminal: one line, nothing that steers a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 # ---- libconfig
@@ -79,7 +75,7 @@ def _list(texts: List[str], values: Sequence[Any], indent: int) -> str:
 
 
 def _wrapped(text: str, first: str = "# ", rest: str = "#   ") -> List[str]:
-    return textwrap.wrap(clean(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [
+    return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [
         "#"
     ]
 
@@ -87,7 +83,7 @@ def _wrapped(text: str, first: str = "# ", rest: str = "#   ") -> List[str]:
 def header(one: Import, source: str) -> List[str]:
     """What the first lines say: where it comes from, and what became of its fields."""
     kind = one.node.string("kind") if one.script else one.table.title
-    lines = [f"# {clean(source)} ({clean(kind)}), by dl import; dl-import(1) has the table of its fields."]
+    lines = [f"# {printable(source)} ({printable(kind)}), by dl import; dl-import(1) has the table of its fields."]
     for title, state in (("Not taken over:", OPEN), ("Other than there:", CHANGED)):
         here = one.node.file
         notes = [(n.line, ("" if n.file == here else f"{n.file}: ") + f"{n.path}: {n.note}") for n in one.notes(state)]
@@ -125,7 +121,7 @@ def experiment_text(one: Import, source: str) -> str:
         if said and (len(text) + len(said) > WIDTH or "\n" in text):
             lines.extend(pad + line for line in _wrapped(said, rest="# "))
             said = ""
-        lines.append(text + (f"  # {clean(said)}" if said else ""))
+        lines.append(text + (f"  # {printable(said)}" if said else ""))
 
     for name in sorted(tree, key=lambda n: _ORDER.index(n) if n in _ORDER else len(_ORDER)):
         if tree[name] == {}:
