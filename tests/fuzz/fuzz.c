@@ -357,8 +357,11 @@ int fuzz_socket (const uint8_t *data, size_t size)
 
 /* ---- what must hold ---- */
 
+bool fuzz_refused;
+
 void fuzz_failed (const struct slurmdl_error *err)
 {
+    fuzz_refused = true;
     if (!*err->text) {
         fprintf (stderr, "a failure without a reason\n");
         abort ();

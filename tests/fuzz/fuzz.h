@@ -53,7 +53,11 @@ void fuzz_put_message (const char *path, const void *data, size_t size);
  */
 int fuzz_socket (const uint8_t *data, size_t size);
 
-/* A failure must have a reason: ends the program if there is none. */
+/* The input was refused.  A corpus of which nothing is accepted reaches little.
+ */
+extern bool fuzz_refused;
+
+/* The same with its reason: ends the program if there is none. */
 void fuzz_failed (const struct slurmdl_error *err);
 
 #endif
