@@ -389,6 +389,15 @@ static int is_file (const struct dirent *e)
            && !strcmp (e->d_name + n - 3, ".h5");
 }
 
+/* All rows of a node's file were taken. */
+static int end_file (struct usage *u, const char *name, struct tracks *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->list[i].last_time < t->since)
+            forget (&t->list[i], t->list[i].last_time);
+    return t->n > 0 ? add_node (u, name, t) : 0;
+}
+
 static int
 read_file (struct usage *u, const char *dir, const char *file, double since)
 {
@@ -399,12 +408,8 @@ read_file (struct usage *u, const char *dir, const char *file, double since)
 
     snprintf (path, sizeof (path), "%.3000s/%s", dir, file);
     snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
-    rv = slurmdl_metrics_read (path, take_row, &t, NULL) == 0 && t.n > 0;
-    for (size_t i = 0; i < t.n; i++)
-        if (t.list[i].last_time < since)
-            forget (&t.list[i], t.list[i].last_time);
-    if (rv)
-        rv = add_node (u, name, &t);
+    if (slurmdl_metrics_read (path, take_row, &t, NULL) == 0)
+        rv = end_file (u, name, &t);
     free (t.list);
     return rv;
 }

@@ -105,7 +105,7 @@ read_cores (int root, struct topology *t, const struct cpu_set *cpus)
 
 static bool is_bdf (const char *s)
 {
-    return strspn (s, "0123456789abcdef") >= 4 && s[4] == ':' && s[7] == ':'
+    return strspn (s, "0123456789abcdef:.") >= BDF && s[4] == ':' && s[7] == ':'
            && s[10] == '.';
 }
 

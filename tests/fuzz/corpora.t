@@ -17,6 +17,9 @@ for name in $names; do
     timeout 300 "$builddir/tests/fuzz/$name" "$here/corpus/$name" >"$work/out" 2>&1
     status=$?
     is "$status" 0 "$name: $(tail -n 1 "$work/out" | tr -d '#')"
+    # a corpus that has decayed reaches nothing
+    grep -q '^# \([0-9]*\) inputs, \1 refused' "$work/out"
+    is $? 1 "$name: some are accepted"
     [ $status -eq 0 ] || tail -n 40 "$work/out" | sed 's/^/# /'
 done
 done_testing

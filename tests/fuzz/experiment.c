@@ -1,32 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Experiment files: dl run, dl preview.  "---" first is YAML. */
+/* Experiment files: dl run, dl preview.  "---" first is YAML; lines "#set
+ * KEY=VALUE" are options --set.
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "tests/fuzz/fuzz.h"
+
+enum { SETS = 4 };
+
+/* An experiment's own copy, which all later commands read. */
+static void read_again (const struct experiment *e, const char *path)
+{
+    struct experiment *copy;
+    struct problems p;
+
+    if (!e->text || problems_open (&p) < 0)
+        return;
+    copy = experiment_read_text (path, e->text, strlen (e->text), &p);
+    problems_close (&p);
+    if (!copy || copy->nparams != e->nparams) {
+        fprintf (stderr, "its own text is refused: %s\n%s", p.text, e->text);
+        abort ();
+    }
+    experiment_destroy (copy);
+    free (p.text);
+}
+
+static void look (const struct experiment *e)
+{
+    char name[64];
+    double *x = calloc (e->nparams + 1, sizeof (*x));
+
+    if (e->entrypoint)
+        hparams_unknown (e, e->entrypoint, name, sizeof (name));
+    for (size_t i = 0; x && i < e->nparams; i++)
+        x[i] = e->params[i].type == PARAM_CATEGORICAL ? 0 : e->params[i].min;
+    if (x)
+        json_decref (hparams_json (e, x));
+    free (x);
+}
+
+static void find_sets (char *text, char *sets[SETS + 1])
+{
+    for (int n = 0; *text && n < SETS;) {
+        char *line = fuzz_line (&text);
+        if (!strncmp (line, "#set ", 5))
+            sets[n++] = line + 5;
+    }
+}
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     bool is_yaml = size > 3 && !memcmp (data, "---", 3);
     const char *path =
         fuzz_file (is_yaml ? "exp.yaml" : "exp.conf", data, size);
+    char *text = fuzz_text (data, size);
+    char *sets[SETS + 1] = { NULL };
+    struct edit edit = { .sets = sets };
     struct experiment *e;
     struct problems p;
-    char name[64];
 
     if (problems_open (&p) < 0)
         return 0;
-    e = is_yaml ? experiment_read_edited (path, NULL, &p)
-                : experiment_read (path, &p);
+    find_sets (text, sets);
+    e = experiment_read_edited (path, &edit, &p);
     problems_close (&p);
+    fuzz_refused = !e;
     if (!e && p.count == 0)
         abort ();
-    if (e && e->entrypoint)
-        hparams_unknown (e, e->entrypoint, name, sizeof (name));
+    if (e) {
+        look (e);
+        read_again (e, path);
+    }
     experiment_destroy (e);
     free (p.text);
+    free (text);
     return 0;
 }

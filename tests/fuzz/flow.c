@@ -41,6 +41,24 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     }
 }
 
+/* What the corpus names: flow_read() looks whether it is there. */
+static void put_programs (void)
+{
+    static const char tune[] =
+        "name = \"tune\"; entrypoint = \"sh prepare.sh {lr} {data}\";\n"
+        "searcher = { metric = \"loss\"; max_trials = 4; };\n"
+        "hyperparameters = { data = 0;"
+        " lr = { type = \"log\"; minval = -3; maxval = 0.0; }; };\n";
+    static bool done;
+
+    if (!done) {
+        fuzz_file ("prepare.sh", "", 0);
+        fuzz_file ("work.py", "", 0);
+        fuzz_file ("tune.conf", tune, strlen (tune));
+    }
+    done = true;
+}
+
 /* The flow itself, or below "== flow.conf" with what its steps have left. */
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
@@ -52,6 +70,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     if (problems_open (&p) < 0)
         return 0;
+    put_programs ();
     snprintf (r.dir,
               sizeof (r.dir),
               "%s",
@@ -69,6 +88,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         abort ();
     for (size_t i = 0; r.flow && i < r.flow->n; i++)
         look_at_tasks (&r, &r.flow->steps[r.flow->order[i]]);
+    fuzz_refused = !r.flow;
     flow_free (r.flow);
     free (p.text);
     return 0;

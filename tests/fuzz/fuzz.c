@@ -2,6 +2,7 @@
 /* Inputs as texts, files, folders and sockets. */
 #include "tests/fuzz/fuzz.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -82,21 +83,21 @@ const char *fuzz_path (const char *name)
     return path;
 }
 
-static void put (const char *path, const void *data, size_t size)
+void fuzz_put (const char *path, const void *data, size_t size)
 {
-    FILE *f = fopen (path, "we");
+    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
     /* a path of the input's may be impossible */
-    if (!f)
+    if (fd < 0)
         return;
-    must (fwrite (data, 1, size, f) == size && fclose (f) == 0, path);
+    must (write (fd, data, size) == (ssize_t)size && close (fd) == 0, path);
 }
 
 const char *fuzz_file (const char *name, const void *data, size_t size)
 {
     const char *path = fuzz_path (name);
 
-    put (path, data, size);
+    fuzz_put (path, data, size);
     return path;
 }
 
@@ -124,129 +125,221 @@ void fuzz_empty (const char *path)
 
 /* ---- files ---- */
 
-/* Whether the path of an input stays below its folder.  A link is never gone
- * through: links come last, and not below each other.
- */
-static bool is_below (char *path, size_t start, bool makes)
-{
-    const char *name = path + start;
-    struct stat st;
+struct entry {
+    char *name;
+    const char *body;
+    size_t size;
+    bool link;
+};
 
-    if (!*name || *name == '/' || strstr (name, "//") || strstr (name, "..")
-        || name[strlen (name) - 1] == '/')
-        return false;
-    for (char *c = path + start; (c = strchr (c, '/')); c++) {
-        bool good;
-        *c = '\0';
-        if (makes)
-            mkdir (path, 0777);
-        good = lstat (path, &st) == 0 && S_ISDIR (st.st_mode);
-        *c = '/';
-        if (!good)
-            return false;
-    }
-    return true;
+/* What is in a folder: sorted, each name once, nothing below a file. */
+struct tree {
+    char *text;
+    struct entry *list;
+    size_t n;
+};
+
+/* As strcmp(), but what is below "a" comes right behind it. */
+static int rank_of (char c)
+{
+    return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
 }
 
-/* Whether what a link names is in the folder as well. */
+static int by_name (const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    size_t i = 0;
+
+    while (x->name[i] && x->name[i] == y->name[i])
+        i++;
+    return rank_of (x->name[i]) - rank_of (y->name[i]);
+}
+
+/* Of one name the last counts. */
+static int by_name_and_place (const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int order = by_name (a, b);
+
+    return order ? order : (y->body > x->body) - (y->body < x->body);
+}
+
+/* Whether each component of a path is a name. */
+static bool is_path (const char *c)
+{
+    for (;; c++) {
+        size_t n = strcspn (c, "/");
+        if (n == 0 || !strncmp (c, ".", n) || !strncmp (c, "..", n))
+            return false;
+        if (!*(c += n))
+            return true;
+    }
+}
+
+/* Whether what a link names is in the folder as well: no ".." but first. */
 static bool leads_below (const char *name, const char *target)
 {
-    int depth = 0;
-
-    if (*target == '/')
-        return false;
-    for (; (name = strchr (name, '/')); name++)
-        depth++;
-    for (const char *c = target; *c;) {
-        size_t n = strcspn (c, "/");
-        depth += n == 2 && !strncmp (c, "..", 2) ? -1 : n > 0;
-        if (depth < 0)
-            return false;
-        c += n + (c[n] == '/');
+    while ((name = strchr (name, '/')) && !strncmp (target, "../", 3)) {
+        name++;
+        target += 3;
     }
-    return true;
+    return is_path (target) || !*target;
 }
 
-static void put_link (char *path, size_t start, const void *data, size_t size)
+static bool is_kept (const struct entry *e, const struct entry *last)
 {
-    char target[512];
+    size_t n = last ? strlen (last->name) : 0;
 
-    if (size >= sizeof (target))
-        return;
-    memcpy (target, data, size);
-    target[size] = '\0';
-    if (is_below (path, start, false) && leads_below (path + start, target)
-        && symlink (target, path) < 0)
-        return; /* there is something */
+    return is_path (e->name) && (!e->link || leads_below (e->name, e->body))
+           && !(last && !strncmp (last->name, e->name, n)
+                && (!e->name[n] || e->name[n] == '/'));
 }
 
 /* The next line "== ...", or the end. */
-static const uint8_t *next_head (const uint8_t *at, const uint8_t *end)
+static char *next_head (char *at, const char *end)
 {
-    const uint8_t *found = at;
+    char *found = at;
 
     if (end - at >= 3 && !memcmp (at, "== ", 3))
         return at;
     while ((found = memmem (found, (size_t)(end - found), "\n== ", 4)))
         return found + 1;
-    return end;
+    return (char *)end;
 }
 
-struct tree {
-    const char *dir;
-    const uint8_t *end;
-    fuzz_put_f *put;
-    bool links;
-};
-
-static const uint8_t *take_file (const struct tree *t, const uint8_t *at)
+/* One entry of the text, whose end and whose name's end become '\0'. */
+static char *cut_entry (char *at, char *end, struct entry *e)
 {
-    const uint8_t *line = memchr (at, '\n', (size_t)(t->end - at));
-    const uint8_t *body = line ? line + 1 : t->end;
-    const uint8_t *next = next_head (body, t->end);
-    size_t size = (size_t)(next - body);
-    size_t start = strlen (t->dir) + 1;
-    bool link = size > 3 && !memcmp (body, "-> ", 3);
-    char path[PATH_MAX];
-    int n;
+    char *line = memchr (at, '\n', (size_t)(end - at));
+    char *body = line ? line + 1 : end;
+    char *next = next_head (body, end);
 
     /* the line's end before a head is not the file's */
-    size -= size && next < t->end;
-    n = snprintf (path,
-                  sizeof (path),
-                  "%s/%.*s",
-                  t->dir,
-                  (int)((line ? line : t->end) - at - 3),
-                  (const char *)at + 3);
-    if (n >= PATH_MAX || link != t->links)
-        return next;
-    if (link)
-        put_link (path, start, body + 3, size - 3);
-    else if (is_below (path, start, true))
-        t->put (path, body, size);
+    *e = (struct entry){ at + 3, body, (size_t)(next - body), false };
+    e->size -= e->size && next < end;
+    if (line)
+        *line = '\0';
+    if ((e->link = e->size > 3 && !memcmp (body, "-> ", 3))) {
+        body[e->size] = '\0';
+        e->body += 3;
+        e->size -= 3;
+    }
     return next;
+}
+
+static struct tree read_tree (const uint8_t *data, size_t size)
+{
+    struct tree t = { fuzz_text (data, size), NULL, 0 };
+    char *end = t.text + size;
+    size_t kept = 0;
+
+    t.list = calloc (size / 3 + 1, sizeof (*t.list));
+    must (t.list, "calloc");
+    for (char *at = next_head (t.text, end); at < end;)
+        at = cut_entry (at, end, &t.list[t.n++]);
+    qsort (t.list, t.n, sizeof (*t.list), by_name_and_place);
+    for (size_t i = 0; i < t.n; i++)
+        if (is_kept (&t.list[i], kept ? &t.list[kept - 1] : NULL))
+            t.list[kept++] = t.list[i];
+    t.n = kept;
+    return t;
+}
+
+static void
+add_entry (const char *dir, const struct entry *e, fuzz_put_f *write_file)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, e->name) >= PATH_MAX)
+        return;
+    for (char *c = path + strlen (dir) + 1; (c = strchr (c, '/')); c++) {
+        *c = '\0';
+        mkdir (path, 0777);
+        *c = '/';
+    }
+    if (!e->link)
+        write_file (path, e->body, e->size);
+    else if (symlink (e->body, path) < 0)
+        return; /* too long */
+}
+
+static void remove_entry (const char *dir, const struct entry *e)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, e->name) >= PATH_MAX)
+        return;
+    unlink (path);
+    for (char *c; (c = strrchr (path + strlen (dir) + 1, '/'));) {
+        *c = '\0';
+        if (rmdir (path) < 0)
+            return;
+    }
+}
+
+static bool same (const struct entry *a, const struct entry *b)
+{
+    return a->link == b->link && a->size == b->size
+           && !memcmp (a->body, b->body, a->size);
+}
+
+/* Most of what an input has is what the last one had: files cost more than all
+ * else.
+ */
+static void change_tree (const char *dir,
+                         const struct tree *from,
+                         const struct tree *to,
+                         fuzz_put_f *write_file)
+{
+    size_t i = 0, j = 0;
+
+    while (i < from->n || j < to->n) {
+        int order = i == from->n ? 1
+                    : j == to->n ? -1
+                                 : by_name (&from->list[i], &to->list[j]);
+        bool stays = order == 0 && same (&from->list[i], &to->list[j]);
+        if (order <= 0 && !stays && !write_file)
+            remove_entry (dir, &from->list[i]);
+        if (order >= 0 && !stays && write_file)
+            add_entry (dir, &to->list[j], write_file);
+        i += order <= 0;
+        j += order >= 0;
+    }
+}
+
+static struct tree now;
+
+void fuzz_forget (const char *dir)
+{
+    fuzz_empty (dir);
+    now.n = 0;
 }
 
 const char *
 fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz_put_f *f)
 {
-    struct tree t = { fuzz_path (name), data + size, f ? f : put, false };
+    struct tree next = read_tree (data, size);
+    const char *dir = fuzz_path (name);
 
-    mkdir (t.dir, 0777);
-    fuzz_empty (t.dir);
-    for (int i = 0; i < 2; i++, t.links = true)
-        for (const uint8_t *at = next_head (data, t.end); at < t.end;)
-            at = take_file (&t, at);
-    return t.dir;
+    mkdir (dir, 0777);
+    change_tree (dir, &now, &next, NULL);
+    change_tree (dir, &now, &next, f ? f : fuzz_put);
+    free (now.text);
+    free (now.list);
+    now = next;
+    return dir;
 }
 
 /* ---- sockets ---- */
 
 int fuzz_socket (const uint8_t *data, size_t size)
 {
+    static int other = -1; /* open, so that answers can be sent */
     int room = 1 << 20;
     int ends[2];
 
+    if (other >= 0)
+        close (other);
     must (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0,
           "socketpair");
     setsockopt (ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof (room));
@@ -258,14 +351,17 @@ int fuzz_socket (const uint8_t *data, size_t size)
         size -= (size_t)n;
     }
     shutdown (ends[1], SHUT_WR);
-    close (ends[1]);
+    other = ends[1];
     return ends[0];
 }
 
 /* ---- what must hold ---- */
 
+bool fuzz_refused;
+
 void fuzz_failed (const struct slurmdl_error *err)
 {
+    fuzz_refused = true;
     if (!*err->text) {
         fprintf (stderr, "a failure without a reason\n");
         abort ();

@@ -34,21 +34,30 @@ void fuzz_empty (const char *path);
 
 /* Make the folder 'name' with the files that the input has, each after a line
  * "== PATH".  "-> TARGET" is a link.  'put' writes a file, NULL: as it is.
- * Returns the folder's path.
+ * Returns the folder's path.  Only what differs from the last input is written:
+ * one folder a process, and fuzz_forget() where a parser has written into it.
  */
 typedef void fuzz_put_f (const char *path, const void *data, size_t size);
 const char *fuzz_files (const char *name,
                         const uint8_t *data,
                         size_t size,
                         fuzz_put_f *put);
+void fuzz_forget (const char *path);
 
-/* The same with the checksum of the runtime's messages. */
+/* What 'put' may be: as it is; with the checksum of the runtime's messages. */
+void fuzz_put (const char *path, const void *data, size_t size);
 void fuzz_put_message (const char *path, const void *data, size_t size);
 
-/* A socket from which the input can be read, and then its end. */
+/* A socket from which the input can be read, and then its end; answers can be
+ * sent.
+ */
 int fuzz_socket (const uint8_t *data, size_t size);
 
-/* A failure must have a reason: ends the program if there is none. */
+/* The input was refused.  A corpus of which nothing is accepted reaches little.
+ */
+extern bool fuzz_refused;
+
+/* The same with its reason: ends the program if there is none. */
 void fuzz_failed (const struct slurmdl_error *err);
 
 #endif

@@ -16,7 +16,7 @@
 static const char conf[] =
     "name = \"t\";\nentrypoint = \"./train {lr}\";\n"
     "searcher = { name = \"asha\"; metric = \"loss\"; max_trials = 9;"
-    " max_length = 27; };\n"
+    " max_length = 27; divisor = 3; max_rungs = 4; };\n"
     "hyperparameters = { lr = { type = \"log\"; minval = -3; maxval = 0.0; };"
     " n = { type = \"int\"; minval = 2; maxval = 64; }; };\n";
 

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-static long inputs;
+static long inputs, refused;
 
 static int run_file (const char *path)
 {
@@ -26,9 +26,11 @@ static int run_file (const char *path)
     /* what a crash was about */
     printf ("# %s\n", path);
     fflush (stdout);
+    fuzz_refused = false;
     LLVMFuzzerTestOneInput (data, n);
     free (data);
     inputs++;
+    refused += fuzz_refused;
     return 0;
 }
 
@@ -54,6 +56,6 @@ int main (int argc, char **argv)
         if ((d ? run_folder (argv[i], d) : run_file (argv[i])) < 0)
             return 1;
     }
-    printf ("# %ld inputs\n", inputs);
+    printf ("# %ld inputs, %ld refused\n", inputs, refused);
     return 0;
 }

@@ -23,5 +23,6 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             peer_preceded (self, nonce);
     }
     peer_destroy (self);
+    fuzz_forget (dir); /* of this worker's file */
     return 0;
 }

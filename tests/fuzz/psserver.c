@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a worker that a parameter server knows, after its handshake. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ static void add_peer (struct ps_server *s, int fd)
     s->peers = calloc (1, sizeof (*s->peers));
     s->npeers = 1;
     s->peers->fd = fd;
+    fcntl (fd, F_SETFL, O_NONBLOCK);
     s->peers->known = true;
     s->peers->timeout = 10;
 }

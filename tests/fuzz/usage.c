@@ -1,24 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node's file of `srun --dl-monitor` says of ranks and GPUs. */
-#include <hdf5.h>
+/* The rows in files of `srun --dl-monitor`, a line "STEP TIME VALUE NAME" each
+ * (fuzzer "metrics" has the files); "==" begins the next node.
+ */
+#include "launcher/monitor/usage.c"
 
 #include "launcher/monitor/advise.h"
 #include "tests/fuzz/fuzz.h"
 
+enum { ADVICE = 8 };
+
+/* Returns what is behind the node. */
+static char *read_node (struct usage *u, char *rest, double since)
+{
+    struct tracks t = { .begin = NAN, .since = since };
+    char name[NAME_SIZE];
+    struct slurmdl_row row = { .name = name };
+    long long step;
+
+    while (*rest) {
+        const char *line = fuzz_line (&rest);
+        if (!strcmp (line, "=="))
+            break;
+        if (sscanf (
+                line, "%lld %lf %lf %63s", &step, &row.time, &row.value, name)
+            < 4)
+            continue;
+        row.step = step;
+        if (take_row (&row, &t) < 0)
+            break;
+    }
+    if (end_file (u, "n1", &t) < 0)
+        abort ();
+    free (t.list);
+    return rest;
+}
+
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    const struct pattern_row *rows[8];
-    struct slurmdl_error err = { "" };
-    struct usage u;
-    char text[512];
+    const struct pattern_row *rows[ADVICE];
+    char *text = fuzz_text (data, size);
+    struct usage u = { NULL };
+    char line[512];
 
-    fuzz_file ("n1.h5", data, size);
-    if (usage_read (&u, fuzz_folder (), &err) < 0) {
-        fuzz_failed (&err);
-        return 0;
-    }
-    for (int i = advise (&u, rows, 8) - 1; i >= 0; i--)
-        advice_text (&u, rows[i], text, sizeof (text));
+    for (char *rest = text; *rest;)
+        rest = read_node (&u, rest, *text == '-' ? 9 : -INFINITY);
+    for (int i = advise (&u, rows, ADVICE) - 1; i >= 0; i--)
+        advice_text (&u, rows[i], line, sizeof (line));
     usage_free (&u);
+    free (text);
     return 0;
 }
