@@ -12,6 +12,14 @@
  */
 const char *nearest_word (const char *word, const char *const *words);
 
+/* "did you mean torch?" into 'buf', or "there are torch, tf", cut to 'size',
+ * if no word is near.
+ */
+void word_hint (char *buf,
+                size_t size,
+                const char *word,
+                const char *const *words);
+
 /* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
 bool word_listed (const char *list, const char *name);
 bool word_listed_part (const char *list, const char *name, size_t n);
