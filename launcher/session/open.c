@@ -20,8 +20,10 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
+#include "runtime/base/word.h"
 
 static bool is_experiment (const char *dir)
 {
@@ -151,6 +153,34 @@ static bool is_flow (const struct settings *st, const char *name)
     return found;
 }
 
+/* NAME-0003 and NAME. */
+static int note_names (const char *dir, void *arg)
+{
+    const char *base = strrchr (dir, '/') + 1;
+    const char *number = strrchr (base, '-');
+
+    if (number && number > base)
+        strings_add_part (arg, base, (size_t)(number - base));
+    return strings_add (arg, base);
+}
+
+static void say_no_such (const struct settings *st, const char *name)
+{
+    char **names = NULL;
+    const char *meant = NULL;
+
+    each_experiment (st->dir, note_names, &names);
+    if (names)
+        meant = nearest_word (name, (const char *const *)names);
+    complain ("no experiment '%s' in %s (%s%s%s)",
+              name,
+              st->dir,
+              meant ? "did you mean '" : "set the folder with --dir or DL_DIR",
+              meant ? meant : "",
+              meant ? "'?" : "");
+    strings_free (names);
+}
+
 static void say_not_found (const struct settings *st, const char *name)
 {
     struct stat file;
@@ -168,10 +198,7 @@ static void say_not_found (const struct settings *st, const char *name)
         complain (
             "'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
     else
-        complain (
-            "no experiment '%s' in %s (set the folder with --dir or DL_DIR)",
-            name,
-            st->dir);
+        say_no_such (st, name);
 }
 
 static int find_experiment (const struct settings *st,
