@@ -75,6 +75,13 @@ void word_hint (char *buf,
     }
 }
 
+const char *other_word (const char *word, const char *const (*pairs)[2])
+{
+    while ((*pairs)[0] && strcasecmp ((*pairs)[0], word))
+        pairs++;
+    return (*pairs)[1];
+}
+
 bool word_listed (const char *list, const char *name)
 {
     return word_listed_part (list, name, strlen (name));

@@ -20,6 +20,11 @@ void word_hint (char *buf,
                 const char *word,
                 const char *const *words);
 
+/* What a word of other programs is called here, by pairs (NULL-ended) of both;
+ * NULL if it is none.
+ */
+const char *other_word (const char *word, const char *const (*pairs)[2]);
+
 /* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
 bool word_listed (const char *list, const char *name);
 bool word_listed_part (const char *list, const char *name, size_t n);
