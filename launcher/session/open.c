@@ -101,11 +101,10 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-/* -1 with errno: ENOENT, unless the folder of all cannot be read. */
-static int find_quietly (const struct settings *st,
-                         const char *name,
-                         char *dir,
-                         size_t size)
+int experiment_find (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -130,7 +129,7 @@ bool experiment_is_there (const struct settings *st, const char *name)
 {
     char dir[PATH_MAX];
 
-    return find_quietly (st, name, dir, sizeof (dir)) == 0;
+    return experiment_find (st, name, dir, sizeof (dir)) == 0;
 }
 
 static bool is_flow (const struct settings *st, const char *name)
@@ -206,7 +205,7 @@ static int find_experiment (const struct settings *st,
                             char *dir,
                             size_t size)
 {
-    if (find_quietly (st, name, dir, size) == 0)
+    if (experiment_find (st, name, dir, size) == 0)
         return 0;
     say_not_found (st, name);
     return EXIT_NOT_FOUND;
