@@ -22,7 +22,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
-	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
+	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/logged_metrics.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
 	%D%/results/missing_metric.c \
 	%D%/results/old_results.c %D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \

@@ -145,6 +145,31 @@ static const struct cmd commands[] = {
 };
 /* clang-format on */
 
+/* What other programs call a command. */
+static const char *const others[][2] = {
+    { "status", "show' or 'ls" },
+    { "info", "show" },
+    { "results", "show" },
+    { "list", "ls" },
+    { "queue", "ls" },
+    { "history", "ls" },
+    { "delete", "rm" },
+    { "remove", "rm" },
+    { "cancel", "stop' or 'kill" },
+    { "abort", "kill" },
+    { "submit", "run" },
+    { "start", "run" },
+    { "launch", "run" },
+    { "create", "run" },
+    { "dashboard", "report' or 'watch" },
+    { "ui", "report' or 'watch" },
+    { "agent", "worker" },
+    { "sync", "export" },
+    { "tag", "label" },
+    { "rerun", "fork' or 'reproduce" },
+    { NULL, NULL },
+};
+
 static int unknown_command (const char *name)
 {
     const char *words[sizeof (commands) / sizeof (*commands)] = { 0 };
@@ -154,7 +179,7 @@ static int unknown_command (const char *name)
     for (const struct cmd *c = commands; c->name; c++)
         if (c->group != CMD_HIDDEN)
             words[n++] = c->name;
-    meant = nearest_word (name, words);
+    meant = other_word (name, others) ?: nearest_word (name, words);
     complain ("unknown command '%s'%s%s%s",
               name,
               meant ? "; did you mean '" : "; see dl --help",

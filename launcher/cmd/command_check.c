@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
+#include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/software/activate.h"
 #include "launcher/software/check.h"
@@ -242,10 +243,27 @@ static void check_program (const struct experiment *e,
         check_file (e, script, F_OK, local, p);
 }
 
+/* The {name} of a pattern that is nearest to that of a metric. */
+static void near_name (const struct experiment *e,
+                       const char *metric,
+                       char *hint,
+                       size_t size)
+{
+    char **names = NULL;
+
+    for (char **text = e->patterns; *text; text++)
+        for (const char *at = *text; (at = strchr (at, '{')); at++)
+            strings_add_part (&names, at + 1, strcspn (at + 1, "}"));
+    if (names)
+        hint_text (hint, size, metric, (const char *const *)names);
+    strings_free (names);
+}
+
 /* The program may log it by itself, so this is no mistake. */
 static void warn_of_metrics (const struct experiment *e)
 {
     char name[256];
+    char hint[256] = "";
 
     for (char **m = e->metrics; e->patterns && m && *m; m++) {
         char **text = e->patterns;
@@ -253,12 +271,15 @@ static void warn_of_metrics (const struct experiment *e)
         /* one without {name} takes the names from the output */
         while (*text && strchr (*text, '{') && !strstr (*text, name))
             text++;
+        if (!*text)
+            near_name (e, *m, hint, sizeof (hint));
         if (!*text && !e->metrics_format)
             complain ("%s: no metrics.pattern has %s, the metric of the "
-                      "search: a trial has a result only if its program logs "
-                      "it in another way",
+                      "search%s: a trial has a result only if its program "
+                      "logs it in another way",
                       e->file,
-                      name);
+                      name,
+                      hint);
     }
 }
 

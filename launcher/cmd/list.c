@@ -139,6 +139,18 @@ static int add_experiment (const char *dir, void *arg)
     return rv;
 }
 
+/* An empty table says nothing: in the wrong folder, with a misspelt label. */
+static void say_none (const struct settings *st)
+{
+    complain (
+        "no experiment%s%s%s in %s (%sset the folder with --dir or DL_DIR)",
+        st->label ? " with the label '" : "",
+        st->label ? st->label : "",
+        st->label ? "'" : "",
+        st->dir,
+        st->all ? "" : "--all lists archived ones; ");
+}
+
 int cmd_ls (const struct settings *st)
 {
     struct libscols_table *tb =
@@ -155,6 +167,8 @@ int cmd_ls (const struct settings *st)
         scols_unref_table (tb);
         return EXIT_NOT_FOUND;
     }
+    if (!st->json && scols_table_get_nlines (tb) == 0)
+        say_none (st);
     table_print (tb);
     scols_unref_table (tb);
     return EXIT_OK;

@@ -14,6 +14,7 @@
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/states.h"
@@ -103,9 +104,12 @@ static int find (const struct settings *st, const char *name, char *dir)
     if (lstat (path, &s) < 0 && !strchr (path, '/'))
         snprintf (path, sizeof (path), "%s/%.200s", st->dir, name);
     if (lstat (path, &s) < 0) {
-        complain ("rm: no experiment '%s' in %s (its full name is needed)",
+        bool meant = experiment_find (st, name, found, sizeof (found)) == 0;
+        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)",
                   name,
-                  st->dir);
+                  st->dir,
+                  meant ? ": the newest is " : "",
+                  meant ? found : "");
         return EXIT_NOT_FOUND;
     }
     if (S_ISLNK (s.st_mode)) {

@@ -2,6 +2,7 @@
 /* Which trials and which columns a user wants to see, in which order. */
 #include "launcher/cmd/select.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,13 +376,50 @@ static int select_by (struct selection *sel,
     if (st->columns && choose_columns (sel, names, st->columns) < 0)
         return EXIT_USAGE;
     if (!st->columns)
-        sel->shown = sel->all;
+        sel->shown =
+            (struct columns){ sel->all.list, sel->all.n - sel->logged.n };
     if ((st->where && filter_trials (sel, s, names, st->where) < 0)
         || (st->sort && sort_trials (sel, s, names, st->sort) < 0))
         return EXIT_USAGE;
     if (st->trials > 0 && st->trials < sel->n)
         sel->n = (long)st->trials;
     return EXIT_OK;
+}
+
+/* Metrics that are logged, but not optimised, are columns if the options name
+ * one: reading them takes a while.  What a few trials have logged tells which
+ * there are.
+ */
+enum { SAMPLE_TRIALS = 8, SAMPLE_ROWS = 10000 };
+
+static bool names_logged (const struct selection *sel,
+                          const struct settings *st)
+{
+    const char *const texts[] = { st->columns, st->where, st->sort };
+
+    for (size_t i = 0; i < sel->logged.n; i++)
+        for (size_t k = 0; k < sizeof (texts) / sizeof (*texts); k++)
+            if (texts[k] && strstr (texts[k], sel->logged.list[i].name))
+                return true;
+    return false;
+}
+
+static int add_logged (struct selection *sel,
+                       const struct sweep *s,
+                       const struct settings *st)
+{
+    long sample = sel->n < SAMPLE_TRIALS ? sel->n : SAMPLE_TRIALS;
+
+    if (!st->columns && !st->where && !st->sort)
+        return 0;
+    if (logged_read (&sel->logged, s, sel->trials, sample, SAMPLE_ROWS) < 0)
+        return -1;
+    if (!names_logged (sel, st))
+        return columns_add_logged (&sel->all, &sel->logged);
+    logged_free (&sel->logged);
+    return logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
+               ? -1
+               : columns_add_logged (&sel->all, &sel->logged);
 }
 
 int selection_make (struct selection *sel,
@@ -394,8 +432,8 @@ int selection_make (struct selection *sel,
 
     *sel = (struct selection){ .n = s->ntrials };
     if (columns_create (&sel->all, s) == 0
-        && names_make (&names, &sel->all, s) == 0
-        && (sel->trials = trials_best_first (s)))
+        && (sel->trials = trials_best_first (s)) && add_logged (sel, s, st) == 0
+        && names_make (&names, &sel->all, s) == 0)
         rv = select_by (sel, s, st, &names);
     names_free (&names, &sel->all);
     return rv < 0 ? fail (&err) : rv;
@@ -406,5 +444,6 @@ void selection_free (struct selection *sel)
     if (sel->chosen)
         free (sel->shown.list);
     columns_destroy (&sel->all);
+    logged_free (&sel->logged);
     free (sel->trials);
 }

@@ -8,8 +8,9 @@
 
 struct selection {
     struct columns all;
-    struct columns shown; /* of --columns, in that order, or all; its list
-                             has columns of 'all' */
+    struct logged_metrics logged; /* of its last columns */
+    struct columns shown; /* of --columns, in that order, else all but those
+                             of 'logged'; its list has columns of 'all' */
     bool chosen;          /* --columns was given */
     long *trials;         /* numbers, in the order of --sort, or best first */
     long n;

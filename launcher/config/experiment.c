@@ -76,6 +76,7 @@ static const char *const others[][2] = {
     { "cmd", "entrypoint" },
     { "program", "entrypoint" },
     { "script", "entrypoint" },
+    { NULL, NULL },
 };
 
 /* Determined's keys (0.38) that have no key of the same meaning here. */
@@ -87,15 +88,8 @@ static const char *const determined[][2] = {
     { "stop_once",
       "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
     { "bracket_rungs", "'searcher.mode' and 'searcher.max_rungs' say it" },
+    { NULL, NULL },
 };
-
-static const char *hint_for (const char *last)
-{
-    for (size_t i = 0; i < sizeof (determined) / sizeof (*determined); i++)
-        if (!strcmp (determined[i][0], last))
-            return determined[i][1];
-    return NULL;
-}
 
 static const char *suggestion (const char *path, const char *last)
 {
@@ -103,9 +97,8 @@ static const char *suggestion (const char *path, const char *last)
     const char *found;
     size_t group = strlen (path) - strlen (last), n = 0;
 
-    for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
-        if (!strcmp (others[i][0], last))
-            return others[i][1];
+    if ((found = other_word (last, others)))
+        return found;
     for (const struct key *k = experiment_keys; k->path; k++) {
         const char *dot = strrchr (k->path, '.');
         if (dot && !strcmp (dot + 1, last))
@@ -136,7 +129,7 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                              "container",
                              "notify",
                              NULL };
-    const char *hint = hint_for (config_setting_name (s));
+    const char *hint = other_word (config_setting_name (s), determined);
     char group[256];
     const char *meant = suggestion (path, config_setting_name (s));
 

@@ -17,6 +17,25 @@
 
 /* ---- names ---- */
 
+/* What other programs call them. */
+static const char *const others[][2] = {
+    { "bayes", "gp" },
+    { "bayesian", "gp" },
+    { "botorch", "gp" },
+    { "optuna", "tpe" },
+    { "hyperopt", "tpe" },
+    { "random_search", "random" },
+    { "grid_search", "grid" },
+    { "qmc", "sobol" },
+    { "cma-es", "cmaes" },
+    { "evolution", "cmaes" },
+    { "successive_halving", "halving" },
+    { "sha", "halving" },
+    { "adaptive", "adaptive_asha" },
+    { "population", "pbt" },
+    { NULL, NULL },
+};
+
 /* 'what' is "searcher" or "sampler". */
 static int check_kind (struct origin origin,
                        const char *what,
@@ -38,7 +57,7 @@ static int check_kind (struct origin origin,
                   "%s%s",
                   i ? ", " : "",
                   names[i]);
-    meant = nearest_word (name, names);
+    meant = other_word (name, others) ?: nearest_word (name, names);
     problem_at (p,
                 origin,
                 "unknown %s \"%s\"; %s%s%s",

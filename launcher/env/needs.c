@@ -84,14 +84,17 @@ static int read_word (struct env_plan *p,
                       struct slurmdl_error *err)
 {
     const char *at = plan_text (p, key);
+    char why[160] = "no such value; ";
+    size_t n = strlen (why);
     char word[128];
 
     while (*at) {
         size_t len = list ? strcspn (at, ",") : strlen (at);
         snprintf (word, sizeof (word), "%.*s", (int)len, at);
-        if (!strings_contain (words, word))
-            return plan_refuse (
-                p, key, "no such value", nearest_word (word, words), err);
+        if (!strings_contain (words, word)) {
+            word_hint (why + n, sizeof (why) - n, word, words);
+            return plan_refuse (p, key, why, err);
+        }
         at += len + (at[len] == ',');
     }
     return 0;
@@ -111,7 +114,7 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
 
     for (size_t i = 0; i < sizeof (ours) / sizeof (*ours); i++)
         if (p->ask->value[ours[i]] && !*plan_text (p, ours[i]))
-            return plan_refuse (p, ours[i], "no value is given", NULL, err);
+            return plan_refuse (p, ours[i], "no value is given", err);
     p->dl = plan_text (p, ASK_DL);
     p->roles = plan_text (p, ASK_ROLES);
     p->bind = plan_text (p, ASK_BIND);
@@ -121,9 +124,9 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
         || read_word (p, ASK_MPI, types, false, err) < 0)
         return -1;
     if (*p->roles && roles_parse (p->roles, &roles, why, sizeof (why)) < 0)
-        return plan_refuse (p, ASK_ROLES, why, NULL, err);
+        return plan_refuse (p, ASK_ROLES, why, err);
     if (*p->nccl && nccl_check_name (p->nccl) < 0)
-        return plan_refuse (p, ASK_NCCL, "no name of a profile", NULL, err);
+        return plan_refuse (p, ASK_NCCL, "no name of a profile", err);
     if (!strcmp (p->dl, "off"))
         p->dl = "";
     return 0;
@@ -141,7 +144,7 @@ static int read_job (struct env_plan *p, struct slurmdl_error *err)
     if (end != value && *end == '.' && isdigit ((unsigned char)end[1]))
         p->step = (uint32_t)strtoul (end + 1, &end, 10);
     if (end == value || *end)
-        return plan_refuse (p, ASK_JOB, "JOB or JOB.STEP", NULL, err);
+        return plan_refuse (p, ASK_JOB, "JOB or JOB.STEP", err);
     p->has_job = true;
     return 0;
 }
@@ -154,11 +157,11 @@ static int read_topology (struct env_plan *p, struct slurmdl_error *err)
     if (!p->topology)
         return 0;
     if (!(t = topology_open (p->topology, &p->all)))
-        return plan_refuse (p, ASK_TOPOLOGY, strerror (errno), NULL, err);
+        return plan_refuse (p, ASK_TOPOLOGY, strerror (errno), err);
     if (*plan_text (p, ASK_CPU_LIST)) {
         if (cpus_parse (plan_text (p, ASK_CPU_LIST), &p->all) < 0) {
             topology_close (t);
-            return plan_refuse (p, ASK_CPU_LIST, "no list of CPUs", NULL, err);
+            return plan_refuse (p, ASK_CPU_LIST, "no list of CPUs", err);
         }
     } else
         for (int i = 0; i < t->nodes; i++)

@@ -34,18 +34,11 @@ const char *plan_text (const struct env_plan *p, enum ask_key key)
 int plan_refuse (const struct env_plan *p,
                  enum ask_key key,
                  const char *why,
-                 const char *meant,
                  struct slurmdl_error *err)
 {
     errno = EINVAL;
-    return errorf (err,
-                   "%.60s: '%.40s': %s%s%s%s",
-                   p->ask->where[key],
-                   plan_text (p, key),
-                   why,
-                   meant ? "; did you mean " : "",
-                   meant ? meant : "",
-                   meant ? "?" : "");
+    return errorf (
+        err, "%.60s: '%.40s': %s", p->ask->where[key], plan_text (p, key), why);
 }
 
 /* Of "2", "2-4" (the first) and, if 'typed', "a100:2"; 0: not given. */
@@ -71,7 +64,7 @@ int plan_number (struct env_plan *p,
         return 0;
     }
     if (end == value || *end || *n < (key == ASK_JOB ? 0 : 1) || *n > max)
-        return plan_refuse (p, key, "not a number in the range", NULL, err);
+        return plan_refuse (p, key, "not a number in the range", err);
     return 0;
 }
 

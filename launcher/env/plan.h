@@ -54,7 +54,6 @@ int plan_number (struct env_plan *p,
 int plan_refuse (const struct env_plan *p,
                  enum ask_key key,
                  const char *why,
-                 const char *meant,
                  struct slurmdl_error *err);
 
 #endif

@@ -151,7 +151,7 @@ static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
     if (nodes < 1 || nodes > LAYOUT_NODES || (p->nodes && p->nodes != nodes)
         || (p->ranks && p->ranks != ranks))
         return plan_refuse (
-            p, ASK_PER_NODE, "not of as many nodes and tasks", NULL, err);
+            p, ASK_PER_NODE, "not of as many nodes and tasks", err);
     p->nodes = nodes;
     p->ranks = ranks;
     p->tasks = strdup (spec);
@@ -198,7 +198,6 @@ static int read_counts (struct env_plan *p, struct slurmdl_error *err)
         return plan_refuse (p,
                             p->per_node ? ASK_PER_NODE : ASK_NODES,
                             "too few for --ntasks, or too many",
-                            NULL,
                             err);
     return p->tasks ? 0 : find_tasks (p, err);
 }
@@ -226,7 +225,7 @@ read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
     if (!*plan_text (p, ASK_NODELIST))
         return 0;
     if (layout_each_host (plan_text (p, ASK_NODELIST), add_host, h) != 0)
-        return plan_refuse (p, ASK_NODELIST, "no list of hosts", NULL, err);
+        return plan_refuse (p, ASK_NODELIST, "no list of hosts", err);
     asked = p->nodes;
     if (!p->arbitrary) {
         if (!p->ask->value[ASK_HET]) {
@@ -257,6 +256,8 @@ int plan_distribution (struct env_plan *p, struct slurmdl_error *err)
         "block", "cyclic", "plane", "arbitrary", NULL
     };
     const char *value = plan_text (p, ASK_DISTRIBUTION);
+    char why[80] = "no such distribution; ";
+    size_t n = strlen (why);
     char word[64];
 
     snprintf (word, sizeof (word), "%.*s", (int)strcspn (value, ":=,"), value);
@@ -264,18 +265,16 @@ int plan_distribution (struct env_plan *p, struct slurmdl_error *err)
         *p->distribution = '\0';
         return 0;
     }
-    if (!strings_contain (words, word))
-        return plan_refuse (p,
-                            ASK_DISTRIBUTION,
-                            "no such distribution",
-                            nearest_word (word, words),
-                            err);
+    if (!strings_contain (words, word)) {
+        word_hint (why + n, sizeof (why) - n, word, words);
+        return plan_refuse (p, ASK_DISTRIBUTION, why, err);
+    }
     snprintf (p->distribution, sizeof (p->distribution), "%s", word);
     p->arbitrary = !strcmp (word, "arbitrary");
     if (!strcmp (word, "plane")) {
         p->plane = value[5] == '=' ? atol (value + 6) : 0;
         if (p->plane < 1)
-            return plan_refuse (p, ASK_DISTRIBUTION, "plane=SIZE", NULL, err);
+            return plan_refuse (p, ASK_DISTRIBUTION, "plane=SIZE", err);
     }
     return 0;
 }

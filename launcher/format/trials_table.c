@@ -6,10 +6,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
+#include "launcher/results/logged_metrics.h"
 #include "launcher/results/metric_summary.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
@@ -31,19 +33,35 @@ static const struct table_column trial_columns[] = {
 /* clang-format on */
 enum { FIXED = 7, OF_POINT = 3 };
 
-/* What matters least, where there is no room. */
-static const char *const least[] = { "attempts", "time",  "last",
-                                     "length",   "state", NULL };
+/* What matters least, where there is no room: these, metrics that are not
+ * optimised, and then ...
+ */
+static const char *const least[] = { "attempts", "time" };
+static const char *const less[] = { "last", "length", "state" };
+enum { LEAST = 2, LESS = 3 };
+
+/* Of so many trials all metrics are read, up to so many rows; so many of them
+ * are shown.
+ */
+enum { TRIALS_READ = 100, ROWS_READ = 500000, LOGGED_SHOWN = 4 };
 
 static bool is_repeated (const struct sweep *s)
 {
     return s->exp->search.repeats > 1;
 }
 
+/* The columns of a table; those of 'logged' are behind the fixed ones. */
+struct trials_table {
+    struct libscols_table *tb;
+    const struct sweep *s;
+    struct logged_metrics logged;
+    size_t nlogged; /* of them that are shown */
+};
+
 /* The column of the second metric. */
-static size_t first_metric (const struct sweep *s)
+static size_t first_metric (const struct trials_table *t)
 {
-    return FIXED + (is_repeated (s) ? OF_POINT : 0);
+    return FIXED + t->nlogged + (is_repeated (t->s) ? OF_POINT : 0);
 }
 
 /* The further metrics, each in a column of its own. */
@@ -114,11 +132,23 @@ static bool has_failed (const struct sweep_trial *t)
     return t->why && (t->fails || t->ooms || t->state == TRIAL_FAILED);
 }
 
-static void add_trial_line (struct libscols_table *tb,
-                            const struct sweep *s,
-                            long n,
-                            bool in_front)
+static void fill_logged (struct libscols_line *line,
+                         const struct trials_table *table,
+                         long trial)
 {
+    for (size_t i = 0; i < table->nlogged; i++) {
+        double value = table->logged.list[i].values[trial - 1];
+        if (!isnan (value))
+            table_set (line, FIXED + i, "%.6g", value);
+    }
+}
+
+static void
+add_trial_line (const struct trials_table *table, long n, bool in_front)
+{
+    const struct sweep *s = table->s;
+    struct libscols_table *tb = table->tb;
+    size_t further = first_metric (table);
     const struct sweep_trial *t = sweep_trial (s, n);
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     char elapsed[32];
@@ -136,10 +166,11 @@ static void add_trial_line (struct libscols_table *tb,
     scols_line_set_data (line, 5, elapsed);
     table_set (line, 6, "%ld", trial_attempts (s, t));
     fill_progress (line, s, n);
+    fill_logged (line, table, n);
     if (is_repeated (s))
-        fill_point (line, s, n, FIXED);
-    fill_metrics (line, s, t, first_metric (s));
-    fill_hparams (line, s, t, first_metric (s) + sweep_metrics (s) - 1);
+        fill_point (line, s, n, FIXED + table->nlogged);
+    fill_metrics (line, s, t, further);
+    fill_hparams (line, s, t, further + sweep_metrics (s) - 1);
     if (has_failed (t))
         table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
     table_colour (line, 1, state_colour (t));
@@ -205,10 +236,14 @@ static bool has_failures (const struct sweep *s)
     return false;
 }
 
-static void add_columns (struct libscols_table *tb, const struct sweep *s)
+static void add_columns (const struct trials_table *t)
 {
     static const char *const of_point[] = { "point", "mean", "deviation" };
+    struct libscols_table *tb = t->tb;
+    const struct sweep *s = t->s;
 
+    for (size_t i = 0; i < t->nlogged; i++)
+        scols_table_new_column (tb, t->logged.list[i].name, 0, SCOLS_FL_RIGHT);
     for (int i = 0; is_repeated (s) && i < OF_POINT; i++)
         scols_table_new_column (tb, of_point[i], 0, SCOLS_FL_RIGHT);
     for (size_t i = 1; i < sweep_metrics (s); i++)
@@ -230,26 +265,64 @@ void print_excluded (const struct sweep *s)
                     s->hosts[i].why);
 }
 
+/* Those of many trials take a while: then of one, for their names. */
+static void read_logged (struct trials_table *t, const long *trials, long n)
+{
+    bool all = n <= TRIALS_READ;
+    int rv = logged_read (&t->logged, t->s, trials, all ? n : 1, ROWS_READ);
+
+    if (all && rv == 0)
+        t->nlogged = t->logged.n < LOGGED_SHOWN ? t->logged.n : LOGGED_SHOWN;
+}
+
+static void print_unshown (const struct trials_table *t)
+{
+    for (size_t i = t->nlogged; i < t->logged.n && i < t->nlogged + 8; i++)
+        printf ("%s%s",
+                i == t->nlogged ? "(also logged, and shown by --columns: "
+                                : ", ",
+                t->logged.list[i].name);
+    if (t->logged.n > t->nlogged)
+        puts (t->logged.n > t->nlogged + 8 ? ", ...)" : ")");
+}
+
+static char *fit (const struct trials_table *t)
+{
+    const char *names[LEAST + LOGGED_SHOWN + LESS + 1] = { 0 };
+    size_t n = LEAST;
+
+    memcpy (names, least, sizeof (least));
+    for (size_t i = t->nlogged; i > 0; i--)
+        names[n++] = t->logged.list[i - 1].name;
+    memcpy (names + n, less, sizeof (less));
+    return table_fit (
+        t->tb, names, FIXED + t->nlogged, sweep_metrics (t->s) > 1 ? 1 : 4);
+}
+
 int print_trials (const struct sweep *s, const long *trials, long n)
 {
-    struct libscols_table *tb = table_create ("trials", trial_columns, false);
+    struct trials_table t = { table_create ("trials", trial_columns, false),
+                              .s = s };
     bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
     char *left_out;
 
-    if (!tb)
+    if (!t.tb)
         return -1;
-    add_columns (tb, s);
+    read_logged (&t, trials, n);
+    add_columns (&t);
     for (long i = 0; i < n; i++)
-        add_trial_line (tb, s, trials[i], front && front[trials[i] - 1]);
-    left_out = table_fit (tb, least, FIXED, sweep_metrics (s) > 1 ? 1 : 4);
+        add_trial_line (&t, trials[i], front && front[trials[i] - 1]);
+    left_out = fit (&t);
     terminal_allow_colours (true);
-    table_print (tb);
+    table_print (t.tb);
     terminal_allow_colours (false);
-    scols_unref_table (tb);
+    scols_unref_table (t.tb);
     if (front)
         puts ("* Pareto front");
+    print_unshown (&t);
+    logged_free (&t.logged);
     if (left_out)
-        printf ("(no room for %s: a wider window, --columns or --json has "
+        printf ("(no room for %s: a wider window or --columns has "
                 "all)\n",
                 left_out);
     free (left_out);

@@ -183,6 +183,37 @@ add_hparam (struct columns *c, const struct experiment *e, size_t index)
     return new->name ? 0 : -1;
 }
 
+/* ---- metrics that are not optimised ---- */
+
+static void get_logged (const struct sweep *s,
+                        const struct result_column *c,
+                        long trial,
+                        struct cell *cell)
+{
+    (void)s;
+    cell->real = c->logged[trial - 1];
+}
+
+int columns_add_logged (struct columns *c, const struct logged_metrics *l)
+{
+    struct result_column *list =
+        realloc (c->list, (c->n + l->n) * sizeof (*list));
+
+    if (!list)
+        return -1;
+    c->list = list;
+    for (size_t i = 0; i < l->n; i++) {
+        char *name = strdup (l->list[i].name);
+        if (!name)
+            return -1;
+        list[c->n++] = (struct result_column){ .name = name,
+                                               .type = COLUMN_REAL,
+                                               .logged = l->list[i].values,
+                                               .get = get_logged };
+    }
+    return 0;
+}
+
 /* ---- all ---- */
 
 static bool taken (const struct columns *c, const char *name)

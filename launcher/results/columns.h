@@ -4,6 +4,7 @@
 #ifndef LAUNCHER_RESULTS_COLUMNS_H
 #define LAUNCHER_RESULTS_COLUMNS_H
 
+#include "launcher/results/logged_metrics.h"
 #include "launcher/sweep/sweep.h"
 
 enum column_type { COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
@@ -18,9 +19,10 @@ struct cell {
 struct result_column {
     char *name;
     enum column_type type;
-    bool hparam;  /* a hyperparameter: the name is its path */
-    size_t index; /* of the metric or the hyperparameter */
-    char *text;   /* of a constant */
+    bool hparam;          /* a hyperparameter: the name is its path */
+    size_t index;         /* of the metric or the hyperparameter */
+    char *text;           /* of a constant */
+    const double *logged; /* of a metric that is not optimised, by trial */
     void (*get) (const struct sweep *s,
                  const struct result_column *c,
                  long trial,
@@ -36,6 +38,10 @@ struct columns {
  * the others, are equal, and none has a '/'.  Returns -1 if out of memory.
  */
 int columns_create (struct columns *c, const struct sweep *s);
+/* One more for each metric of 'l', which must outlive them, behind the others.
+ * Returns -1 if out of memory.
+ */
+int columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);
 
 struct cell

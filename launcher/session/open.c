@@ -20,8 +20,10 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
+#include "runtime/base/word.h"
 
 static bool is_experiment (const char *dir)
 {
@@ -99,11 +101,10 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-/* -1 with errno: ENOENT, unless the folder of all cannot be read. */
-static int find_quietly (const struct settings *st,
-                         const char *name,
-                         char *dir,
-                         size_t size)
+int experiment_find (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -128,7 +129,7 @@ bool experiment_is_there (const struct settings *st, const char *name)
 {
     char dir[PATH_MAX];
 
-    return find_quietly (st, name, dir, sizeof (dir)) == 0;
+    return experiment_find (st, name, dir, sizeof (dir)) == 0;
 }
 
 static bool is_flow (const struct settings *st, const char *name)
@@ -151,6 +152,34 @@ static bool is_flow (const struct settings *st, const char *name)
     return found;
 }
 
+/* NAME-0003 and NAME. */
+static int note_names (const char *dir, void *arg)
+{
+    const char *base = strrchr (dir, '/') + 1;
+    const char *number = strrchr (base, '-');
+
+    if (number && number > base)
+        strings_add_part (arg, base, (size_t)(number - base));
+    return strings_add (arg, base);
+}
+
+static void say_no_such (const struct settings *st, const char *name)
+{
+    char **names = NULL;
+    const char *meant = NULL;
+
+    each_experiment (st->dir, note_names, &names);
+    if (names)
+        meant = nearest_word (name, (const char *const *)names);
+    complain ("no experiment '%s' in %s (%s%s%s)",
+              name,
+              st->dir,
+              meant ? "did you mean '" : "set the folder with --dir or DL_DIR",
+              meant ? meant : "",
+              meant ? "'?" : "");
+    strings_free (names);
+}
+
 static void say_not_found (const struct settings *st, const char *name)
 {
     struct stat file;
@@ -168,10 +197,7 @@ static void say_not_found (const struct settings *st, const char *name)
         complain (
             "'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
     else
-        complain (
-            "no experiment '%s' in %s (set the folder with --dir or DL_DIR)",
-            name,
-            st->dir);
+        say_no_such (st, name);
 }
 
 static int find_experiment (const struct settings *st,
@@ -179,7 +205,7 @@ static int find_experiment (const struct settings *st,
                             char *dir,
                             size_t size)
 {
-    if (find_quietly (st, name, dir, size) == 0)
+    if (experiment_find (st, name, dir, size) == 0)
         return 0;
     say_not_found (st, name);
     return EXIT_NOT_FOUND;

@@ -17,6 +17,14 @@ int open_experiment (const struct settings *st,
 /* Whether there is one, without a word. */
 bool experiment_is_there (const struct settings *st, const char *name);
 
+/* The folder of the experiment that is meant, without a word: -1 if there is
+ * none, with errno 0, unless the folder of all cannot be read.
+ */
+int experiment_find (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size);
+
 /* To open one to run its trials: where others may write to it, and this user
  * does not work at it already as it is, a question on the terminal or --trust
  * must say that he wants that.

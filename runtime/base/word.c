@@ -3,6 +3,7 @@
 #include "runtime/base/word.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -58,6 +59,27 @@ const char *nearest_word (const char *word, const char *const *words)
         }
     }
     return best;
+}
+
+void word_hint (char *buf,
+                size_t size,
+                const char *word,
+                const char *const *words)
+{
+    const char *meant = nearest_word (word, words);
+
+    snprintf (buf, size, meant ? "did you mean %s?" : "there are", meant);
+    for (const char *const *w = words; !meant && *w; w++) {
+        size_t n = strlen (buf);
+        snprintf (buf + n, size - n, "%s %s", w == words ? "" : ",", *w);
+    }
+}
+
+const char *other_word (const char *word, const char *const (*pairs)[2])
+{
+    while ((*pairs)[0] && strcasecmp ((*pairs)[0], word))
+        pairs++;
+    return (*pairs)[1];
 }
 
 bool word_listed (const char *list, const char *name)

@@ -12,6 +12,19 @@
  */
 const char *nearest_word (const char *word, const char *const *words);
 
+/* "did you mean torch?" into 'buf', or "there are torch, tf", cut to 'size',
+ * if no word is near.
+ */
+void word_hint (char *buf,
+                size_t size,
+                const char *word,
+                const char *const *words);
+
+/* What a word of other programs is called here, by pairs (NULL-ended) of both;
+ * NULL if it is none.
+ */
+const char *other_word (const char *word, const char *const (*pairs)[2]);
+
 /* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
 bool word_listed (const char *list, const char *name);
 bool word_listed_part (const char *list, const char *name, size_t n);

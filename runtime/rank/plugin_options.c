@@ -189,22 +189,12 @@ int plugin_option_check (enum plugin_option_id id,
                          size_t size)
 {
     const struct plugin_option *o = &plugin_options[id];
-    const char *meant;
 
     if (!o->words)
         return o->check ? o->check (value, why, size) : 0;
     if ((o->list ? is_list : is_word) (value, o->words))
         return o->check ? o->check (value, why, size) : 0;
-    if ((meant = nearest_word (value, o->words))) {
-        snprintf (why, size, "no such value; did you mean %s?", meant);
-        return -1;
-    }
-    snprintf (why, size, "no such value; there are");
-    for (const char *const *w = o->words; *w; w++)
-        snprintf (why + strlen (why),
-                  size - strlen (why),
-                  "%s %s",
-                  w == o->words ? "" : ",",
-                  *w);
+    snprintf (why, size, "no such value; ");
+    word_hint (why + strlen (why), size - strlen (why), value, o->words);
     return -1;
 }

@@ -13,6 +13,7 @@ is "$(dl fork --help | grep -A1 -e --set=)" "  --set=KEY=VALUE
 like "$(dl --version)" '^dl [0-9]+\.[0-9]+' "version"
 dl >/dev/null 2>&1
 is $? 2 "no command"
+like "$(dl cancel x 2>&1)" "unknown command 'cancel'; did you mean 'stop' or 'kill'\?" "another program's word for a command"
 like "$(dl rum 2>&1)" "unknown command 'rum'; did you mean 'run'\?" "mistyped command"
 like "$(dl run --locall x 2>&1)" "unknown option '--locall'; did you mean '--local'\?" "mistyped option"
 like "$(dl run --workers 2>&1)" "run: --workers needs an argument" "option without its argument"

@@ -62,6 +62,7 @@ mistake 's/^searcher = {/searcher = 3; x = {/' "^exp.conf:3: 'searcher' is an in
 mistake '/metric/d' "^exp.conf: 'searcher.metric' is missing" "missing key"
 mistake '/^name/d' "^exp.conf: 'name' is missing" "missing name"
 mistake '/max_trials/d' "^exp.conf:3: searcher \"asha\" needs 'searcher.max_trials'" "what the searcher needs"
+mistake 's/"asha"/"bayes"/' "^exp.conf:4: unknown searcher \"bayes\"; did you mean \"gp\"\?" "another program's word for a searcher"
 mistake 's/"asha"/"ahsa"/' "^exp.conf:4: unknown searcher \"ahsa\"; did you mean \"asha\"\?" "unknown searcher"
 mistake 's/"asha";/"asha"; mode = "fast";/' "^exp.conf:4: 'searcher.mode' must be \"aggressive\"" "unknown mode"
 mistake 's/"t"/"a\/b"/' "^exp.conf:1: 'name' must be 1 to 100 letters" "bad name"
@@ -119,7 +120,7 @@ s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
 $a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be as "4:00:00"
 $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must be an amount of memory, such as "16G"
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
-s/"asha"/"optuna"/|4|unknown searcher "optuna"; there are auto, single, .*, custom$
+s/"asha"/"xyzzy"/|4|unknown searcher "xyzzy"; there are auto, single, .*, custom$
 EOF2
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
 accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"

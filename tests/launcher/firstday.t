@@ -61,6 +61,7 @@ conf warn 'echo loss = 1' 'max_restarts = 0;'
 out=$(dl run --local --dry-run --set 'searcher.metric="accuracy"' warn.conf 2>&1)
 is $? 0 "a metric that no pattern has"
 like "$out" "^dl: warn.conf: no metrics.pattern has \{accuracy\}, the metric of the search: a trial has a result only if" "is warned of"
+like "$(dl run --local --dry-run --set 'searcher.metric="los"' warn.conf 2>&1)" "has \{los\}, the metric of the search; did you mean 'loss'\?: a trial" "the nearest name"
 is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0 "and not where one has it"
 mkdir bin
 cat >bin/sbatch <<'END'

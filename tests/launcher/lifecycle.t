@@ -187,6 +187,7 @@ try 2 '^dl: usage' dl label slow-0001
 dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
 is "$(dl ls --label best | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" "retry-0001 slow-0001 " "ls --label"
+like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "a label that none has is told"
 try 0 'label best taken off' dl label --undo slow-0001 best
 try 0 'does not have the label best' dl label --undo slow-0001 best
 try 0 "archived; 'dl ls --all' shows it" dl archive slow
@@ -300,7 +301,7 @@ mkdir steps-0001
 : >steps-0001/flow.conf
 try 3 "'steps' is a flow, and no experiment: 'dl flow show steps'" dl show steps
 rm -r steps-0001
-try 3 'its full name is needed' dl rm stop
+try 3 'its full name is needed: the newest is ./stop-0001' dl rm stop
 try 3 'is not an experiment' dl rm precious
 ln -s stop-0001 linked-0001
 try 2 'is a link' dl rm linked-0001

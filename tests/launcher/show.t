@@ -47,6 +47,17 @@ if python3 -c 'import pty' 2>/dev/null; then
 fi
 is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
 
+# ---- metrics that are logged, but not optimised
+sed 's/"many"/"also"/; s/dl log --step=$i loss={lr};/dl log --step=$i loss={lr} acc={time}$i b=1 c=2 d=3 e=4;/' many.conf >also.conf
+timeout 300 dl run --local also.conf >out 2>&1
+like "$(cat out)" '^trial .* attempts +acc +b +c +d +batch' "the first four have columns, at the end of dl run, too"
+like "$(cat out)" '^\(also logged, and shown by --columns: e\)$' "others are named"
+is "$(dl show --csv --columns=acc,hp.time --where='acc > 0' also | awk -F, 'NR > 1 && $1 != $2 "3"')" "" "the newest value"
+is "$(dl show --csv --columns=acc,e --sort=-acc --trials=1 also | tail -n1)" "$(dl show --csv --columns=hp.time --where='batch != 32' --sort=-hp.time --trials=1 also | tail -n1)3,4" "--sort by one, --columns of one"
+like "$(COLUMNS=90 dl show also)" '^\(no room for attempts, time, d, c, b, acc, last' "in a narrow window they go first"
+like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelt one"
+is "$(dl show --csv --where='acc > 0' also | head -n1)" "$(dl show --csv also | head -n1)" "CSV without --columns stays as it is"
+
 # ---- which trials, which columns
 is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
 nfailed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | wc -l)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest values of the metrics that are logged, but not optimised. */
+#include "launcher/results/logged_metrics.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/array.h"
+#include "runtime/metrics/metrics.h"
+
+struct reading {
+    struct logged_metrics *to;
+    const struct sweep *sweep;
+    long trial;
+    long rows, most;
+    size_t last; /* found: the one after it is the likeliest */
+};
+
+enum { TOO_MANY = 1, NO_MEMORY = 2 };
+
+static bool is_optimised (const struct sweep *s, const char *name)
+{
+    for (size_t i = 0; i < sweep_metrics (s); i++)
+        if (!strcmp (name, sweep_metric (s, i)))
+            return true;
+    return false;
+}
+
+static struct logged_metric *add (struct reading *r, const char *name)
+{
+    struct logged_metrics *l = r->to;
+    struct logged_metric *list = array_grow (l->list, l->n, sizeof (*list));
+    long n = r->sweep->ntrials;
+
+    if (!list)
+        return NULL;
+    l->list = list;
+    if (!(list[l->n].values = malloc ((size_t)n * sizeof (double))))
+        return NULL;
+    for (long i = 0; i < n; i++)
+        list[l->n].values[i] = NAN;
+    snprintf (list[l->n].name, LOGGED_NAME_SIZE, "%s", name);
+    return &list[l->n++];
+}
+
+static struct logged_metric *find (struct reading *r, const char *name)
+{
+    for (size_t i = 1, n = r->to->n; i <= n; i++) {
+        struct logged_metric *m = &r->to->list[(r->last + i) % n];
+        if (!strncmp (m->name, name, LOGGED_NAME_SIZE - 1)) {
+            r->last = (r->last + i) % n;
+            return m;
+        }
+    }
+    return add (r, name);
+}
+
+static int keep_newest (const struct slurmdl_row *row, void *arg)
+{
+    struct reading *r = arg;
+    struct logged_metric *m;
+
+    if (r->rows++ >= r->most)
+        return TOO_MANY;
+    if (is_optimised (r->sweep, row->name))
+        return 0;
+    if (!(m = find (r, row->name)))
+        return NO_MEMORY;
+    m->values[r->trial - 1] = row->value;
+    return 0;
+}
+
+int logged_read (struct logged_metrics *l,
+                 const struct sweep *s,
+                 const long *trials,
+                 long n,
+                 long most)
+{
+    struct reading r = { .to = l, .sweep = s, .most = most };
+    char dir[PATH_MAX];
+    int rv = 0;
+
+    *l = (struct logged_metrics){ .n = 0 };
+    for (long i = 0; i < n && rv <= 0; i++) {
+        long before = r.rows;
+        r.trial = trials[i];
+        for (long k = sweep_trial (s, r.trial)->over + 1;
+             k >= 1 && r.rows == before && rv <= 0;
+             k--) {
+            snprintf (
+                dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, r.trial, k);
+            rv = slurmdl_metrics_read_dir (dir, keep_newest, &r, NULL);
+        }
+    }
+    return rv == NO_MEMORY ? -1 : rv == TOO_MANY;
+}
+
+void logged_free (struct logged_metrics *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free (l->list[i].values);
+    free (l->list);
+    *l = (struct logged_metrics){ .n = 0 };
+}

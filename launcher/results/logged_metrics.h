@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest values of the metrics that are logged, but not optimised. */
+#ifndef LAUNCHER_RESULTS_LOGGED_METRICS_H
+#define LAUNCHER_RESULTS_LOGGED_METRICS_H
+
+#include "launcher/sweep/sweep.h"
+
+enum { LOGGED_NAME_SIZE = 64 };
+
+struct logged_metric {
+    char name[LOGGED_NAME_SIZE];
+    double *values; /* of trial N at N - 1; NaN: none */
+};
+
+struct logged_metrics {
+    struct logged_metric *list; /* in the order in which they were met */
+    size_t n;
+};
+
+/* Read the metrics of some trials, each in the newest attempt that has any, up
+ * to 'most' rows.  logged_free() in any case.
+ *
+ * Returns 1 if there are more rows, -1 if out of memory.
+ */
+int logged_read (struct logged_metrics *l,
+                 const struct sweep *s,
+                 const long *trials,
+                 long n,
+                 long most);
+void logged_free (struct logged_metrics *l);
+
+#endif
