@@ -17,8 +17,6 @@
 
 enum { UNITS_MAX = 65536 };
 
-/* ---- units ---- */
-
 static int add_unit (void *arg, const char *host)
 {
     struct elastic *e = arg;
@@ -66,8 +64,6 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
         err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
-/* ---- numbers ---- */
-
 static int check_numbers (struct elastic *e, struct slurmdl_error *err)
 {
     const struct settings *st = e->st;
@@ -101,8 +97,6 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
                        e->n);
     return 0;
 }
-
-/* ---- the folder ---- */
 
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
 {
@@ -160,8 +154,6 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
         return -1;
     return write_run (e, err);
 }
-
-/* ---- dl scale ---- */
 
 static FILE *open_run (const char *dir)
 {

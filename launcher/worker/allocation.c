@@ -25,8 +25,6 @@ static const char *variable (const char *name)
     return environment_text (name, NULL);
 }
 
-/* ---- time ---- */
-
 static double ask_slurm (void)
 {
     struct command c = { 0 };
@@ -69,8 +67,6 @@ static double time_left (void)
         left -= now - (double)environment_number ("DL_TIME_ASKED", 0);
     return left > 1 ? left : 1;
 }
-
-/* ---- slot and GPUs ---- */
 
 static void find_slot (const struct settings *st, char *slot, size_t size)
 {
