@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extend a metrics file with pwrite(). */
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,86 +11,88 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/metrics/journal_file.h"
+#include "runtime/metrics/file_make.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
 enum { WASTE_MAX = 64 << 10 };
 
-static int
-open_journal (struct journal *j, const char *dir, int folder, const char *stem)
+static int open_file (struct metrics_file *f,
+                      const char *dir,
+                      int folder,
+                      const char *stem)
 {
-    snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
-    link_tmp_name (j->tmp, sizeof (j->tmp), "");
-    j->folder = folder < 0
+    snprintf (f->path, sizeof (f->path), "%s/%s.h5", dir, stem);
+    link_tmp_name (f->tmp, sizeof (f->tmp), "");
+    f->folder = folder < 0
                     ? inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL)
                     : fcntl (folder, F_DUPFD_CLOEXEC, 0);
-    return j->folder < 0 ? -1 : journal_make_file (j->tmp, j);
+    return f->folder < 0 ? -1 : metrics_file_make (f->tmp, f);
 }
 
-static void close_journal (struct journal *j)
+static void close_file (struct metrics_file *f)
 {
     int e = errno;
 
-    if (j->fd >= 0)
-        close (j->fd);
-    if (j->folder >= 0)
-        close (j->folder);
-    free (j->blank.image);
-    journal_keep_end (j);
-    j->fd = j->folder = -1;
-    j->blank.image = NULL;
+    if (f->fd >= 0)
+        close (f->fd);
+    if (f->folder >= 0)
+        close (f->folder);
+    free (f->blank.image);
+    metrics_file_keep_end (f);
+    f->fd = f->folder = -1;
+    f->blank.image = NULL;
     errno = e;
 }
 
-static int create_journal (struct journal *j,
-                           const char *dir,
-                           int folder,
-                           const char *stem,
-                           const struct journal_about *about,
-                           struct slurmdl_error *err)
+static int create_file (struct metrics_file *f,
+                        const char *dir,
+                        int folder,
+                        const char *stem,
+                        const struct metrics_file_about *about,
+                        struct slurmdl_error *err)
 {
-    *j = (struct journal){ .fd = -1, .folder = -1 };
+    *f = (struct metrics_file){ .fd = -1, .folder = -1 };
     if (strlen (dir) + strlen (stem) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
     errno = 0;
-    if (blank_make (&j->blank, about, j->columns) == 0
-        && open_journal (j, dir, folder, stem) == 0) {
-        journal_keep_new (j);
+    if (blank_make (&f->blank, about, f->columns) == 0
+        && open_file (f, dir, folder, stem) == 0) {
+        metrics_file_keep_new (f);
         return 0;
     }
     errno = errno ? errno : EIO; /* HDF5 sets none */
-    close_journal (j);
+    close_file (f);
     return errorf (
         err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
 }
 
-int journal_create (struct journal *j,
-                    const char *dir,
-                    int folder,
-                    const struct journal_about *about,
-                    struct slurmdl_error *err)
+int metrics_file_create (struct metrics_file *f,
+                         const char *dir,
+                         int folder,
+                         const struct metrics_file_about *about,
+                         struct slurmdl_error *err)
 {
-    return create_journal (j, dir, folder, "metrics", about, err);
+    return create_file (f, dir, folder, "metrics", about, err);
 }
 
-int journal_create_as (struct journal *j,
-                       const char *dir,
-                       const char *stem,
-                       const struct journal_about *about,
-                       struct slurmdl_error *err)
+int metrics_file_create_as (struct metrics_file *f,
+                            const char *dir,
+                            const char *stem,
+                            const struct metrics_file_about *about,
+                            struct slurmdl_error *err)
 {
-    if (create_journal (j, dir, -1, stem, about, err) < 0)
+    if (create_file (f, dir, -1, stem, about, err) < 0)
         return -1;
-    if (journal_sync (j) == 0)
+    if (metrics_file_sync (f) == 0)
         return 0;
-    errorf (err, "%s: cannot write: %s", j->path, strerror (errno));
-    if (*j->tmp)
-        unlinkat (j->folder, j->tmp, 0);
-    close_journal (j);
+    errorf (err, "%s: cannot write: %s", f->path, strerror (errno));
+    if (*f->tmp)
+        unlinkat (f->folder, f->tmp, 0);
+    close_file (f);
     return -1;
 }
 
@@ -99,155 +101,159 @@ static uint64_t room_for (const struct column *c, uint64_t n)
     uint64_t room = c->room;
 
     while (room - c->n < n)
-        room *= JOURNAL_GROWTH;
+        room *= ROOM_GROWTH;
     return room;
 }
 
 /* Room for so many more records of each column. */
-static int make_room (struct journal *j, const uint64_t *more)
+static int make_room (struct metrics_file *f, const uint64_t *more)
 {
     uint64_t rooms[COLUMNS];
     bool enough = true;
 
     for (int i = 0; i < COLUMNS; i++) {
-        rooms[i] = room_for (&j->columns[i], more[i]);
-        enough = enough && rooms[i] == j->columns[i].room;
+        rooms[i] = room_for (&f->columns[i], more[i]);
+        enough = enough && rooms[i] == f->columns[i].room;
     }
     if (enough)
         return 0;
-    if (j->work && journal_end_work (j) == 0)
-        return make_room (j, more); /* there may be room now */
-    return journal_replace (j, rooms, NULL, 0);
+    if (f->work && metrics_file_end_work (f) == 0)
+        return make_room (f, more); /* there may be room now */
+    return metrics_file_replace (f, rooms, NULL, 0);
 }
 
-int journal_add_names (struct journal *j,
-                       const char (*names)[NAME_SIZE],
-                       uint64_t n)
+int metrics_file_add_names (struct metrics_file *f,
+                            const char (*names)[NAME_SIZE],
+                            uint64_t n)
 {
-    if (make_room (j, (uint64_t[COLUMNS]){ n }) < 0)
+    if (make_room (f, (uint64_t[COLUMNS]){ n }) < 0)
         return -1;
-    return journal_append (j, &j->names, names, n);
+    return metrics_file_append (f, &f->names, names, n);
 }
 
-int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
+int metrics_file_add_rows (struct metrics_file *f,
+                           const struct row *rows,
+                           uint64_t n)
 {
-    if (make_room (j, (uint64_t[COLUMNS]){ 0, n }) < 0)
+    if (make_room (f, (uint64_t[COLUMNS]){ 0, n }) < 0)
         return -1;
-    return journal_append (j, &j->rows, rows, n);
+    return metrics_file_append (f, &f->rows, rows, n);
 }
 
-static int put_data (struct journal *j,
+static int put_data (struct metrics_file *f,
                      struct record *records,
                      const void *const *data,
                      uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         struct record *r = &records[i];
-        r->offset = j->bytes.n;
+        r->offset = f->bytes.n;
         r->data_crc = crc32c (0, data[i], r->bytes);
         r->crc = record_crc (r);
-        if (journal_put (j, &j->bytes, data[i], r->bytes) < 0)
+        if (metrics_file_put (f, &f->bytes, data[i], r->bytes) < 0)
             return -1;
-        j->bytes.n += r->bytes;
+        f->bytes.n += r->bytes;
     }
-    return journal_set_length (j, &j->bytes, j->bytes.n);
+    return metrics_file_set_length (f, &f->bytes, f->bytes.n);
 }
 
-int journal_add_records (struct journal *j,
-                         struct record *records,
-                         const void *const *data,
-                         uint64_t n)
+int metrics_file_add_records (struct metrics_file *f,
+                              struct record *records,
+                              const void *const *data,
+                              uint64_t n)
 {
     uint64_t bytes = 0;
     uint64_t before;
 
     for (uint64_t i = 0; i < n; i++)
         bytes += records[i].bytes;
-    if (make_room (j, (uint64_t[COLUMNS]){ 0, 0, n, bytes }) < 0)
+    if (make_room (f, (uint64_t[COLUMNS]){ 0, 0, n, bytes }) < 0)
         return -1;
-    before = j->bytes.n;
-    if (put_data (j, records, data, n) == 0
-        && journal_append (j, &j->records, records, n) == 0)
+    before = f->bytes.n;
+    if (put_data (f, records, data, n) == 0
+        && metrics_file_append (f, &f->records, records, n) == 0)
         return 0;
-    j->bytes.n = before; /* the next try writes there again */
+    f->bytes.n = before; /* the next try writes there again */
     return -1;
 }
 
-int journal_replace_rows (struct journal *j, const struct row *rows, uint64_t n)
+int metrics_file_replace_rows (struct metrics_file *f,
+                               const struct row *rows,
+                               uint64_t n)
 {
     uint64_t rooms[COLUMNS];
 
-    journal_rooms (j, rooms);
+    metrics_file_rooms (f, rooms);
     while (rooms[1] < n)
-        rooms[1] *= JOURNAL_GROWTH;
-    return journal_replace (j, rooms, rows, n);
+        rooms[1] *= ROOM_GROWTH;
+    return metrics_file_replace (f, rooms, rows, n);
 }
 
 /* What has no name yet gets it when all that is in it is synced. */
-static int sync_file (struct journal *j)
+static int sync_file (struct metrics_file *f)
 {
-    if (!*j->tmp)
-        return j->dirty ? fdatasync (j->fd) : 0;
-    if (fsync (j->fd) < 0 || journal_first_name (j, j->tmp) < 0)
+    if (!*f->tmp)
+        return f->dirty ? fdatasync (f->fd) : 0;
+    if (fsync (f->fd) < 0 || metrics_file_first_name (f, f->tmp) < 0)
         return -1;
-    *j->tmp = '\0';
+    *f->tmp = '\0';
     return 0;
 }
 
 /* After a failed sync the kernel may take what it could not write for written:
  * only a new file is sure then.
  */
-int journal_sync (struct journal *j)
+int metrics_file_sync (struct metrics_file *f)
 {
     uint64_t rooms[COLUMNS];
 
-    journal_end_work (j); /* if it has failed the file is suspect */
-    journal_rooms (j, rooms);
-    if (j->suspect && journal_replace (j, rooms, NULL, 0) < 0)
+    metrics_file_end_work (f); /* if it has failed the file is suspect */
+    metrics_file_rooms (f, rooms);
+    if (f->suspect && metrics_file_replace (f, rooms, NULL, 0) < 0)
         return -1;
-    j->suspect = sync_file (j) < 0;
-    if (j->suspect)
+    f->suspect = sync_file (f) < 0;
+    if (f->suspect)
         return -1;
-    j->dirty = 0;
-    if (j->fresh && link_sync_folder (j->folder) < 0)
+    f->dirty = 0;
+    if (f->fresh && link_sync_folder (f->folder) < 0)
         return -1;
-    j->fresh = false;
-    journal_kept_synced (j);
+    f->fresh = false;
+    metrics_file_kept_synced (f);
     return 0;
 }
 
-int journal_close (struct journal *j)
+int metrics_file_close (struct metrics_file *f)
 {
     uint64_t waste = 0;
     uint64_t exact[COLUMNS];
     int rv = 0;
 
-    if (j->fd < 0)
+    if (f->fd < 0)
         return 0;
-    journal_end_work (j);
+    metrics_file_end_work (f);
     for (int i = 0; i < COLUMNS; i++) {
-        const struct column *c = &j->columns[i];
+        const struct column *c = &f->columns[i];
         exact[i] = c->n;
         waste += (c->room - c->n) * c->size;
     }
     /* the file that is there is good: a failure here loses nothing */
-    if (waste <= WASTE_MAX || journal_replace (j, exact, NULL, 0) < 0)
-        rv = journal_sync (j);
-    close_journal (j);
+    if (waste <= WASTE_MAX || metrics_file_replace (f, exact, NULL, 0) < 0)
+        rv = metrics_file_sync (f);
+    close_file (f);
     return rv;
 }
 
-int journal_tend (struct journal *j, bool sync, atomic_uint *bell)
+int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *bell)
 {
-    int rv = journal_is_done (j) ? journal_end_work (j) : 0;
+    int rv = metrics_file_is_done (f) ? metrics_file_end_work (f) : 0;
 
-    if (rv < 0 || j->work)
+    if (rv < 0 || f->work)
         return rv;
-    if (*j->tmp)
-        return journal_sync (j);
-    if (journal_needs_room (j))
-        journal_begin_growth (j, bell);
-    else if (sync && j->dirty && journal_begin_sync (j, bell) < 0)
-        return journal_sync (j);
+    if (*f->tmp)
+        return metrics_file_sync (f);
+    if (metrics_file_needs_room (f))
+        metrics_file_begin_growth (f, bell);
+    else if (sync && f->dirty && metrics_file_begin_sync (f, bell) < 0)
+        return metrics_file_sync (f);
     return 0;
 }

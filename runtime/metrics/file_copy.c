@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file is replaced by a larger, or an exact, copy. */
-#include "runtime/metrics/journal_file.h"
+#include "runtime/metrics/file_make.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,119 +30,119 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
     return rv;
 }
 
-static int copy_column (const struct journal *old,
+static int copy_column (const struct metrics_file *old,
                         const struct column *from,
-                        struct journal *j,
+                        struct metrics_file *f,
                         struct column *to)
 {
     const char *data = NULL;
-    uint64_t kept = journal_kept (old, from, &data);
+    uint64_t kept = metrics_file_kept (old, from, &data);
     off_t done = (off_t)(to->n * to->size);
     off_t at = (off_t)(kept * to->size);
 
     if (kept > to->n
         && copy_bytes (old->fd,
                        from->data + done,
-                       j->fd,
+                       f->fd,
                        to->data + done,
                        (kept - to->n) * from->size)
                < 0)
         return -1;
     if (from->n > kept
         && io_write_at (
-               j->fd, data, (from->n - kept) * from->size, to->data + at)
+               f->fd, data, (from->n - kept) * from->size, to->data + at)
                < 0)
         return -1;
-    return journal_set_length (j, to, from->n);
+    return metrics_file_set_length (f, to, from->n);
 }
 
-int journal_copy_columns (const struct journal *old,
-                          struct journal *j,
-                          const struct row *rows,
-                          uint64_t n)
+int metrics_file_copy_columns (const struct metrics_file *old,
+                               struct metrics_file *f,
+                               const struct row *rows,
+                               uint64_t n)
 {
     int rv = 0;
 
     for (int i = 0; rv == 0 && i < COLUMNS; i++) {
-        struct column *to = &j->columns[i];
-        if (rows && to == &j->rows) {
+        struct column *to = &f->columns[i];
+        if (rows && to == &f->rows) {
             to->n = 0;
-            rv = journal_append (j, to, rows, n);
+            rv = metrics_file_append (f, to, rows, n);
         } else
-            rv = copy_column (old, &old->columns[i], j, to);
+            rv = copy_column (old, &old->columns[i], f, to);
     }
     return rv;
 }
 
-static bool has_name (const struct journal *j)
+static bool has_name (const struct metrics_file *f)
 {
     struct stat file;
     struct stat named;
 
-    return fstat (j->fd, &file) == 0
-           && fstatat (j->folder, journal_name (j), &named, 0) == 0
+    return fstat (f->fd, &file) == 0
+           && fstatat (f->folder, metrics_file_name (f), &named, 0) == 0
            && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
 }
 
 /* What fails after the new file has the name has not failed: the old one is
  * out of reach then.  The next sync tries once more.
  */
-int journal_give_name (struct journal *j, const char *tmp)
+int metrics_file_give_name (struct metrics_file *f, const char *tmp)
 {
-    j->dirty = 0;
-    j->suspect = j->fresh = false;
-    j->files++;
-    if (*j->tmp) {
-        if (journal_first_name (j, tmp) < 0)
+    f->dirty = 0;
+    f->suspect = f->fresh = false;
+    f->files++;
+    if (*f->tmp) {
+        if (metrics_file_first_name (f, tmp) < 0)
             return -1;
-        unlinkat (j->folder, j->tmp, 0);
-        *j->tmp = '\0';
-        if (link_sync_folder (j->folder) == 0)
-            j->fresh = false;
+        unlinkat (f->folder, f->tmp, 0);
+        *f->tmp = '\0';
+        if (link_sync_folder (f->folder) == 0)
+            f->fresh = false;
         else
-            j->dirty = 1; /* the next sync tries once more */
+            f->dirty = 1; /* the next sync tries once more */
         return 0;
     }
-    if (link_replace_at (j->folder, tmp, journal_name (j)) == 0)
+    if (link_replace_at (f->folder, tmp, metrics_file_name (f)) == 0)
         return 0;
-    j->suspect = has_name (j);
-    j->dirty = j->suspect;
-    return j->suspect ? 0 : -1;
+    f->suspect = has_name (f);
+    f->dirty = f->suspect;
+    return f->suspect ? 0 : -1;
 }
 
-int journal_replace (struct journal *j,
-                     const uint64_t *rooms,
-                     const struct row *rows,
-                     uint64_t n)
+int metrics_file_replace (struct metrics_file *f,
+                          const uint64_t *rooms,
+                          const struct row *rows,
+                          uint64_t n)
 {
-    struct journal new = *j;
-    char tmp[sizeof (j->tmp)];
+    struct metrics_file new = *f;
+    char tmp[sizeof (f->tmp)];
     int e;
 
-    new.kept = NULL; /* of 'j' until all is in the new file */
+    new.kept = NULL; /* of 'f' until all is in the new file */
 
     for (int i = 0; i < COLUMNS; i++)
         new.columns[i].room = rooms[i];
     link_tmp_name (tmp, sizeof (tmp), "");
-    if (journal_make_file (tmp, &new) < 0)
+    if (metrics_file_make (tmp, &new) < 0)
         return -1;
-    if (journal_copy_columns (j, &new, rows, n) < 0 || fsync (new.fd) < 0
-        || journal_give_name (&new, tmp) < 0) {
+    if (metrics_file_copy_columns (f, &new, rows, n) < 0 || fsync (new.fd) < 0
+        || metrics_file_give_name (&new, tmp) < 0) {
         e = errno;
         close (new.fd);
-        unlinkat (j->folder, tmp, 0);
+        unlinkat (f->folder, tmp, 0);
         errno = e;
         return -1;
     }
-    close (j->fd);
-    new.kept = j->kept;
-    *j = new;
-    journal_kept_synced (j);
+    close (f->fd);
+    new.kept = f->kept;
+    *f = new;
+    metrics_file_kept_synced (f);
     return 0;
 }
 
-void journal_rooms (const struct journal *j, uint64_t *rooms)
+void metrics_file_rooms (const struct metrics_file *f, uint64_t *rooms)
 {
     for (int i = 0; i < COLUMNS; i++)
-        rooms[i] = j->columns[i].room;
+        rooms[i] = f->columns[i].room;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make a metrics file, and write into it. */
-#include "runtime/metrics/journal_file.h"
+#include "runtime/metrics/file_make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,40 +15,42 @@
 
 enum { ALIGN = 64, FILES_MAX = 1000 };
 
-int journal_set_length (struct journal *j, struct column *c, uint64_t n)
+int metrics_file_set_length (struct metrics_file *f,
+                             struct column *c,
+                             uint64_t n)
 {
-    if (io_write_at (j->fd, &n, sizeof (n), c->length) < 0)
+    if (io_write_at (f->fd, &n, sizeof (n), c->length) < 0)
         return -1;
     c->n = n;
     return 0;
 }
 
-int journal_put (struct journal *j,
-                 const struct column *c,
-                 const void *records,
-                 uint64_t n)
+int metrics_file_put (struct metrics_file *f,
+                      const struct column *c,
+                      const void *records,
+                      uint64_t n)
 {
-    j->dirty += n * c->size;
-    journal_keep (j, c, records, n);
+    f->dirty += n * c->size;
+    metrics_file_keep (f, c, records, n);
     return io_write_at (
-        j->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
+        f->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
 }
 
 /* The records first: nobody sees them before the length says so. */
-int journal_append (struct journal *j,
-                    struct column *c,
-                    const void *records,
-                    uint64_t n)
+int metrics_file_append (struct metrics_file *f,
+                         struct column *c,
+                         const void *records,
+                         uint64_t n)
 {
-    return journal_put (j, c, records, n) < 0
+    return metrics_file_put (f, c, records, n) < 0
                ? -1
-               : journal_set_length (j, c, c->n + n);
+               : metrics_file_set_length (f, c, c->n + n);
 }
 
 /* HDF5 2.0 refuses a dataset of length 0: each begins with one record, and so
  * the blank says.
  */
-static int first_records (struct journal *j)
+static int first_records (struct metrics_file *f)
 {
     static const char name[NAME_SIZE] = "slurmdl";
     struct row row = { .value = 1 };
@@ -58,14 +60,14 @@ static int first_records (struct journal *j)
     record.data_crc = crc32c (0, "", 1);
     record.crc = record_crc (&record);
     for (int i = 0; i < COLUMNS; i++)
-        j->columns[i].n = 0;
-    if (journal_put (j, &j->names, name, 1) < 0
-        || journal_put (j, &j->rows, &row, 1) < 0
-        || journal_put (j, &j->bytes, "", 1) < 0
-        || journal_put (j, &j->records, &record, 1) < 0)
+        f->columns[i].n = 0;
+    if (metrics_file_put (f, &f->names, name, 1) < 0
+        || metrics_file_put (f, &f->rows, &row, 1) < 0
+        || metrics_file_put (f, &f->bytes, "", 1) < 0
+        || metrics_file_put (f, &f->records, &record, 1) < 0)
         return -1;
     for (int i = 0; i < COLUMNS; i++)
-        j->columns[i].n = 1;
+        f->columns[i].n = 1;
     return 0;
 }
 
@@ -75,60 +77,60 @@ static uint64_t round_up (uint64_t n)
 }
 
 /* The room for records, at the end, stays a hole. */
-static int write_blank (struct journal *j)
+static int write_blank (struct metrics_file *f)
 {
-    uint64_t at = round_up (j->blank.size);
+    uint64_t at = round_up (f->blank.size);
 
     for (int i = 0; i < COLUMNS; i++) {
-        struct column *c = &j->columns[i];
+        struct column *c = &f->columns[i];
         c->data = (off_t)at;
-        blank_place (&j->blank, c);
+        blank_place (&f->blank, c);
         at = round_up (at + c->room * c->size);
     }
-    blank_end (&j->blank, at);
-    return io_write_at (j->fd, j->blank.image, j->blank.size, 0) < 0
-                   || ftruncate (j->fd, (off_t)at) < 0
+    blank_end (&f->blank, at);
+    return io_write_at (f->fd, f->blank.image, f->blank.size, 0) < 0
+                   || ftruncate (f->fd, (off_t)at) < 0
                ? -1
                : 0;
 }
 
-int journal_make_file (const char *name, struct journal *j)
+int metrics_file_make (const char *name, struct metrics_file *f)
 {
     int e;
 
-    j->fd =
-        inside_open_at (j->folder, name, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
-    if (j->fd < 0)
+    f->fd =
+        inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
+    if (f->fd < 0)
         return -1;
-    if (write_blank (j) == 0 && first_records (j) == 0)
+    if (write_blank (f) == 0 && first_records (f) == 0)
         return 0;
     e = errno;
-    close (j->fd);
-    unlinkat (j->folder, name, 0);
-    j->fd = -1;
+    close (f->fd);
+    unlinkat (f->folder, name, 0);
+    f->fd = -1;
     errno = e;
     return -1;
 }
 
-const char *journal_name (const struct journal *j)
+const char *metrics_file_name (const struct metrics_file *f)
 {
-    return strrchr (j->path, '/') + 1;
+    return strrchr (f->path, '/') + 1;
 }
 
-int journal_first_name (struct journal *j, const char *tmp)
+int metrics_file_first_name (struct metrics_file *f, const char *tmp)
 {
-    size_t stem = strlen (j->path) - strlen (".h5");
-    int rv = link_unsynced_at (j->folder, tmp, journal_name (j));
+    size_t stem = strlen (f->path) - strlen (".h5");
+    int rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
 
-    j->number = 0;
+    f->number = 0;
     for (int i = 1; rv == 1 && i < FILES_MAX; i++) {
-        j->number = i;
-        snprintf (j->path + stem, sizeof (j->path) - stem, ".%d.h5", i);
-        rv = link_unsynced_at (j->folder, tmp, journal_name (j));
+        f->number = i;
+        snprintf (f->path + stem, sizeof (f->path) - stem, ".%d.h5", i);
+        rv = link_unsynced_at (f->folder, tmp, metrics_file_name (f));
     }
     if (rv != 0)
-        strcpy (j->path + stem, ".h5");
+        strcpy (f->path + stem, ".h5");
     else
-        j->fresh = true;
+        f->fresh = true;
     return rv == 0 ? 0 : -1;
 }

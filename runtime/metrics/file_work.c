@@ -9,47 +9,47 @@
 
 #include "runtime/base/futex.h"
 #include "runtime/base/thread.h"
-#include "runtime/metrics/journal_file.h"
+#include "runtime/metrics/file_make.h"
 #include "runtime/storage/link.h"
 
 /* A smaller file is copied when its room is used up: that takes no time. */
 enum { LARGE = 1 << 20 };
 
-struct journal_work {
+struct metrics_file_work {
     pthread_t thread;
-    int (*run) (struct journal_work *w);
-    int (*end) (struct journal *j, struct journal_work *w);
+    int (*run) (struct metrics_file_work *w);
+    int (*end) (struct metrics_file *f, struct metrics_file_work *w);
     atomic_uint *bell;
     atomic_bool done;
-    int error;           /* errno of run(), 0: it went well */
-    struct journal from; /* the journal at the beginning, with a copy of fd */
-    struct journal to;   /* with more room; fd -1: none */
+    int error;                /* errno of run(), 0: it went well */
+    struct metrics_file from; /* as it began, with a copy of fd */
+    struct metrics_file to;   /* with more room; fd -1: none */
     char tmp[40];
 };
 
-static int run_sync (struct journal_work *w)
+static int run_sync (struct metrics_file_work *w)
 {
     if (fdatasync (w->from.fd) < 0)
         return -1;
     return w->from.fresh ? link_sync_folder (w->from.folder) : 0;
 }
 
-static int end_sync (struct journal *j, struct journal_work *w)
+static int end_sync (struct metrics_file *f, struct metrics_file_work *w)
 {
-    if (w->error == 0 || w->from.files != j->files)
+    if (w->error == 0 || w->from.files != f->files)
         return 0;
-    j->suspect = true;
-    j->fresh = w->from.fresh;
-    j->dirty += w->from.dirty;
+    f->suspect = true;
+    f->fresh = w->from.fresh;
+    f->dirty += w->from.dirty;
     errno = w->error;
     return -1;
 }
 
-static int run_growth (struct journal_work *w)
+static int run_growth (struct metrics_file_work *w)
 {
-    if (journal_make_file (w->tmp, &w->to) < 0)
+    if (metrics_file_make (w->tmp, &w->to) < 0)
         return -1;
-    return journal_copy_columns (&w->from, &w->to, NULL, 0) < 0
+    return metrics_file_copy_columns (&w->from, &w->to, NULL, 0) < 0
                    || fsync (w->to.fd) < 0
                ? -1
                : 0;
@@ -58,25 +58,25 @@ static int run_growth (struct journal_work *w)
 /* What was added meanwhile is copied, too.  A failure does no harm: there is
  * room, and when it is used up the same is done at once.
  */
-static int end_growth (struct journal *j, struct journal_work *w)
+static int end_growth (struct metrics_file *f, struct metrics_file_work *w)
 {
-    uint64_t dirty = j->dirty;
+    uint64_t dirty = f->dirty;
 
-    if (w->error == 0 && w->from.files == j->files
-        && journal_copy_columns (j, &w->to, NULL, 0) == 0
-        && journal_give_name (&w->to, w->tmp) == 0) {
-        close (j->fd);
-        w->to.work = j->work;
-        w->to.kept = j->kept;
+    if (w->error == 0 && w->from.files == f->files
+        && metrics_file_copy_columns (f, &w->to, NULL, 0) == 0
+        && metrics_file_give_name (&w->to, w->tmp) == 0) {
+        close (f->fd);
+        w->to.work = f->work;
+        w->to.kept = f->kept;
         w->to.dirty += dirty;
-        *j = w->to;
+        *f = w->to;
         return 0;
     }
     if (w->to.fd >= 0) {
         close (w->to.fd);
-        unlinkat (j->folder, w->tmp, 0);
+        unlinkat (f->folder, w->tmp, 0);
     }
-    j->refused = j->rows.n;
+    f->refused = f->rows.n;
     return 0;
 }
 
@@ -86,15 +86,15 @@ static bool needs_room (const struct column *c)
     return c->room * c->size >= LARGE && c->n > c->room / 4;
 }
 
-bool journal_needs_room (const struct journal *j)
+bool metrics_file_needs_room (const struct metrics_file *f)
 {
-    return !j->suspect && j->rows.n >= 2 * j->refused
-           && (needs_room (&j->rows) || needs_room (&j->bytes));
+    return !f->suspect && f->rows.n >= 2 * f->refused
+           && (needs_room (&f->rows) || needs_room (&f->bytes));
 }
 
 static void *work (void *arg)
 {
-    struct journal_work *w = arg;
+    struct metrics_file_work *w = arg;
     atomic_uint *bell = w->bell;
 
     w->error = w->run (w) < 0 ? errno : 0;
@@ -105,24 +105,24 @@ static void *work (void *arg)
     return NULL;
 }
 
-static struct journal_work *create_work (const struct journal *j,
-                                         atomic_uint *bell)
+static struct metrics_file_work *create_work (const struct metrics_file *f,
+                                              atomic_uint *bell)
 {
-    struct journal_work *w = calloc (1, sizeof (*w));
+    struct metrics_file_work *w = calloc (1, sizeof (*w));
 
     if (!w)
         return NULL;
-    w->from = w->to = *j;
+    w->from = w->to = *f;
     w->to.fd = -1;
     w->from.kept = w->to.kept = NULL; /* the caller goes on changing it */
     w->bell = bell;
-    if ((w->from.fd = fcntl (j->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+    if ((w->from.fd = fcntl (f->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
         return w;
     free (w);
     return NULL;
 }
 
-static void free_work (struct journal_work *w)
+static void free_work (struct metrics_file_work *w)
 {
     int e = errno;
 
@@ -131,27 +131,27 @@ static void free_work (struct journal_work *w)
     errno = e;
 }
 
-void journal_begin_growth (struct journal *j, atomic_uint *bell)
+void metrics_file_begin_growth (struct metrics_file *f, atomic_uint *bell)
 {
-    struct journal_work *w = create_work (j, bell);
+    struct metrics_file_work *w = create_work (f, bell);
 
     if (!w)
         return;
     link_tmp_name (w->tmp, sizeof (w->tmp), "");
     for (int i = 0; i < COLUMNS; i++)
-        if (needs_room (&j->columns[i]))
-            w->to.columns[i].room *= JOURNAL_GROWTH;
+        if (needs_room (&f->columns[i]))
+            w->to.columns[i].room *= ROOM_GROWTH;
     w->run = run_growth;
     w->end = end_growth;
     if (thread_start (&w->thread, work, w) == 0)
-        j->work = w;
+        f->work = w;
     else
         free_work (w);
 }
 
-int journal_begin_sync (struct journal *j, atomic_uint *bell)
+int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell)
 {
-    struct journal_work *w = j->suspect ? NULL : create_work (j, bell);
+    struct metrics_file_work *w = f->suspect ? NULL : create_work (f, bell);
 
     if (!w)
         return -1;
@@ -161,27 +161,27 @@ int journal_begin_sync (struct journal *j, atomic_uint *bell)
         free_work (w);
         return -1;
     }
-    j->work = w;
-    j->dirty = 0;
-    j->fresh = false;
+    f->work = w;
+    f->dirty = 0;
+    f->fresh = false;
     return 0;
 }
 
-int journal_end_work (struct journal *j)
+int metrics_file_end_work (struct metrics_file *f)
 {
-    struct journal_work *w = j->work;
+    struct metrics_file_work *w = f->work;
     int rv;
 
     if (!w)
         return 0;
     pthread_join (w->thread, NULL);
-    rv = w->end (j, w);
-    j->work = NULL;
+    rv = w->end (f, w);
+    f->work = NULL;
     free_work (w);
     return rv;
 }
 
-bool journal_is_done (const struct journal *j)
+bool metrics_file_is_done (const struct metrics_file *f)
 {
-    return j->work && atomic_load (&j->work->done);
+    return f->work && atomic_load (&f->work->done);
 }
