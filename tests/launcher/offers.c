@@ -144,9 +144,27 @@ static size_t taken (struct worker *w)
     return n;
 }
 
+static void refuse_bad (struct worker *w)
+{
+    struct event bad[] = {
+        result_of (2, 1, 4), /* of another worker's attempt */
+        result_of (1, 2, 4), /* of an attempt that has not begun */
+        result_of (1, 1, 3), /* not at its target */
+        result_of (99, 1, 4), result_of (1, 1, 4), result_of (1, 1, 4),
+    };
+
+    bad[4].seconds = -1;
+    bad[5].host = "-x"; /* a host that is none */
+    offer (A, result_of (1, 1, 4), '9');
+    assert_int_equal (taken (w), 0); /* damaged */
+    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++) {
+        offer (A, bad[i], 0);
+        assert_int_equal (taken (w), 0);
+    }
+}
+
 static void what_is_taken (void **state)
 {
-    struct event huge = result_of (1, 1, 4);
     struct worker w;
     struct offers o;
 
@@ -176,23 +194,7 @@ static void what_is_taken (void **state)
         unlink (worker_of (A));
     assert_int_equal (taken (&w), 0);
     unlink (path_of (A));
-    offer (A, result_of (1, 1, 4), '9');
-    assert_int_equal (taken (&w), 0); /* damaged */
-    offer (A, result_of (2, 1, 4), 0);
-    assert_int_equal (taken (&w), 0); /* of another worker's attempt */
-    offer (A, result_of (1, 2, 4), 0);
-    assert_int_equal (taken (&w), 0); /* of an attempt that has not begun */
-    offer (A, result_of (1, 1, 3), 0);
-    assert_int_equal (taken (&w), 0); /* not at its target */
-    offer (A, result_of (99, 1, 4), 0);
-    assert_int_equal (taken (&w), 0);
-    huge.seconds = -1;
-    offer (A, huge, 0);
-    assert_int_equal (taken (&w), 0);
-    huge = result_of (1, 1, 4);
-    huge.host = "-x";
-    offer (A, huge, 0);
-    assert_int_equal (taken (&w), 0); /* a host that is none */
+    refuse_bad (&w);
     unlink (path_of (A));
     assert_int_equal (symlink ("../t.conf", path_of (A)), 0);
     assert_int_equal (taken (&w), 0);
