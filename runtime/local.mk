@@ -22,7 +22,7 @@ run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_type.c %D%/storage/hdf5_linked.c \
 	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c \
 	%D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
-	%D%/metrics/blank.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/journal.c %D%/metrics/journal_copy.c %D%/metrics/journal_file.c %D%/metrics/journal_kept.c %D%/metrics/journal_work.c \
+	%D%/metrics/blank.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/file_copy.c %D%/metrics/file_kept.c %D%/metrics/file_make.c %D%/metrics/file_work.c \
 	%D%/metrics/logging.c %D%/metrics/metrics.c \
 	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c \
 	%D%/metrics/ring.c %D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c \

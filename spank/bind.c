@@ -12,8 +12,6 @@
 #include "spank/context.h"
 #include "spank/variable.h"
 
-/* ---- which CPUs there are to choose from ---- */
-
 static int get_cpus (struct cpu_set *s)
 {
     memset (s, 0, sizeof (*s));

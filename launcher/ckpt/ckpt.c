@@ -14,8 +14,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subcommand.h"
 
-/* ---- ls ---- */
-
 static json_t *tensor_json (const struct slurmdl_tensor *t)
 {
     json_t *shape = json_array ();
@@ -120,8 +118,6 @@ static int ls (const struct settings *st)
     return rv;
 }
 
-/* ---- verify ---- */
-
 static int verify (const struct settings *st)
 {
     json_t *list = json_array ();
@@ -152,8 +148,6 @@ static int verify (const struct settings *st)
     }
     return print_json (list) ? EXIT_IO : rv;
 }
-
-/* ---- the subcommands ---- */
 
 static const struct subcommand subcommands[] = {
     { "ls", "FILE", 1, 1, ls },

@@ -16,8 +16,6 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-/* ---- extract ---- */
-
 /* What numpy calls it; it has no name for some, of which the bits are kept. */
 static const char *numpy_type (enum slurmdl_type type)
 {
@@ -163,8 +161,6 @@ int ckpt_extract (const struct settings *st)
     slurmdl_checkpoint_close (c);
     return rv;
 }
-
-/* ---- export, import ---- */
 
 int ckpt_export (const struct settings *st)
 {

@@ -14,8 +14,6 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
-/* ---- numbers ---- */
-
 /* A float with so many bits of exponent and mantissa. */
 static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
 {
@@ -105,8 +103,6 @@ static double largest (const struct slurmdl_tensor *t,
     }
     return most;
 }
-
-/* ---- tensors ---- */
 
 enum difference { SAME, VALUES, TYPE, SHAPE, ONLY_FIRST, ONLY_SECOND };
 

@@ -25,8 +25,6 @@ static int put_mark (struct sweep *s, struct event event)
                                                          : EXIT_OK;
 }
 
-/* ---- archive ---- */
-
 static bool can_archive (const struct sweep *s, const void *arg)
 {
     (void)arg;
@@ -70,8 +68,6 @@ int cmd_archive (const struct settings *st)
     sweep_close (s);
     return rv;
 }
-
-/* ---- label ---- */
 
 static bool has_label (const struct sweep *s, const char *name)
 {
@@ -130,8 +126,6 @@ int cmd_label (const struct settings *st)
     sweep_close (s);
     return rv;
 }
-
-/* ---- exclude ---- */
 
 static int exclude (struct sweep *s, const char *name, bool undo)
 {

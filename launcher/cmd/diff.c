@@ -14,8 +14,6 @@
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 
-/* ---- two lists of values with names ---- */
-
 static void print_difference (long n,
                               const char *name,
                               const char *first,
@@ -32,8 +30,6 @@ static long compare (const char *title, json_t *a, json_t *b)
 {
     return flat_compare (a, b, print_difference, (void *)title);
 }
-
-/* ---- what an experiment is made of ---- */
 
 /* A digest takes the place of a file's content. */
 static void note_file (const char *path, const void *text, size_t size, void *o)

@@ -22,8 +22,6 @@
 #include "launcher/sys/strings.h"
 #include "runtime/storage/inside.h"
 
-/* ---- the end of a log ---- */
-
 enum { TAIL = 4096, LINES = 8 };
 
 static void print_lines (char *text)
@@ -54,8 +52,6 @@ static void print_log_end (const struct sweep *s)
             s->cause.attempt);
     print_lines (text_last_lines (text, n, LINES));
 }
-
-/* ---- the end of the workers ---- */
 
 /* The log of a worker that was written last; "": none has one. */
 static void newest_log (const struct sweep *s, char *path, size_t size)
@@ -101,8 +97,6 @@ void print_last_words (const struct sweep *s)
     printf ("the end of %s:\n", path);
     print_lines (text_last_lines (text, n, LINES));
 }
-
-/* ---- what failed ---- */
 
 void print_fault (const struct sweep *s)
 {

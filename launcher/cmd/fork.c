@@ -17,8 +17,6 @@
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
 
-/* ---- the file ---- */
-
 /* What a search of one point keeps of the group "searcher". */
 static bool is_kept (const char *name)
 {
@@ -115,8 +113,6 @@ static void edit_source (config_t *cf, const void *arg)
         make_single (cf, o);
 }
 
-/* ---- the checkpoint ---- */
-
 /* The length to which the first trials are trained. */
 static int64_t first_length (const struct experiment *e)
 {
@@ -187,8 +183,6 @@ static int take_checkpoint (struct experiment *e,
               (long long)length);
     return EXIT_USAGE;
 }
-
-/* ---- the command ---- */
 
 static int
 make_fork (const struct sweep *s, long trial, const struct settings *st)

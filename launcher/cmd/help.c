@@ -72,8 +72,6 @@ static const struct cmd *find_cmd (const struct cmd *table, const char *name)
     return NULL;
 }
 
-/* ---- completion ---- */
-
 struct completion {
     const char *dir;      /* with the experiments */
     const char *name;     /* of one that is among the words, NULL: none */

@@ -49,8 +49,6 @@ static bool has_log (const struct log_reading *r)
     return access (path, F_OK) == 0;
 }
 
-/* ---- printing ---- */
-
 /* Where the last 'lines' lines begin; an end without a newline is a line. */
 static off_t start_of (int fd, int64_t lines)
 {
@@ -96,8 +94,6 @@ static int print_more (const struct log_reading *r, struct slurmdl_error *err)
         return errorf (err, "cannot read the log: %s", strerror (errno));
     return fflush (stdout) != 0 || ferror (stdout) ? -1 : 0;
 }
-
-/* ---- following ---- */
 
 /* No attempt will follow. */
 static bool is_over (const struct log_reading *r)
@@ -165,8 +161,6 @@ follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
     }
     return rv;
 }
-
-/* ---- the command ---- */
 
 static void last_attempt (struct log_reading *r)
 {

@@ -64,8 +64,6 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
     return -1;
 }
 
-/* ---- the options of a command ---- */
-
 int options_list (const struct cmd *cmd, const struct opt **rows)
 {
     int n = 0;
@@ -146,8 +144,6 @@ static void complain_of_option (const struct cmd *cmd,
                   meant ? meant : "",
                   meant ? "'?" : "");
 }
-
-/* ---- parsing ---- */
 
 static void set_defaults (const struct spelling *s, struct settings *st)
 {

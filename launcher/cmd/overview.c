@@ -18,8 +18,6 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/slurm_memory.h"
 
-/* ---- workers ---- */
-
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
 static void print_progress (const struct sweep *s, long trial)
 {
@@ -123,8 +121,6 @@ static void print_workers (const struct sweep *s, const struct worker_view *v)
         print_resume (s);
     }
 }
-
-/* ---- the rest ---- */
 
 static void print_labels (const struct sweep *s)
 {

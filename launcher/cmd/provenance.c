@@ -48,8 +48,6 @@ json_t *provenance_read (const struct sweep *s)
     return NULL;
 }
 
-/* ---- text ---- */
-
 static void print_text (const json_t *v, const char *name)
 {
     const char *text = json_string_value (json_object_get (v, name));

@@ -32,8 +32,6 @@ int queue_add (struct queue *q, struct worker_slot slot)
     return 0;
 }
 
-/* ---- what Slurm has ---- */
-
 static bool is_retired (const struct sweep *s, long job, long task)
 {
     char slot[64];
@@ -113,8 +111,6 @@ done:
     return rv;
 }
 
-/* ---- what is to end ---- */
-
 static size_t
 add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
 {
@@ -158,8 +154,6 @@ int queue_retire (struct sweep *s,
     free (slots);
     return rv;
 }
-
-/* ---- arrays of before ---- */
 
 static bool has (const struct queue *q, long job, long task)
 {

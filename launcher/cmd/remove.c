@@ -22,8 +22,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/trust/record.h"
 
-/* ---- whether it may be ---- */
-
 /* Whether workers on other machines live is known after two heartbeats. */
 static int check_workers (const char *dir, double seconds, bool force)
 {
@@ -87,8 +85,6 @@ static int check (const char *dir, bool force)
     free (p.text);
     return rv;
 }
-
-/* ---- the command ---- */
 
 /* Only its full name: the newest of a name is too easily another one. */
 static int find (const struct settings *st, const char *name, char *dir)

@@ -91,8 +91,6 @@ static int chain (struct sweep *s, const struct settings *st, bool *refused)
     return rv;
 }
 
-/* ---- a job of more memory ---- */
-
 /* Slurm will never give what the trials need that ran out of memory: they have
  * failed, and the others have no more than this job.
  */

@@ -29,8 +29,6 @@ int cmd_run (const struct settings *st)
     return rv ? rv : run_new (e, st);
 }
 
-/* ---- worker ---- */
-
 static int worker_status (enum worker_end end,
                           bool is_task,
                           const struct slurmdl_error *err)

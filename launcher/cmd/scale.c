@@ -23,8 +23,6 @@
 
 enum { TEXT_MAX = 1 << 12 };
 
-/* ---- what there is ---- */
-
 static int
 find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
@@ -42,8 +40,6 @@ find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
     free (list);
     return n < 0 ? -1 : 0;
 }
-
-/* ---- fewer ---- */
 
 /* Those that wait go first, then the highest. */
 static int goes_first (const void *a, const void *b)
@@ -89,8 +85,6 @@ static void cancel (const struct sweep *s, const struct queue *p, long n)
     for (int i = 0; i < k; i++)
         free (names[i]);
 }
-
-/* ---- the command ---- */
 
 static int more (struct sweep *s, const struct settings *st, long workers)
 {

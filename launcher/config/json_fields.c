@@ -67,8 +67,6 @@ static int unknown (const struct field *fields,
     return errorf (err, "%sunknown key '%.60s'%s", who, name, hint);
 }
 
-/* ---- types ---- */
-
 static bool is_whole (const json_t *v)
 {
     double x = json_number_value (v);
@@ -146,8 +144,6 @@ static int check_range (const struct field *f,
                    f->min,
                    f->max);
 }
-
-/* ---- the object ---- */
 
 static void set (const struct field *f, json_t *v, void *at)
 {

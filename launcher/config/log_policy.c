@@ -35,8 +35,6 @@ struct policy_scan {
     size_t fill;
 };
 
-/* ---- expressions ---- */
-
 /* ".*X.*" finds the lines that "X" finds, but tries each place of a line to
  * its end: minutes for a long log.
  */
@@ -81,8 +79,6 @@ int policy_check (const char *pattern, struct slurmdl_error *err)
     errno = EINVAL;
     return errorf (err, "%s", why);
 }
-
-/* ---- lines ---- */
 
 void policy_text (char *text)
 {
@@ -137,8 +133,6 @@ static void look_at (struct policy_scan *s, const char *buf, size_t n)
             s->line[s->fill++] = buf[i];
     }
 }
-
-/* ---- the log ---- */
 
 /* Some expressions take minutes for long lines, and the worker has to give
  * signs of life: then what stands in between is left out.

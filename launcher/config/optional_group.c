@@ -50,8 +50,6 @@ group_length (const struct experiment *e, const char *start, const char *text)
     return 0;
 }
 
-/* ---- outside a group ---- */
-
 /* The words in which a placeholder stands, its option first. */
 static void
 find_words (const char *start, const char *text, const char **from, size_t *len)

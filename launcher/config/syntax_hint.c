@@ -40,8 +40,6 @@ static const struct mistake {
     { "();[ \t]*;", "one ; too many" },
 };
 
-/* ---- the text without what is in quotes and comments ---- */
-
 static void blank (char *from, const char *to)
 {
     for (; from < to; from++)
@@ -74,8 +72,6 @@ static char *mask (const char *text)
     }
     return copy;
 }
-
-/* ---- brackets ---- */
 
 /* The line of the first that does not fit, 0: none. */
 static int check_brackets (const char *text, char *hint, size_t size)
@@ -115,8 +111,6 @@ static int check_brackets (const char *text, char *hint, size_t size)
               stack[depth - 1].opened_by);
     return stack[depth - 1].line;
 }
-
-/* ---- lines ---- */
 
 static bool find_mistake (const char *line, char *hint, size_t size)
 {

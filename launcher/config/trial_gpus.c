@@ -41,8 +41,6 @@ void experiment_slots_of_node (struct experiment *e)
     e->search.max_seconds = experiment_max_seconds (e);
 }
 
-/* ---- mistakes ---- */
-
 bool experiment_has_option (const struct experiment *e,
                             const char *const *names)
 {

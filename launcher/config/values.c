@@ -66,8 +66,6 @@ void hparam_unknown (const struct experiment *e,
                 meant ? "'?" : "");
 }
 
-/* ---- what is a value ---- */
-
 /* The searcher's own opinion, asked with this parameter alone.  It has no
  * sharp bounds for PARAM_LOG, where the value is what pow() makes of it.
  */

@@ -31,8 +31,6 @@ static config_setting_t *member (config_setting_t *group,
     return h->dim >= 0 ? config_setting_lookup (group, path) : NULL;
 }
 
-/* ---- when ---- */
-
 /* Walk down from { optimizer = { name = "sgd" } } to the "sgd".  Returns NULL
  * after a problem.
  */
@@ -133,8 +131,6 @@ void when_read (struct experiment *e,
             read_when (e, h, s, where, p);
     }
 }
-
-/* ---- default ---- */
 
 void presets_read (struct experiment *e,
                    config_setting_t *group,

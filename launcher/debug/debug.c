@@ -17,8 +17,6 @@
 
 enum { WAIT_SECONDS = 90 };
 
-/* ---- which folder ---- */
-
 struct debug_search {
     char prefix[64];
     bool has_step;
@@ -74,8 +72,6 @@ static int find_folder (const char *what, char *dir, size_t size)
               s.prefix);
     return EXIT_NOT_FOUND;
 }
-
-/* ---- what is printed ---- */
 
 static void print_stacks (const char *dir, long dump)
 {
@@ -168,8 +164,6 @@ static void print_rest (const char *dir)
                 flights,
                 dir);
 }
-
-/* ---- a new dump ---- */
 
 static bool always (void *arg)
 {

@@ -67,8 +67,6 @@ void progress_destroy (struct rank_progress *p)
     free (p);
 }
 
-/* ---- one thread ---- */
-
 static int read_stat (const char *folder, struct thread *t)
 {
     char path[PATH_MAX + 64];
@@ -132,8 +130,6 @@ static bool has_moved (const struct rank_progress *p,
     return b->faults != t->faults
            && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;
 }
-
-/* ---- all of a process, of a rank ---- */
 
 static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
 {

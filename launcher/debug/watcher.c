@@ -49,8 +49,6 @@ bool watcher_has_ranks (void *arg)
     return w->roots.n > 0;
 }
 
-/* ---- progress ---- */
-
 void watcher_look (struct watcher *w, double asked)
 {
     const struct rank_process *all;

@@ -19,8 +19,6 @@
 
 enum { UNITS_MAX = 65536, RUN_SIZE = 128 };
 
-/* ---- units ---- */
-
 static int add_unit (void *arg, const char *host)
 {
     struct elastic *e = arg;
@@ -68,8 +66,6 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
         err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
-/* ---- numbers ---- */
-
 static int check_numbers (struct elastic *e, struct slurmdl_error *err)
 {
     const struct settings *st = e->st;
@@ -103,8 +99,6 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
                        e->n);
     return 0;
 }
-
-/* ---- the folder ---- */
 
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
 {
@@ -162,8 +156,6 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
         return -1;
     return write_run (e, err);
 }
-
-/* ---- dl scale ---- */
 
 /* What 'run' says; false if it is none of the user's own runs. */
 static bool read_run (const char *dir, long *ranks, long *min, long *max)

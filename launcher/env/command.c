@@ -85,8 +85,6 @@ static int plan_step (void *arg, const struct ask_step *s)
     return rv;
 }
 
-/* ---- what is read ---- */
-
 static int read_hand (struct ask *a, char **words, struct slurmdl_error *err)
 {
     for (char **w = words; w && *w; w++) {

@@ -14,8 +14,6 @@
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
 
-/* ---- GPUs ---- */
-
 /* Of "gpu:2", "gpu:a100:2", "gpu", others with commas between. */
 static long gres_gpus (const char *list)
 {
@@ -74,8 +72,6 @@ static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
         p->gpus = GPUS_MAX;
     return 0;
 }
-
-/* ---- the plugin's options ---- */
 
 static int read_word (struct env_plan *p,
                       enum ask_key key,
@@ -186,8 +182,6 @@ static int read_all (struct env_plan *p, struct slurmdl_error *err)
                ? -1
                : 0;
 }
-
-/* ---- the plan ---- */
 
 static int list_ranks (struct env_plan *p)
 {

@@ -74,8 +74,6 @@ void entries_free (struct env_entries *e)
     *e = (struct env_entries){ NULL };
 }
 
-/* ---- as the plugin's functions see it ---- */
-
 static int get (void *arg, const char *name, char *buf, int size)
 {
     struct env_entry *at = find (arg, name);

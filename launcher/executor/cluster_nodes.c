@@ -12,8 +12,6 @@
 
 enum { TEXT_MAX = 64 << 20, ASK_WAIT = 60 };
 
-/* ---- a line ---- */
-
 /* The value of " KEY=" in a line, up to a blank; "" if there is none. */
 static const char *value_of (const char *line, const char *key)
 {
@@ -48,8 +46,6 @@ static bool is_there (const char *line)
 
     return !strncmp (line, "NodeName=", 9) && strncmp (state, "FUTURE", 6);
 }
-
-/* ---- all ---- */
 
 /* From what scontrol has said, which is taken. */
 static int read_nodes (struct cluster_nodes *c, char *text)
@@ -102,8 +98,6 @@ void cluster_nodes_free (struct cluster_nodes *c)
     free (c->list);
     *c = (struct cluster_nodes){ NULL };
 }
-
-/* ---- partitions ---- */
 
 static bool has_name (const char *list, const char *name, size_t len)
 {

@@ -36,8 +36,6 @@ bool tool_has_format (const char *name)
     return strings_contain (tool_formats, name);
 }
 
-/* ---- the folder ---- */
-
 enum { ID_MAX = 4096 };
 
 /* Another experiment of the same name is not to be taken for this one. */
@@ -119,8 +117,6 @@ static void remove_empty (const struct sweep *s, const char *folder)
     unlink (path);
     rmdir (folder);
 }
-
-/* ---- the program ---- */
 
 struct tool {
     pid_t pid;

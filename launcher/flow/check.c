@@ -116,8 +116,6 @@ static int check_name (const char *name, const char *where, void *arg)
     return 0;
 }
 
-/* ---- a step ---- */
-
 static void
 wrong (const struct flow_checking *c, const char *where, const char *what)
 {

@@ -88,8 +88,6 @@ void flow_check_inputs (const struct flow_checking *c)
     }
 }
 
-/* ---- two that write one file ---- */
-
 static void check_output (const struct flow_checking *c, size_t step, size_t k)
 {
     const struct flow *f = c->f;

@@ -27,8 +27,6 @@ const struct software *flow_software_of (const struct flow *f,
                                          : &f->base.software;
 }
 
-/* ---- checks ---- */
-
 static void check_step (struct flow *f,
                         struct flow_step *s,
                         const config_t *cf,
@@ -94,8 +92,6 @@ void flow_find_software (const struct flow *f,
     if (is_used)
         find (f, &f->base.software, local, loads, p);
 }
-
-/* ---- the cache ---- */
 
 json_t *flow_software_key (const struct flow *f, const struct flow_step *s)
 {

@@ -9,8 +9,6 @@
 #include "launcher/flow/flow.h"
 #include "launcher/sys/strings.h"
 
-/* ---- steps ---- */
-
 struct flow_step *flow_step_find (const struct flow *f, const char *name)
 {
     for (size_t i = 0; i < f->n; i++)
@@ -23,8 +21,6 @@ size_t flow_step_number (const struct flow *f, const struct flow_step *s)
 {
     return (size_t)(s - f->steps);
 }
-
-/* ---- the {names} of a step ---- */
 
 static int
 names_of (const char *text, const char *where, flow_name_f f, void *arg)

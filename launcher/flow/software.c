@@ -15,8 +15,6 @@
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 
-/* ---- what the container sees ---- */
-
 static void add (char ***list, const char *text)
 {
     if (!strings_contain ((const char *const *)*list, text))
@@ -100,8 +98,6 @@ static char **folders_of (const struct flow_scope *c)
     add_results (&list, c);
     return list;
 }
-
-/* ---- an attempt ---- */
 
 int flow_software_enter (const struct flow_scope *c,
                          const char *dir,

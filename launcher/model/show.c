@@ -44,8 +44,6 @@ static const char *or_empty (const char *text)
     return text ? text : "";
 }
 
-/* ---- ls ---- */
-
 static const struct table_column version_columns[] = {
     { "model", false },      { "version", true }, { "stage", false },
     { "metric", false },     { "value", true },   { "step", true },
@@ -147,8 +145,6 @@ int model_ls (const struct settings *st)
 
     return rv < 0 ? fail (&err) : rv > 0 ? EXIT_DAMAGED : EXIT_OK;
 }
-
-/* ---- show ---- */
 
 /* As dl best prints the same values; the caller frees it. */
 static char *shown_text (const char *name, const json_t *v)

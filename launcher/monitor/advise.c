@@ -54,8 +54,6 @@ const struct pattern_row advice_table[] = {
 };
 /* clang-format on */
 
-/* ---- quantities ---- */
-
 static double value_of (const struct usage_rank *r, enum advice_of of)
 {
     return of == OF_LOWEST_GPU ? r->gpu_busy : r->cores;
@@ -165,8 +163,6 @@ void advise_measure (const struct usage *u, double q[QUANTITIES])
             q[Q_MEMORY] = larger (q[Q_MEMORY], n->memory / n->limit);
     }
 }
-
-/* ---- the table ---- */
 
 static bool fits (const struct pattern_row *row, const double *q)
 {

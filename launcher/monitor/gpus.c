@@ -42,8 +42,6 @@ struct gpus {
     bool none;
 };
 
-/* ---- which GPUs ---- */
-
 enum { NUMBERS = 1024 };
 
 /* "0,2-3" */
@@ -84,8 +82,6 @@ void gpus_select (struct gpu_readings *r, const char *list)
     r->nprocesses = processes;
 }
 
-/* ---- the child ---- */
-
 static void answer (int fd, struct nvidia *nvidia, int sysfs)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));
@@ -114,8 +110,6 @@ static void read_gpus (int fd, const char *sysfs)
     nvidia_close (nvidia);
     _exit (0);
 }
-
-/* ---- the monitor ---- */
 
 struct gpus *gpus_start (const char *sysfs)
 {

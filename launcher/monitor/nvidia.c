@@ -24,8 +24,6 @@ struct nvidia {
 #define CALL(n, f, ...)                                                        \
     ((n)->nvml.f && (n)->nvml.f (__VA_ARGS__) == NVML_SUCCESS)
 
-/* ---- values ---- */
-
 static void
 read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
@@ -137,8 +135,6 @@ void nvidia_read (struct nvidia *n, struct gpu_readings *r)
         read_processes (n, d, g->index, r);
     }
 }
-
-/* ---- open, close ---- */
 
 static void open_units (struct nvidia *n, struct device *d)
 {

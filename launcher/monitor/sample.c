@@ -402,7 +402,7 @@ static int make_folder (const char *dir)
 
 static int open_file (struct usage_sampler *m)
 {
-    struct journal_about about = {
+    struct metrics_file_about about = {
         .trial = (long)environment_number ("DL_TRIAL", 0),
         .attempt = (long)environment_number ("DL_ATTEMPT", 0),
     };

@@ -24,7 +24,7 @@ struct series_line {
 };
 
 struct series {
-    struct journal journal;
+    struct metrics_file file;
     struct series_line *lines;
     size_t nlines;
     uint16_t slots[SLOTS]; /* index in lines + 1 */
@@ -178,20 +178,19 @@ static void end_joiner (struct joiner *j)
 
 static int thin (struct series *s)
 {
-    size_t n = s->journal.rows.n;
+    size_t n = s->file.rows.n;
     struct row *rows = calloc (n, sizeof (*rows));
     struct joiner j = { 0 };
     int64_t number;
     int rv = -1;
 
     if (!rows || start_joiner (&j, s, n) < 0
-        || io_read_at (
-               s->journal.fd, rows, n * sizeof (*rows), s->journal.rows.data)
+        || io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data)
                < 0)
         goto out;
     j.rows[j.n++] = rows[0]; /* that of 'slurmdl' */
     number = join_all (&j, rows + 1, n - 1);
-    if (journal_replace_rows (&s->journal, j.rows, j.n) < 0)
+    if (metrics_file_replace_rows (&s->file, j.rows, j.n) < 0)
         goto out;
     s->number = number;
     s->joined *= 2;
@@ -232,9 +231,9 @@ static size_t fill_rows (struct series *s, double time)
 
 static int add_names (struct series *s)
 {
-    while (s->journal.names.n < s->nlines + 1) {
-        const struct series_line *l = &s->lines[s->journal.names.n - 1];
-        if (journal_add_names (&s->journal, &l->name, 1) < 0)
+    while (s->file.names.n < s->nlines + 1) {
+        const struct series_line *l = &s->lines[s->file.names.n - 1];
+        if (metrics_file_add_names (&s->file, &l->name, 1) < 0)
             return -1;
     }
     return 0;
@@ -246,7 +245,7 @@ static int write_sample (struct series *s, double time)
 
     if (n == 0)
         return 0;
-    if (add_names (s) < 0 || journal_add_rows (&s->journal, s->rows, n) < 0) {
+    if (add_names (s) < 0 || metrics_file_add_rows (&s->file, s->rows, n) < 0) {
         for (size_t i = 0; i < s->nlines; i++)
             s->lines[i].known = false;
         return -1;
@@ -254,7 +253,7 @@ static int write_sample (struct series *s, double time)
     s->number++;
     if (time - s->synced >= SYNC_EVERY) {
         s->synced = time;
-        return journal_sync (&s->journal);
+        return metrics_file_sync (&s->file);
     }
     return 0;
 }
@@ -264,7 +263,7 @@ static int write_sample (struct series *s, double time)
  */
 static int make_room (struct series *s)
 {
-    if (s->journal.rows.n + s->nlines <= s->max)
+    if (s->file.rows.n + s->nlines <= s->max)
         return 0;
     if (s->pause == 0 && thin (s) == 0)
         return 0;
@@ -293,7 +292,7 @@ static void free_series (struct series *s)
 
 struct series *series_create (const char *dir,
                               const char *stem,
-                              const struct journal_about *about,
+                              const struct metrics_file_about *about,
                               size_t max,
                               struct slurmdl_error *err)
 {
@@ -306,7 +305,7 @@ struct series *series_create (const char *dir,
     }
     s->joined = 1;
     s->max = max;
-    if (journal_create_as (&s->journal, dir, stem, about, err) == 0)
+    if (metrics_file_create_as (&s->file, dir, stem, about, err) == 0)
         return s;
 fail:
     if (s)
@@ -320,6 +319,6 @@ void series_destroy (struct series *s)
         return;
     if (s->taken > 0 && make_room (s) == 0)
         write_sample (s, s->time);
-    journal_close (&s->journal);
+    metrics_file_close (&s->file);
     free_series (s);
 }

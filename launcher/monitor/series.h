@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 
-/* A file of the layout of runtime/metrics/journal.h: whole at every instant.  A
+/* A file of the layout of runtime/metrics/file.h: whole at every instant.  A
  * value that is equal to the one before is not written again.  doc/formats.md
  * has the names.
  *
@@ -23,7 +23,7 @@ struct series;
 /* Create DIR/STEM.h5 (or STEM.1.h5, ...); returns NULL with 'err' set. */
 struct series *series_create (const char *dir,
                               const char *stem,
-                              const struct journal_about *about,
+                              const struct metrics_file_about *about,
                               size_t max,
                               struct slurmdl_error *err);
 

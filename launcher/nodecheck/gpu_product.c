@@ -53,8 +53,6 @@ static const struct gpu_symbol symbols[] = {
     { NULL, NULL },
 };
 
-/* ---- the library ---- */
-
 int gpu_symbols_load (void *library, const struct gpu_symbol *list)
 {
     for (; library && list->name; list++) {
@@ -122,8 +120,6 @@ static int load (void)
             library = load_matching ("/usr/local/cuda*/lib*/", r);
     return gpu_symbols_load (library, symbols);
 }
-
-/* ---- products ---- */
 
 void gpu_product_fill (unsigned *words, size_t size)
 {

@@ -22,8 +22,6 @@
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
-/* ---- server ---- */
-
 /* Count the bytes until the end, and send the sum. */
 static void count (int fd, char *block)
 {
@@ -134,8 +132,6 @@ void peers_end (pid_t pid)
     kill (pid, SIGKILL);
     waitpid (pid, NULL, 0);
 }
-
-/* ---- client ---- */
 
 /* A socket's time-out for sending is also that of connecting. */
 static int reach (const char *host, const char *port)

@@ -10,8 +10,6 @@
 
 enum { NODES_SHOWN = 64, NAMED = 8, CELL = 256 };
 
-/* ---- text ---- */
-
 void finding_text (const struct diagnosis *d,
                    const struct finding *f,
                    char *buf,
@@ -73,8 +71,6 @@ void diagnosis_line (const struct diagnosis *d, char *buf, size_t size)
         snprintf (
             buf + strlen (buf), size - strlen (buf), "; and %ld more", more);
 }
-
-/* ---- tables ---- */
 
 static struct libscols_table *table_of (const char *const *columns, FILE *to)
 {
@@ -154,8 +150,6 @@ void diagnosis_print (const struct diagnosis *d, FILE *to)
         fprintf (to, "dl: check: %s: %s\n", severity_names[f->severity], text);
     }
 }
-
-/* ---- ranks ---- */
 
 static const json_t *fact_of (const json_t *rank, const char *name)
 {

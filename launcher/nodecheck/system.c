@@ -17,8 +17,6 @@
 #include "runtime/base/environment.h"
 #include "runtime/network/fabric.h"
 
-/* ---- memory ---- */
-
 static long long meminfo (const char *name)
 {
     FILE *f = fopen ("/proc/meminfo", "re");
@@ -84,8 +82,6 @@ void check_bandwidth (const struct check_place *p)
     free (to);
 }
 
-/* ---- network ---- */
-
 /* A port that is down or slower than others of its kind, on a machine that
  * has such a fabric; why is one of fabric.h's words.
  */
@@ -125,8 +121,6 @@ void check_network (const struct check_place *p)
             "network: no IP interface that reaches other nodes is up");
     free (f);
 }
-
-/* ---- the kernel's log ---- */
 
 /* The driver's events that are faults of the hardware; the others are
  * mistakes of programs.
@@ -179,8 +173,6 @@ void check_kernel (const struct check_place *p)
             "readable for users");
     free (log);
 }
-
-/* ---- AMD ---- */
 
 /* "ue: 0" among the lines of a block's error counts. */
 static long uncorrected (const char *folder)

@@ -16,8 +16,6 @@
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
-/* ---- a program, for so long ---- */
-
 /* A file without a name: a program that does not read it holds nobody up. */
 static int input_of (const char *text)
 {
@@ -100,8 +98,6 @@ static void say_status (const char *what, int status)
                   status,
                   status == 127 ? ": there is no such program" : "");
 }
-
-/* ---- the ways ---- */
 
 static void run_command (const struct experiment *e, const struct notice *n)
 {

@@ -14,8 +14,6 @@
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
-/* ---- reading ---- */
-
 static int note_time (struct history *h, const struct event *e)
 {
     size_t trial = (size_t)e->trial;
@@ -84,8 +82,6 @@ void history_free (struct history *h)
     free (h->since);
     *h = (struct history){ 0 };
 }
-
-/* ---- what it says ---- */
 
 /* Whether a result was accepted. */
 static bool counts (const struct sweep *s, const struct history_result *r)

@@ -87,8 +87,6 @@ struct worker_view workers_look (const struct sweep *s)
     return v;
 }
 
-/* ---- arrays ---- */
-
 bool worker_is_of (const struct peer_info *w, const struct submit *a)
 {
     size_t len = strlen (a->job);

@@ -72,8 +72,6 @@ static void put_begin (FILE *f,
         below);
 }
 
-/* ---- history ---- */
-
 static void
 put_dots (FILE *f, const struct chart_plot *p, const struct report *r)
 {
@@ -121,8 +119,6 @@ void chart_history_put (FILE *f, const struct report_data *d)
     put_best (f, &p, &d->report);
     fputs ("</svg>", f);
 }
-
-/* ---- curves ---- */
 
 static void put_curve (FILE *f,
                        const struct chart_plot *p,

@@ -30,8 +30,6 @@ struct job {
     double seconds;
 };
 
-/* ---- experiments ---- */
-
 static int open_all (struct job *j, const struct settings *st)
 {
     size_t n = st->nargs > 0 ? (size_t)st->nargs : 1;
@@ -60,8 +58,6 @@ static void close_all (struct job *j)
     free (j->list);
     free (j->rows);
 }
-
-/* ---- one file ---- */
 
 /* "NAME.html" in the current folder, if the user gives none. */
 static int find_path (struct job *j, const char *output)
@@ -126,8 +122,6 @@ static int write_page (struct job *j, struct slurmdl_error *err)
     errno = e;
     return rv;
 }
-
-/* ---- --watch ---- */
 
 /* Returns 1 if anything is new, 0, -1. */
 static int sync_all (struct job *j, struct slurmdl_error *err)

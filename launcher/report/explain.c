@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which values ---- */
-
 /* The length with the most results, if that is most of the trials. */
 static int64_t fair_length (const struct report *r, size_t k)
 {
@@ -67,8 +65,6 @@ static size_t largest_sweep (const struct report *r)
     return found;
 }
 
-/* ---- the fit ---- */
-
 static int find_params (struct explanation *x,
                         const struct experiment *e,
                         const struct report_params *p)
@@ -118,8 +114,6 @@ void explanation_free (struct explanation *x)
     free (x->param);
     *x = (struct explanation){ 0 };
 }
-
-/* ---- what it says ---- */
 
 static const struct marginal *marginal_of (const struct explanation *x,
                                            size_t param)

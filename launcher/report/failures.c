@@ -12,8 +12,6 @@
  */
 enum { NEED = 5, CUTS = 10, CHOICES = 50 };
 
-/* ---- causes ---- */
-
 static int by_attempts (const void *a, const void *b)
 {
     const struct failure_cause *x = a, *y = b;
@@ -43,8 +41,6 @@ long failure_causes (const struct report *r, struct failure_cause **list)
         n++;
     return n;
 }
-
-/* ---- values ---- */
 
 static bool inside (const struct failure_finding *c, double v)
 {

@@ -14,8 +14,6 @@
 #include "launcher/sweep/queries.h"
 #include "runtime/base/error.h"
 
-/* ---- trials ---- */
-
 static const char *end_of_path (const char *path)
 {
     const char *slash = strrchr (path, '/');
@@ -98,8 +96,6 @@ static int fill_lengths (struct report *r)
     return 0;
 }
 
-/* ---- workers ---- */
-
 struct slot_entry {
     char *name;
     size_t old;
@@ -133,8 +129,6 @@ static int sort_slots (struct report *r)
     free (new);
     return list && new ? 0 : -1;
 }
-
-/* ---- checkpoints ---- */
 
 static void add_files (struct report_files *f, const char *dir, long attempt)
 {

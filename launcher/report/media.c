@@ -36,8 +36,6 @@ struct media {
     size_t seen; /* bytes */
 };
 
-/* ---- reading ---- */
-
 static void item_clear (struct media_item *m)
 {
     free (m->name);
@@ -132,8 +130,6 @@ static void read_trial (struct media *all, const struct report *r, long trial)
         slurmdl_records_read_dir (dir, take_record, all, NULL);
     }
 }
-
-/* ---- writing ---- */
 
 static void put_image (FILE *f, const struct media_item *m, size_t *left)
 {

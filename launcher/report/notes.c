@@ -11,8 +11,6 @@
 enum { NEED = 20, NEED_RANGE = 40 };
 static const double at_end = 0.07;
 
-/* ---- importance ---- */
-
 /* The parameter with the largest share below 'most', -1: none. */
 static long next_share (const struct report_data *d, double most, long but)
 {
@@ -51,8 +49,6 @@ static void say_importance (FILE *f, const struct report_data *d)
     }
     fputs (".</li>", f);
 }
-
-/* ---- the ends of ranges ---- */
 
 static double place (const struct report_param *p, double v)
 {
@@ -95,8 +91,6 @@ static void say_ranges (FILE *f, const struct report_data *d)
             say_range (f, d, &d->params.list[k]);
 }
 
-/* ---- when ---- */
-
 static void say_when (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
@@ -123,8 +117,6 @@ static void say_when (FILE *f, const struct report_data *d)
     html_count (f, later);
     fputs (" begun after it did not beat it.</li>", f);
 }
-
-/* ---- failures ---- */
 
 static void put_finding (FILE *f, const struct failure_finding *c)
 {
@@ -156,8 +148,6 @@ static void say_failures (FILE *f, const struct report_data *d)
         put_finding (f, &found);
     free (failed);
 }
-
-/* ---- GPUs ---- */
 
 static void say_gpus (FILE *f, const struct report_data *d)
 {

@@ -23,8 +23,6 @@ static void fact_end (FILE *f)
     fputs ("</dd></div>", f);
 }
 
-/* ---- checkpoints ---- */
-
 static void
 put_checkpoint (FILE *f, const struct report *r, long i, const char *what)
 {
@@ -83,8 +81,6 @@ void checkpoints_put (FILE *f, const struct report_data *d)
     fputs ("</section>", f);
 }
 
-/* ---- GPUs ---- */
-
 void gpus_put (FILE *f, const struct report_data *d)
 {
     const struct gpu_use *u = &d->gpus;
@@ -101,8 +97,6 @@ void gpus_put (FILE *f, const struct report_data *d)
     }
     fputs ("</ul>", f);
 }
-
-/* ---- provenance ---- */
 
 static void text_fact (FILE *f, const char *name, const char *text)
 {

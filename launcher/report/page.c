@@ -17,8 +17,6 @@ struct page {
     char nonce[33]; /* scripts with it run, others do not */
 };
 
-/* ---- parts ---- */
-
 static void put_title (FILE *f, const struct page *p)
 {
     const struct report *r = &p->d->report;
@@ -126,8 +124,6 @@ static void put_part (FILE *f, const struct page *p, const struct part *part)
     else
         fputs (*part->text, f);
 }
-
-/* ---- the page ---- */
 
 static int make_nonce (char nonce[33])
 {

@@ -9,8 +9,6 @@
 #include "launcher/config/values.h"
 #include "launcher/sys/array.h"
 
-/* ---- which ---- */
-
 static struct report_param *find_param (const struct report_params *p,
                                         const char *name)
 {
@@ -69,8 +67,6 @@ static int add_param (struct report_params *p,
         to->category = true;
     return 0;
 }
-
-/* ---- values ---- */
 
 static double category (struct report_param *p, const char *text)
 {

@@ -8,8 +8,6 @@
 
 enum { STORED_MOST = 65535, ADLER = 65521 };
 
-/* ---- bytes ---- */
-
 static void put_u32 (FILE *f, uint32_t v)
 {
     for (int shift = 24; shift >= 0; shift -= 8)
@@ -44,8 +42,6 @@ static uint32_t adler32 (const unsigned char *p, size_t n)
     }
     return b << 16 | a;
 }
-
-/* ---- the file ---- */
 
 /* 'body' begins with the four letters of its type. */
 static void put_chunk (FILE *f, const char *body, size_t n)
@@ -96,8 +92,6 @@ put_head (FILE *f, unsigned width, unsigned height, unsigned channels)
     for (int i = 0; i < 3; i++)
         putc (0, f);
 }
-
-/* ---- base64 ---- */
 
 static void put_base64 (FILE *f, const unsigned char *p, size_t n)
 {

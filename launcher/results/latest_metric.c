@@ -13,8 +13,6 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 
-/* ---- one metric: the last row ---- */
-
 struct last {
     const char *name;
     struct metric_progress *to;
@@ -91,8 +89,6 @@ double progress_age (const struct metric_progress *p)
     clock_gettime (CLOCK_REALTIME, &now);
     return fmax (0, (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - p->time);
 }
-
-/* ---- several: the last step that all of them have ---- */
 
 struct last_row {
     int64_t step;

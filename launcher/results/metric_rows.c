@@ -11,8 +11,6 @@
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
-/* ---- names ---- */
-
 static bool has_name (const struct rows *r, size_t i, const char *name)
 {
     return !strncmp (r->names[i], name, ROW_NAME_SIZE);
@@ -47,8 +45,6 @@ static int copy_names (struct rows *r, const struct rows *old)
             return -1;
     return 0;
 }
-
-/* ---- rows ---- */
 
 static int reserve_rows (struct rows *r, size_t more)
 {
@@ -141,8 +137,6 @@ read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
         return -1;
     return rv < 0;
 }
-
-/* ---- trials ---- */
 
 /* Those of trial 'n' in 'old' begin at *at, which goes on to their end. */
 static int copy_trial (

@@ -92,8 +92,6 @@ void metric_summarise (const struct trial_attempt *a, double *values)
                     : sum.of[i].best;
 }
 
-/* ---- back to the step ---- */
-
 struct metric_finding {
     const char *name;
     double value;

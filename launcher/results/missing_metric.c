@@ -23,8 +23,6 @@
 /* A longer log is looked at so far. */
 enum { LINES_MAX = 200000, LINE_SIZE = 8192, NEAR = 120 };
 
-/* ---- what was logged ---- */
-
 enum { LOGGED_MAX = 8, WORD_SIZE = 64 };
 
 struct logged_names {
@@ -74,8 +72,6 @@ bool metric_is_missing (const struct trial_attempt *a)
     return slurmdl_metrics_read_dir (a->dir, pass_over, NULL, NULL) == 0
            && attempt_metrics (a, &step, values) < 0;
 }
-
-/* ---- what the patterns found ---- */
 
 struct near_line {
     char text[NEAR];

@@ -21,8 +21,6 @@ static const size_t RESULTS_MAX = (size_t)8 << 30;
 
 enum { BLOCK = 1 << 20 };
 
-/* ---- types ---- */
-
 hid_t results_text_type (size_t size)
 {
     hid_t t = H5Tcopy (H5T_C_S1);
@@ -48,8 +46,6 @@ hid_t results_row_type (void)
 #undef MEMBER
     return t;
 }
-
-/* ---- datasets ---- */
 
 /* libhdf5 converts types that a file has made up, and crashes. */
 static bool has_type (hid_t dataset, hid_t type)

@@ -112,8 +112,6 @@ void software_free (struct software *s)
     strings_free (s->activated);
 }
 
-/* ---- provenance ---- */
-
 static void put_file (json_t *o, const char *path)
 {
     struct stat st;

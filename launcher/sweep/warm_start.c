@@ -15,8 +15,6 @@
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/error.h"
 
-/* ---- an earlier experiment's trials ---- */
-
 /* A constant must have been the same, where the earlier one had it. */
 static bool same_constants (const struct experiment *e, const json_t *hparams)
 {

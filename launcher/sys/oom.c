@@ -140,8 +140,6 @@ long oom_kills_of_job (const char *root)
     return -1;
 }
 
-/* ---- amounts ---- */
-
 /* The number at the start of a file, or behind 'key' in one of its lines; 0:
  * there is none, or "max".
  */

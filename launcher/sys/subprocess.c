@@ -23,8 +23,6 @@ void own_program (char path[PATH_MAX])
         strcpy (path, "dl");
 }
 
-/* ---- a child process ---- */
-
 static void unblock_signals (void)
 {
     sigset_t none;
@@ -128,8 +126,6 @@ int subprocess_wait (pid_t pid)
         ;
     return pid > 0 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
 }
-
-/* ---- a command that runs to its end ---- */
 
 void command_add (struct command *c, const char *option, const char *value)
 {

@@ -11,8 +11,6 @@
 #include "launcher/config/keys.h"
 #include "launcher/config/values.h"
 
-/* ---- texts ---- */
-
 static char *list_text (char *const *list)
 {
     char *text = NULL;
@@ -97,8 +95,6 @@ static char *hparam_text (const struct experiment *e, const char *path)
         return json_text (h->values);
     return number_range (&e->params[h->dim]);
 }
-
-/* ---- which differ ---- */
 
 static bool all_equal (char *const *values, size_t n)
 {

@@ -30,8 +30,6 @@ bool plot_is_text (enum plot_medium m)
     return m == PLOT_DUMB || m == PLOT_BLOCK;
 }
 
-/* ---- which terminals ---- */
-
 int gnuplot_terminals (char *buf, size_t size)
 {
     struct command c = { .timeout = TIMEOUT };
@@ -115,8 +113,6 @@ void gnuplot_begin (FILE *f,
     }
 }
 
-/* ---- text ---- */
-
 /* In single quotes only a quote is special, and gnuplot 5.4 does not always
  * take two of them for one: another character stands for it.  What could be
  * taken for a substitution is replaced, too, and a tic's label is a format.
@@ -158,8 +154,6 @@ void gnuplot_tic (FILE *f, const char *text)
 {
     put_text (f, text, true);
 }
-
-/* ---- a run ---- */
 
 /* Variables that lead gnuplot to other files. */
 static void prepare (const void *arg)

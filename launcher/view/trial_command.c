@@ -104,8 +104,6 @@ static void put_software (FILE *f, const struct sweep *s)
     free (text);
 }
 
-/* ---- the command ---- */
-
 /* It begins anew, so groups with {resume_dir} are left out. */
 static char *no_files (void *arg, const char *file)
 {

@@ -22,8 +22,6 @@ static double interval (const struct settings *st)
     return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
 }
 
-/* ---- a window ---- */
-
 static int draw (struct picture *p, struct slurmdl_error *err)
 {
     struct screen c;
@@ -58,8 +56,6 @@ in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
     return rv;
 }
 
-/* ---- a file or a pipe ---- */
-
 static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct changes c = { .start = monotonic () };
@@ -81,8 +77,6 @@ static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
     changes_free (&c);
     return rv;
 }
-
-/* ---- the end ---- */
 
 static void conclude (const struct sweep *s)
 {

@@ -25,8 +25,6 @@ static const char *variable (const char *name)
     return environment_text (name, NULL);
 }
 
-/* ---- time ---- */
-
 /* What squeue says of the job in this format; its exit status. */
 static int ask_slurm (const char *format, char *text, size_t size)
 {
@@ -89,8 +87,6 @@ static double time_left (void)
         left -= now - (double)environment_number ("DL_TIME_ASKED", 0);
     return left > 1 ? left : 1;
 }
-
-/* ---- slot and GPUs ---- */
 
 static void find_slot (const struct settings *st, char *slot, size_t size)
 {

@@ -70,8 +70,6 @@ void worker_exit_read (const char *root, struct worker_exit *l)
     unsetenv ("DL_LAST_STATUS");
 }
 
-/* ---- the state of a job ---- */
-
 /* clang-format off */
 static const struct {
     const char *state;

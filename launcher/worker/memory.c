@@ -16,8 +16,6 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- what there is ---- */
-
 static int64_t bytes_of_job (void)
 {
     long long each = environment_number ("SLURM_MEM_PER_NODE", 0);
@@ -67,8 +65,6 @@ static int64_t bytes_that_count (const struct worker *w)
     }
     return most;
 }
-
-/* ---- who has a place ---- */
 
 /* Those of this job that are at work, this one included. */
 static long workers_here (const struct worker *w)
@@ -124,8 +120,6 @@ bool memory_fits (struct worker *w)
     }
     return false;
 }
-
-/* ---- more of it ---- */
 
 int64_t memory_of_attempt (const struct worker *w)
 {

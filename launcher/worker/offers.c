@@ -34,8 +34,6 @@ offer_path (char path[PATH_MAX], const struct worker *w, const char *nonce)
               suffix);
 }
 
-/* ---- others' ---- */
-
 /* A line as JSON; '*text' is then the next one. */
 static json_t *next_line (char **text)
 {
@@ -175,8 +173,6 @@ void offers_free (struct offers *o)
         forget (&o->list[i]);
     o->n = 0;
 }
-
-/* ---- its own ---- */
 
 /* Under a name that is new: another's file may have been put there. */
 void offer_put (struct worker *w, const struct event *events)

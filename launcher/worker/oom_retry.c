@@ -21,8 +21,6 @@ static void add_reason (struct failure_class *v, const char *text)
     policy_text (v->why);
 }
 
-/* ---- the memory of a GPU ---- */
-
 static bool searcher_takes (const struct sweep *s, long trial, const double *x)
 {
     struct searcher *copy = searcher_copy (s->searcher);
@@ -74,8 +72,6 @@ static void halve (const struct sweep *s, long trial, struct segment_report *r)
 none:
     free (x);
 }
-
-/* ---- the machine's ---- */
 
 static void give_more (const struct worker *w, struct segment_report *r)
 {

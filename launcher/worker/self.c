@@ -23,8 +23,6 @@
 #include "runtime/base/error.h"
 #include "runtime/rank/layout.h"
 
-/* ---- signals and time ---- */
-
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 
 int worker_watch_signals (void)
@@ -82,8 +80,6 @@ bool worker_is_late (const struct worker *w)
     return w->sweep->expired || sweep_is_late (w->sweep);
 }
 
-/* ---- what it may do ---- */
-
 const char *worker_nonce (const struct worker *w)
 {
     return peer_self (w->peer)->nonce;
@@ -133,8 +129,6 @@ bool worker_trains (struct worker *w, long trial)
     return owner && strcmp (owner, worker_nonce (w))
            && !peer_dead (w->peer, owner, w->sweep->exp->lease);
 }
-
-/* ---- a full disk ---- */
 
 /* Asked to stop, it tries for as long as it would give a trainer. */
 static bool may_wait (const struct worker *w, double *limit)

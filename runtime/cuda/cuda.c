@@ -134,8 +134,6 @@ static int end (void)
     return rv;
 }
 
-/* ---- marks: events, which are kept for the next ones ---- */
-
 struct mark {
     struct memory_mark shown; /* first: a mark is one of these */
     int device;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/metrics/file.h"
 #include "runtime/metrics/header.h"
-#include "runtime/metrics/journal.h"
 #include "runtime/storage/h5.h"
 
 enum { BLOCK = 64 << 10, END_OF_FILE = 40 };
@@ -63,7 +63,7 @@ static hid_t byte_type (void)
     return H5Tcopy (H5T_STD_U8LE);
 }
 
-static int add_about (hid_t file, const struct journal_about *about)
+static int add_about (hid_t file, const struct metrics_file_about *about)
 {
     char host[65] = "";
 
@@ -121,7 +121,7 @@ static int take_image (hid_t file, struct blank *b)
 
 static int fill (hid_t file,
                  struct blank *b,
-                 const struct journal_about *about,
+                 const struct metrics_file_about *about,
                  struct column *columns)
 {
     int rv = add_about (file, about);
@@ -143,7 +143,7 @@ static int fill (hid_t file,
 }
 
 static int make (struct blank *b,
-                 const struct journal_about *about,
+                 const struct metrics_file_about *about,
                  struct column *columns)
 {
     struct h5_quiet q;
@@ -168,7 +168,7 @@ static int make (struct blank *b,
 /* A worker's files are all alike, and libhdf5 takes long. */
 static struct {
     pthread_mutex_t lock;
-    struct journal_about about;
+    struct metrics_file_about about;
     struct blank blank;
     struct column columns[COLUMNS];
 } last = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -183,7 +183,7 @@ static int copy_blank (struct blank *to, const struct blank *from)
 }
 
 static void keep (const struct blank *b,
-                  const struct journal_about *about,
+                  const struct metrics_file_about *about,
                   const struct column *columns)
 {
     free (last.blank.image);
@@ -195,7 +195,7 @@ static void keep (const struct blank *b,
 }
 
 int blank_make (struct blank *b,
-                const struct journal_about *about,
+                const struct metrics_file_about *about,
                 struct column *columns)
 {
     /* a process that was forked meanwhile does without */

@@ -27,13 +27,13 @@ struct blank {
     size_t size;
 };
 
-struct journal_about;
+struct metrics_file_about;
 
-/* Sets all of the columns (journal.h) but their place.  Returns -1 on failure;
+/* Sets all of the columns (file.h) but their place.  Returns -1 on failure;
  * the image is the caller's to free after either.
  */
 int blank_make (struct blank *b,
-                const struct journal_about *about,
+                const struct metrics_file_about *about,
                 struct column *columns);
 
 /* Set, in the image, the data's place and room of a column, with length 1;

@@ -48,9 +48,9 @@ static struct slurmdl_metrics *allocate (void)
     return NULL;
 }
 
-static void describe_run (struct journal_about *about, long attempt)
+static void describe_run (struct metrics_file_about *about, long attempt)
 {
-    *about = (struct journal_about){
+    *about = (struct metrics_file_about){
         .trial = (long)environment_number ("DL_TRIAL", 0),
         .attempt =
             attempt ? attempt : (long)environment_number ("DL_ATTEMPT", 0),
@@ -68,7 +68,7 @@ struct slurmdl_metrics *metrics_create (const char *dir,
                                         struct slurmdl_error *err)
 {
     struct slurmdl_metrics *m = allocate ();
-    struct journal_about about;
+    struct metrics_file_about about;
 
     if (!m) {
         errorf (err, "out of memory");
@@ -78,11 +78,11 @@ struct slurmdl_metrics *metrics_create (const char *dir,
     m->retention = retention;
     metrics_name (m, "slurmdl");
     describe_run (&about, attempt);
-    if (journal_create (&m->journal, dir, folder, &about, err) == 0) {
+    if (metrics_file_create (&m->file, dir, folder, &about, err) == 0) {
         if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
-        journal_close (&m->journal);
+        metrics_file_close (&m->file);
     }
     free_metrics (m);
     return NULL;
@@ -123,7 +123,7 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
         return errorf (err,
                        "%s: cannot write: %s; %lu metrics wait in memory, %ld "
                        "are lost",
-                       m->journal.path,
+                       m->file.path,
                        strerror (e),
                        ring_count (&m->ring) - atomic_load (&m->written),
                        lost);
@@ -131,7 +131,7 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
         return errorf (
             err,
             "%s: %ld metrics are lost: the disk was full or did not respond",
-            m->journal.path,
+            m->file.path,
             lost);
     return 0;
 }
@@ -144,7 +144,7 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
         || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
         return 0;
     if (report (m, err) == 0)
-        errorf (err, "%s: could not be written for a while", m->journal.path);
+        errorf (err, "%s: could not be written for a while", m->file.path);
     return 1;
 }
 
@@ -154,7 +154,7 @@ static int no_answer (const struct slurmdl_metrics *m,
     errno = ETIMEDOUT;
     return errorf (err,
                    "%s: the disk does not answer; %lu metrics wait in memory",
-                   m->journal.path,
+                   m->file.path,
                    ring_count (&m->ring) - atomic_load (&m->written));
 }
 

@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 #include "runtime/metrics/ring.h"
 #include "runtime/run/retain.h"
 #include "runtime/slurmdl.h"
 
-/* This folder: queue.c takes what is logged, recorder.c writes it by journal.c
+/* This folder: queue.c takes what is logged, recorder.c writes it by file.c
  * into a file, metrics.c opens and closes both, table.c reads the file.
  */
 
@@ -81,7 +81,7 @@ struct slurmdl_metrics {
 
     /* the writer's */
     pthread_t writer;
-    struct journal journal;
+    struct metrics_file file;
     struct row *rows; /* to be written next */
     size_t nrows;
     struct item *pending; /* likewise, oldest first */

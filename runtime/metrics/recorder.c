@@ -26,7 +26,7 @@ static bool work (const struct slurmdl_metrics *m)
 {
     return m->nrows > 0 || m->pending || ring_count (&m->ring) != m->ring.taken
            || atomic_load (&m->items) || hurried (m)
-           || journal_is_done (&m->journal);
+           || metrics_file_is_done (&m->file);
 }
 
 /* Until there is work, or it is time to sync. */
@@ -34,9 +34,9 @@ static void wait_for_work (struct slurmdl_metrics *m)
 {
     for (;;) {
         unsigned bell = atomic_load (&m->bell);
-        long ms = m->journal.dirty ? SYNC_EVERY - elapsed (&m->synced) : -1;
+        long ms = m->file.dirty ? SYNC_EVERY - elapsed (&m->synced) : -1;
         atomic_store (&m->idle, 1);
-        if (work (m) || (m->journal.dirty && ms <= 0))
+        if (work (m) || (m->file.dirty && ms <= 0))
             break;
         futex_wait (&m->bell, bell, ms);
     }
@@ -64,12 +64,12 @@ static void wait_for_more (struct slurmdl_metrics *m)
 
 static int write_names (struct slurmdl_metrics *m)
 {
-    struct journal *j = &m->journal;
+    struct metrics_file *j = &m->file;
     unsigned n = atomic_load (&m->nnames);
 
     if (n <= j->names.n)
         return 0;
-    return journal_add_names (
+    return metrics_file_add_names (
         j, (const char (*)[NAME_SIZE])m->names + j->names.n, n - j->names.n);
 }
 
@@ -98,7 +98,7 @@ static int write_rows (struct slurmdl_metrics *m)
     if (m->nrows == 0)
         return 0;
     if (write_names (m) < 0
-        || journal_add_rows (&m->journal, m->rows, m->nrows) < 0)
+        || metrics_file_add_rows (&m->file, m->rows, m->nrows) < 0)
         return -1;
     atomic_fetch_add (&m->written, m->nrows);
     m->nrows = 0;
@@ -144,7 +144,7 @@ static int write_items (struct slurmdl_metrics *m)
     if (n == 0)
         return 0;
     if (write_names (m) < 0
-        || journal_add_records (&m->journal, records, data, n) < 0)
+        || metrics_file_add_records (&m->file, records, data, n) < 0)
         return -1;
     drop_items (m, n);
     return 0;
@@ -181,19 +181,19 @@ static void note_lost (struct slurmdl_metrics *m)
 }
 
 /* Where there is much, rows need not wait for it. */
-static int sync_journal (struct slurmdl_metrics *m, bool now)
+static int sync_file (struct slurmdl_metrics *m, bool now)
 {
-    struct journal *j = &m->journal;
+    struct metrics_file *j = &m->file;
     bool due = elapsed (&m->synced) >= SYNC_EVERY;
     bool much = j->dirty >= SYNC_HERE;
 
     if (now || (due && !much && !j->work)) {
         clock_gettime (CLOCK_MONOTONIC, &m->synced);
-        return journal_sync (j);
+        return metrics_file_sync (j);
     }
     if (due && !j->work)
         clock_gettime (CLOCK_MONOTONIC, &m->synced);
-    return journal_tend (j, due || j->dirty >= SYNC_AT, &m->bell);
+    return metrics_file_tend (j, due || j->dirty >= SYNC_AT, &m->bell);
 }
 
 static int write_and_sync (struct slurmdl_metrics *m, bool now)
@@ -203,7 +203,7 @@ static int write_and_sync (struct slurmdl_metrics *m, bool now)
     note_lost (m);
     if (now && write_all (m) < 0)
         return -1;
-    return sync_journal (m, now);
+    return sync_file (m, now);
 }
 
 static void tell (struct slurmdl_metrics *m, int e)
@@ -226,7 +226,7 @@ static void end (struct slurmdl_metrics *m)
         drop_items (m, 1);
     if (lost > 0)
         metrics_lose (m, lost);
-    if (journal_close (&m->journal) < 0 && !atomic_load (&m->error))
+    if (metrics_file_close (&m->file) < 0 && !atomic_load (&m->error))
         atomic_store (&m->error, errno);
     atomic_store (&m->ended, 1);
     futex_wake (&m->ended);
@@ -245,8 +245,8 @@ static void *record (void *arg)
         bool now = closing || asked != atomic_load (&m->answered);
         errno = 0;
         int rv = write_and_sync (m, now);
-        if (!*m->journal.tmp)
-            atomic_store (&m->named, m->journal.number + 1);
+        if (!*m->file.tmp)
+            atomic_store (&m->named, m->file.number + 1);
         tell (m, rv == 0 ? 0 : errno ? errno : EIO);
         atomic_store (&m->answered, asked);
         if (now)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 
 /* A bounded queue without locks.  A place is taken by moving 'tail'; the row
  * in it is there when its word 'crc' has the number of the lap.  Memory is

@@ -2,7 +2,7 @@
 /* Checksums of rows and records. */
 #include <string.h>
 
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 #include "runtime/storage/crc32c.h"
 
 void rows_seal (struct row *rows, size_t n)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/metrics/dataset.h"
-#include "runtime/metrics/journal.h"
+#include "runtime/metrics/file.h"
 
 /* The rows before 'row' with a higher step than 'step' are superseded. */
 struct resume {

@@ -73,8 +73,6 @@ int h5_write_text (hid_t object, const char *name, const char *text)
     return rv;
 }
 
-/* ---- files that others may have made ---- */
-
 bool h5_may_parse (const struct stat *st)
 {
     return inside_is_of (st, geteuid ());

@@ -194,8 +194,6 @@ const struct search_scheduler schedule_adaptive = {
     .extended = asha_extended,
 };
 
-/* ---- auto: full trainings, or as asha ---- */
-
 static void auto_plan (const struct search_request *request,
                        struct search_plan *plan)
 {

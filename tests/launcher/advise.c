@@ -163,7 +163,7 @@ static void who_is_behind (void **state)
 
 static struct series *create (const char *name, size_t max)
 {
-    struct journal_about about = { .trial = 0 };
+    struct metrics_file_about about = { .trial = 0 };
     struct slurmdl_error err = { "" };
     struct series *s = series_create (dir, name, &about, max, &err);
 

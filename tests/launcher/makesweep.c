@@ -156,7 +156,8 @@ static void log_metrics (struct maker *m,
 
 static void log_gpus (struct maker *m, const struct worker *w, const char *dir)
 {
-    struct journal_about about = { .trial = w->trial, .attempt = w->attempt };
+    struct metrics_file_about about = { .trial = w->trial,
+                                        .attempt = w->attempt };
     char path[PATH_MAX];
     struct series *s;
 

@@ -2,7 +2,6 @@
 """The adapter for PyTorch: state_dicts as they are, in place, and the order of the data."""
 
 import collections
-import os
 import pickle
 import warnings
 

@@ -5,8 +5,6 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
 
-/* ---- all-gather: what a rank has, of all tensors, together ---- */
-
 static size_t block (const struct engine_batch *b, long rank)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keep in memory what a metrics file has got since its last sync. */
-#include "runtime/metrics/journal_file.h"
+#include "runtime/metrics/file_make.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 /* Bytes of a column: who writes more in a few seconds relies on the file. */
 enum { KEPT_MAX = 1 << 20, KEPT_LEAST = 4 << 10 };
 
-struct journal_kept {
+struct metrics_file_kept {
     struct {
         char *data;
         size_t room;
@@ -17,21 +17,21 @@ struct journal_kept {
     bool over; /* there was too much, or no memory */
 };
 
-void journal_keep_new (struct journal *j)
+void metrics_file_keep_new (struct metrics_file *f)
 {
-    j->kept = calloc (1, sizeof (*j->kept));
-    journal_kept_synced (j);
+    f->kept = calloc (1, sizeof (*f->kept));
+    metrics_file_kept_synced (f);
 }
 
-void journal_keep_end (struct journal *j)
+void metrics_file_keep_end (struct metrics_file *f)
 {
-    for (int i = 0; j->kept && i < COLUMNS; i++)
-        free (j->kept->columns[i].data);
-    free (j->kept);
-    j->kept = NULL;
+    for (int i = 0; f->kept && i < COLUMNS; i++)
+        free (f->kept->columns[i].data);
+    free (f->kept);
+    f->kept = NULL;
 }
 
-static int make_room (struct journal_kept *k, int i, size_t size)
+static int make_room (struct metrics_file_kept *k, int i, size_t size)
 {
     size_t room = k->columns[i].room ? k->columns[i].room : KEPT_LEAST;
     char *data;
@@ -49,13 +49,13 @@ static int make_room (struct journal_kept *k, int i, size_t size)
     return 0;
 }
 
-void journal_keep (struct journal *j,
-                   const struct column *c,
-                   const void *records,
-                   uint64_t n)
+void metrics_file_keep (struct metrics_file *f,
+                        const struct column *c,
+                        const void *records,
+                        uint64_t n)
 {
-    struct journal_kept *k = j->kept;
-    int i = (int)(c - j->columns);
+    struct metrics_file_kept *k = f->kept;
+    int i = (int)(c - f->columns);
     size_t at;
 
     if (!k || k->over)
@@ -67,12 +67,12 @@ void journal_keep (struct journal *j,
         memcpy (k->columns[i].data + at, records, n * c->size);
 }
 
-uint64_t journal_kept (const struct journal *j,
-                       const struct column *c,
-                       const char **data)
+uint64_t metrics_file_kept (const struct metrics_file *f,
+                            const struct column *c,
+                            const char **data)
 {
-    const struct journal_kept *k = j->kept;
-    int i = (int)(c - j->columns);
+    const struct metrics_file_kept *k = f->kept;
+    int i = (int)(c - f->columns);
 
     if (!k || k->over)
         return c->n;
@@ -80,10 +80,10 @@ uint64_t journal_kept (const struct journal *j,
     return k->columns[i].from;
 }
 
-void journal_kept_synced (struct journal *j)
+void metrics_file_kept_synced (struct metrics_file *f)
 {
-    for (int i = 0; j->kept && i < COLUMNS; i++)
-        j->kept->columns[i].from = j->columns[i].n;
-    if (j->kept)
-        j->kept->over = false;
+    for (int i = 0; f->kept && i < COLUMNS; i++)
+        f->kept->columns[i].from = f->columns[i].n;
+    if (f->kept)
+        f->kept->over = false;
 }

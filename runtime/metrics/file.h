@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file: a plain HDF5 file whose datasets grow without libhdf5. */
-#ifndef RUNTIME_METRICS_JOURNAL_H
-#define RUNTIME_METRICS_JOURNAL_H
+#ifndef RUNTIME_METRICS_FILE_H
+#define RUNTIME_METRICS_FILE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct record {
 };
 
 /* What is said of the writer in the file's attributes. */
-struct journal_about {
+struct metrics_file_about {
     char experiment[128];
     long trial;
     long attempt;
@@ -50,18 +50,18 @@ struct journal_about {
 
 enum { COLUMNS = 4 };
 
-struct journal {
+struct metrics_file {
     int fd;
-    int folder;                /* that it is in */
-    char tmp[40];              /* its name before it has one; "": it has */
-    int number;                /* in its name, 0: none */
-    uint64_t dirty;            /* bytes that are not on stable storage yet */
-    bool fresh;                /* nor is its name */
-    bool suspect;              /* it could not be brought there */
-    unsigned files;            /* that had the name before */
-    struct journal_work *work; /* in the background, or NULL */
-    struct journal_kept *kept; /* since the last sync; NULL: nothing is */
-    uint64_t refused;          /* rows at which a larger file failed */
+    int folder;     /* that it is in */
+    char tmp[40];   /* its name before it has one; "": it has */
+    int number;     /* in its name, 0: none */
+    uint64_t dirty; /* bytes that are not on stable storage yet */
+    bool fresh;     /* nor is its name */
+    bool suspect;   /* it could not be brought there */
+    unsigned files; /* that had the name before */
+    struct metrics_file_work *work; /* in the background, or NULL */
+    struct metrics_file_kept *kept; /* since the last sync; NULL: nothing is */
+    uint64_t refused;               /* rows at which a larger file failed */
     char path[4096];
     struct blank blank;
     union {
@@ -82,57 +82,60 @@ uint32_t record_crc (const struct record *r);
 /* Create, in DIR, which may be open as 'folder' (else -1), metrics.h5, or
  * metrics.1.h5, ... where that is taken.  It gets the name with what is written
  * first, when both are synced.  This calls libhdf5; nothing that is done with
- * the journal later does.
+ * the file later does.
  */
-int journal_create (struct journal *j,
-                    const char *dir,
-                    int folder,
-                    const struct journal_about *about,
-                    struct slurmdl_error *err);
+int metrics_file_create (struct metrics_file *f,
+                         const char *dir,
+                         int folder,
+                         const struct metrics_file_about *about,
+                         struct slurmdl_error *err);
 
 /* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once. */
-int journal_create_as (struct journal *j,
-                       const char *dir,
-                       const char *stem,
-                       const struct journal_about *about,
-                       struct slurmdl_error *err);
+int metrics_file_create_as (struct metrics_file *f,
+                            const char *dir,
+                            const char *stem,
+                            const struct metrics_file_about *about,
+                            struct slurmdl_error *err);
 
 /* Append names, or rows whose names are in.  On failure the file is as it
  * was, and the same call may be tried again.
  */
-int journal_add_names (struct journal *j,
-                       const char (*names)[NAME_SIZE],
-                       uint64_t n);
-int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n);
+int metrics_file_add_names (struct metrics_file *f,
+                            const char (*names)[NAME_SIZE],
+                            uint64_t n);
+int metrics_file_add_rows (struct metrics_file *f,
+                           const struct row *rows,
+                           uint64_t n);
 
 /* Append records, whose offset, data_crc and crc are set, and their data. */
-int journal_add_records (struct journal *j,
-                         struct record *records,
-                         const void *const *data,
-                         uint64_t n);
+int metrics_file_add_records (struct metrics_file *f,
+                              struct record *records,
+                              const void *const *data,
+                              uint64_t n);
 
 /* Have these rows, the first of which is that of 'slurmdl', in the place of
  * all that are there.  On failure the file is as it was.
  */
-int journal_replace_rows (struct journal *j,
-                          const struct row *rows,
-                          uint64_t n);
+int metrics_file_replace_rows (struct metrics_file *f,
+                               const struct row *rows,
+                               uint64_t n);
 
 /* Have all on stable storage; waits for what is done in the background. */
-int journal_sync (struct journal *j);
+int metrics_file_sync (struct metrics_file *f);
 
 /* To be called after records were added: a thread of its own makes a larger
  * file before the room is used up, and, if 'sync', brings what was written to
  * stable storage.  When one of the two is done, '*bell' is changed and woken,
  * and this is to be called again.  Returns -1 with errno if a sync has failed:
- * journal_sync() tries again.
+ * metrics_file_sync() tries again.
  */
-int journal_tend (struct journal *j, bool sync, atomic_uint *bell);
+int metrics_file_tend (struct metrics_file *f, bool sync, atomic_uint *bell);
 
-/* Whether journal_tend() has something to do with what is in the background. */
-bool journal_is_done (const struct journal *j);
+/* Whether metrics_file_tend() has something to do with what is in the
+ * background. */
+bool metrics_file_is_done (const struct metrics_file *f);
 
 /* Close the file, rewritten in its exact size if that saves much. */
-int journal_close (struct journal *j);
+int metrics_file_close (struct metrics_file *f);
 
 #endif
