@@ -15,6 +15,13 @@
 
 #include "spank/context.h"
 #include "spank/place.h"
+#include "spank/variable.h"
+
+/* What must differ between ranks, or be their number. */
+static const char *const counts[] = { "RANK",           "WORLD_SIZE",
+                                      "PET_NODE_RANK",  "PET_NNODES",
+                                      "JAX_PROCESS_ID", "JAX_NUM_PROCESSES",
+                                      "HOROVOD_RANK",   "HOROVOD_SIZE" };
 
 /* This task is about to listen there: report now what would else be a time-out.
  */
@@ -94,6 +101,29 @@ static void advise (const struct task *t, const char *framework)
     report (t, framework, line);
 }
 
+/* What the user exported stays, and one value for all ranks, such as that of
+ * RANK=$SLURM_PROCID in a batch script, makes them wait for ever.  Rank 1 finds
+ * what is right for rank 0 only.
+ */
+static void report_exported (spank_t sp, const struct task *t, const char *name)
+{
+    const struct rank_variable *v = t->environment.vars;
+    char own[32];
+
+    for (int i = 0; i < t->environment.n; i++)
+        if (!strcmp (v[i].name, name)
+            && variable_text (sp, name, own, sizeof (own)) == 0
+            && strcmp (own, v[i].value)
+            && (t->facts.rank == 0
+                || (t->facts.rank == 1 && !strcmp (own, "0"))))
+            plugin_complain (
+                "%s=%s was exported, and stays, but here it is %s: "
+                "unset it in the job script",
+                name,
+                own,
+                v[i].value);
+}
+
 static void
 set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
@@ -121,6 +151,9 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
     advise (t, framework);
     if (n > 0)
         task_set (t, n);
+    if (option_is_given (PLUGIN_FRAMEWORK))
+        for (size_t i = 0; i < sizeof (counts) / sizeof (*counts); i++)
+            report_exported (sp, t, counts[i]);
 }
 
 void task_environment (spank_t sp, const char *framework, const char *roles)

@@ -327,7 +327,7 @@ void rankenv_advice (const char *framework,
         snprintf (buf,
                   size,
                   "one rank on a node for its %ld GPUs; for a rank for each "
-                  "GPU use --ntasks-per-node=%ld",
+                  "GPU use --ntasks-per-node=%ld, for torchrun --dl=torchrun",
                   seen,
                   seen);
     else if (seen == 1 && f->local_size > 1)

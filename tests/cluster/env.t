@@ -86,7 +86,7 @@ is "$(dl env --job=7 job.sh | sed -n 's/^  DL_ENV_STEP=//p' | tr '\n' ' ')" "7.0
 printf '#!/bin/sh\n#SBATCH -n2 --dl=torch\npython train.py\n' >nosrun.sh
 like "$(dl env nosrun.sh)" '^  WORLD_SIZE=2$' "a script without srun: one step of all"
 like "$(dl env nosrun.sh)" 'no line begins with srun, and only what srun starts gets the variables$' "and that nothing gets them"
-like "$(dl env --nodes=1 --ntasks=1 --gpus-per-node=4 --dl=torch)" 'one rank on a node for its 4 GPUs; .* --ntasks-per-node=4$' "one rank for all GPUs"
+like "$(dl env --nodes=1 --ntasks=1 --gpus-per-node=4 --dl=torch)" 'one rank on a node for its 4 GPUs; .* --ntasks-per-node=4, for torchrun --dl=torchrun$' "one rank for all GPUs"
 printf '#!/bin/sh\n#SBATCH -n2 --dl=torch --dl-check\nsrun --dl-monitor=5 --dl-debug=hang:60,kill python train.py\n' >all.sh
 like "$(dl env all.sh 2>&1)" '^  WORLD_SIZE=2$' "the plugin's other options are no mistake"
 cat >het.sh <<'END'

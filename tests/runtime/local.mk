@@ -44,7 +44,9 @@ TESTS += $(runtime_tests)
 EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet %D%/ps/pswork
 %C%_writer_LDADD = runtime/libruntime.la
 %C%_machine_LDADD =
-%C%_comm_meet_LDADD = %D%/libtest.la runtime/libruntime.la $(CMOCKA_LIBS) -lm
+%C%_comm_meet_SOURCES = %D%/comm/meet.c %D%/comm/collect.c
+%C%_comm_meet_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_comm_meet_LDADD = runtime/libruntime.la -lm
 %C%_ps_pswork_LDADD = runtime/libslurmdl-ps.la
 tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
 tests/runtime/save.log: %D%/writer tests/faults/shim.la

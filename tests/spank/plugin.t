@@ -82,7 +82,7 @@ advice () { # advice OPTION VARIABLE...
 }
 # shellcheck disable=SC2086
 {
-    is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "one rank on a node for its 4 GPUs; for a rank for each GPU use --ntasks-per-node=4" "one rank, four GPUs"
+    is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "one rank on a node for its 4 GPUs; for a rank for each GPU use --ntasks-per-node=4, for torchrun --dl=torchrun" "one rank, four GPUs"
     is "$(advice dl=jax $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "" "as JAX wants them"
     is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=2)$(advice dl=torch $one)" "" "one rank, one GPU or none"
     like "$(advice dl=lightning $zero CUDA_VISIBLE_DEVICES=0)" '^2 ranks of a node see one GPU each: .*--gpus-per-node=2 instead of --gpus-per-task$' "GPUs that are hidden"
@@ -90,6 +90,11 @@ advice () { # advice OPTION VARIABLE...
     like "$(advice dl=torch $zero SLURM_GTIDS=0,1,2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=3,1 CUDA_VISIBLE_DEVICES=0,1)" '^3 ranks for the 2 GPUs of a node: .*--ntasks-per-node=2$' "more ranks than GPUs"
     is "$(advice dl=torch CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1)" "" "only rank 0 says so"
     is "$(fake $one SLURM_STEP_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 "$stub" "$PLUGIN" 0 -- default=torch 2>&1 | grep -c error)" 0 "nobody who did not ask is told"
+    one="SLURM_PROCID=1 SLURM_LOCALID=1 $zero"
+    stays='was exported, and stays, but here it is'
+    like "$(fake $zero RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=5 $stays 0: unset it in the job script$" "a RANK that was exported is told by rank 0"
+    is "$(fake $one SLURM_PROCID=1 RANK=5 "$stub" "$PLUGIN" 0 dl=torch 2>&1 | grep -c "$stays")" 0 "and not by rank 1"
+    like "$(fake $one SLURM_PROCID=1 RANK=0 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=0 $stays 1: " "who tells that of RANK=\$SLURM_PROCID in a batch script"
 }
 out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
 for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004 PET_RDZV_BACKEND=static; do
