@@ -17,6 +17,7 @@
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
+#include "runtime/storage/hdf5_table.h"
 
 int cmd_run (const struct settings *st)
 {
@@ -87,9 +88,11 @@ int cmd_worker (const struct settings *st)
     char slot[64];
     struct worker_exit lost;
     struct scratch own = { .lock = -1 };
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv;
 
-    if (rv)
+    /* on a node without it the worker ends before it takes a trial */
+    hdf5 ();
+    if ((rv = open_experiment (st, st->args[0], &s)))
         return rv;
     if ((rv = check_pin (s, st))) {
         sweep_close (s);

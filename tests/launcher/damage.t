@@ -238,6 +238,14 @@ if unshare -Urm true 2>/dev/null; then
 else
     skip "dl run on a full disk: a line, and nothing stays" "no namespaces"
 fi
+
+# ---- a node whose HDF5 is broken
+mkdir broken
+: >"broken/$(sed -n 's/^#define HDF5_SONAME "\(.*\)"/\1/p' "$builddir/config.h")"
+dir=$(timeout 100 dl run --no-workers end.conf 2>&1)
+LD_LIBRARY_PATH=$work/broken timeout 100 dl worker "$dir" >out 2>&1
+is "$? $(count "$dir" begin)" "127 0" "a worker without HDF5 takes no trial"
+like "$(cat out)" '^dl: HDF5 cannot be loaded: ' "and says why"
 wait
 like "$(cat waited)" "^dl: $work/quit-0001: no worker is at work: .*; 'dl resume quit-0001' starts workers\$" "dl wait says that nobody is there"
 done_testing
