@@ -203,18 +203,15 @@ static void add_code (char ***list, const struct sweep *s)
         strings_add_part (list, e->dir, whole - below);
 }
 
-/* What a trial reads or writes outside its working folder. */
+/* What a trial reads or writes outside its working folder; what it goes on
+ * from is in the experiment's.
+ */
 static char **folders_of (const struct trial_attempt *a)
 {
     char **list = NULL;
-    char path[4200];
 
     strings_add (&list, a->sweep->dir);
     add_code (&list, a->sweep);
-    checkpoint_dir (a, path, sizeof (path));
-    strings_add (&list, path);
-    if (resume_dir (a, NULL, path, sizeof (path)) == 0)
-        strings_add (&list, path);
     return list;
 }
 
