@@ -60,10 +60,10 @@ static bool is_word (const char *text)
     return !*text || word_fits (text);
 }
 
-/* Of an experiment: it names a folder of each user's; "": an older one. */
+/* Of an experiment: it names a folder of each user's. */
 static bool is_id (const char *text)
 {
-    return !*text || (strlen (text) == 32 && !text[strspn (text, HEX)]);
+    return strlen (text) == 32 && !text[strspn (text, HEX)];
 }
 
 /* Slots, with spaces between them. */

@@ -116,9 +116,13 @@ is "$(cat "$CALLS.scancel")" "-- 77" "another job of the user, which somebody pu
 # an id that is no record's
 attacker sh -c "umask 2; cp -r '$group/s-0001' '$group/notebooks-0001'"
 victim sh -c 'umask 77; mkdir "$HOME/$1/notebooks" && echo token >"$HOME/$1/notebooks/token"' sh "$state"
-attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/notebooks-0001" 'line["id"] = "notebooks"'
+for id in "" . notebooks; do
+    attacker /usr/bin/python3 "$srcdir/tests/attacks/forge.py" "$group/notebooks-0001" "line['id'] = '$id'"
+    victim dl show "$group/notebooks-0001" >out 2>&1
+    is "$? $(grep -c 'the value of "id" is not one' out)" "5 1" "an id that is none: '$id'"
+done
 victim dl rm --force "$group/notebooks-0001" >>out 2>&1
-is "$(cat "$victim_home/$state/notebooks/token")" token "nor what else lies beside the records"
+is "$(cat "$victim_home/$state/notebooks/token")" token "nor is what else lies beside the records removed"
 
 # before there were digests
 case_of old
