@@ -304,11 +304,10 @@ static unsigned long long property (const char *text, const char *name)
 {
     size_t n = strlen (name);
 
-    while (text && *text) {
+    for (; text; text = strchr (text, '\n')) {
+        text += *text == '\n';
         if (!strncmp (text, name, n) && text[n] == ' ')
             return strtoull (text + n, NULL, 10);
-        text = strchr (text, '\n');
-        text += text != NULL;
     }
     return 0;
 }
