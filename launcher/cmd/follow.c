@@ -15,7 +15,6 @@
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/journal/log.h"
-#include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
@@ -36,7 +35,7 @@ struct follow_view {
     struct executor *x;
     bool tty;
     struct picture picture;
-    struct changes changes;
+    struct changes *said;
     char note[512]; /* that was said last */
 };
 
@@ -113,7 +112,7 @@ static int conclude (struct follow_view *v, bool workers_left)
     struct sweep *s = v->s;
     char elapsed[32];
 
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->changes.start);
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
     printf ("\n%s: %s after %s, %ld trials\n",
             s->exp->name,
             state_text (s),
@@ -174,7 +173,7 @@ static void say_note (struct follow_view *v)
     if (v->s->ntrials || v->x->ops == &executor_local
         || !strcmp (v->note, v->x->note))
         return;
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->changes.start);
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
     snprintf (v->note, sizeof (v->note), "%s", v->x->note);
     printf ("%8s  %s\n", elapsed, v->note);
     fflush (stdout);
@@ -188,7 +187,7 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
 
     while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
         if (!v->tty) {
-            changes_say (&v->changes, v->s);
+            changes_say (v->said, v->s);
             say_note (v);
         } else if (looks++ % DRAW_EVERY == 0)
             draw (v);
@@ -200,7 +199,7 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
             log_confirm (v->s->log);
     }
     if (!v->tty)
-        changes_say (&v->changes, v->s);
+        changes_say (v->said, v->s);
     return workers;
 }
 
@@ -224,13 +223,11 @@ void follow_signals (void)
     sigaction (SIGTERM, &sa, NULL);
 }
 
-int follow (struct sweep *s, struct executor *x)
+int follow (struct sweep *s, struct executor *x, struct changes *said)
 {
-    struct follow_view v = { .s = s,
-                             .x = x,
-                             .tty = screen_is_there (),
-                             .picture.s = s,
-                             .changes.start = monotonic () };
+    struct follow_view v = {
+        .s = s, .x = x, .tty = screen_is_there (), .picture.s = s, .said = said
+    };
     struct slurmdl_error err = { "" };
     int workers;
     int rv;
@@ -244,8 +241,11 @@ int follow (struct sweep *s, struct executor *x)
             x->ops->name,
             *x->job ? " job " : "",
             x->job);
+    said->start = monotonic ();
     if (v.tty)
         screen_take (false);
+    else
+        print_best (s);
     workers = watch (&v, &err);
     screen_give_back ();
     if (workers < 0)
@@ -258,6 +258,5 @@ int follow (struct sweep *s, struct executor *x)
         rv = conclude (&v, workers);
     }
     picture_free (&v.picture);
-    changes_free (&v.changes);
     return rv;
 }

@@ -4,9 +4,12 @@
 #define LAUNCHER_CMD_FOLLOW_H
 
 #include "launcher/executor/executor.h"
+#include "launcher/progress/changes.h"
 
-/* Show progress until the sweep ends, is stopped, or has no workers. */
-int follow (struct sweep *s, struct executor *x);
+/* Show progress until the sweep ends, is stopped, or has no workers; into a
+ * file or a pipe what is not in 'said'.
+ */
+int follow (struct sweep *s, struct executor *x, struct changes *said);
 
 /* ^C and SIGTERM stop the workers that follow() will find, from now on. */
 void follow_signals (void);

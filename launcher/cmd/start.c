@@ -142,6 +142,7 @@ static int start_or_not (struct sweep *s,
                          const struct start_earlier *earlier)
 {
     struct slurmdl_error err = { "" };
+    struct changes said = { 0 };
     struct executor x;
     int rv = code_prepare (s);
 
@@ -152,6 +153,7 @@ static int start_or_not (struct sweep *s,
     }
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
+    changes_skip (&said, s);
     if (st->local)
         follow_signals ();
     if (x.ops->start (&x, &err) < 0) {
@@ -165,7 +167,8 @@ static int start_or_not (struct sweep *s,
     else if (st->detach && !st->local)
         puts (s->dir);
     else
-        rv = follow (s, &x);
+        rv = follow (s, &x, &said);
+    changes_free (&said);
     x.ops->close (&x);
     return rv;
 }

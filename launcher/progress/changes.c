@@ -27,16 +27,8 @@ static int add_reported (struct changes *c, const struct sweep *s)
         if (!list)
             return -1;
         c->reported = list;
-        const struct sweep_trial *t = &s->trials[c->nreported];
-        list[c->nreported] = (struct reported){ 0 };
-        /* of what was there before this command began, the last result */
-        if (!c->begun && t->nmilestones > 0)
-            list[c->nreported] =
-                (struct reported){ .results = t->nmilestones - 1,
-                                   .ooms = t->ooms };
-        c->nreported++;
+        list[c->nreported++] = (struct reported){ 0 };
     }
-    c->begun = true;
     return 0;
 }
 

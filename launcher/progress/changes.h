@@ -10,8 +10,7 @@ struct changes {
     double start;              /* of the times, by monotonic() */
     struct reported *reported; /* of each trial */
     long nreported;
-    bool begun; /* the first look, at what there was before, is over */
-    bool full;  /* the disk, as was said last */
+    bool full; /* the disk, as was said last */
 };
 
 /* Print a line for each new result, failure and rejection. */

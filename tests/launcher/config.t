@@ -62,6 +62,7 @@ mistake 's/^searcher = {/searcher = 3; x = {/' "^exp.conf:3: 'searcher' is an in
 mistake '/metric/d' "^exp.conf: 'searcher.metric' is missing" "missing key"
 mistake '/^name/d' "^exp.conf: 'name' is missing" "missing name"
 mistake '/max_trials/d' "^exp.conf:3: searcher \"asha\" needs 'searcher.max_trials'" "what the searcher needs"
+mistake 's/^searcher/resources = { mem = "4G"; }; searcher/' "unknown key 'resources.mem'; did you mean 'resources.memory'\?" "sbatch's word for a key"
 mistake 's/"asha"/"bayes"/' "^exp.conf:4: unknown searcher \"bayes\"; did you mean \"gp\"\?" "another program's word for a searcher"
 mistake 's/"asha"/"ahsa"/' "^exp.conf:4: unknown searcher \"ahsa\"; did you mean \"asha\"\?" "unknown searcher"
 mistake 's/"asha";/"asha"; mode = "fast";/' "^exp.conf:4: 'searcher.mode' must be \"aggressive\"" "unknown mode"

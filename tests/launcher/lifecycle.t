@@ -88,6 +88,7 @@ try 3 "no trial '7'" dl retry slow 7
 is "$(state slow-0001)" completed "nothing of that changed it"
 try 0 '^slow: completed after .* 6 trials' dl continue --local --trials 6 slow
 is "$(count slow-0001 result) $(count slow-0001 continue)" "6 1" "two more trials"
+is "$(echo "$out" | awk '$1 ~ /^[0-9.]*s$/ { print $2, $3 }' | sort | tr '\n' ' ')" "trial 5 trial 6 " "a line for the new ones alone"
 try 0 '^slow: completed' dl continue --local --length 9 slow
 is "$(dl show --json slow | grep -c '"length": *"\{0,1\}9')" 6 "all trials are longer"
 

@@ -23,6 +23,7 @@ from slurmdl import Choice, Float, Int, LogUniform
 from slurmdl.source import FOLDER, NAME, SOURCE, function_of, variables_of
 from slurmdl.space import space_of
 from slurmdl.sweep import text_of
+from slurmdl.trial import log_result
 
 LONG = 600
 FAST = {"worker": {"heartbeat": 1}, "reproducibility": {"experiment_seed": 1}}
@@ -115,8 +116,16 @@ def functions():
     ):
         with raises(slurmdl.Error, why, f"refused: {why or 'a function of C'}"):
             slurmdl.run(function, local=True, max_trials=1)
+    with raises(slurmdl.Error, "returned loss, acc: run(function, metric='loss') says", "several numbers, and none is named"):
+        log_result(None, {"loss": 1, "acc": 2})
+    with raises(slurmdl.Error, "failed: the metric was never a finite number", "a metric that never is a number"):
+        slurmdl.run(never, local=True, max_trials=1, **FAST).wait(LONG)
     ok(not [n for n in os.listdir(".") if n.startswith(".slurmdl")], "nothing stays behind")
     same(text_of({"a": 'ä😀"\u2028\n'}), '{\n "a": "\\U000000e4\\U0001f600\\"\\U00002028\\n"\n}\n', "texts for YAML")
+
+
+def never(x: Float(0, 1)):
+    return math.nan
 
 
 # ---- sweeps

@@ -137,7 +137,7 @@ class Sweep(Experiment):
         if status not in (1, 11):
             return
         failed = [t for t in self.read()["trials"] if t["why"]]
-        why = failed[0]["why"] if failed else "see dl show"
+        why = failed[0]["why"] if failed else "the metric was never a finite number"
         what = "failed" if status == 1 else "was paused, as all attempts fail in the same way"
         raise Error(f"{self.dir} {what}: {why}")
 

@@ -39,6 +39,9 @@ def log_result(run: Run, result: Any) -> None:
         return
     metric = os.environ.get("DL_METRIC", "result")
     values = result if isinstance(result, dict) else {metric: result}
+    if metric == "result" and values and metric not in values:
+        names = ", ".join(map(str, values))
+        raise Error(f"the function returned {names}: run(function, metric={next(iter(values))!r}) says which one counts")
     for name, value in values.items():
         if not isinstance(value, numbers.Number) and not hasattr(value, "__float__"):
             raise Error(f"the function returned {type(value).__name__} for '{name}': it must be a number")
