@@ -58,7 +58,9 @@ enum job_state allocation_state (void)
     if (!variable ("SLURM_JOB_ID"))
         return JOB_RUNS;
     if (ask_slurm ("%T", text, sizeof (text)) != 0)
-        return strstr (text, "Invalid job id") ? JOB_ENDED : JOB_UNKNOWN;
+        return strstr (text, "Invalid job id")             ? JOB_ENDED
+               : strstr (text, "contact slurm controller") ? JOB_UNKNOWN
+                                                           : JOB_RUNS;
     for (size_t i = 0; i < sizeof (living) / sizeof (*living); i++)
         if (!strncmp (text, living[i], strlen (living[i])))
             return JOB_RUNS;
