@@ -12,7 +12,7 @@
 #include "launcher/sys/array.h"
 #include "runtime/metrics/metrics.h"
 
-struct reading {
+struct logged_reading {
     struct logged_metrics *to;
     const struct sweep *sweep;
     long trial;
@@ -30,7 +30,7 @@ static bool is_optimised (const struct sweep *s, const char *name)
     return false;
 }
 
-static struct logged_metric *add (struct reading *r, const char *name)
+static struct logged_metric *add (struct logged_reading *r, const char *name)
 {
     struct logged_metrics *l = r->to;
     struct logged_metric *list = array_grow (l->list, l->n, sizeof (*list));
@@ -47,7 +47,7 @@ static struct logged_metric *add (struct reading *r, const char *name)
     return &list[l->n++];
 }
 
-static struct logged_metric *find (struct reading *r, const char *name)
+static struct logged_metric *find (struct logged_reading *r, const char *name)
 {
     for (size_t i = 1, n = r->to->n; i <= n; i++) {
         struct logged_metric *m = &r->to->list[(r->last + i) % n];
@@ -61,7 +61,7 @@ static struct logged_metric *find (struct reading *r, const char *name)
 
 static int keep_newest (const struct slurmdl_row *row, void *arg)
 {
-    struct reading *r = arg;
+    struct logged_reading *r = arg;
     struct logged_metric *m;
 
     if (r->rows++ >= r->most)
@@ -80,7 +80,7 @@ int logged_read (struct logged_metrics *l,
                  long n,
                  long most)
 {
-    struct reading r = { .to = l, .sweep = s, .most = most };
+    struct logged_reading r = { .to = l, .sweep = s, .most = most };
     char dir[PATH_MAX];
     int rv = 0;
 
