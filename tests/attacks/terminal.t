@@ -25,7 +25,7 @@ END
 sed -i "s,sh ../../../../evil.sh,sh $work/evil.sh," e.conf
 timeout 300 dl run --local e.conf >run.out 2>&1 || sed 's/^/# /' run.out
 like "$(dl ls 2>&1)" '^ *e-0001|e-0001' "an experiment"
-exp=e-0001
+exp="e-0001"
 
 on_terminal () { # on_terminal COMMAND: what the terminal gets, with \n alone
     timeout 100 script -qec "$1" /dev/null </dev/null 2>&1 | tr -d '\r'
