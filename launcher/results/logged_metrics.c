@@ -20,7 +20,8 @@ struct logged_reading {
     size_t last; /* found: the one after it is the likeliest */
 };
 
-enum { TOO_MANY = 1, NO_MEMORY = 2 };
+/* a writer has no more names than LOGGED_MOST, either */
+enum { TOO_MANY = 1, NO_MEMORY = 2, LOGGED_MOST = 1024 };
 
 static bool is_optimised (const struct sweep *s, const char *name)
 {
@@ -33,7 +34,8 @@ static bool is_optimised (const struct sweep *s, const char *name)
 static struct logged_metric *add (struct logged_reading *r, const char *name)
 {
     struct logged_metrics *l = r->to;
-    struct logged_metric *list = array_grow (l->list, l->n, sizeof (*list));
+    struct logged_metric *list =
+        l->n == LOGGED_MOST ? NULL : array_grow (l->list, l->n, sizeof (*list));
     long n = r->sweep->ntrials;
 
     if (!list)
@@ -69,7 +71,7 @@ static int keep_newest (const struct slurmdl_row *row, void *arg)
     if (is_optimised (r->sweep, row->name))
         return 0;
     if (!(m = find (r, row->name)))
-        return NO_MEMORY;
+        return r->to->n == LOGGED_MOST ? TOO_MANY : NO_MEMORY;
     m->values[r->trial - 1] = row->value;
     return 0;
 }

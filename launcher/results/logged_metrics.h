@@ -18,9 +18,9 @@ struct logged_metrics {
 };
 
 /* Read the metrics of some trials, each in the newest attempt that has any, up
- * to 'most' rows.  logged_free() in any case.
+ * to 'most' rows and 1024 names.  logged_free() in any case.
  *
- * Returns 1 if there are more rows, -1 if out of memory.
+ * Returns 1 if there are more, -1 if out of memory.
  */
 int logged_read (struct logged_metrics *l,
                  const struct sweep *s,
