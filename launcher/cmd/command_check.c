@@ -321,6 +321,23 @@ static void warn_of_hparams (const struct experiment *e)
                   other);
 }
 
+/* In other programs a list is what to choose from. */
+static void warn_of_lists (const struct experiment *e)
+{
+    for (size_t i = 0; i < e->nhparams && e->nparams == 0; i++) {
+        const struct hparam *h = &e->hparams[i];
+        if (!json_is_array (h->values) || e->search.max_trials < 2)
+            continue;
+        complain ("%s:%d: nothing is searched: each trial has the whole list "
+                  "'%s'; to choose from it: { type = \"categorical\"; "
+                  "vals = [...]; }",
+                  e->file,
+                  h->origin.line,
+                  h->path);
+        return;
+    }
+}
+
 void command_check_files (const struct experiment *e, struct problems *p)
 {
     char **words = first_words (e);
@@ -343,6 +360,7 @@ int command_check (struct experiment *e, bool local, bool loads)
         check_program (e, words, local, &p);
         warn_of_metrics (e);
         warn_of_hparams (e);
+        warn_of_lists (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

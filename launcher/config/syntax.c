@@ -7,7 +7,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -399,6 +401,22 @@ static int read_text (config_t *cf,
     return why ? -1 : 0;
 }
 
+/* Of a file that there is not: with ".conf" behind it there may be one. */
+static void cannot_read (const char *path, int e, struct problems *p)
+{
+    char conf[PATH_MAX];
+
+    snprintf (conf, sizeof (conf), "%s.conf", path);
+    if (e == ENOENT && access (conf, R_OK) == 0)
+        problem (p,
+                 "%s: cannot read: %s; did you mean '%s'?",
+                 path,
+                 strerror (e),
+                 conf);
+    else
+        problem (p, "%s: cannot read: %s", path, strerror (e));
+}
+
 int syntax_read (config_t *cf,
                  const char *path,
                  int *includes,
@@ -413,7 +431,7 @@ int syntax_read (config_t *cf,
         rv = read_text (cf, path, text, size, includes, p);
         e = errno;
     } else
-        problem (p, "%s: cannot read: %s", path, strerror (e));
+        cannot_read (path, e, p);
     free (text);
     errno = e;
     return rv;

@@ -43,6 +43,15 @@ static void share_folder (const char *root, const char *dir)
         close (fd);
 }
 
+static int cannot_make (const char *root, struct slurmdl_error *err)
+{
+    return errorf (err,
+                   "%s: cannot make an experiment folder: %s%s",
+                   root,
+                   strerror (errno),
+                   errno == ENOENT ? "; make it first" : "");
+}
+
 static int claim_folder (const char *root,
                          const char *name,
                          char *dir,
@@ -61,10 +70,7 @@ static int claim_folder (const char *root,
         if (errno != EEXIST)
             break;
     }
-    return errorf (err,
-                   "%s: cannot make an experiment folder: %s",
-                   root,
-                   strerror (errno));
+    return cannot_make (root, err);
 }
 
 static int freeze_file (const struct experiment *e,
@@ -202,10 +208,7 @@ int sweep_create (const struct experiment *e,
     char own[PATH_MAX];
 
     if (!realpath (root, own))
-        return errorf (err,
-                       "%s: cannot make an experiment folder: %s",
-                       root,
-                       strerror (errno));
+        return cannot_make (root, err);
     if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
         return -1;
     if (fill_folder (e, dir, err) == 0)

@@ -63,6 +63,11 @@ is $? 0 "a metric that no pattern has"
 like "$out" "^dl: warn.conf: no metrics.pattern has \{accuracy\}, the metric of the search: a trial has a result only if" "is warned of"
 like "$(dl run --local --dry-run --set 'searcher.metric="los"' warn.conf 2>&1)" "has \{los\}, the metric of the search; did you mean 'loss'\?: a trial" "the nearest name"
 is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0 "and not where one has it"
+sed -i 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; };/' warn.conf
+line=$(grep -n '^hyperparameters' warn.conf | cut -d: -f1)
+like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing is searched: each trial has the whole list 'lr'; to choose from it" "a list is no choice"
+like "$(dl run --local warn 2>&1)" "^warn: cannot read: .*; did you mean 'warn.conf'\?" "a file without its .conf"
+like "$(dl run --local --dir=none warn.conf 2>&1)" "none: cannot make an experiment folder: .*; make it first" "a folder that there is not"
 mkdir bin
 cat >bin/sbatch <<'END'
 #!/bin/sh
