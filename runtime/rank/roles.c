@@ -129,9 +129,10 @@ int roles_resolve (struct rank_roles *r, long ranks, char *why, size_t size)
         return 0;
     return refuse (why,
                    size,
-                   "the roles need %s%ld tasks; the step has %ld",
+                   "the roles need %s%ld task%s; the step has %ld",
                    star >= 0 ? "at least " : "",
                    sum + (star >= 0),
+                   sum + (star >= 0) == 1 ? "" : "s",
                    ranks);
 }
 
