@@ -4,7 +4,7 @@
 # a library or for Slurm), bench/ (run by hand).
 #
 #     make check-searcher (-runtime, -launcher, -spank, -python, -cluster,
-#     -attacks, -fuzz, -sanitized)
+#     -faults, -attacks, -fuzz, -sanitized)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
 #
 # Long ones come first in a list: make begins with them.
@@ -28,6 +28,7 @@ LDADD =
 fake_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none
 
 include tests/fakes/local.mk
+include tests/faults/local.mk
 include tests/cluster/local.mk
 include tests/python/local.mk
 include tests/runtime/local.mk
@@ -47,7 +48,7 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 
 # most of a test is waiting
 check_jobs = 8
-checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-attacks check-fuzz check-sanitized
+checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-faults check-attacks check-fuzz check-sanitized
 .PHONY: check-programs print-slurm-tests $(checks)
 # what contrib/slurm-release runs on each release
 print-slurm-tests:

@@ -6,7 +6,7 @@ EXTRA_PROGRAMS += $(launcher_units)
 $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
-launcher_tests = %D%/report.t %D%/watch.t %D%/cookbook.t tests/faults/faults.t %D%/outcomes.t %D%/damage.t \
+launcher_tests = %D%/report.t %D%/watch.t %D%/cookbook.t %D%/outcomes.t %D%/damage.t \
 	%D%/executor.t %D%/doctor.t %D%/container.t %D%/lifecycle.t %D%/firstday.t %D%/digits.t %D%/server.t %D%/custom.t \
 	%D%/code.t %D%/recovery.t %D%/export.t %D%/interactive.t %D%/flow.t %D%/faultstop.t %D%/config.t %D%/plot.t \
 	%D%/fuzz.t %D%/numbers.t %D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/environment.t \
@@ -22,7 +22,3 @@ EXTRA_PROGRAMS += %D%/makesweep
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
 tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer
-if HAVE_FUSE
-nfs_model = tests/faults/nfs
-endif
-tests/faults/faults.log: tests/faults/shim.la $(nfs_model)
