@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/mpi/module.h"
 
-static const double LOOK_EACH = 1e-3; /* seconds between looks at the peers */
+enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
 
 const struct comm_services *mpi_lib;
 atomic_bool mpi_has_failed;
@@ -65,27 +64,6 @@ int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
     return give_up (s, ETIMEDOUT);
 }
 
-/* Lets others run, at 'now'; the time after it.  With more processes than CPUs
- * a yield costs a turn of them all: then it naps for a while, as who sleeps is
- * woken before them.
- */
-static double let_others (double now)
-{
-    static const double SLOW = 5e-4, WHILE = 1;
-    static const struct timespec nap = { .tv_nsec = 50000 };
-    static _Thread_local double crowded_until;
-    double after;
-
-    if (now < crowded_until)
-        nanosleep (&nap, NULL);
-    else
-        sched_yield ();
-    after = monotonic ();
-    if (after - now > SLOW)
-        crowded_until = after + WHILE;
-    return after;
-}
-
 /* Of a call that has returned 'code'; a request that is given up stays. */
 int mpi_finish (struct mpi_self *s,
                 int code,
@@ -93,22 +71,20 @@ int mpi_finish (struct mpi_self *s,
                 const char *what,
                 struct slurmdl_error *err)
 {
-    double now = monotonic (), look = now + LOOK_EACH;
-    double deadline = now + s->timeout;
+    double deadline = monotonic () + s->timeout;
     int done = 0;
 
     mpi_leave (); /* taken by the macro below */
     if (code == MPI_SUCCESS)
-        for (; !done; now = let_others (now)) {
+        for (long n = 1; !done; n++) {
             mpi_enter ();
             code = MPI_Test (request, &done, MPI_STATUS_IGNORE);
             mpi_leave ();
             if (code != MPI_SUCCESS || done)
                 break;
-            if (now >= look && mpi_look (s, deadline, err) < 0)
+            if (n % CHECK_EACH == 0 && mpi_look (s, deadline, err) < 0)
                 return -1;
-            if (now >= look)
-                look = now + LOOK_EACH;
+            sched_yield ();
         }
     if (code == MPI_SUCCESS)
         return 0;

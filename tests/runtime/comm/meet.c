@@ -26,7 +26,7 @@ int main (int argc, char **argv)
     double began = monotonic ();
     struct slurmdl_comm *c = slurmdl_comm_open (NULL, &e);
     double took = monotonic () - began;
-    size_t few = 5000; /* of which each part is a call */
+    size_t few = 2000; /* of which each part is a call */
     int64_t sum;
 
     if (!c)
