@@ -165,7 +165,7 @@ static const struct table_column flow_columns[] = {
     { "time", false }, { "by", false },    { NULL, false },
 };
 
-struct flow_listing {
+struct flow_list {
     const struct settings *st;
     struct libscols_table *tb;
 };
@@ -184,7 +184,7 @@ static void owner_of (const char *dir, char *buf, size_t size)
 
 static void list_flow (const char *dir, void *arg)
 {
-    const struct flow_listing *l = arg;
+    const struct flow_list *l = arg;
     struct libscols_line *line;
     struct flow_run r;
     struct status t;
@@ -215,8 +215,7 @@ static void list_flow (const char *dir, void *arg)
 
 int flow_ls (const struct settings *st)
 {
-    struct flow_listing l = { st,
-                              table_create ("flows", flow_columns, st->json) };
+    struct flow_list l = { st, table_create ("flows", flow_columns, st->json) };
 
     if (!l.tb)
         return EXIT_IO;
