@@ -7,8 +7,7 @@ if HAVE_SLURM
 tests/cluster/env.log: tests/runtime/machine tests/fakes/spank
 endif
 tests/cluster/pshosts.log: tests/runtime/ps/pswork
-tests/cluster/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
-tests/cluster/monitor.log: tests/fakes/nvml.la
+tests/cluster/check.log tests/cluster/monitor.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif
