@@ -3,12 +3,8 @@ cluster_tests = %D%/check.t %D%/sweep.t %D%/allocation.t %D%/monitor.t %D%/debug
 	%D%/spank.t %D%/hooks.t %D%/elasticrun.t %D%/asroot.t %D%/env.t %D%/minicluster.t %D%/hostile.t %D%/pscluster.t \
 	%D%/cookbook.t %D%/beside.t %D%/boilerplate.t %D%/defaults.t %D%/elasticjob.t %D%/allreduce.t %D%/oom.t %D%/flow.t
 TESTS += $(cluster_tests)
-if HAVE_SLURM
-tests/cluster/env.log: tests/runtime/machine tests/fakes/spank
-endif
 tests/cluster/pshosts.log: tests/runtime/ps/pswork
-tests/cluster/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
-tests/cluster/monitor.log: tests/fakes/nvml.la
+tests/cluster/check.log tests/cluster/monitor.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for libcuda.so.1, and under that name for libcublas.so.13: the
- * memory of two GPUs is this process's. FAKE_FAULTS as in nvml.c, with the
- * faults "flip" (a bit of what is read back), "stuck" (a copy never ends),
+/* Stand in for libcuda.so.1, and under their names for libcublas.so.13 and
+ * libnccl.so.2 (FAKE_NCCL: its version): the memory of two GPUs is this
+ * process's.  FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what is read back), "stuck" (a copy never ends),
  * "pcie" (copies to it are slow), "blas" (cuBLAS has no memory), "full" (little
  * is free), "product" (it fails) and "cuda" (an error).
  */
@@ -25,6 +25,14 @@ static int has (const char *fault)
     snprintf (
         text, sizeof (text), "%s:%s:%d", node ? node : "here", fault, current);
     return list && strstr (list, text) != NULL;
+}
+
+int ncclGetVersion (int *version)
+{
+    const char *text = getenv ("FAKE_NCCL");
+
+    *version = text ? atoi (text) : 0;
+    return text ? 0 : 1;
 }
 
 int cuInit (unsigned flags)

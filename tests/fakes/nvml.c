@@ -9,6 +9,8 @@
  * Without it there are two, and FAKE_FAULTS is a list as "n2:ecc:1,n1:link:0"
  * of node (SLURMD_NODENAME, or "here"), fault and GPU.  -DLESS: an old library,
  * without most functions.
+ *
+ * Preloaded it is the kernel's log, too: the file FAKE_KERNEL_LOG.
  */
 /* NVIDIA's header, which would declare them, is not needed */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -66,7 +68,12 @@ static unsigned read_gpus (void)
         struct nvml_device *d = &devices[n];
         *d = (struct nvml_device){ .size = 80 << 10, .process = "-" };
         d->used = has (d, "memory") ? 70 << 10 : 500;
-        d->slowed = has (d, "thermal") ? 0x48 : 0x1;
+        d->slowed = has (d, "thermal")      ? 0x48
+                    : has (d, "brake")      ? 0x80
+                    : has (d, "slow")       ? 0x8
+                    : has (d, "warm")       ? 0x20
+                    : has (d, "generation") ? 0
+                                            : 0x1;
     }
     while (f && n < GPUS && fgets (line, sizeof (line), f)) {
         struct nvml_device *d = &devices[n];
@@ -92,6 +99,8 @@ static unsigned read_gpus (void)
 
 int nvmlInit_v2 (void)
 {
+    if (has (devices, "unloaded") || has (devices, "mute"))
+        return has (devices, "mute") ? UNKNOWN : NVML_NOT_LOADED;
     return read_gpus () ? NVML_SUCCESS : NOT_FOUND;
 }
 
@@ -108,7 +117,10 @@ int nvmlDeviceGetHandleByIndex_v2 (unsigned i, struct nvml_device **d)
     *d = &devices[i];
     while (has (*d, "hang"))
         pause ();
-    return has (*d, "lost") ? NVML_LOST : NVML_SUCCESS;
+    return has (*d, "lost")     ? NVML_LOST
+           : has (*d, "reset")  ? NVML_RESET
+           : has (*d, "closed") ? UNKNOWN
+                                : NVML_SUCCESS;
 }
 
 int nvmlDeviceGetName (struct nvml_device *d, char *buf, unsigned size)
@@ -157,7 +169,8 @@ int nvmlDeviceGetTotalEccErrors (struct nvml_device *d,
 
 int nvmlDeviceGetRetiredPagesPendingStatus (struct nvml_device *d, int *on)
 {
-    return NOT_SUPPORTED;
+    *on = has (d, "pages");
+    return *on ? NVML_SUCCESS : NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetRemappedRows (struct nvml_device *d,
@@ -168,7 +181,7 @@ int nvmlDeviceGetRemappedRows (struct nvml_device *d,
 {
     *corrected = *uncorrected = 0;
     *pending = has (d, "rows") != 0;
-    *failed = 0;
+    *failed = has (d, "failed");
     return NVML_SUCCESS;
 }
 
@@ -176,13 +189,37 @@ int nvmlDeviceGetNvLinkState (struct nvml_device *d, unsigned link, int *on)
 {
     if (link >= 12)
         return INVALID;
-    *on = !(link == 5 && has (d, "link"));
+    *on = !(link == 5 && has (d, "link")) && !has (d, "links");
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetPersistenceMode (struct nvml_device *d, int *on)
 {
-    *on = 1;
+    *on = !has (d, "unloads");
+    return has (d, "lostlate") ? NVML_LOST : NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigMode (struct nvml_device *d, int *now, int *later)
+{
+    *now = *later = has (d, "divided");
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCurrPcieLinkGeneration (struct nvml_device *d, unsigned *n)
+{
+    *n = has (d, "generation") || has (d, "idle") ? 1 : 5;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxPcieLinkGeneration (struct nvml_device *d, unsigned *n)
+{
+    *n = 5;
+    return NVML_SUCCESS;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2 (int *version)
+{
+    *version = 12040;
     return NVML_SUCCESS;
 }
 
@@ -328,3 +365,21 @@ int nvmlGpmMetricsGet (struct nvml_gpm_metrics *m)
     return NVML_SUCCESS;
 }
 #endif
+
+/* of the kernel's log */
+int klogctl (int type, char *text, int size)
+{
+    const char *path = getenv ("FAKE_KERNEL_LOG");
+    FILE *f = path ? fopen (path, "r") : NULL;
+    size_t n;
+
+    if (!f)
+        return -1;
+    if (type == 10) {
+        fclose (f);
+        return 4096;
+    }
+    n = fread (text, 1, (size_t)size, f);
+    fclose (f);
+    return (int)n;
+}

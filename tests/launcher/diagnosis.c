@@ -299,12 +299,130 @@ static void unknown_places (void **state)
     json_decref (ranks[0]);
 }
 
+/* ---- what is printed ---- */
+
+/* Without the spaces that fill a column. */
+static void squeeze (char *text)
+{
+    char *to = text;
+
+    for (const char *at = text; *at; at++)
+        if (*at != ' ' || (at[1] != ' ' && at[1] != '\n'))
+            *to++ = *at;
+    *to = '\0';
+}
+
+static void printed (json_t **ranks, long size, const char *wanted)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream (&text, &n);
+    struct diagnosis *d = diagnosis_create (ranks, size, NULL);
+
+    assert_non_null (d);
+    diagnosis_print (d, f);
+    fclose (f);
+    squeeze (text);
+    assert_string_equal (text, wanted);
+    free (text);
+    diagnosis_destroy (d);
+}
+
+static void all_findings (void **state)
+{
+    json_t *ranks[SIZE];
+
+    for (long r = 0; r < SIZE; r++)
+        ranks[r] = healthy_rank (r);
+    warm_gpu (ranks);
+    slow_gpu (ranks);
+    slow_network (ranks);
+    other_kernel (ranks);
+    clock_off (ranks);
+    printed (
+        ranks,
+        SIZE,
+        "NODE RANKS GPUS GPU CORES NETWORK ADDRESS STATE\n"
+        "n1 2 1 H100 0-3 eth0 10.0.0.1 good\n"
+        "n2 2 1 H100 0-3 eth0 10.0.0.1 good\n"
+        "n3 2 1 H100 0-3 eth0 10.0.0.1 BAD\n"
+        "dl: check: bad: n3: GPU copy 00:1b: 499 GB/s, half of the nodes have "
+        "1000 or more\n"
+        "dl: check: warning: n2: GPU 00:1b: warm\n"
+        "dl: check: warning: n1: kernel 5.4, but 6.1 on 2 of 3 nodes\n"
+        "dl: check: warning: n2: network: 0.1 GB/s, half of the nodes have 1 "
+        "or more\n"
+        "dl: check: note: GPU copy: 499 to 1000 GB/s, median 1000\n"
+        "dl: check: note: memory: 10 to 10 GB/s, median 10\n"
+        "dl: check: note: network: 0.1 to 1 GB/s, median 1\n"
+        "dl: check: note: clocks differ by 3.5 s: n3 is ahead of n1\n");
+    for (long r = 0; r < SIZE; r++)
+        json_decref (ranks[r]);
+}
+
+/* Of many nodes those of which something is to be told. */
+static void many_nodes (void **state)
+{
+    enum { NODES = 65 };
+    json_t *ranks[NODES];
+    char host[16];
+
+    for (long r = 0; r < NODES; r++) {
+        ranks[r] = healthy_rank (r);
+        snprintf (host, sizeof (host), "n%ld", r + 1);
+        json_t *facts = json_object_get (ranks[r], "facts");
+        json_object_set_new (facts, "host", json_string (host));
+        json_object_set_new (facts, "local_rank", json_integer (0));
+        json_object_del (facts, "rates");
+        json_object_del (ranks[r], "rates");
+    }
+    find (ranks[7], SEVERITY_BAD, "lost");
+    for (long r = 20; r < 28; r++)
+        find (ranks[r], SEVERITY_WARN, "warm");
+    for (long r = 20; r < 30; r++)
+        find (ranks[r], SEVERITY_WARN, "hot");
+    find (ranks[30], SEVERITY_NOTE, "of one");
+    printed (ranks,
+             NODES,
+             "NODE RANKS GPUS GPU CORES NETWORK ADDRESS STATE\n"
+             "n8 1 1 H100 0-3 eth0 10.0.0.1 BAD\n"
+             "dl: check: bad: n8: lost\n"
+             "dl: check: warning: n21, n22, n23, n24, n25, n26, n27, n28 and 2 "
+             "more: hot\n"
+             "dl: check: warning: n21, n22, n23, n24, n25, n26, n27, n28: "
+             "warm\n");
+    for (long r = 0; r < NODES; r++)
+        json_decref (ranks[r]);
+}
+
+static void who_is_where (void **state)
+{
+    json_t *ranks[3] = { healthy_rank (0), NULL, healthy_rank (3) };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream (&text, &n);
+
+    json_object_set_new (in (ranks[2], "gpus"), "00:1c", json_object ());
+    json_object_del (json_object_get (ranks[0], "facts"), "gpus");
+    ranks_print (ranks, 3, f);
+    fclose (f);
+    squeeze (text);
+    assert_string_equal (text,
+                         "RANK NODE LOCAL PID GPUS CORES NETWORK ADDRESS\n"
+                         "0 n1 0 - - 0-3 eth0 10.0.0.1\n"
+                         "1 (no answer)\n"
+                         "2 n2 1 - 00:1b,00:1c 0-3 eth0 10.0.0.1\n");
+    free (text);
+    json_decref (ranks[0]);
+    json_decref (ranks[2]);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (all_verdicts),
-        cmocka_unit_test (of_wrong_types),
-        cmocka_unit_test (unknown_places),
+        cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
+        cmocka_unit_test (unknown_places), cmocka_unit_test (all_findings),
+        cmocka_unit_test (many_nodes),     cmocka_unit_test (who_is_where),
     };
     return cmocka_run_group_tests_name ("diagnosis", tests, NULL, NULL);
 }

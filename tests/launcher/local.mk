@@ -11,7 +11,7 @@ launcher_tests = %D%/report.t %D%/watch.t %D%/cookbook.t %D%/outcomes.t %D%/dama
 	%D%/code.t %D%/recovery.t %D%/export.t %D%/interactive.t %D%/flow.t %D%/faultstop.t %D%/config.t %D%/plot.t \
 	%D%/fuzz.t %D%/numbers.t %D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/environment.t \
 	%D%/model.t %D%/gpus.t %D%/queue.t %D%/docs.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
-	%D%/try.t $(launcher_units) tests/layers.t
+	%D%/try.t %D%/check.t %D%/stream.t %D%/monitor.t %D%/env.t %D%/elastic.t $(launcher_units) tests/layers.t
 TESTS += $(launcher_tests)
 
 # what scripts run
@@ -22,3 +22,13 @@ EXTRA_PROGRAMS += %D%/makesweep
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
 tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer
+tests/launcher/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
+tests/launcher/monitor.log: tests/fakes/nvml.la
+env_needs = tests/runtime/machine
+if HAVE_SLURM
+env_needs += tests/fakes/spank
+endif
+tests/launcher/env.log: $(env_needs)
+if HAVE_CMOCKA
+tests/launcher/elastic.log: tests/runtime/comm/elastic.t
+endif

@@ -1,0 +1,304 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the check of one machine, whose driver is a stand-in, and whose files are made
+. "$srcdir/tests/lib.sh"
+nfs=
+libs=$builddir/tests/fakes/.libs
+mkdir "$work/gpus" "$work/less"
+ln -s "$libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
+ln -s "$libs/cuda.so" "$work/gpus/libcuda.so.1"
+ln -s "$libs/cuda.so" "$work/gpus/libcublas.so.13"
+ln -s "$libs/cuda.so" "$work/gpus/libnccl.so.2"
+ln -s "$libs/nvmlless.so" "$work/less/libnvidia-ml.so.1"
+cd "$work" || exit 1
+for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
+
+# ---- one machine
+out=$(timeout 300 dl check)
+is $? 0 "a machine without GPUs is good"
+like "$out" '^dl: check: 1 node, 1 rank, 0 GPUs: good$' "and the verdict says so"
+export LD_LIBRARY_PATH="$work/gpus"
+out=$(timeout 300 dl check --table)
+like "$out" '^dl: check: 1 node, 1 rank, 2 GPUs: good$' "two GPUs"
+like "$out" '00000000:1B:00\.0,00000000:1C:00\.0' "the table has their addresses"
+fault () { # fault FAULT STATUS PATTERN
+    out=$(FAKE_FAULTS=here:$1 timeout 300 dl check)
+    is $? "$2" "$1: status $2"
+    like "$out" "$3" "$1 is told"
+}
+says () { # says FAULT LINE: all that is told of a GPU besides the verdict
+    is "$(FAKE_FAULTS=$1 timeout 300 dl check | sed -n "s/^dl: check: \([a-z]*: \).*\(GPU [0n].*\)/\1\2/p" | sort | tr '\n' ';')" "$2" "$1"
+}
+says "" ""
+fault ecc:1 79 '^dl: check: bad: [^ ]*: GPU 00000000:1C:00.0: 3 uncorrected ECC errors'
+fault noecc:0 0 'warning: .*GPU 00000000:1B:00.0: ECC is off'
+fault rows:0 79 'a row of its memory is to be remapped'
+fault thermal:1 79 'GPU 00000000:1C:00.0: slowed down by its hardware \(temperature\)'
+fault link:0 79 '1 of 12 NVLinks down \(the first is link 5\)'
+fault lost:1 79 'GPU number 1: lost'
+fault busy:0 0 'warning: .*1 process on it already \(the first is 4711\)'
+fault memory:0 0 'warning: .*71680 of 81920 MiB are in use'
+fault width:0 0 'warning: .*PCIe x8 instead of x16'
+fault name:0 0 'Evil\?\[31m\?GPU'
+says here:pages:0 "bad: GPU 00000000:1B:00.0: pages to retire; it needs a reset;"
+says here:failed:0,here:rows:0 "bad: GPU 00000000:1B:00.0: a row of its memory could not be remapped;"
+says here:warm:1 "warning: GPU 00000000:1C:00.0: slowed down by its driver (temperature);"
+says here:brake:0 "bad: GPU 00000000:1B:00.0: slowed down by its hardware (power brake);"
+says here:slow:0 "bad: GPU 00000000:1B:00.0: slowed down by its hardware (no further reason);"
+says here:links:0 "" # none is up: they are not used
+says here:generation:1 "note: GPU 00000000:1C:00.0: PCIe generation 1 instead of 5;"
+says here:idle:1 ""
+says here:unloads:0 "note: GPU 00000000:1B:00.0: persistence mode is off;"
+says here:reset:1 "bad: GPU number 1: the driver wants it reset;"
+says here:lostlate:1 "bad: GPU 00000000:1C:00.0: lost (it fell off the bus);"
+says here:closed:1 "bad: GPU number 1: it cannot be opened (NVML error 999);"
+says here:divided:0,here:ecc:0,here:slow:0 "" # of its parts it says nothing
+CUDA_VISIBLE_DEVICES=0 says here:closed:1 "" # of another job
+CUDA_VISIBLE_DEVICES=NoDevFiles says here:ecc:1 "bad: GPU 00000000:1C:00.0: 3 uncorrected ECC errors since its driver was loaded;"
+start=$(date +%s)
+fault hang:1 79 'GPUs: no answer for 8 s at GPU number 1'
+[ $(($(date +%s) - start)) -le 250 ]
+ok $? "a driver that hangs does not hold it"
+out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
+is $? 0 "another job's GPU is not looked at"
+out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
+is $? 79 "a GPU that is given by its UUID is"
+out=$(SLURM_GPUS_ON_NODE=4 timeout 300 dl check)
+is $? 79 "a GPU that Slurm gave and the driver does not have"
+like "$out" 'Slurm gave 4, the driver has 2' "is told"
+for list in MIG-0/1/0,MIG-0/2/0,MIG-0/3/0 0,1 -1 ""; do
+    out=$(CUDA_VISIBLE_DEVICES=$list SLURM_JOB_ID=1 timeout 300 dl check)
+    is $? 0 "CUDA_VISIBLE_DEVICES=$list: none is missed"
+done
+out=$(CUDA_VISIBLE_DEVICES=0,1,2 timeout 300 dl check)
+is $? 79 "a third one is"
+like "$out" 'Slurm gave 3, the driver has 2' "and it is told"
+out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
+is $? 0 "an old driver, without most functions"
+like "$out" '2 GPUs: good' "has GPUs all the same"
+
+
+# ---- the ranks of a node
+rank () { # rank LEVEL LOCALID FAULTS: as of two on this node, without a collector
+    FAKE_FAULTS=$3 SLURM_LOCALID=$2 SLURM_GTIDS=0,1 SLURM_GPUS_ON_NODE=2 CUDA_VISIBLE_DEVICES=0,1 TMPDIR=$work/nowhere timeout 300 dl check-rank "$1" plain 2>&1
+    echo "status $?"
+}
+is "$(rank quick 0 here:ecc:0 | sed 's/.*GPU 0*//; s/.*TMPDIR.*/TMPDIR/' | sort | tr '\n' ';')" \
+    ":1B:00.0: 3 uncorrected ECC errors since its driver was loaded;TMPDIR;status 79;" "the first rank looks at its GPU, and at the node"
+is "$(rank quick 0 here:ecc:1 | sed 's/.*TMPDIR.*/TMPDIR/' | tr '\n' ';')" "TMPDIR;status 0;" "not at the other rank's GPU"
+is "$(rank quick 1 here:ecc:1 | sed 's/.*GPU 0*//')" ":1C:00.0: 3 uncorrected ECC errors since its driver was loaded
+status 79" "the second one looks at its GPU only"
+is "$(rank quick 1 here:ecc:0)" "status 0" "it does"
+is "$(rank none 0 here:ecc:0)" "status 0" "without a check nobody looks"
+out=$(FAKE_FAULTS=here:ecc:1 CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURM_LOCALID=0 SLURM_GTIDS=0,1 timeout 300 dl check-rank quick plain 2>&1)
+is $? 79 "a rank that has GPUs of its own looks at each"
+out=$(timeout 300 dl check-rank quik plain 2>&1)
+is $? 2 "a level that there is not"
+
+# ---- a step of two nodes that are this machine, beside a collector as the plugin starts it
+ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: of each node one; 'verdict' is what the collector says, 'said' what the ranks do
+    level=$1
+    shift
+    rm -f said.* token parent
+    mkfifo parent
+    timeout 300 dl gather "$level" table <parent >token 2>verdict &
+    collector=$!
+    exec 9>parent
+    wait_for 300 grep -q ' ' token
+    pids=
+    for r in 0 1; do
+        (
+            for v in "$@"; do
+                case $v in n$((r + 1))=*) export "${v#n?=}" ;; esac
+            done
+            export SLURMD_NODENAME=n$((r + 1)) SLURM_PROCID=$r SLURM_NODEID=$r SLURM_LOCALID=0 SLURM_GTIDS=$r SLURM_STEP_NUM_TASKS=2
+            export SLURM_STEP_NODELIST='n[1-2]' SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_DISTRIBUTION=block
+            DL_GATHER=$(cat token)
+            export DL_GATHER SLURM_LAUNCH_NODE_IPADDR=127.0.0.1
+            [ -z "${silent:-}" ] || [ $r -eq 0 ] || exit 1
+            timeout 300 dl check-rank "$level" plain
+        ) >said.$r 2>&1 9>&- &
+        pids="$pids $!"
+    done
+    status=
+    for pid in $pids; do
+        wait "$pid"
+        status="$status $?"
+    done
+    exec 9>&-
+    wait $collector
+    is "$(cat said.0 said.1)" "" "the ranks leave the word to the collector"
+}
+verdict () { # verdict SEVERITY: what it says of that, in one line
+    sed -n "s/^dl: check: $1: //p" verdict | tr '\n' ';'
+}
+ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=22005
+is "$status" " 0 0" "two good nodes"
+is "$(sed -n 's/^\(dl: check: .*\) (.*/\1/p' verdict)" "dl: check: 2 nodes, 2 ranks, 4 GPUs: good" "a verdict"
+is "$(verdict '[a-zBb]*')" "" "and no further word"
+row () { # row PATTERN: the first columns of a line of the tables, without what this machine has
+    grep -E "^ *$1" verdict | awk '{ print $1, $2, $3, $5 }' | tr '\n' ';'
+}
+is "$(row '[01] ')" "0 n1 0 00000000:1B:00.0,00000000:1C:00.0;1 n2 0 00000000:1B:00.0,00000000:1C:00.0;" "who is where, and with what"
+ranks quick n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
+is "$status" " 75 75" "two versions of NCCL"
+is "$(verdict '[a-z]*')" "n2: NCCL 2.7.8, but 2.20.5 on 1 of 2 nodes;" "are told"
+ranks quick n1=FAKE_FAULTS=n1:ecc:0
+is "$status" " 79 75" "a bad node and a good one"
+is "$(verdict bad)" "n1: GPU 00000000:1B:00.0: 3 uncorrected ECC errors since its driver was loaded;" "is told"
+ranks none n1=FAKE_FAULTS=n1:ecc:0 n1=FAKE_NCCL=22005 n2=FAKE_NCCL=2708
+is "$status" " 0 0" "a table only, without a check"
+is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "says who is where, and no more"
+DL_ATTEMPT_DIR=$work ranks quick n2=FAKE_FAULTS=n2:ecc:0
+is "$(cat bad-nodes)" n2 "the launcher reads which node was bad"
+
+# ---- what a machine has that is not ours, in a name space where it is made
+if unshare -Urm sh -c 'mount -t tmpfs none /sys/class && mount -t tmpfs none /proc/driver' 2>/dev/null; then
+    machine () { # machine SCRIPT: makes it
+        out=$(unshare -Urm sh -c "$1"'
+exec timeout 300 dl check' 2>&1)
+        status=$?
+    }
+    without='mount -t tmpfs none /sys/bus/pci/devices
+mkdir /sys/bus/pci/devices/1
+echo 0x10de >/sys/bus/pci/devices/1/vendor
+echo 0x030200 >/sys/bus/pci/devices/1/class'
+    export SLURM_GPUS_ON_NODE=1
+    for fault in "mute the driver does not answer (NVML error 999)" "unloaded the NVIDIA driver is not loaded (NVML error 9)"; do
+        export FAKE_FAULTS="here:${fault%% *}:0"
+        machine "$without"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: ${fault#* }" "a GPU whose driver is ${fault%% *}"
+        for other in 'vendor 0x1002' 'class 0x020000'; do
+            machine "$without
+echo ${other#* } >/sys/bus/pci/devices/1/${other% *}"
+            is $status 0 "no GPU: ${other% *}"
+        done
+    done
+    unset FAKE_FAULTS SLURM_GPUS_ON_NODE
+    loaded='mount -t tmpfs none /proc/driver
+mkdir /proc/driver/nvidia
+touch /proc/driver/nvidia/version'
+    machine "$loaded; LD_LIBRARY_PATH=/none; export LD_LIBRARY_PATH"
+    like "$status $out" 'warning: .*GPUs are not looked at: no libnvidia-ml' "a driver without its library"
+    printf '%s\n' 'NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off' 'NVRM: Xid (PCI:0000:1c:00): 13, a mistake of a program' \
+        'NVRM: Xid (PCI:0000:1d:00): 48, pid=1' 'NVRM: Xid (PCI:nonsense): 79' >kernel
+    export FAKE_KERNEL_LOG="$work/kernel"
+    machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
+    is "$(echo "$out" | sed -n 's/^dl: check: warning: [^ ]* \(GPU.*Xid\)/\1/p' | tr '\n' ';')" \
+        "GPU 0000:1b:00: Xid 79 in the kernel's log, since boot;GPU 0000:1d:00: Xid 48 in the kernel's log, since boot;" \
+        "faults of the hardware in the kernel's log"
+    FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
+    like "$out" "note: .*Xid events were not looked for: the kernel's log is not readable for users" "a log that may not be read"
+    unset FAKE_KERNEL_LOG
+    # shellcheck disable=SC2016
+    amd='mount -t tmpfs none /sys/class
+for d in card1 card2 card1-DP-1; do
+    mkdir -p /sys/class/drm/$d/device/ras
+    echo 0x1002 >/sys/class/drm/$d/device/vendor
+    echo 10 >/sys/class/drm/$d/device/gpu_busy_percent
+    printf "ue: 2\nce: 9\n" >/sys/class/drm/card1/device/ras/umc_err_count
+    printf "ue: 3\nce: 9\n" >/sys/class/drm/card1/device/ras/gfx_err_count
+    printf "ue: 0\nce: 9\n" >/sys/class/drm/$d/device/ras/sdma_err_count
+done'
+    machine "$amd"
+    is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* \(card\)/\1/p' | tr '\n' ';')" "79 card1: 5 uncorrected memory errors;" "an AMD GPU with errors"
+    machine "$amd
+echo 11 >/sys/class/drm/card2/device/gpu_busy_percent
+echo 0x8086 >/sys/class/drm/card1/device/vendor"
+    is "$status $(echo "$out" | sed -n 's/^dl: check: [a-z]*: [^ ]* \(card\)/\1/p' | tr '\n' ';')" "0 card2: it is busy;" "a busy one, beside another make's"
+    machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 203776 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
+    like "$out" 'warning: .*memory: 199 of 4000 MiB are free$' "little memory"
+    machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 204800 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
+    is "$(echo "$out" | grep -c 'MiB are free')" 0 "a twentieth is enough"
+    machine 'mount -t tmpfs -o size=511m none /dev/shm'
+    like "$out" 'warning: .*/dev/shm: 511 MiB are free; NCCL and data loaders use it$' "little shared memory"
+    machine 'mount -t tmpfs -o size=512m none /dev/shm'
+    is "$(echo "$out" | grep -c 'MiB are free')" 0 "enough of it"
+    for size in "size=99m 99 MiB are left in" "nr_inodes=100 99 more files fit into"; do
+        machine "mkdir -p small; mount -t tmpfs -o ${size%% *} none small; TMPDIR=$work/small; export TMPDIR"
+        like "$status $out" "warning: .*TMPDIR: ${size#* } $work/small\$" "a small TMPDIR: ${size%% *}"
+    done
+    machine "mkdir -p small; mount -t tmpfs -o size=100m,nr_inodes=101 none small; TMPDIR=$work/small; export TMPDIR"
+    is "$status $(echo "$out" | grep -c TMPDIR)" "0 0" "one that is large enough"
+else
+    skip "a machine that is made" "no name spaces for users"
+fi
+
+# ---- full
+# its GPUs are memory of this machine, and its probes have a time: one of five runs is not in anybody's way
+for _ in 1 2 3 4 5; do
+    out=$(CUDA_VISIBLE_DEVICES=0,1 timeout 300 dl check --full)
+    status=$?
+    [ $status -ne 0 ] || break
+    echo "$out" | sed 's/^/# /'
+done
+is $status 0 "--full"
+for kind in "GPU copy" "GPU to host" "host to GPU"; do
+    like "$out" "$kind: [0-9.e+]+ to [0-9.e+]+ GB/s" "$kind is measured"
+done
+like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
+like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
+for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written"; do
+    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
+    is $? 79 "--full: ${f%% *}"
+    like "$out" "${f#* }" "is told"
+done
+like "$out" 'note: .*GPU 0000:1b:00.0: no rates are measured: too little memory is free' "where little is free, nothing is measured"
+is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor called slow"
+for _ in 1 2 3 4 5; do
+    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:pcie:1,here:product:1,here:blas:0 timeout 300 dl check --full)
+    status=$?
+    case $out in *"half of the nodes"*) break ;; esac
+done
+is $status 79 "--full: a GPU that gets its data slowly, and cannot multiply"
+like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is told"
+like "$out" 'bad: .*GPU 0000:1c:00.0: it cannot multiply matrices \(cuBLAS error 13\)' "and the other"
+like "$out" 'note: .*GPU 0000:1b:00.0: products of matrices are not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
+
+# ---- file systems
+if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=64k tmpfs full 2>/dev/null; then
+    head -c 65536 /dev/zero >full/file
+    out=$(TMPDIR=$work/full timeout 300 dl check)
+    is $? 79 "a full TMPDIR"
+    like "$out" 'bad: .*TMPDIR: cannot write in .*/full: No space left' "is told"
+    out=$(cd full && timeout 300 dl check)
+    is $? 75 "a full working directory is not the node's fault alone"
+    umount full
+else
+    skip "full disk" "needs root"
+fi
+touch plain
+for bad in nowhere plain; do
+    out=$(TMPDIR=$work/$bad timeout 300 dl check)
+    is $? 0 "a user's TMPDIR that is wrong condemns no node: $bad"
+    like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is told"
+done
+if fuse_is_here; then
+    mkdir under hung
+    "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
+    nfs=$!
+    wait_for 300 mountpoint -q hung
+    kill -STOP $nfs
+    start=$(date +%s)
+    out=$(TMPDIR=$work/hung timeout 300 dl check)
+    is $? 79 "a file system that hangs"
+    like "$out" "TMPDIR: no answer for 8 s at .*/hung" "is told"
+    [ $(($(date +%s) - start)) -le 250 ]
+    ok $? "in time"
+    kill -CONT $nfs
+    umount hung 2>/dev/null || fusermount -u hung
+    kill $nfs 2>/dev/null
+else
+    skip "a file system that hangs" "no FUSE"
+fi
+
+# ---- a collector that is not there
+out=$(DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
+is $? 0 "without its collector a good node goes on"
+like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it checks only its own node$' "and says so"
+is "$(echo "$out" | wc -l)" 1 "in one line"
+echo "$out" | sed 's/^/# /'
+out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
+is $? 79 "a bad one does not"
+done_testing

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl elastic in processes: ranks killed, more and fewer by dl scale; tests/cluster/elasticrun.t is of jobs
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/launcher/elastic.sh"
+
+# ---- in processes: the exit status, and what is there at the end
+timeout 300 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
+is $? 0 "two ranks train to the end"
+is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
+is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
+timeout 300 dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3' >out 2>&1
+is $? 8 "ranks that always fail are given up"
+is "$(grep -c 'ended with status 3' out) $(grep -c '; again in 1 s' out)" "4 2" "after they were begun again"
+like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
+timeout 300 dl elastic --local --nodes=2 sh -c 'exit 78' >out 2>&1
+is $? 1 "one that ends with 78 ends all"
+timeout 300 dl elastic --nodes=2 true >out 2>&1
+is "$? $(grep -c 'not in a job' out)" "2 1" "without a job it says what to do"
+timeout 300 dl elastic --local --nodes=2 --min=3 true >out 2>&1
+is $? 2 "fewer than --min is refused"
+
+# ---- a rank is killed, a spare one takes its place, and it comes back
+rm -f out
+dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
+dl=$!
+await_world 3
+wait_for 300 sh -c 'ls elastic.*/ask.*'
+before=$(grep -c 'has 3 ranks' out)
+# the spare one, whichever came last, waits in a file
+unit=1
+grep -aqF 1.1 elastic.*/ask.* && unit=2
+kill_rank $unit.1 "$ranks"
+ok $? "a rank is killed"
+await_world 3 "" $((before + 1))
+ok $? "a spare one takes its place"
+wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; again in 1 s" out
+ok $? "dl says what ended"
+run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
+timeout 300 dl scale 9 "$run" >scale 2>&1
+is "$? $(cat scale)" "2 dl: $run: it has from 1 to 4 nodes" "dl scale beyond --max is refused"
+timeout 300 dl scale 4 "$run" >scale 2>&1
+is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
+await_world 4 0
+ok $? "brings more"
+timeout 300 dl scale 2 "$run" >scale 2>&1
+wait_for 300 grep -q 'has 2 ranks, 0 lost, 2 left' out
+ok $? "and fewer, which lose nothing"
+touch enough
+wait $dl
+is $? 0 "it trains to the end"
+dl=
+sed 's/^/# /' out
+is "$(grep -c 'the weights are right, 0 times lost' out)" 2 "with no commit lost"
+is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
+
+# ---- SIGTERM ends all
+rm -f out
+dl elastic --local --nodes=2 "$ranks" rank 100000 2000 >out 2>&1 &
+dl=$!
+await_world 2
+kill -TERM $dl
+wait $dl
+is $? 4 "SIGTERM ends it"
+dl=
+kill_rank 0.1 "$ranks"
+is $? 1 "and its ranks"
+
+# ---- the example
+timeout 300 dl elastic --local --nodes=3 "$builddir/contrib/examples/digits/elastic" digits.csv.gz 6 >out 2>&1
+is $? 0 "the digits"
+like "$(cat out)" '^epoch 6 error 0\.[01][0-9]*, 3 ranks' "are learned"
+done_testing

@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl env: what each rank would have, by hand, of scripts and files, on recorded machines; tests/cluster/env.t compares with Slurm
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
+for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+
+# ---- by hand
+out=$(dl env --nodes=2 --ntasks=4 --dl=torch)
+is $? 0 "by hand"
+like "$out" '^3 +node2 +1' "a row for each rank, on nodes that are not known yet"
+like "$out" '^  MASTER_ADDR=node1$' "the same for all"
+like "$out" '^  LOCAL_RANK=0 1 0 1$' "by rank"
+like "$out" '^  MASTER_PORT, DL_COMM_ADDRESS, DL_ENV_STEP: chosen by the number of the job' "what depends on the job's number is told"
+like "$out" '^  GLOO_SOCKET_IFNAME, DL_ENV_SET: each node' "what depends on the node is told"
+like "$out" 'node\[1-2\] here' "as is that the nodes are made up"
+dl env --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:* --job=5 --rank=1 >lines 2>err
+is "$(cat err)" "" "one rank, all known"
+is "$(set -a; eval "$(cat lines)"; printenv TF_CONFIG | cut -c-24)" '{"cluster": {"chief": ["' "its lines are the shell's"
+is "$(env -S "$(cat lines) printenv DL_ROLE DL_ROLE_INDEX" | tr '\n' ' ')" "worker 0 " "and env -S's"
+is "$(dl env --nodes=2 --ntasks=2 --dl=torch --rank=1 2>err | grep -c MASTER_PORT)" 0 "what is not known is in no line"
+like "$(cat err)" '^dl: env: MASTER_PORT is not known: ' "but on standard error"
+is "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch --json | grep -c '"RANK"')" 0 "what is exported here wins"
+like "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch)" '^  RANK=7$' "and is told"
+like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm deals them' "uneven tasks: what is assumed is told"
+like "$(dl env --ntasks-per-node='4(x2),3' --dl=torch)" '^10 +node3 +2' "tasks of each node as Slurm writes them"
+like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "what the plugin would say is told"
+like "$(dl env --nodes=1 --ntasks=1)" 'No variable is set' "without --dl"
+
+# ---- mistakes
+mistake () { # mistake PATTERN ARGUMENT...
+    pattern=$1
+    shift
+    out=$(dl env "$@" 2>&1)
+    is $? 2 "dl env $*: a mistake"
+    like "$out" "$pattern" "and which"
+    is "$(echo "$out" | wc -l)" 1 "in one line"
+}
+mistake "^dl: --dl: 'toch': no such value; did you mean torch\?$" --nodes=1 --dl=toch
+mistake "^dl: --dl: '': no value is given$" --nodes=1 --dl=
+mistake "did you mean closest\?" --nodes=1 --dl-bind=closet
+mistake "^dl: --dl: 'xyz': no such value; there are torch, torchrun, .*, auto, off$" --nodes=1 --dl=xyz
+mistake "no such distribution; there are block, cyclic, plane, arbitrary$" --nodes=1 --distribution=xyz
+mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
+mistake "did you mean '--nodes'\?" --nodse=1
+mistake "no list of hosts" --nodelist='n[1-'
+mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
+mistake "the roles need 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
+mistake "the ranks 0 to 1" --nodes=1 --ntasks=2 --dl=torch --rank=2
+mistake "not a step of Slurm's"
+cat >bad.sh <<'END'
+#!/bin/sh
+#SBATCH --nodes=2
+#SBATCH --ntask-per-node=2
+srun true
+END
+mistake "^dl: bad.sh:3: --ntask-per-node: unknown option .*; did you mean --ntasks-per-node\?$" bad.sh
+is "$(dl env none.sh 2>&1; echo $?)" "dl: none.sh: No such file or directory
+3" "no such file"
+
+# ---- files
+cat >job.sh <<'END'
+#!/bin/bash
+# a comment, and an empty line
+
+#SBATCH -N 2 --job-name "a b" -t10
+#SBATCH --ntasks-per-node=2   # what follows is for people
+#SBATCH --dl=torch
+export X=1
+#SBATCH --nodes=9
+echo srun is no command here
+srun --exact -n2 -N1 \
+     python train.py --nodes 7
+OMP_NUM_THREADS=4 time srun --dl=jax --mem=$MEM python b.py | tee log
+END
+like "$(dl env job.sh --job=7 --nodelist=x1,x2)" 'as if on the first$' "a step on some of the nodes"
+out=$(dl env --job=7 job.sh)
+like "$out" '^job.sh:10: step 0$' "a batch script: its steps"
+is "$(echo "$out" | grep -c ': step')" 2 "those that it has"
+like "$out" '^job.sh:12: step 1$' "with assignments before srun"
+like "$out" '^  GROUP_WORLD_SIZE=1$' "srun's options go before sbatch's"
+like "$out" '^  JAX_NUM_PROCESSES=4$' "what sbatch asks holds for a step"
+like "$out" "'--mem=.MEM' is known only to the shell" "what the shell knows is told"
+is "$(dl env --job=7 job.sh | sed -n 's/^  DL_ENV_STEP=//p' | tr '\n' ' ')" "7.0 7.1 " "each step has its number"
+printf '#!/bin/sh\n#SBATCH -n2 --dl=torch\npython train.py\n' >nosrun.sh
+like "$(dl env nosrun.sh)" '^  WORLD_SIZE=2$' "a script without srun: one step of all"
+like "$(dl env nosrun.sh)" 'no line begins with srun, and only what srun starts gets the variables$' "and that nothing gets them"
+like "$(dl env --nodes=1 --ntasks=1 --gpus-per-node=4 --dl=torch)" 'one rank on a node for its 4 GPUs; .* --ntasks-per-node=4, for torchrun --dl=torchrun$' "one rank for all GPUs"
+printf '#!/bin/sh\n#SBATCH -n2 --dl=torch --dl-check\nsrun --dl-monitor=5 --dl-debug=hang:60,kill python train.py\n' >all.sh
+like "$(dl env all.sh 2>&1)" '^  WORLD_SIZE=2$' "the plugin's other options are no mistake"
+cat >het.sh <<'END'
+#!/bin/sh
+#SBATCH -N1 -n1 -w n2 --gpus-per-node=4
+#SBATCH hetjob
+#SBATCH -N2 --ntasks-per-node=2 -w n1,n3 --dl=torch
+srun --het-group=0-1 --dl=torch sh -c 'env -0 >"het/$SLURM_PROCID"'
+srun python first.py
+srun --het-group=0 a.py : --dl=jax b.py
+END
+out=$(dl env het.sh)
+is $? 0 "a heterogeneous job"
+like "$out" '^  LOCAL_WORLD_SIZE=1 2 2 2 2$' "a step on all its components"
+like "$out" '^  het.sh:5: the components have different GPUs' "whose GPUs differ"
+like "$out" '^  het.sh:5: Slurm 23.11 and newer give a component without --ntasks as many tasks as the first$' "and of which one has no number of tasks"
+is "$(echo "$out" | sed -n '/^het.sh:6/,/^$/p' | grep -c '^[0-9]')" 1 "srun without --het-group: the first one"
+like "$out" '^  JAX_NUM_PROCESSES=5$' "and parts between colons, with the options of the last"
+sed 's/het-group=0-1/het-group=2/' het.sh >het2.sh
+mistake "^dl: het2.sh:5: --het-group: no such component$" het2.sh
+sed 's/-w n1,n3/& -m cyclic/' het.sh >het2.sh
+mistake "^dl: het2.sh:5: of the distributions only block" het2.sh
+cat >exp.conf <<'END'
+name = "a";
+entrypoint = "python train.py";
+searcher: { name = "random"; metric = "loss"; max_trials = 2; max_length = 4; };
+resources: { nodes_per_trial = 2; ranks_per_node = 3; slots_per_trial = 6; framework = "torch"; };
+hyperparameters: { lr = { type = "log"; minval = -4; maxval = -1; }; };
+END
+out=$(dl env exp.conf)
+is $? 0 "an experiment file"
+like "$out" '^  WORLD_SIZE=6$' "its ranks"
+like "$out" '^5 +node2 +2 .*0-2' "and GPUs"
+
+# ---- a recorded machine
+if [ -x "$builddir/tests/runtime/machine" ]; then
+    "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/dgx-a100" dgx
+    out=$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl=torch --dl-bind=closest,nic --topology=dgx --job=1)
+    is "$(echo "$out" | grep -cE '^[0-7] +node1 +[0-7] +[0-9a-f]{4}:[0-9a-f]{2}:00\.0 +[0-9,-]+ +mlx5_[0-9]+ PXB$')" 8 "binding: GPU, cores and adapter of each rank"
+    like "$out" '^  OMP_NUM_THREADS=8$' "threads"
+    like "$(dl env --nodes=1 --ntasks=4 --gpus-per-node=8 --dl-bind=closest --topology=dgx)" \
+        '^3 +node1 +3 +0000:b7:00\.0,0000:bd:00\.0 +80-95,208-223' "two GPUs for each rank"
+    like "$out" '^  UCX_NET_DEVICES=mlx5_[0-9]+:1 ' "and adapters"
+    like "$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl-bind=closest)" 'decided on the node' "without it that is told"
+    like "$(dl env --nodes=1 --ntasks=2 --dl-nccl=auto --topology=dgx)" '^  DL_NCCL_FABRIC=' "the fabric"
+else
+    skip "a recorded machine" "no tests/runtime/machine"
+fi
+
+# ---- the same as the plugin does, on recorded machines
+variables () { grep -E '^(OMP_|CUDA_|ROCR_|UCX_|JAX_|DL_BIND)' | sort; }
+bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: all ranks of one node
+    [ -d "$1" ] || "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/$1" "$1"
+    gpus=$(seq -s, 0 $(($3 - 1)))
+    for rank in $(seq 0 $(($2 - 1))); do
+        env -i FAKE_ROOT="$PWD/$1" FAKE_CPUS="$4" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 \
+            SLURM_STEP_TASKS_PER_NODE="$2" SLURMD_NODENAME=n1 SLURM_CPUS_ON_NODE=256 "${6:-CUDA_VISIBLE_DEVICES}=$gpus" \
+            "$builddir/tests/fakes/spank" "$PLUGIN" 0 "dl-bind=$5" >fake
+        { sed -n 's/^set //p' fake | variables; sed -n 's/^cpus //p' fake; } >real.$rank
+        { dl env --nodes=1 --ntasks="$2" --gpus-per-node="$3" --cpu-list="$4" --topology="$1" --dl-bind="$5" --rank="$rank" | tr -d "'" | variables
+            dl env --nodes=1 --ntasks="$2" --gpus-per-node="$3" --cpu-list="$4" --topology="$1" --dl-bind="$5" --json |
+                sed -n 's/^ *"cpus": "\(.*\)",*$/\1/p' | sed -n "$((rank + 1))p"; } >promised.$rank
+        cmp -s real.$rank promised.$rank || { diff real.$rank promised.$rank | sed 's/^/# /'; return 1; }
+    done
+    [ "$(cat real.* | sort -u | wc -l)" -gt 2 ]
+}
+if [ -x "$builddir/tests/fakes/spank" ] && [ -f "$PLUGIN" ]; then
+    while read -r case; do
+        # shellcheck disable=SC2086
+        bound $case
+        ok $? "the plugin binds as promised: $case"
+        rm -f real.* promised.*
+    done <<END
+dgx-a100 8 8 0-255 closest
+dgx-a100 4 8 0-255 closest,nic
+dgx-a100 8 8 0-255 spread
+dgx-a100 8 8 0-127 socket,own-gpu
+dgx-h100 8 8 0-223 closest,nic
+hgx-h100 8 8 0-191 closest
+pcie-4gpu 4 4 0-63 closest,own-gpu
+mi250x 8 8 0-127 closest ROCR_VISIBLE_DEVICES
+END
+else
+    skip "the plugin binds as promised" "no tests/fakes/spank"
+fi
+
+# ---- profiles
+mkdir nccl.d
+printf 'NCCL_IB_HCA==mlx5_0\nNCCL_SOCKET_IFNAME=ib0\nNCCL_PROTO=Simple\n' >nccl.d/site.conf
+out=$(dl env --nodes=2 --ntasks=2 --dl-nccl=site --nccl-dir=nccl.d)
+like "$out" '^  NCCL_IB_HCA==mlx5_0$' "a network profile"
+like "$out" 'nccl.d/site.conf:3: NCCL_PROTO: for debugging only' "what it may not set is told"
+like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=none2 --nccl-dir=nccl.d)" 'nothing is set: nccl.d/none2.conf: No such file' "no such profile"
+like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=auto)" 'DL_NCCL_FABRIC, and the profile, are known on the node' "auto without --topology"
+done_testing

@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the monitor of a node, beside ranks that are started here: with made GPUs, killed, without room
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+. "$srcdir/tests/launcher/samples.sh"
+unset SLURM_CONF
+mkdir nvml
+cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
+
+# a job that no other test on this machine has
+id=$$
+rank () { # rank N COMMAND...
+    env MONITOR_TEST="$work" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID="$1" SLURM_LOCALID="$1" SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+        SLURM_GTIDS=0,1 sh -c 'export SLURM_TASK_PID=$$; echo $$ >"rank.$SLURM_PROCID"; exec "$@"' "$@"
+}
+sampler () { # sampler [ARGUMENT...]: in a shell of its own; the task is rank 0
+    exec env MONITOR_TEST="$work" DL_MONITOR_DIR="$PWD" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+        SLURM_TASK_PID="$(cat rank.0)" "$@"
+}
+fresh () { # two ranks
+    rm -rf dl-monitor-$id.* rank.*
+    rank 0 sleep 1000 &
+    rank 1 sleep 1000 &
+    wait_for 300 test -s rank.0 && wait_for 300 test -s rank.1
+}
+end_ranks () {
+    # shellcheck disable=SC2046
+    kill $(cat rank.0 rank.1)
+}
+samples () { # samples N: as many at least are in the file $f
+    [ "$(HDF5_USE_FILE_LOCKING=FALSE /usr/bin/python3 read.py $f monitor/cpu | cut -d' ' -f3)" -ge "$1" ]
+}
+sample () { # sample N VARIABLE=VALUE... COMMAND...: the ranks end when there are N samples
+    wanted=$1
+    shift
+    (sampler "$@") 2>err &
+    pid=$!
+    wait_for 300 samples "$wanted"
+    end_ranks
+    wait $pid
+}
+
+# ---- killed at any moment
+fresh
+bad=0 files=0
+for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
+    sampler dl sample 1 2>/dev/null &
+    pid=$!
+    # the last ones when there is a file
+    case $after in 0.[1-9]* | 1*) wait_for 300 test -s "dl-monitor-$id.0/m1.h5" ;; esac
+    sleep $after
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    for f in dl-monitor-$id.0/*.h5; do
+        [ -f "$f" ] || continue
+        files=$((files + 1))
+        [ "$(last "$f" slurmdl)" = none ] || bad=$((bad + 1))
+    done
+    rm -rf dl-monitor-$id.0
+done
+is $bad 0 "13 monitors killed at different moments: h5py opens every file"
+[ $files -ge 7 ]
+ok $? "there were some ($files)"
+wait_for 300 no_monitors
+ok $? "and what they had started is gone"
+end_ranks
+
+# ---- NVIDIA
+f=dl-monitor-$id.0/m1.h5
+fresh
+cat >gpus <<END
+43 20000 81920 512.5 65 4 $work/rank.0
+12 8000 81920 200 55 20 $work/rank.1
+0 0 81920 70 30 0 -
+END
+sample 8 FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 dl sample 1
+is "$?" 0 "the monitor ends with its tasks"
+is "$(last $f gpu/0/busy) $(last $f gpu/0/memory) $(last $f gpu/0/memory_size)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
+is "$(last $f gpu/0/power) $(last $f gpu/0/temperature) $(last $f gpu/0/clock) $(last $f gpu/0/memory_clock)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
+is "$(last $f gpu/0/capped) $(last $f gpu/0/hot) $(last $f gpu/1/capped) $(last $f gpu/1/hot)" "1.0 0.0 0.0 1.0" "why they are slow"
+is "$(last $f gpu/0/pcie_rx) $(last $f gpu/0/pcie_tx) $(last $f gpu/0/sm) $(last $f gpu/0/tensor)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs where the driver tells"
+is "$(last $f gpu/2/busy)" none "a GPU of another step is not sampled"
+is "$(last $f rank/0/gpu/0) $(last $f rank/1/gpu/1) $(last $f rank/0/gpu/1)" "0.0 0.0 none" "whose process is on which"
+out=$(dl monitor)
+like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor has GPUs"
+like "$out" '^2 ranks on 1 node, .*: 2 GPUs were busy 28 % \(rank 1: 12 %\), their SMs 7 %, memory 20 GiB of 80 GiB, 356 W each; a rank kept 0\.0 of 1 core busy' "and the summary"
+DL_MONITOR_DIR="$work" dl monitor --summary $id.0 2>err
+like "$(cat err)" '^dl: 2 ranks on 1 node' "as srun prints it"
+like "$(cat err)" '^dl: the GPUs waited, and cores, storage and network were not busy' "with advice"
+like "$(cat err)" "^dl: rank 1 on m1: its GPU was much less busy than the others'" "that names the rank"
+for what in hang crash; do
+    fresh
+    echo $what >gpus
+    sample 2 FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" dl sample 1
+    is "$(last $f gpu/0/busy) $(last $f rank/1/processes)" "none 0.0" "a driver that does $what: the rest is sampled"
+    wait_for 300 no_monitors
+    ok $? "and nothing is left"
+done
+
+# ---- AMD, InfiniBand
+fresh
+for i in 0 2; do
+    d=sys/class/drm/card$i/device
+    mkdir -p "$d/hwmon/hwmon$((i + 3))"
+    echo 0x1002 >$d/vendor
+    echo $((i * 20 + 50)) >$d/gpu_busy_percent
+    echo 68702699520 >$d/mem_info_vram_total
+    echo 12884901888 >$d/mem_info_vram_used
+    echo 305000000 >"$d/hwmon/hwmon$((i + 3))/power1_average"
+    echo 61000 >"$d/hwmon/hwmon$((i + 3))/temp1_input"
+    echo 1700000000 >"$d/hwmon/hwmon$((i + 3))/freq1_input"
+done
+mkdir -p sys/class/drm/card1/device sys/class/drm/card1-DP-1 sys/class/infiniband/mlx5_0/ports/1/counters
+echo 0x1a03 >sys/class/drm/card1/device/vendor
+echo "200 Gb/sec (4X HDR)" >sys/class/infiniband/mlx5_0/ports/1/rate
+echo 1000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data
+echo 2000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data
+sample 3 dl sample 1 /proc "$work/sys"
+is "$(last $f gpu/0/busy) $(last $f gpu/1/busy) $(last $f gpu/2/busy)" "50.0 90.0 none" "AMD's cards, in order"
+is "$(last $f gpu/1/memory) $(last $f gpu/1/memory_size) $(last $f gpu/1/power) $(last $f gpu/1/temperature) $(last $f gpu/1/clock)" \
+    "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and what sysfs says of them"
+is "$(last $f ib/mlx5_0/1/rx) $(last $f ib/mlx5_0/1/tx) $(last $f ib/mlx5_0/1/speed)" "4000.0 8000.0 25000000000.0" "InfiniBand's counters are words of four bytes"
+
+# ---- a full disk
+if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2>/dev/null; then
+    f=full/dl-monitor-$id.0/m1.h5
+    fresh
+    (
+        wait_for 300 samples 2
+        cat /dev/zero >full/fill 2>/dev/null
+        sleep 2
+        rm full/fill
+    ) &
+    filler=$!
+    sample 4 DL_MONITOR_DIR="$work/full" dl sample 1
+    wait $filler
+    is "$(last $f rank/0/processes)" 0.0 "a disk that was full for a while: the file is whole"
+    cat /dev/zero >full/fill 2>/dev/null
+    rm -rf full/dl-monitor-*
+    cat /dev/zero >full/fill2 2>/dev/null
+    fresh
+    (sampler DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
+    is "$?$(grep -c 'No space left on device; nothing is sampled' err)" 71 "a full disk: no monitor, and a word"
+    end_ranks
+    umount full
+else
+    skip "a full disk" "not root, or no mounts"
+fi
+wait_for 300 no_monitors
+ok $? "no monitor is left"
+done_testing
