@@ -114,9 +114,12 @@ enum search_rules {
      */
     SEARCH_RULES_FIRST = 1,
     /* 0 is no limit; a rejected trial is forgotten at all rungs, and replaced;
-     * stopping_asha passes max (floor (n / divisor), 1).
+     * stopping_asha passes max (floor (n / divisor), 1).  pbt ranks a trial
+     * when it comes to the end of its generation, among those that came so far.
      */
-    SEARCH_RULES_NOW = 2,
+    SEARCH_RULES_FORGET = 2,
+    /* pbt ranks a trial when it would go on, among the whole population. */
+    SEARCH_RULES_NOW = 3,
 };
 
 /* What a searcher needs beside the space: which keys of search_config. */

@@ -156,9 +156,8 @@ struct column_texts {
     bool open; /* others would make sense, too */
 };
 
-static const char *const states[] = { "open",    "paused",        "completed",
-                                      "failed",  "stopped early", "ended early",
-                                      "rejected" };
+static const char *const states[] = { "open",   "paused",        "completed",
+                                      "failed", "stopped early", "rejected" };
 enum { NSTATES = sizeof (states) / sizeof (*states) };
 
 /* Those of all trials, each once, sorted. */
@@ -248,7 +247,7 @@ static int compile (struct filter *f, const char *text)
                   why,
                   strstr (why, "choice")
                       ? " (states are open, paused, completed, failed, "
-                        "'stopped early', 'ended early' and rejected)"
+                        "'stopped early' and rejected)"
                       : "");
     free (words);
     free (labels);

@@ -202,7 +202,7 @@ const char *trial_state_name (const struct sweep *s,
 {
     switch (t->state) {
     case TRIAL_OPEN:
-        return sweep_has_ended (s) ? "ended early" : "open";
+        return sweep_has_ended (s) ? "stopped early" : "open";
     case TRIAL_FAILED:
         return "failed";
     case TRIAL_REJECTED:
@@ -214,7 +214,7 @@ const char *trial_state_name (const struct sweep *s,
         return "stopped early";
     if (t->length >= s->exp->search.max_length)
         return "completed";
-    return sweep_has_ended (s) ? "ended early" : "paused";
+    return sweep_has_ended (s) ? "stopped early" : "paused";
 }
 
 long trial_milestone (const struct sweep_trial *t, int64_t length)

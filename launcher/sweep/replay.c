@@ -21,6 +21,13 @@
 
 /* ---- create and begin ---- */
 
+static int search_rules (int version)
+{
+    if (version >= LOG_POPULATION)
+        return SEARCH_RULES_NOW;
+    return version == 1 ? SEARCH_RULES_FIRST : SEARCH_RULES_FORGET;
+}
+
 static int
 apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
@@ -31,8 +38,7 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (e->version < 1 || e->version > LOG_VERSION)
         return state_damaged (err, "written by another version of dl");
     s->version = (int)e->version;
-    exp->search.rules =
-        s->version < SEARCH_RULES_NOW ? s->version : SEARCH_RULES_NOW;
+    exp->search.rules = search_rules (s->version);
     if (s->version < LOG_TRIAL_GPUS)
         experiment_slots_of_node (exp);
     exp->seed = e->seed;

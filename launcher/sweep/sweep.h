@@ -117,9 +117,10 @@ enum sweep_state {
 };
 
 /* Versions of the log.  One is replayed by the rules that it was made with:
- * those of the searcher (enum search_rules), and what 'slots_per_trial' counts.
+ * those of the searcher (enum search_rules), how it ranks a population, and
+ * what 'slots_per_trial' counts.
  */
-enum { LOG_TRIAL_GPUS = 3, LOG_VERSION = 3 };
+enum { LOG_TRIAL_GPUS = 3, LOG_POPULATION = 4, LOG_VERSION = 4 };
 
 struct sweep {
     char *dir;

@@ -8,10 +8,11 @@
 #include "searcher/state/plan.h"
 #include "searcher/state/point.h"
 
-/* A member of the population is trained a generation at a time.  If it is then
- * among the worst quarter of those that came so far, or bad, it ends, and a
- * fresh trial goes on in its place from the checkpoint of one of the best
- * quarter, whose hyperparameters it has with some changes.
+/* A member of the population is trained a generation at a time.  If it is among
+ * the worst quarter when it would go on, or is bad, it ends, and a fresh trial
+ * goes on in its place from the checkpoint of one of the best quarter that came
+ * there, whose hyperparameters it has with some changes, and whose results are
+ * its own until it has others, as in the paper.
  */
 enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
 
@@ -91,7 +92,7 @@ static struct vacancy *vacancies (const struct searcher *s)
     return (struct vacancy *)(c + 1);
 }
 
-/* ---- exploit ---- */
+/* ---- exploit, by the rules before SEARCH_RULES_NOW ---- */
 
 /* How many good ones came to the rung, and how many are better than 'value'.
  */
@@ -109,7 +110,7 @@ static void place (const struct searcher *s,
     }
 }
 
-static bool is_winner (const struct searcher *s, long trial, int rung)
+static bool is_early_winner (const struct searcher *s, long trial, int rung)
 {
     double value = searcher_values (s, trial)[rung];
     int64_t came, better;
@@ -120,20 +121,97 @@ static bool is_winner (const struct searcher *s, long trial, int rung)
     return better == 0 || better < came / QUARTER;
 }
 
-/* One of the best quarter of those that came to the rung, 0: there is none. */
+static bool is_early_loser (const struct searcher *s, int rung, double value)
+{
+    int64_t came, better;
+
+    place (s, rung, value, &came, &better);
+    return !isfinite (value)
+           || (came >= QUARTER && better >= came - came / QUARTER);
+}
+
+/* ---- exploit ---- */
+
+static bool is_member (const struct searcher *s, long trial)
+{
+    const struct search_trial *t = searcher_trial (s, trial);
+
+    return t->state != TRIAL_ENDED && t->state != TRIAL_FAILED;
+}
+
+/* The latest rung, 'rung' at most, from which both have a result, or -1. */
+static int meet (const double *a, const double *b, int rung)
+{
+    while (rung >= 0 && !(isfinite (a[rung]) && isfinite (b[rung])))
+        rung--;
+    return rung;
+}
+
+/* It came there itself, and was good. */
+static bool has_come (const struct searcher *s, long trial, int rung)
+{
+    return searcher_trial (s, trial)->own <= rung
+           && isfinite (searcher_values (s, trial)[rung]);
+}
+
+/* Among the worst quarter of the population: of those that came to the rung,
+ * also if a clone has their place now, and of those that have not come yet, who
+ * are compared with by the last results that both have.
+ */
+static bool is_loser (const struct searcher *s, long trial, int rung)
+{
+    const double *mine = searcher_values (s, trial);
+    int64_t members = 1, better = 0;
+
+    for (long i = 1; i <= s->created; i++) {
+        const double *other = searcher_values (s, i);
+        int at = -1;
+        if (i != trial && has_come (s, i, rung))
+            at = rung;
+        else if (is_member (s, i) && isnan (other[rung]))
+            at = meet (mine, other, rung);
+        members += at >= 0;
+        better += at >= 0 && other[at] < mine[at];
+    }
+    return members >= QUARTER && better >= members - members / QUARTER;
+}
+
+/* A better one than the loser, among the best quarter of those that came to the
+ * rung, with a checkpoint of its own there.
+ */
+static bool
+is_winner (const struct searcher *s, long trial, long loser, int rung)
+{
+    double value = searcher_values (s, trial)[rung];
+    int64_t came = 0, better = 0;
+
+    if (s->rules < SEARCH_RULES_NOW)
+        return is_early_winner (s, trial, rung);
+    if (!is_member (s, trial) || !has_come (s, trial, rung)
+        || !(value < searcher_values (s, loser)[rung]))
+        return false;
+    for (long i = 1; i <= s->created; i++)
+        if (has_come (s, i, rung)) {
+            came++;
+            better += searcher_values (s, i)[rung] < value;
+        }
+    return better == 0 || better < came / QUARTER;
+}
+
+/* One of the winners, 0: there is none. */
 static long choose_winner (const struct searcher *s, long loser, int rung)
 {
     int64_t winners = 0, pick;
     long i = 0;
 
     for (long k = 1; k <= s->created; k++)
-        winners += k != loser && is_winner (s, k, rung);
+        winners += k != loser && is_winner (s, k, loser, rung);
     if (winners == 0)
         return 0;
     pick = rng_below (s->seed, loser, rng_key ("pbt winner"), winners);
     do
         i++;
-    while (i == loser || !is_winner (s, i, rung) || pick-- > 0);
+    while (i == loser || !is_winner (s, i, loser, rung) || pick-- > 0);
     return i;
 }
 
@@ -157,16 +235,29 @@ static void take_vacancy (struct searcher *s, int64_t i)
     vacancies (s)[c->open] = (struct vacancy){ 0 };
 }
 
+/* The places of bad trials, for which there was no winner. */
+static void fill_places (struct searcher *s, int rung)
+{
+    for (long i = 1; i <= s->created; i++) {
+        const struct search_trial *t = searcher_trial (s, i);
+        long winner = 0;
+        if (!is_member (s, i) && !t->replaced && t->rung == rung
+            && !isfinite (searcher_values (s, i)[rung]))
+            winner = choose_winner (s, i, rung);
+        if (winner)
+            leave_vacancy (s, winner, i);
+    }
+}
+
 static void population_ended (struct searcher *s, long trial, double value)
 {
     struct search_trial *t = searcher_trial (s, trial);
-    int64_t came, better;
+    int rung = t->rung;
     long winner = 0;
 
-    place (s, t->rung, value, &came, &better);
     if (!isfinite (value)
-        || (came >= QUARTER && better >= came - came / QUARTER))
-        winner = choose_winner (s, trial, t->rung);
+        || (s->rules < SEARCH_RULES_NOW && is_early_loser (s, rung, value)))
+        winner = choose_winner (s, trial, rung);
     if (winner) {
         if (t->state == TRIAL_PAUSED)
             t->state = TRIAL_ENDED;
@@ -174,6 +265,8 @@ static void population_ended (struct searcher *s, long trial, double value)
             leave_vacancy (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
         due_promote (s, trial);
+    if (s->rules >= SEARCH_RULES_NOW && isfinite (value))
+        fill_places (s, rung);
 }
 
 /* ---- explore ---- */
@@ -230,6 +323,47 @@ population_clone (const struct searcher *s, struct search_op *op, double *x)
     return true;
 }
 
+static void
+population_relieve (const struct searcher *s, struct search_op *op, double *x)
+{
+    long loser = op->trial;
+    int rung = searcher_trial (s, loser)->rung - 1;
+    long winner = s->rules >= SEARCH_RULES_NOW && is_loser (s, loser, rung)
+                      ? choose_winner (s, loser, rung)
+                      : 0;
+
+    if (winner == 0)
+        return;
+    op->trial = s->created + 1;
+    op->fresh = true;
+    op->from = winner;
+    op->from_length = s->length[rung];
+    explore (s, winner, op->trial, x);
+}
+
+/* The first trial that is due ends: a clone takes its place. */
+static bool relieved (struct searcher *s, const struct search_op *op)
+{
+    long loser = s->due > 0 ? *due_trial (s, 0) : 0;
+    struct search_trial *t;
+    int rung;
+
+    if (s->rules < SEARCH_RULES_NOW || loser == 0)
+        return false;
+    t = searcher_trial (s, loser);
+    rung = t->rung - 1;
+    if (op->length != s->length[rung + 1] || op->from_length != s->length[rung]
+        || op->from < 1 || op->from > s->created
+        || !is_winner (s, op->from, loser, rung))
+        return false;
+    due_demote (s, loser);
+    t->state = TRIAL_ENDED;
+    t->replaced = true;
+    searcher_bracket (s, 0)->trials++;
+    s->trials++;
+    return true;
+}
+
 /* Vacancies are kept for clones. */
 static bool population_begun (struct searcher *s, const struct search_op *op)
 {
@@ -246,7 +380,7 @@ static bool population_begun (struct searcher *s, const struct search_op *op)
                || s->length[vacancy[i].rung + 1] != op->length))
         i++;
     if (i == c->open)
-        return false;
+        return relieved (s, op);
     take_vacancy (s, i);
     return true;
 }
@@ -307,6 +441,7 @@ const struct search_scheduler schedule_population = {
     .start = population_start,
     .ended = population_ended,
     .clone = population_clone,
+    .relieve = population_relieve,
     .begun = population_begun,
     .revived = population_revived,
     .lengthen = population_lengthen,

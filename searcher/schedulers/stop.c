@@ -141,7 +141,7 @@ share_of (const struct searcher *s, struct ratio divisor, int64_t n)
 {
     int64_t share = ratio_share (divisor, n);
 
-    if (s->rules < SEARCH_RULES_NOW)
+    if (s->rules < SEARCH_RULES_FORGET)
         return (n * divisor.q + divisor.p - 1) / divisor.p;
     return share > 1 ? share : 1;
 }

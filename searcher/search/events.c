@@ -94,6 +94,8 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
     op->trial = *due_trial (s, 0);
     op->length = due_length (s);
+    if (searcher_schedule (s)->relieve)
+        searcher_schedule (s)->relieve (s, op, x);
     return SEARCH_RUN;
 }
 
@@ -146,6 +148,17 @@ static int rung_at (const struct searcher *s, int64_t length)
     return rung;
 }
 
+/* A clone has the results of the trial whose checkpoint it has. */
+static void inherit (struct searcher *s, const struct search_op *op)
+{
+    struct search_trial *t = searcher_trial (s, op->trial);
+
+    t->own = t->rung;
+    memcpy (searcher_values (s, op->trial),
+            searcher_values (s, op->from),
+            t->rung * sizeof (double));
+}
+
 /* A log may hold what this searcher would not have asked for, e.g. because an
  * older one decided: the limits are not enforced here, only sense is.
  */
@@ -167,6 +180,8 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     t = searcher_trial (s, op->trial);
     t->bracket = b - searcher_bracket (s, 0);
     t->rung = op->from ? rung_at (s, op->length) : b->first;
+    if (op->from && s->rules >= SEARCH_RULES_NOW)
+        inherit (s, op);
     s->created++;
     b->created++;
     s->work_open += searcher_segment (s, t);
@@ -328,7 +343,7 @@ static void replace (struct searcher *s, long trial)
     s->trials++;
     if (s->at_values)
         keep_values (s, trial, NULL);
-    if (s->rules >= SEARCH_RULES_NOW && schedule->forget)
+    if (s->rules >= SEARCH_RULES_FORGET && schedule->forget)
         schedule->forget (s, trial);
     if (searcher_sampler (s)->learn)
         searcher_sampler (s)->learn (s, trial);
@@ -344,7 +359,7 @@ static bool is_replaceable (const struct searcher *s, long trial)
 
     return !schedule->fixed && b->rejected < b->capacity
            && (searcher_start (s, t) == 0
-               || (s->rules >= SEARCH_RULES_NOW && schedule->forget
+               || (s->rules >= SEARCH_RULES_FORGET && schedule->forget
                    && !t->from));
 }
 

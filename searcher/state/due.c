@@ -41,6 +41,16 @@ void due_promote (struct searcher *s, long trial)
     due_add (s, trial);
 }
 
+void due_demote (struct searcher *s, long trial)
+{
+    struct search_trial *t = searcher_trial (s, trial);
+
+    due_remove (s, trial);
+    s->work_open -= searcher_segment (s, t);
+    searcher_bracket (s, t->bracket)->rung[--t->rung].promoted--;
+    t->state = TRIAL_PAUSED;
+}
+
 void due_go_on (struct searcher *s, long trial)
 {
     struct search_trial *t = searcher_trial (s, trial);

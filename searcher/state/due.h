@@ -14,6 +14,9 @@ void due_promote (struct searcher *s, long trial);
 /* ... or to the length that full trainings have now. */
 void due_go_on (struct searcher *s, long trial);
 
+/* Undo due_promote(): it waits in the rung below. */
+void due_demote (struct searcher *s, long trial);
+
 /* Take a trial that is due out of the ring. */
 void due_remove (struct searcher *s, long trial);
 

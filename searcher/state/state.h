@@ -30,6 +30,7 @@ struct search_trial {
     uint8_t rung;  /* it is trained to, or waits in */
     uint8_t stops; /* it is being trained but should not */
     uint8_t replaced;
+    uint8_t own; /* its first result that is its own: a clone's rung; pbt */
     /* Of full trainings, where max_length has changed: its segment ends at, or
      * began at, earlier[i - 1].  0: as its rung has it.
      */
@@ -152,6 +153,10 @@ struct search_scheduler {
                    double value);
     /* Fill in a fresh trial's 'from'; NULL or false: it has none. */
     bool (*clone) (const struct searcher *s, struct search_op *op, double *x);
+    /* 'op' is the next segment of a trial that is due: a fresh trial may take
+     * its place.
+     */
+    void (*relieve) (const struct searcher *s, struct search_op *op, double *x);
     /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
      */
     bool (*begun) (struct searcher *s, const struct search_op *op);

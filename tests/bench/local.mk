@@ -1,10 +1,11 @@
 # tests/bench/: run by hand; each file says how; bench.h and benchlib.py have what they share
 EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradients %D%/comm %D%/checkpoint %D%/ps \
-	%D%/pssave %D%/results %D%/attach %D%/herd %D%/bootstrap %D%/stopping
+	%D%/pssave %D%/results %D%/attach %D%/herd %D%/bootstrap %D%/stopping %D%/population
 %C%_searcher_LDADD = searcher/libsearcher.la -lm
 %C%_decision_LDADD = searcher/libsearcher.la -lm
 %C%_fidelity_LDADD = searcher/libsearcher.la -lm
 %C%_stopping_LDADD = searcher/libsearcher.la -lm
+%C%_population_LDADD = searcher/libsearcher.la -lm
 %C%_metrics_LDADD = runtime/libslurmdl.la
 %C%_gradients_LDADD = runtime/libslurmdl-comm.la
 %C%_comm_LDADD = runtime/libslurmdl-comm.la

@@ -48,7 +48,7 @@ results_once kill-0001
 ok $? "no segment has two results"
 is "$(dl show --json kill | python3 -c '
 import json, sys
-print(sum(t["state"] in ("completed", "ended early") for t in json.load(sys.stdin)["trials"]))')" 24 "every trial is accounted for once"
+print(sum(t["state"] in ("completed", "stopped early") for t in json.load(sys.stdin)["trials"]))')" 24 "every trial is accounted for once"
 like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
 [ "$(count kill-0001 fail)" -ge 1 ]
 ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"

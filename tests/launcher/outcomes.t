@@ -135,7 +135,8 @@ ok $? "after 2.2 s of training ($begun trials)"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
 timeout 300 dl run --local rungs.conf >out 2>&1
 is $? 0 "also with trials that are paused or due"
-like "$(dl show rungs)" 'ended early' "which then have ended early"
+like "$(dl show rungs)" 'stopped early' "which then have stopped early"
+is "$(dl show rungs --json | grep -c 'ended early')" 0 "one word for it"
 
 conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7; dl log loss=1"'
 timeout 300 dl run --local hours.conf >out 2>&1

@@ -300,7 +300,8 @@ static void versions (void **state)
         { "{'op':'create','version':1,'name':'t','dir':'/','seed':1}", 0, 1 },
         { "{'op':'create','version':2,'name':'t','dir':'/','seed':1}", 0, 2 },
         { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", 0, 2 },
-        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", -1, 0 },
+        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", 0, 3 },
+        { "{'op':'create','version':5,'name':'t','dir':'/','seed':1}", -1, 0 },
         { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1, 0 },
         { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1, 0 },
     };

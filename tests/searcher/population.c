@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -76,17 +77,7 @@ static struct sweep start (uint64_t seed)
     return w;
 }
 
-/* ---- a plain model of who ends ---- */
-
-struct model {
-    double value[TRIALS][8]; /* at each generation, NaN: did not come */
-    struct {
-        long loser;
-        int rung;
-        bool winners[TRIALS];
-    } seat[TRIALS];
-    long seats, clones;
-};
+/* ---- a plain model of who is replaced ---- */
 
 static int rung_at (int64_t length)
 {
@@ -100,105 +91,143 @@ static double small (const struct sweep *w, double value)
                                          : -value;
 }
 
-static void
-count (const struct model *m, int rung, double value, long *came, long *better)
+/* Members of the population: each has the results of its generations. */
+struct crowd {
+    double value[TRIALS][8]; /* NaN: none; a clone has its winner's */
+    bool gone[TRIALS];
+    int own[TRIALS]; /* first generation whose checkpoint is its own */
+    long due[TRIALS], first, last;
+    long clones;
+};
+
+/* Is it worse than three quarters of the population? */
+static bool is_bad (const struct sweep *w, const struct crowd *c, long t, int g)
 {
-    *came = *better = 0;
-    for (int t = 0; t < TRIALS; t++) {
-        *came += isfinite (m->value[t][rung]);
-        *better += m->value[t][rung] < value;
+    long members = 1, better = 0;
+
+    for (long u = 1; u <= w->trials; u++) {
+        int at = g;
+        while (at >= 0 && (isnan (c->value[u][at]) || isnan (c->value[t][at])))
+            at--;
+        if (u == t || at < 0 || c->own[u] > g || (at < g && c->gone[u]))
+            continue;
+        members++;
+        better += c->value[u][at] < c->value[t][at];
     }
+    return members >= 4 && better >= members - members / 4;
 }
 
-static void model_seat (struct model *m, long loser, int rung)
+static bool
+is_good (const struct sweep *w, const struct crowd *c, long u, long t, int g)
 {
-    long came, better, winners = 0;
+    long came = 0, better = 0;
 
-    m->seat[m->seats].loser = loser;
-    m->seat[m->seats].rung = rung;
-    for (int t = 0; t < TRIALS; t++)
-        if (t != loser && isfinite (m->value[t][rung])) {
-            count (m, rung, m->value[t][rung], &came, &better);
-            if (better < (came < 4 ? 1 : came / 4)) {
-                m->seat[m->seats].winners[t] = true;
-                winners++;
-            }
+    for (long v = 1; v <= w->trials; v++)
+        if (c->own[v] <= g && !isnan (c->value[v][g])) {
+            came++;
+            better += c->value[v][g] < c->value[u][g];
         }
-    m->seats += winners > 0;
+    return !c->gone[u] && c->own[u] <= g && c->value[u][g] < c->value[t][g]
+           && better < (came < 4 ? 1 : came / 4);
 }
 
-/* A segment ended below the last generation. */
-static void model_end (struct model *m, const struct sweep *w, size_t i)
+static bool
+has_winner (const struct sweep *w, const struct crowd *c, long t, int g)
 {
-    const struct event *e = w->events + i;
-    int rung = rung_at (e->op.length);
-    double value =
-        e->what == EVENT_TELL ? small (w, e->value) : (double)INFINITY;
-    long came, better;
-    bool ends;
+    for (long u = 1; u <= w->trials; u++)
+        if (is_good (w, c, u, t, g))
+            return true;
+    return false;
+}
 
-    m->value[e->op.trial][rung] = value;
-    if (e->op.length == w->config.max_length)
+/* A trial goes on, or a clone comes in its place: in the order of arrival. */
+static void
+crowd_goes_on (struct sweep *w, struct crowd *c, const struct search_op *op)
+{
+    long t = c->due[c->first];
+    int g = rung_at (op->length) - 1;
+
+    assert_true (c->first < c->last);
+    assert_false (isnan (c->value[t][g]));
+    c->first++;
+    if (!op->fresh) {
+        assert_int_equal (op->trial, t);
+        assert_false (is_bad (w, c, t, g) && has_winner (w, c, t, g));
         return;
-    count (m, rung, value, &came, &better);
-    ends = isinf (value) || (came >= 4 && better >= came - came / 4);
-    assert_true ((w->length[e->op.trial] == e->op.length) == ends);
-    if (ends)
-        model_seat (m, e->op.trial, rung);
+    }
+    assert_true (is_bad (w, c, t, g));
+    assert_true (is_good (w, c, op->from, t, g));
+    assert_int_equal (op->from_length, (g + 1) * GENERATION);
+    c->gone[t] = true;
+    c->own[op->trial] = g + 1;
+    memcpy (
+        c->value[op->trial], c->value[op->from], (g + 1) * sizeof (**c->value));
+    c->clones++;
 }
 
-static void model_clone (struct model *m, const struct sweep *w, size_t i)
+static double noise (const struct sweep *w, long trial, int64_t length)
 {
-    const struct event *e = w->events + i;
-    int rung = m->seat[m->clones].rung;
+    return trial % 5 + 0.01 * (double)sweep_noise (w, trial, length, 300);
+}
 
-    assert_true (m->clones < m->seats);
-    assert_true (m->seat[m->clones].winners[e->op.from]);
-    assert_int_equal (e->op.from_length, (rung + 1) * GENERATION);
-    assert_int_equal (e->op.length,
-                      fmin ((rung + 2) * GENERATION, w->config.max_length));
-    m->clones++;
+static void crowd_apply (struct sweep *w, struct crowd *c, struct event *e)
+{
+    if (e->what == EVENT_TELL) {
+        c->value[e->op.trial][rung_at (e->op.length)] = small (w, e->value);
+        if (e->op.length < w->config.max_length)
+            c->due[c->last++] = e->op.trial;
+    } else if (!e->op.fresh || e->op.from)
+        crowd_goes_on (w, c, &e->op);
 }
 
 static void test_model (void **state)
 {
-    long seats = 0;
+    long clones = 0;
 
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 100 / SLOWER; seed++) {
         struct sweep w = start (seed);
-        struct model *m = calloc (1, sizeof (*m));
+        struct crowd *c = calloc (1, sizeof (*c));
 
+        w.metric = noise;
+        w.fails = w.rejects = NULL;
         for (int t = 0; t < TRIALS; t++)
             for (int k = 0; k < 8; k++)
-                m->value[t][k] = NAN;
+                c->value[t][k] = NAN;
         sweep_run (&w);
         assert_true (w.trials < TRIALS);
-        for (size_t i = 0; i < w.n_events; i++) {
-            const struct event *e = w.events + i;
-            /* who is rejected later is not replaced by a new member */
-            bool out =
-                e->what == EVENT_EXIT
-                || (e->what == EVENT_REJECT && w.begun[e->op.trial].from);
-            if (e->what == EVENT_TELL || out)
-                model_end (m, &w, i);
-            else if (e->what == EVENT_BEGIN && e->op.from)
-                model_clone (m, &w, i);
-            else if (e->what == EVENT_BEGIN && e->op.fresh)
-                assert_int_equal (e->op.length, GENERATION);
-        }
-        assert_int_equal (m->clones, m->seats);
-        seats += m->seats;
-        for (long t = 1; t <= w.trials; t++)
-            assert_true (in_space (w.x[t]));
-        /* all places come to the end, or fail there */
-        if (!w.fails && seed % 2)
-            assert_true (sweep_count (&w, w.config.max_length)
-                         >= w.config.population - 2);
-        assert_true (searcher_progress (w.s) == 1);
-        free (m);
+        for (size_t i = 0; i < w.n_events; i++)
+            crowd_apply (&w, c, w.events + i);
+        assert_int_equal (c->first, c->last);
+        assert_int_equal (w.trials, w.config.population + c->clones);
+        assert_int_equal (sweep_count (&w, w.config.max_length),
+                          w.config.population);
+        clones += c->clones;
+        free (c);
         sweep_free (&w);
     }
-    assert_true (seats > 1000);
+    assert_true (clones > 1000);
+}
+
+/* Members may fail or be bad: each place comes to the end or fails there. */
+static void test_bad_ones (void **state)
+{
+    for (uint64_t seed = 1; seed <= 100 / SLOWER; seed++) {
+        struct sweep w = start (seed);
+        long failed = 0;
+
+        sweep_run (&w);
+        for (size_t i = 0; i < w.n_events; i++)
+            failed += w.events[i].what == EVENT_EXIT
+                      || (w.events[i].what == EVENT_TELL
+                          && !isfinite (w.events[i].value));
+        for (long t = 1; t <= w.trials; t++)
+            assert_true (in_space (w.x[t]));
+        assert_true (w.trials <= w.config.population * 8);
+        assert_true (sweep_count (&w, w.config.max_length) + failed
+                     >= w.config.population);
+        assert_true (searcher_progress (w.s) == 1);
+        sweep_free (&w);
+    }
 }
 
 /* ---- a population of which nothing fails ---- */
@@ -367,7 +396,7 @@ static void test_places_are_kept (void **state)
     for (op.trial = 1; op.trial <= 4; op.trial++)
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
     assert_int_equal (searcher_begin (s, &op, NULL), -1);
-    for (long t = 1; t <= 4; t++)
+    for (long t = 4; t >= 1; t--)
         assert_int_equal (searcher_observe (s, t, 1, &(double){ t }), 0);
     assert_int_equal (searcher_begin (s, &op, NULL), -1);
     assert_int_equal (errno, EINVAL);
@@ -425,6 +454,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_model),
+        cmocka_unit_test (test_bad_ones),
         cmocka_unit_test (test_all_reach_the_end),
         cmocka_unit_test (test_advance_together),
         cmocka_unit_test (test_explore),

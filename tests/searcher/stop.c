@@ -96,7 +96,7 @@ static void test_share (void **state)
 {
     for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
         struct searcher *s = create_by ("stopping_asha", 0, rules);
-        bool now = rules == SEARCH_RULES_NOW;
+        bool now = rules >= SEARCH_RULES_FORGET;
         long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
         long e = begin (s);
 

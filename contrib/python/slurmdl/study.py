@@ -13,7 +13,6 @@ from . import optional
 _STATES = {
     "completed": "COMPLETE",
     "stopped early": "PRUNED",
-    "ended early": "PRUNED",
     "paused": "PRUNED",
     "failed": "FAIL",
     "rejected": "FAIL",

@@ -17,7 +17,6 @@ STATES = {
     "failed": TrialState.FAIL,
     "rejected": TrialState.FAIL,
     "stopped early": TrialState.PRUNED,
-    "ended early": TrialState.PRUNED,
 }
 
 
