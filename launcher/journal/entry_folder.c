@@ -12,17 +12,39 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
+static int sync_folder (struct entry_folder *f)
+{
+    bool begun = f->begun;
+
+    f->begun = false;
+    return begun ? background_sync_end (f->sync) : link_sync_folder (f->fd);
+}
+
 int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
 {
-    if (f->unsettled && link_sync_folder (f->fd) < 0)
+    if (f->unsettled && sync_folder (f) < 0)
         return errorf (
             err, "log/%s: cannot sync: %s", f->name, strerror (errno));
     f->unsettled = false;
     return 0;
 }
 
+/* Beside what the caller does next. */
+static void begin_to_settle (struct entry_folder *f)
+{
+    if (!f->sync)
+        f->sync = background_sync_create ();
+    if (f->sync) {
+        background_sync_begin (f->sync, f->fd);
+        f->begun = true;
+    }
+}
+
 void entry_close (struct entry_folder *f)
 {
+    background_sync_destroy (f->sync);
+    f->sync = NULL;
+    f->begun = false;
     f->fd = inside_close (f->fd, -1);
 }
 
@@ -70,9 +92,7 @@ static void begin_after (void *folder)
         f->after->begin (f->after->arg);
 }
 
-/* The entry before is safe first, or there could be a gap.  Its folder has been
- * written to since, so that a journalled disk has it done with the new file.
- */
+/* The entry before is safe first, or there could be a gap. */
 static int end_after (void *folder, struct slurmdl_error *err)
 {
     struct entry_folder *f = folder;
@@ -116,7 +136,10 @@ int entry_put (struct entry_folder *f,
     }
     if (rv == 0) {
         f->unsettled = true;
-        rv = f->defers ? 0 : entry_settle (f, &why);
+        if (f->defers)
+            begin_to_settle (f);
+        else
+            rv = entry_settle (f, &why);
     }
     if (rv < 0) {
         errorf (err, "%s", why.text);

@@ -6,13 +6,16 @@
 
 #include <stdbool.h>
 
+#include "launcher/sys/background_sync.h"
 #include "launcher/sys/publish.h"
 
 struct entry_folder {
     int fd;         /* -1: none is open */
     char name[24];  /* of it */
     bool unsettled; /* a name in it may be lost with the machine's power */
-    bool defers;    /* entry_put() leaves it so */
+    bool defers;    /* entry_put() leaves it so ... */
+    bool begun;     /* ... and has begun to sync it */
+    struct background_sync *sync;      /* NULL: not needed yet */
     const struct publish_after *after; /* of each entry, or NULL */
 };
 

@@ -41,6 +41,7 @@ struct trainer {
     struct pattern **patterns;
     struct slurmdl_metrics *metrics;
     unsigned flush; /* that was begun */
+    bool logged;    /* something */
     bool lost;      /* a metric could not be logged */
     struct {
         const char *name; /* of the first metric */
@@ -177,6 +178,25 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
+/* While the command starts, their file gets its name on stable storage: what is
+ * left for its end is one sync.
+ */
+static void prepare_metrics (struct trainer *t)
+{
+    if (t->patterns[0])
+        t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
+    trainer_flush_begin (t);
+}
+
+/* In a folder of an attempt without metrics is no file for them. */
+static void discard_metrics (struct trainer *t)
+{
+    if (t->metrics && !t->logged) {
+        metrics_discard (t->metrics);
+        t->metrics = NULL;
+    }
+}
+
 struct trainer *trainer_start (const struct trial_attempt *a,
                                struct slurmdl_error *err)
 {
@@ -201,6 +221,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
         trainer_destroy (t);
         return NULL;
     }
+    prepare_metrics (t);
     return t;
 }
 
@@ -224,6 +245,7 @@ void trainer_destroy (struct trainer *t)
     for (size_t i = 0; t->patterns && t->patterns[i]; i++)
         pattern_destroy (t->patterns[i]);
     free (t->patterns);
+    discard_metrics (t);
     slurmdl_metrics_destroy (t->metrics);
     free (t);
     errno = e;
@@ -290,6 +312,7 @@ int trainer_log (struct trainer *t,
         t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
     rv = t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value) : -1;
     t->lost |= rv < 0;
+    t->logged = true;
     if (rv == 0 && !strcmp (name, t->newest.name)) {
         t->newest.found = true;
         t->newest.step = step;
@@ -305,6 +328,7 @@ bool trainer_lost_metrics (const struct trainer *t)
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)
 {
+    discard_metrics (t);
     return t->metrics ? slurmdl_metrics_flush (t->metrics, err) : 0;
 }
 
@@ -319,6 +343,14 @@ int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
     return t->metrics ? metrics_flush_end (t->metrics, t->flush, err) : 0;
 }
 
+/* It may get its name just now. */
+static bool is_own (struct trainer *t, const char *name)
+{
+    return metrics_has_name (t->metrics, name)
+           || (trainer_flush_end (t, NULL) == 0
+               && metrics_has_name (t->metrics, name));
+}
+
 /* What the trainer logged itself, or somebody in an earlier try. */
 static bool has_other_metrics (struct trainer *t)
 {
@@ -327,8 +359,7 @@ static bool has_other_metrics (struct trainer *t)
     bool found = !dir;
 
     while (!found && (e = readdir (dir)))
-        found = !strncmp (e->d_name, "metrics.", 8)
-                && !metrics_has_name (t->metrics, e->d_name);
+        found = !strncmp (e->d_name, "metrics.", 8) && !is_own (t, e->d_name);
     if (dir) {
         closedir (dir);
         t->folder = -1;

@@ -52,13 +52,14 @@ enum { COLUMNS = 4 };
 
 struct metrics_file {
     int fd;
-    int folder;     /* that it is in */
-    char tmp[40];   /* its name before it has one; "": it has */
-    int number;     /* in its name, 0: none */
-    uint64_t dirty; /* bytes that are not on stable storage yet */
-    bool fresh;     /* nor is its name */
-    bool suspect;   /* it could not be brought there */
-    unsigned files; /* that had the name before */
+    int folder;        /* that it is in */
+    char tmp[40];      /* its name before it has one; "": it has */
+    int number;        /* in its name, 0: none */
+    atomic_int *named; /* where it is told, plus one; or NULL */
+    uint64_t dirty;    /* bytes that are not on stable storage yet */
+    bool fresh;        /* nor is its name */
+    bool suspect;      /* it could not be brought there */
+    unsigned files;    /* that had the name before */
     struct metrics_file_work *work; /* in the background, or NULL */
     struct metrics_file_kept *kept; /* since the last sync; NULL: nothing is */
     uint64_t refused;               /* rows at which a larger file failed */

@@ -130,7 +130,10 @@ int metrics_file_first_name (struct metrics_file *f, const char *tmp)
     }
     if (rv != 0)
         strcpy (f->path + stem, ".h5");
-    else
+    else {
         f->fresh = true;
+        if (f->named)
+            atomic_store (f->named, f->number + 1);
+    }
     return rv == 0 ? 0 : -1;
 }

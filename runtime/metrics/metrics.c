@@ -3,14 +3,17 @@
 #include "runtime/metrics/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
+#include "runtime/storage/inside.h"
 
 enum {
     FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
@@ -79,6 +82,7 @@ struct slurmdl_metrics *metrics_create (const char *dir,
     metrics_name (m, "slurmdl");
     describe_run (&about, attempt);
     if (metrics_file_create (&m->file, dir, folder, &about, err) == 0) {
+        m->file.named = &m->named;
         if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
@@ -95,16 +99,22 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
     return metrics_create (dir, -1, 0, NULL, err);
 }
 
-bool metrics_has_name (const struct slurmdl_metrics *m, const char *name)
+/* "": none yet */
+static void own_name (const struct slurmdl_metrics *m, char name[32])
 {
     int number = atomic_load (&m->named) - 1;
+
+    *name = '\0';
+    if (number >= 0)
+        snprintf (name, 32, number ? "metrics.%d.h5" : "metrics.h5", number);
+}
+
+bool metrics_has_name (const struct slurmdl_metrics *m, const char *name)
+{
     char own[32];
 
-    snprintf (own,
-              sizeof (own),
-              number == 0 ? "metrics.h5" : "metrics.%d.h5",
-              number);
-    return number >= 0 && !strcmp (name, own);
+    own_name (m, own);
+    return !strcmp (name, own);
 }
 
 long metrics_lost (const struct slurmdl_metrics *m)
@@ -191,13 +201,11 @@ int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
     return metrics_flush_end (m, metrics_flush_begin (m), err);
 }
 
-int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
+static int end (struct slurmdl_metrics *m, int remove_in)
 {
+    char name[32];
     int rv;
 
-    /* a child of fork(): the memory is the parent's as well, leave all alone */
-    if (!m || !metrics_ours (m))
-        return 0;
     atomic_store (&m->closing, true);
     metrics_ring (m);
     if (!recorder_join (m, CLOSE_MOST)) {
@@ -210,6 +218,24 @@ int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
         return -1;
     }
     rv = report (m, NULL);
+    own_name (m, name);
+    if (remove_in >= 0 && *name)
+        unlinkat (remove_in, name, 0);
     free_metrics (m);
     return rv;
+}
+
+int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
+{
+    /* a child of fork(): the memory is the parent's as well, leave all alone */
+    return m && metrics_ours (m) ? end (m, -1) : 0;
+}
+
+void metrics_discard (struct slurmdl_metrics *m)
+{
+    /* the thread closes its own when it ends */
+    int folder = fcntl (m->file.folder, F_DUPFD_CLOEXEC, 0);
+
+    end (m, folder);
+    inside_close (folder, 0);
 }

@@ -153,6 +153,9 @@ int metrics_flush_end (struct slurmdl_metrics *m,
 /* Whether a name is that of their file, which may have none yet. */
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 
+/* Destroy them and remove their file: nothing was logged. */
+void metrics_discard (struct slurmdl_metrics *m);
+
 long metrics_lost (const struct slurmdl_metrics *m);
 int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
 

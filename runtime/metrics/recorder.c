@@ -245,8 +245,6 @@ static void *record (void *arg)
         bool now = closing || asked != atomic_load (&m->answered);
         errno = 0;
         int rv = write_and_sync (m, now);
-        if (!*m->file.tmp)
-            atomic_store (&m->named, m->file.number + 1);
         tell (m, rv == 0 ? 0 : errno ? errno : EIO);
         atomic_store (&m->answered, asked);
         if (now)
