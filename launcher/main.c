@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config.h"
 #include "launcher/ckpt/ckpt.h"
@@ -228,6 +229,8 @@ int main (int argc, char **argv)
 
     setlocale (LC_CTYPE, "");
     terminal_guard ();
+    /* nothing that is made here is everybody's to write to */
+    umask (umask (077) | S_IWOTH);
     if (!strcmp (name, "--help") || !strcmp (name, "help")) {
         help_all (commands);
         return argc > 1 ? EXIT_OK : EXIT_USAGE;

@@ -2,7 +2,6 @@
 /* dl elastic: start the ranks of a program, and restart those that end. */
 #include "launcher/elastic/command.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -93,10 +92,10 @@ static void on_end (struct elastic *e, long i, int status)
 
     unit_name (e, i, name, sizeof (name));
     u->pid = 0;
-    membership_put_ended (e->dir, name);
+    membership_put_ended (e->own, name);
     if (e->signal || e->never)
         return;
-    if (well && membership_has_done (e->dir, name))
+    if (well && membership_has_done (e->own, name))
         e->done = true;
     if (e->done)
         return;
@@ -131,7 +130,7 @@ static void reap (struct elastic *e)
 
 static void look_at_target (struct elastic *e)
 {
-    long units = membership_target (e->dir) / e->ranks;
+    long units = membership_target (e->own) / e->ranks;
 
     if (units == e->wanted || units < e->min || units > e->max)
         return;
@@ -238,26 +237,9 @@ static int loop (struct elastic *e, int signals)
     }
 }
 
-/* Nobody needs what is in it after a good end. */
-static void remove_folder (const char *dir)
-{
-    char path[PATH_MAX];
-    struct dirent *f;
-    DIR *d = opendir (dir);
-
-    while (d && (f = readdir (d)))
-        if (strcmp (f->d_name, ".") && strcmp (f->d_name, "..")) {
-            snprintf (path, sizeof (path), "%s/%.255s", dir, f->d_name);
-            unlink (path);
-        }
-    if (d)
-        closedir (d);
-    rmdir (dir);
-}
-
 int cmd_elastic (const struct settings *st)
 {
-    struct elastic e = { .st = st, .local = st->local };
+    struct elastic e = { .st = st, .local = st->local, .folder = -1 };
     struct slurmdl_error err = { "" };
     sigset_t set;
     int signals = -1;
@@ -279,8 +261,8 @@ int cmd_elastic (const struct settings *st)
                 e.spares);
         fflush (stdout);
         rv = loop (&e, signals);
-        if (rv == EXIT_OK)
-            remove_folder (e.dir);
+        if (rv == EXIT_OK) /* nobody needs what is in it */
+            elastic_remove (&e);
         else
             elastic_end (&e);
     }

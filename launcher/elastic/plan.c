@@ -2,7 +2,9 @@
 /* dl elastic: nodes and numbers of a run, and its folder. */
 #include "launcher/elastic/plan.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +12,13 @@
 #include <unistd.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 enum { UNITS_MAX = 65536, RUN_SIZE = 128 };
@@ -100,6 +104,35 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
     return 0;
 }
 
+/* That somebody may exchange its name is said, as dl run does. */
+static int check_names (const char *base, struct slurmdl_error *err)
+{
+    int rv = user_names_check (base, err);
+
+    if (rv < 0)
+        return -1;
+    if (rv > 0)
+        complain ("%s", err->text);
+    error_clear (err);
+    return 0;
+}
+
+static int open_folder (struct elastic *e, struct slurmdl_error *err)
+{
+    struct stat st;
+
+    e->folder = inside_open (e->dir, O_RDONLY | O_DIRECTORY, 0, &st);
+    if (e->folder < 0)
+        return errorf (err, "%s: %s", e->dir, inside_error (errno));
+    snprintf (e->own, sizeof (e->own), "/proc/self/fd/%d", e->folder);
+    if (st.st_uid == geteuid () && !(st.st_mode & 077))
+        return 0;
+    close (e->folder);
+    e->folder = -1;
+    errno = EPERM;
+    return errorf (err, "%s: somebody has exchanged it", e->dir);
+}
+
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
 {
     const char *job = e->local ? NULL : getenv ("SLURM_JOB_ID");
@@ -109,6 +142,8 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
 
     if (!realpath (e->st->dir, base))
         return errorf (err, "%s: %s", e->st->dir, strerror (errno));
+    if (check_names (base, err) < 0)
+        return -1;
     if (job && restart && strcmp (restart, "0"))
         n = snprintf (
             e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, restart);
@@ -120,7 +155,7 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
     errno = ENAMETOOLONG;
     if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0700) < 0)
         return errorf (err, "%s: cannot make: %s", e->dir, strerror (errno));
-    return 0;
+    return open_folder (e, err);
 }
 
 static const char *path_in (char *path, const char *dir, const char *name)
@@ -137,13 +172,13 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
     FILE *f;
 
     process_id_describe (&self);
-    if (message_put (path_in (path, e->dir, "by"), &self, sizeof (self)) < 0)
+    if (message_put (path_in (path, e->own, "by"), &self, sizeof (self)) < 0)
         return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
-    path_in (path, e->dir, "run");
+    path_in (path, e->own, "run");
     if ((f = fopen (path, "wxe"))) {
         fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
         if (fclose (f) == 0
-            && membership_put_target (e->dir, e->wanted * e->ranks) == 0)
+            && membership_put_target (e->own, e->wanted * e->ranks) == 0)
             return 0;
     }
     return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
@@ -176,7 +211,19 @@ void elastic_end (const struct elastic *e)
 {
     char path[PATH_MAX];
 
-    message_put (path_in (path, e->dir, "over"), "", 0);
+    message_put (path_in (path, e->own, "over"), "", 0);
+}
+
+void elastic_remove (const struct elastic *e)
+{
+    DIR *d = fdopendir (e->folder);
+    struct dirent *f;
+
+    while (d && (f = readdir (d)))
+        unlinkat (e->folder, f->d_name, 0);
+    if (d)
+        closedir (d);
+    rmdir (e->dir);
 }
 
 /* As it said itself, or its process here was killed. */

@@ -25,6 +25,8 @@ struct elastic_unit {
 struct elastic {
     const struct settings *st;
     char dir[PATH_MAX - 128]; /* of this run */
+    int folder;               /* it, open: others may exchange its name */
+    char own[32];             /* a path of the open one */
     struct elastic_unit *units;
     long n;
     long ranks;    /* of a unit */
@@ -46,5 +48,7 @@ bool elastic_is_run (const char *dir);
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 /* That it has ended, where its folder stays. */
 void elastic_end (const struct elastic *e);
+/* Remove the folder that was made, whatever has its name now. */
+void elastic_remove (const struct elastic *e);
 
 #endif

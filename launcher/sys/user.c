@@ -55,12 +55,59 @@ int user_folder_check (const char *path)
                                                                           : -1;
 }
 
+bool user_is_of_others (const struct stat *st)
+{
+    return st->st_uid != geteuid () && st->st_uid != 0;
+}
+
 bool user_may_follow (const char *path)
 {
     struct stat st;
 
     return lstat (path, &st) < 0 || !S_ISLNK (st.st_mode)
-           || st.st_uid == geteuid () || st.st_uid == 0;
+           || !user_is_of_others (&st);
+}
+
+/* One's own pipe is waited for, and nobody else's. */
+static int open_unless_kept (const char *path, int flags)
+{
+    struct stat st;
+    int fd = open (path, flags | O_NONBLOCK, 0666);
+
+    if (fd >= 0 || errno != ENXIO || stat (path, &st) < 0)
+        return fd;
+    if (!user_is_of_others (&st))
+        return open (path, flags, 0666);
+    errno = EPERM;
+    return -1;
+}
+
+static int refuse_others (int fd)
+{
+    struct stat st;
+    int rv = fstat (fd, &st);
+
+    if (rv == 0 && user_is_of_others (&st)) {
+        errno = EPERM;
+        rv = -1;
+    } else if (rv == 0 && S_ISREG (st.st_mode))
+        rv = ftruncate (fd, 0);
+    /* writers wait where a pipe is full */
+    return rv == 0 ? fcntl (fd, F_SETFL, 0) : -1;
+}
+
+int user_open_output (const char *path)
+{
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+    int fd = open_unless_kept (path, flags | O_NOFOLLOW);
+
+    if (fd < 0 && errno == ELOOP && user_may_follow (path))
+        fd = open_unless_kept (path, flags);
+    if (fd >= 0 && refuse_others (fd) < 0) {
+        inside_close (fd, 0);
+        return -1;
+    }
+    return fd;
 }
 
 int user_names_check (const char *path, struct slurmdl_error *err)
@@ -83,10 +130,18 @@ int user_names_check (const char *path, struct slurmdl_error *err)
     return all ? -1 : 1;
 }
 
+/* Its owner may exchange what is in it, whatever its mode. */
+static bool is_safe_tmp (const char *path)
+{
+    struct stat st;
+
+    return *path == '/' && stat (path, &st) == 0 && !user_is_of_others (&st)
+           && user_names_check (path, NULL) == 0;
+}
+
 const char *user_tmp (void)
 {
     const char *tmp = getenv ("TMPDIR");
 
-    return tmp && *tmp == '/' && user_names_check (tmp, NULL) == 0 ? tmp
-                                                                   : "/tmp";
+    return tmp && is_safe_tmp (tmp) ? tmp : "/tmp";
 }

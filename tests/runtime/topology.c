@@ -197,6 +197,39 @@ static void test_rocm_order (void **state)
     topology_close (t);
 }
 
+/* What only begins as an address is none, and a link's target, of which 511
+ * bytes are read, may end within one.
+ */
+static void test_addresses (void **state)
+{
+    static const char *const names[] = {
+        "0000:zz:02.0", "0000:00x02.0", "0000:00:02", "0000:00:02_0", "0000",
+    };
+    char target[512] = "../../devices/pci0000:00";
+    char name[96];
+    struct topology *t;
+
+    topology_close (machine ("laptop", "0-7"));
+    for (size_t i = 0; i < COUNT (names); i++) {
+        snprintf (name, sizeof (name), "sys/bus/pci/drivers/i915/%s", names[i]);
+        assert_int_equal (
+            symlink ("../../../../devices/pci0000:00/0000:00:02.0",
+                     in_dir (name)),
+            0);
+    }
+    while (strlen (target) + 13 < 506)
+        strcat (target, "/0000:00:02.0");
+    while (strlen (target) < 506)
+        strcat (target, "/");
+    strcat (target, "0000:");
+    assert_int_equal (strlen (target), 511);
+    assert_int_equal (symlink (target, in_dir ("sys/class/net/long0")), 0);
+    t = machine ("laptop", "0-7");
+    assert_non_null (t);
+    assert_string_equal (summary (t), "1 nodes; n0@0 i-1@0 wlp2s0=wlp2s0@0");
+    topology_close (t);
+}
+
 /* ---- what is visible ---- */
 
 static void test_visible (void **state)
@@ -400,10 +433,11 @@ static void test_bad_requests (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_cpus), cmocka_unit_test (test_distance),
-        IN_FOLDER (test_machines),    IN_FOLDER (test_absent),
-        IN_FOLDER (test_rocm_order),  IN_FOLDER (test_visible),
-        IN_FOLDER (test_places),      IN_FOLDER (test_bad_requests),
+        cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
+        IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
+        IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
+        IN_FOLDER (test_visible),      IN_FOLDER (test_places),
+        IN_FOLDER (test_bad_requests),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

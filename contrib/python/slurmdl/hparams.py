@@ -38,7 +38,8 @@ class HParams(Mapping[str, Any]):
     def of_environment(cls) -> "HParams":
         path = os.environ.get("DL_HPARAMS")
         if path and os.path.exists(path):
-            with open(path, encoding="utf-8") as f:
+            # another member of a group may have put a pipe there
+            with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
                 return cls(json.load(f))
         start = len(_PREFIX)
         return cls(None, {k[start:]: v for k, v in os.environ.items() if k.startswith(_PREFIX)})

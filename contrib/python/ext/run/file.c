@@ -2,8 +2,12 @@
 /* The types Checkpoint and Writer: checkpoint files by themselves. */
 #include "run.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 /* ---- Checkpoint ---- */
 
@@ -212,8 +216,16 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
         || lent_take (&l, memory, false) < 0)
         return NULL;
     t.type = (enum slurmdl_type)type;
-    snprintf (t.name, sizeof (t.name), "%s", name);
-    rv = add (self, &t, &l);
+    if (snprintf (t.name, sizeof (t.name), "%s", name) < (int)sizeof (t.name))
+        rv = add (self, &t, &l);
+    else {
+        PyErr_Format (PyExc_ValueError,
+                      "'%.140s...': a name in a checkpoint has at most %zu "
+                      "bytes",
+                      name,
+                      sizeof (t.name) - 1);
+        rv = -1;
+    }
     lent_return (&l);
     if (rv < 0)
         return NULL;
@@ -246,7 +258,24 @@ EXT_TYPE (writer,
           "A checkpoint that is written; slurmdl.dump() is simpler.",
           0, );
 
-/* ---- find ---- */
+/* ---- find, remove ---- */
+
+/* (path): unlink(2); in an experiment without a link on the way, which another
+ * member of a group may have put there.
+ */
+PyObject *remove_file (PyObject *module, PyObject *path_object)
+{
+    const char *path = text_of (path_object, "path");
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    if (!path)
+        return NULL;
+    WITHOUT_GIL (rv = inside_unlink_any (path, 0));
+    if (rv < 0)
+        errorf (&err, "%.200s: cannot remove: %s", path, inside_error (errno));
+    return none_or_error (rv, &err, path);
+}
 
 /* (dir, max_step, prefer): (path, step), or None */
 PyObject *find_checkpoint (PyObject *module, PyObject *args)

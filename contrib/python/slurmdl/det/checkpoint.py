@@ -3,24 +3,22 @@
 
 import contextlib
 import enum
-import glob
 import os
 import pathlib
 import shutil
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
+from .. import _slurmdl
 from .._slurmdl import Error
 from ..runs import Run
+from . import stage as stages
 from . import storage
 from .distributed import DistributedContext
 from .storage import Selector
 
 Folder = Union[str, "os.PathLike[str]"]
 Metadata = Optional[Dict[str, Any]]
-
-# in the attempt's folder, which all ranks see; what a killed attempt left there is removed by the next
-_STAGE = "det.tmp."
 
 
 class DownloadMode(enum.Enum):
@@ -66,10 +64,7 @@ class CheckpointContext:
     def __init__(self, run: Run, dist: DistributedContext) -> None:
         self._run, self._dist = run, dist
         if dist.rank == 0:
-            trial, attempt = os.path.split(run.dir)
-            for stage in glob.glob(os.path.join(glob.escape(trial), "a.*", _STAGE + "*")):
-                if os.path.basename(os.path.dirname(stage)) != attempt:
-                    shutil.rmtree(stage, ignore_errors=True)
+            stages.clear(run.dir)
 
     def _chief(self, call: str) -> None:
         if self._dist.rank != 0:
@@ -86,11 +81,11 @@ class CheckpointContext:
     @contextlib.contextmanager
     def _stage(self) -> Iterator[str]:
         """A new folder; of all ranks, if they call it in step."""
-        stage = tempfile.mkdtemp(dir=self._run.dir, prefix=_STAGE)
+        stage = stages.make(self._run.dir)
         try:
             yield stage
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            stages.remove(stage)
 
     @contextlib.contextmanager
     def _shared_stage(self) -> Iterator[str]:
@@ -228,7 +223,7 @@ class CheckpointContext:
         share it, unless NoSharedDownload."""
         alone = DownloadMode(download_mode) == DownloadMode.NoSharedDownload
         first = alone or self._dist.local_rank == 0
-        folder = tempfile.mkdtemp(prefix="slurmdl-") if first else ""
+        folder = tempfile.mkdtemp(prefix="slurmdl-", dir=stages.temporary()) if first else ""
         folder = folder if alone else self._dist.broadcast_local(folder)
         try:
             self.download(storage_id, folder, download_mode, selector=selector)
@@ -244,4 +239,4 @@ class CheckpointContext:
         return storage.metadata_of(storage.path_of(storage_id, self._run.trial_dir))
 
     def delete(self, storage_id: str) -> None:
-        os.unlink(storage.path_of(storage_id, self._run.trial_dir))
+        _slurmdl.remove_file(storage.path_of(storage_id, self._run.trial_dir))
