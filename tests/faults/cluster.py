@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private Slurm cluster under kill.py: workers are tasks of a job array, and Slurm itself is killed, too."""
+"""A private Slurm cluster under kill.py: workers are tasks of a job array, and Slurm itself is killed, too.
+
+As root each node is a host of its own: its network is cut, and trials of two nodes are tried as well.
+"""
 import os
 import random
 import signal
@@ -12,8 +15,7 @@ from bench import environment, run
 class Cluster:
     """Workers that Slurm starts; Slurm's own faults."""
 
-    faults = {"stepd": 2, "slurmd": 1, "requeue": 2, "cancel": 1, "preempt": 1}
-    nodes = 2
+    faults = {"stepd": 2, "slurmd": 1, "slurmctld": 1, "stopped": 1, "down": 1, "requeue": 2, "cancel": 1, "preempt": 1}
 
     def __init__(self, minicluster, workers, seed):
         self.minicluster = os.path.abspath(minicluster)
@@ -23,17 +25,34 @@ class Cluster:
         self.name = f"faults{os.getpid()}"
         self.asked = 0
         self.tasks = []
-        self.dead = {}      # node: when its slurmd starts again
+        self.later = {}     # what is broken: when and how it is mended
         self.high = []
         # munged wants a folder that all may enter, which that of the bench is not
         os.environ.setdefault("MINICLUSTER_DIR", "/tmp")
-        status, text = run([self.minicluster, "up", "--name", self.name, "--nodes", str(self.nodes), "--cpus",
-                            str((workers + self.nodes - 1) // self.nodes)], limit=90)
-        if status != 0:
-            raise SystemExit(f"no cluster: {text}")
-        self.conf = run([self.minicluster, "env", self.name])[1].split("=", 1)[1].strip()
+        self.hosts = os.geteuid() == 0 and self.up(4, "--hosts") == 0
+        if self.hosts:
+            self.faults = {**self.faults, "network": 2}
+        elif self.up(2) != 0:
+            raise SystemExit("no cluster")
+        self.conf = run([self.minicluster, "env", self.name])[1].split("SLURM_CONF=", 1)[1].split()[0]
         os.environ["SLURM_CONF"] = self.conf
         self.folder = os.path.dirname(self.conf)
+        with open(f"{self.folder}/place") as f:
+            self.bridge = "mcb" + f.read().strip()
+
+    def up(self, nodes, *more):
+        self.nodes = nodes
+        cpus = 2 * ((self.workers + nodes - 1) // nodes)
+        status, text = run([self.minicluster, "up", "--name", self.name, "--nodes", str(nodes), "--cpus", str(cpus),
+                            "--conf=SlurmdTimeout=10", *more], limit=150)
+        if status != 0:
+            print(f"no cluster: {text}")
+            run([self.minicluster, "down", self.name], limit=60)
+        return status
+
+    def wider(self, number):
+        """Every third sweep has trials of two nodes."""
+        return " nodes_per_trial = 2;" if self.hosts and number % 3 == 2 else ""
 
     def slurm(self, *command):
         return run(list(command), limit=20)
@@ -57,12 +76,40 @@ class Cluster:
         alive = [t for t in self.tasks if t[1] in ("RUNNING", "PENDING", "COMPLETING", "REQUEUED", "CONFIGURING")]
         return len(alive) < self.workers / 2
 
-    def heal(self):
-        for node, when in list(self.dead.items()):
-            if time.time() > when:
-                self.slurm("slurmd", "-N", node, "-f", self.conf)
-                del self.dead[node]
+    def heal(self, at_once=False):
+        for what, (when, mend) in list(self.later.items()):
+            if at_once or time.time() > when:
+                mend()
+                del self.later[what]
         self.high = [p for p in self.high if p.poll() is None]
+
+    def mend_later(self, what, least, most, mend):
+        self.later[what] = (time.time() + self.random.uniform(least, most), mend)
+        return True
+
+    def node(self):
+        return f"n{self.random.randint(1, self.nodes)}"
+
+    def start_slurmd(self, node):
+        command = ["slurmd", "-N", node, "-f", self.conf]
+        if self.hosts:
+            command = ["nsenter", f"--net=/var/run/netns/{self.bridge}-{node}", "unshare", "-m", "-u", "sh", "-c",
+                       f'hostname {node}; mount --make-rprivate /; mount --bind {self.folder}/hosts /etc/hosts; exec "$@"',
+                       "sh", *command]
+        self.slurm(*command)
+
+    def signal(self, daemon, number):
+        """Whether there was such a daemon of this cluster."""
+        try:
+            with open(f"{self.folder}/run/{daemon}.pid") as f:
+                pid = int(f.read())
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if self.conf.encode() not in f.read():
+                    return False
+            os.kill(pid, number)
+        except (OSError, ValueError):
+            return False
+        return True
 
     def running(self):
         tasks = [t[0] for t in self.tasks if t[1] == "RUNNING"]
@@ -84,20 +131,40 @@ class Cluster:
         return bool(pids)
 
     def slurmd(self, _):
-        node = f"n{self.random.randint(1, self.nodes)}"
-        if node in self.dead:
+        node = self.node()
+        if node in self.later or not self.signal(f"slurmd-{node}", signal.SIGKILL):
             return False
-        try:
-            with open(f"{self.folder}/run/slurmd-{node}.pid") as f:
-                pid = int(f.read())
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                if self.conf.encode() not in f.read():
-                    return False
-            os.kill(pid, signal.SIGKILL)
-        except (OSError, ValueError):
+        return self.mend_later(node, 0.5, 3, lambda: self.start_slurmd(node))
+
+    def slurmctld(self, _):
+        if "slurmctld" in self.later or not self.signal("slurmctld", signal.SIGKILL):
             return False
-        self.dead[node] = time.time() + self.random.uniform(0.5, 3)
-        return True
+        return self.mend_later("slurmctld", 0.5, 5, lambda: self.slurm("slurmctld", "-f", self.conf))
+
+    def stopped(self, _):
+        """A daemon of Slurm gets no CPU."""
+        node = self.node()
+        what, daemon = self.random.choice([(node, f"slurmd-{node}"), ("slurmctld", "slurmctld")])
+        if what in self.later or not self.signal(daemon, signal.SIGSTOP):
+            return False
+        return self.mend_later(what, 1, 8, lambda: self.signal(daemon, signal.SIGCONT))
+
+    def down(self, _):
+        """Slurm gives a node up, and all that runs there."""
+        node = self.node()
+        if node in self.later or "slurmctld" in self.later:
+            return False
+        self.slurm("scontrol", "update", f"node={node}", "state=down", "reason=fault")
+        return self.mend_later(node, 2, 10, lambda: self.slurm("scontrol", "update", f"node={node}", "state=resume"))
+
+    def network(self, _):
+        """A host is cut off; Slurm gives it up after 10 s, and its workers live on."""
+        node = self.node()
+        link = f"{self.bridge}.{node[1:]}"
+        if any(what.startswith("n") for what in self.later):
+            return False
+        self.slurm("ip", "link", "set", link, "down")
+        return self.mend_later(node, 3, 30, lambda: self.slurm("ip", "link", "set", link, "up"))
 
     def requeue(self, _):
         task = self.running()
@@ -118,8 +185,8 @@ class Cluster:
     # ---- the end
 
     def end(self):
+        self.heal(at_once=True)
         self.slurm("scancel", "--partition=low")
-        self.heal()
 
     def close(self):
         run([self.minicluster, "down", self.name], limit=60)

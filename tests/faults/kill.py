@@ -9,11 +9,14 @@ usage: kill.py [--kills=N] [--trials=N] [--workers=N] [--gap=SECONDS] [--seed=S]
 
 Sweeps of N trials run one after the other, random search and asha in turn,
 until all kills are spent, about one each GAP seconds.  Here `dl run --local`
-starts the workers, with --cluster a job array of a private Slurm cluster.  Two
-more workers have clocks that are an hour early and late (faketime), and all
-lies on a small disk that is full now and then (as root only): on a tmpfs, or in
-FOLDER, whose disk or quota is some 128 MB.  At the end of each sweep check.py judges its files, each log entry that was ever seen must be
-there unchanged, and a random search must have given what it gives unharmed.
+starts the workers, with --cluster a job array of a private Slurm cluster, whose
+daemons are killed and stopped as well, and whose nodes go down; as root it is
+one of hosts, which are cut off, too, and every third sweep has trials of two
+nodes.  Two more workers have clocks that are an hour early and late (faketime),
+and all lies on a small disk that is full now and then (as root only): on a
+tmpfs, or in FOLDER, whose disk or quota is some 128 MB.  At the end of each
+sweep check.py judges its files, each log entry that was ever seen must be there
+unchanged, and a random search must have given what it gives unharmed.
 """
 import collections
 import glob
@@ -89,6 +92,9 @@ class Local:
         self.process = subprocess.Popen(["dl", command[0], "--local", f"--workers={self.workers}", *command[1:]],
                                         env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
+    def wider(self, _):
+        return ""
+
     def idle(self):
         """Nobody works any more."""
         return self.process.poll() is not None
@@ -107,12 +113,13 @@ class Local:
 class Sweep:
     """One experiment, and what is done to it."""
 
-    def __init__(self, executor, work, random_numbers, searcher, trials, seed):
+    def __init__(self, executor, work, random_numbers, searcher, trials, seed, wider):
         self.executor = executor
         self.random = random_numbers
         self.base = f"{work}/{searcher}-{seed}"
         self.log = None
         self.trials = trials
+        self.wide = bool(wider)
         self.kills = collections.Counter()
         self.seen = {}
         self.frozen = {}    # pid: when it wakes up
@@ -124,7 +131,8 @@ class Sweep:
             self.faults["disk"] = 1
         more = "divisor = 3;" if searcher == "asha" else ""
         os.mkdir(self.base)
-        self.conf = CONF % (searcher, trials, 9 if more else 1, more, executor.workers, executor.settings, seed, LEASE)
+        self.conf = CONF % (searcher, trials, 9 if more else 1, more, executor.workers,
+                            executor.settings + wider, seed, LEASE)
         self.write(self.base)
 
     def write(self, folder):
@@ -212,7 +220,7 @@ class Sweep:
         """What a user does: start again what has ended early."""
         if self.executor.idle() and not self.full:
             self.executor.start(["resume", self.folder], self.log)
-        if not shutil.which("faketime") or self.full or time.time() < self.look:
+        if not shutil.which("faketime") or self.wide or self.full or time.time() < self.look:
             return
         self.look = time.time() + 0.5
         env = environment(FAKETIME_DONT_FAKE_MONOTONIC="1", ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")
@@ -307,8 +315,9 @@ def bench(o, work, executor):
     numbers = random.Random(o["seed"])
     kills, total, bad, sweeps = collections.Counter(), collections.Counter(), 0, 0
     while sum(kills.values()) < o["kills"] and bad == 0:
-        s = Sweep(executor, work, numbers, ("random", "asha")[sweeps % 2], o["trials"], o["seed"] % 100000 + sweeps)
-        s.run(o["kills"] - sum(kills.values()), o["gap"], 120 + o["trials"] * 2)
+        s = Sweep(executor, work, numbers, ("random", "asha")[sweeps % 2], o["trials"], o["seed"] % 100000 + sweeps,
+                  executor.wider(sweeps))
+        s.run(o["kills"] - sum(kills.values()), o["gap"], 300 + o["trials"] * 10)
         c, counts = s.judge()
         bad += bool(c.problems)
         sweeps += 1

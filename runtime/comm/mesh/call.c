@@ -58,8 +58,7 @@ void mesh_set_waits (struct mesh *m, long peer)
     atomic_store (&m->root->waits, peer < 0 ? -1 : m->world[peer]);
 }
 
-/* The listener of a process that computes answers at once. */
-static double query_seconds (const struct mesh *m)
+double mesh_answer_seconds (const struct mesh *m)
 {
     double t = m->timeout / 4;
 
@@ -68,12 +67,13 @@ static double query_seconds (const struct mesh *m)
 
 int mesh_query (const struct mesh *m, long peer, struct mesh_report *r)
 {
-    int fd = mesh_call (m, peer, DIAL_QUERY, query_seconds (m));
+    int fd = mesh_call (m, peer, DIAL_QUERY, mesh_answer_seconds (m));
     int rv;
 
     if (fd < 0)
         return -1;
-    rv = socket_recv (fd, r, sizeof (*r), monotonic () + query_seconds (m));
+    rv = socket_recv (
+        fd, r, sizeof (*r), monotonic () + mesh_answer_seconds (m));
     close (fd);
     return rv;
 }

@@ -89,6 +89,11 @@ int mesh_clash (struct mesh *m,
                 uint32_t tag,
                 struct slurmdl_error *err);
 
+/* So long a listener may take to answer: that of a process that computes does
+ * at once, but for a busy machine.
+ */
+double mesh_answer_seconds (const struct mesh *m);
+
 /* Ask the listener of that rank what it waits for; -1: it does not answer. */
 int mesh_query (const struct mesh *m, long peer, struct mesh_report *r);
 

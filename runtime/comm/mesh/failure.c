@@ -11,6 +11,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/mesh/channel.h"
+#include "runtime/comm/net/socket.h"
+
+/* for our listener to answer */
+static const double LISTENER_SECONDS = 10;
 
 /* Those with whom there is a connection, and so many more that all are
  * reached when each tells its own. */
@@ -24,11 +28,20 @@ static bool is_told (const struct mesh *m, long peer)
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
-/* Where two ranks of a host do not answer, no others of it are called. */
+/* That of the rank whose host has gone, if that is why. */
+static const char *gone_host (const struct mesh *m)
+{
+    long r = mesh_unreachable (m);
+
+    return r < 0 ? NULL : m->endpoint->peers[r].host;
+}
+
+/* Where two ranks of a host do not answer, or it has gone, no others of it are
+ * called. */
 static void tell (const struct mesh *m)
 {
-    const char *silent = NULL;
-    int times = 0;
+    const char *silent = gone_host (m);
+    int times = silent ? 2 : 0;
 
     for (long r = 0; r < m->size; r++) {
         const char *host = mesh_host (m, r);
@@ -37,7 +50,7 @@ static void tell (const struct mesh *m)
         if (!is_told (m, r) || m->world[r] == m->root->culprit
             || (same && times > 1))
             continue;
-        if ((fd = mesh_call (m, r, DIAL_ABORT, 0.5)) >= 0) {
+        if ((fd = mesh_call (m, r, DIAL_ABORT, mesh_answer_seconds (m))) >= 0) {
             close (fd);
         } else if (errno != ECONNREFUSED) {
             times = same ? times + 1 : 1;
@@ -83,14 +96,33 @@ int mesh_usable (struct mesh *m, struct slurmdl_error *err)
     return errorf (err, "the communicator is the parent process's");
 }
 
+/* What a rank told us before it went is with our listener, which takes one
+ * after the other: it has delivered that when it answers ourselves, however
+ * late on a busy machine.
+ */
+static void pass_listener (struct mesh *m)
+{
+    double until = monotonic () + LISTENER_SECONDS;
+    struct mesh_report ignored;
+    int fd = mesh_call (m, m->rank, DIAL_QUERY, LISTENER_SECONDS);
+
+    if (fd < 0)
+        return;
+    socket_recv (fd, &ignored, sizeof (ignored), until);
+    close (fd);
+}
+
 /* A better reason may be on its way from the one that has gone, or from
  * another. */
-static void await_reason (struct mesh *m, double seconds)
+static void await_reason (struct mesh *m)
 {
-    double until = monotonic () + seconds;
     struct pollfd p = { .fd = m->event, .events = POLLIN };
     eventfd_t value;
+    double until;
 
+    if (!atomic_load (&m->aborted))
+        pass_listener (m);
+    until = monotonic () + 0.2;
     while (!atomic_load (&m->aborted) && monotonic () < until) {
         poll (&p, 1, 20);
         eventfd_read (m->event, &value);
@@ -99,7 +131,7 @@ static void await_reason (struct mesh *m, double seconds)
 
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    await_reason (m, 0.2);
+    await_reason (m);
     m->root->culprit = m->world[peer];
     return mesh_fail (m,
                       ECONNRESET,
@@ -116,6 +148,7 @@ int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err)
 
     mesh_set_waits (m, peer);
     m->root->culprit = mesh_find_culprit (m, peer, text, sizeof (text));
+    await_reason (m); /* of one that had waited longer, and has gone */
     return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 

@@ -296,12 +296,53 @@ static void test_ends_early (void **state)
     assert_int_equal (world_run (2, 1, ends_early, NULL, 120, NULL), 0);
 }
 
+static atomic_bool dozes;
+
+/* A busy machine: a listener has taken what has come, and gets no CPU before it
+ * delivers that.
+ */
+int setsockopt (int fd, int level, int name, const void *value, socklen_t n)
+{
+    if (gettid () != getpid () && atomic_exchange (&dozes, false))
+        usleep (600000);
+    return (int)syscall (SYS_setsockopt, fd, level, name, value, n);
+}
+
+/* Rank 1 gives up, says why and ends, before rank 0 is given the reason. */
+static int reason_is_late (struct slurmdl_comm *w, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    double x = 0;
+
+    if (slurmdl_broadcast (w, &x, sizeof (x), 1, &err) < 0)
+        return failed (w, "beginning", err.text);
+    if (slurmdl_comm_rank (w) == 1) {
+        while (atomic_load (&shared->seen) == 0)
+            usleep (1000);
+        slurmdl_comm_abort (w, "the loss is not a number");
+        return 0;
+    }
+    atomic_store (&dozes, true);
+    atomic_store (&shared->seen, 1);
+    if (slurmdl_broadcast (w, &x, sizeof (x), 1, &err) == 0
+        || !strstr (err.text, "the loss is not a number"))
+        return failed (w, "not the reason", err.text);
+    return 0;
+}
+
+static void test_reason_is_late (void **state)
+{
+    *shared = (struct shared){ 0 };
+    assert_int_equal (world_run (2, 1, reason_is_late, NULL, 120, NULL), 0);
+}
+
 int main (void)
 {
     enum { N = COUNT (scenes) };
-    struct CMUnitTest tests[N + 2] = {
+    struct CMUnitTest tests[N + 3] = {
         [N] = cmocka_unit_test (test_called_while_stopped),
         cmocka_unit_test (test_ends_early),
+        cmocka_unit_test (test_reason_is_late),
     };
 
     shared = mmap (NULL,
