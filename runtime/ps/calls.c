@@ -19,10 +19,15 @@ struct ps_call {
     struct ps_ticket *ticket;
 };
 
-static int no_memory (struct slurmdl_ps *ps, struct slurmdl_error *err)
+/* A record was not made: for want of memory, if nothing else has broken the
+ * client while it was sending.
+ */
+static int not_sent (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
     psclient_break (ps, ENOMEM, "out of memory");
-    return errorf (err, "out of memory");
+    errorf (err, "%s", ps->client->why.text);
+    errno = ps->client->code;
+    return -1;
 }
 
 static bool is_change (enum ps_kind kind)
@@ -231,7 +236,7 @@ static int begin_call (struct ps_call *c,
                              "_pull_rows()");
     }
     if (ticket && !(c->ticket = psticket_create (ps)))
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     return 0;
 }
 
@@ -260,7 +265,7 @@ int slurmdl_ps_push (struct slurmdl_ps *ps,
     if (begin_call (&c, ps, table, PS_PUSH, wait, err) < 0)
         return -1;
     if (send_dense (&c, gradient) < 0)
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     return end_call (&c, ticket, err);
 }
 
@@ -275,7 +280,7 @@ int slurmdl_ps_pull (struct slurmdl_ps *ps,
     if (begin_call (&c, ps, table, PS_PULL, true, err) < 0)
         return -1;
     if (receive_dense (&c, out) < 0)
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     return end_call (&c, ticket, err);
 }
 
@@ -332,9 +337,9 @@ static int rows (struct slurmdl_ps *ps,
         || check_rows (c.table, ids, n, err) < 0)
         return -1;
     if (wait && !(c.ticket = psticket_create (ps)))
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     if (send_rows (&c, ids, n, in, out) < 0)
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     return end_call (&c, ticket, err);
 }
 
@@ -448,18 +453,18 @@ int slurmdl_ps_table (struct slurmdl_ps *ps,
     c.key = ps_key (s.name);
     if (!(c.ticket = psticket_create (ps))
         || declare (&c, &s, initial && t->n) < 0)
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     if (slurmdl_ps_wait (ps, c.ticket->id, err) < 0)
         return -1;
     if (initial && t->n && ps->index == 0) {
         c.kind = PS_INITIAL;
         if (!(c.ticket = psticket_create (ps)) || send_dense (&c, initial) < 0)
-            return no_memory (ps, err);
+            return not_sent (ps, err);
         if (slurmdl_ps_wait (ps, c.ticket->id, err) < 0)
             return -1;
     }
     if (add_table (ps->client, t, c.key) < 0)
-        return no_memory (ps, err);
+        return not_sent (ps, err);
     return (int)ps->client->ntables - 1;
 }
 
@@ -479,7 +484,7 @@ int slurmdl_ps_rate (struct slurmdl_ps *ps,
     for (long i = 0; i < ps->servers; i++) {
         struct ps_record *r = psrecord_create (ps, PS_RATE, sizeof (rate));
         if (!r)
-            return no_memory (ps, err);
+            return not_sent (ps, err);
         memcpy (r->own, &rate, sizeof (rate));
         add (&c, i, r);
     }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: who is lost and replaced, and
  * what is saved. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/ps/ps.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
 #include "tests/unit.h"
@@ -124,6 +131,44 @@ static void a_lost_worker_is_replaced (void **state)
     assert_int_equal (board->clocks[1], 40);
 }
 
+/* Until a push finds nobody in the place of a lost server. */
+static void push_until_it_fails (struct slurmdl_ps *ps, void *arg)
+{
+    const struct train *t = arg;
+    struct slurmdl_ps_table s = table_of (t);
+    struct slurmdl_error err;
+    float *g = calloc (BIG, sizeof (*g));
+    int n = slurmdl_ps_table (ps, &s, NULL, NULL);
+
+    NEED (n >= 0 && g);
+    while (slurmdl_ps_push (ps, n, g, NULL, &err) == 0) {
+        NEED (slurmdl_ps_clock (ps, NULL) == 0);
+        if (++board->clocks[0] == 4) {
+            await (1, 1);
+            ps->timeout = 0.5;
+        }
+    }
+    fprintf (stderr, "# %s\n", err.text);
+    NEED (errno == ETIMEDOUT && strstr (err.text, "server 1 (")
+          && strstr (err.text, "is lost, and no process replaced it"));
+    _exit (0);
+}
+
+static void a_push_names_the_lost_server (void **state)
+{
+    struct train t = { SLURMDL_PS_SGD, BIG };
+    struct group g;
+
+    options.workers = 1;
+    options.mode = SLURMDL_PS_ASYNC;
+    g = start_group (push_until_it_fails, &t);
+    await_clock (0, 4);
+    lose (g.servers[1]);
+    reach (1, 1);
+    assert_int_equal (end_of (g.workers[0]), 0);
+    lose (g.servers[0]);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +178,7 @@ int main (void)
         IN_GROUP (all_servers_are_replaced),
         IN_GROUP (async_loses_nothing_with_a_server),
         IN_GROUP (a_small_log_makes_servers_save),
+        IN_GROUP (a_push_names_the_lost_server),
         IN_GROUP (a_lost_worker_holds_nobody),
         IN_GROUP (a_lost_worker_is_replaced),
     };
