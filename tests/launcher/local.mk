@@ -11,7 +11,7 @@ launcher_tests = %D%/report.t %D%/watch.t %D%/cookbook.t %D%/outcomes.t %D%/dama
 	%D%/code.t %D%/recovery.t %D%/export.t %D%/interactive.t %D%/flow.t %D%/faultstop.t %D%/config.t %D%/plot.t \
 	%D%/fuzz.t %D%/numbers.t %D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/environment.t \
 	%D%/model.t %D%/gpus.t %D%/queue.t %D%/docs.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
-	%D%/try.t %D%/check.t %D%/stream.t %D%/monitor.t %D%/env.t %D%/elastic.t $(launcher_units) tests/layers.t tests/install.t
+	%D%/try.t %D%/check.t %D%/stream.t %D%/monitor.t %D%/env.t %D%/elastic.t %D%/hang.t $(launcher_units) tests/layers.t tests/install.t
 TESTS += $(launcher_tests)
 
 # what scripts run
