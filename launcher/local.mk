@@ -29,7 +29,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
-	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c \
+	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \
 	%D%/session/open.c \
 	%D%/notify/notify.c %D%/notify/send.c %D%/notify/webhook.c %D%/export/stream.c %D%/export/tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \

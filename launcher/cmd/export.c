@@ -250,13 +250,16 @@ static int export_text (const struct sweep *s,
                         const struct settings *st,
                         struct slurmdl_error *err)
 {
+    struct logged_metrics logged = { .n = 0 };
     struct columns columns;
     char *buf = NULL;
     size_t size = 0;
     FILE *f = NULL;
     int rv = -1;
 
-    if (columns_create (&columns, s) == 0 && (f = open_memstream (&buf, &size)))
+    if (columns_create (&columns, s) == 0 && logged_read_all (&logged, s) == 0
+        && columns_add_logged (&columns, &logged) == 0
+        && (f = open_memstream (&buf, &size)))
         format->put (f, s, &columns, st->safe_csv);
     if (f && fclose (f) == 0)
         rv = write_text (st->output, buf, size, err);
@@ -264,6 +267,7 @@ static int export_text (const struct sweep *s,
         errorf (err, "out of memory");
     int e = errno;
     columns_destroy (&columns);
+    logged_free (&logged);
     free (buf);
     errno = e;
     return rv;

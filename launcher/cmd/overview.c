@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
+#include "launcher/executor/unseen.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/progress/workers.h"
@@ -70,20 +71,24 @@ static void print_resume (const struct sweep *s)
 }
 
 /* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
-static void print_waiting (const struct submit *a)
+static void print_waiting (const struct sweep *s, const struct submit *a)
 {
     double ago = difftime (time (NULL), (time_t)a->time);
+    const char *type = unseen_file_system (s->dir);
     char when[32];
     char text[32];
 
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
     printf ("no worker of job %s has started: submitted %s, %s ago; see "
-            "'squeue --jobs=%s'\n",
+            "'squeue --jobs=%s'%s%s%s\n",
             a->job,
             when,
             text,
-            a->job);
+            a->job,
+            type ? " (its nodes must see this folder, which is on " : "",
+            type ? type : "",
+            type ? ", this machine's own)" : "");
 }
 
 double sweep_idle (const struct sweep *s)
@@ -115,7 +120,7 @@ static void print_workers (const struct sweep *s, const struct worker_view *v)
         if (worker_is_alive (s, &v->list[i]))
             print_worker (s, &v->list[i]);
     if (v->alive == 0 && workers_awaited (s, v))
-        print_waiting (workers_awaited (s, v));
+        print_waiting (s, workers_awaited (s, v));
     else if (!isnan (workers_idle (s, v))) {
         print_last_words (s);
         print_resume (s);

@@ -19,6 +19,13 @@
 
 enum { RUNGS = 64 };
 
+/* Of an experiment without output, with blocks of 4 KiB: a folder for each
+ * trial; for each segment a folder, hparams.json, log, metrics.h5 and an entry
+ * of the decision log; and what there is once.
+ */
+enum { TRIAL_FILES = 1, SEGMENT_FILES = 5, OTHER_FILES = 20 };
+static const double trial_bytes = 4096, segment_bytes = 7 * 4096 + 4096;
+
 struct preview_plan {
     const struct experiment *exp;
     struct search_rung rungs[RUNGS];
@@ -141,6 +148,17 @@ static double full_length (const struct preview_plan *plan)
 static double trial_hours (const struct preview_plan *plan)
 {
     return plan->length * plan->seconds / 3600;
+}
+
+static double count_files (const struct preview_plan *plan)
+{
+    return TRIAL_FILES * plan->trials + SEGMENT_FILES * plan->segments
+           + OTHER_FILES;
+}
+
+static double megabytes (const struct preview_plan *plan)
+{
+    return (trial_bytes * plan->trials + segment_bytes * plan->segments) / 1e6;
 }
 
 /* With all workers busy, but never faster than one full training. */
@@ -269,6 +287,10 @@ static void print_totals (const struct preview_plan *plan)
             plan->segments == 1 ? "" : "s");
     if (is_most (plan->exp))
         puts ("trials may be stopped early: it costs less");
+    printf ("on the disk: about %.0f files and folders, %.3g MB, besides "
+            "checkpoints and output\n",
+            count_files (plan),
+            megabytes (plan));
     if (plan->seconds > 0)
         print_time (plan);
 }
@@ -321,7 +343,7 @@ static json_t *plan_json (const struct preview_plan *plan)
     json_t *points = finite_to_json (plan->points);
     /* clang-format off */
     json_t *v = json_pack (
-        "{s:s, s:s, s:I, s:o, s:b, s:I, s:I, s:I, s:o, s:I, s:f, s:f, s:I, s:b}",
+        "{s:s, s:s, s:I, s:o, s:b, s:I, s:I, s:I, s:o, s:I, s:f, s:f, s:I, s:b, s:I, s:f}",
         "name", e->name,
         "searcher", e->searcher_name,
         "dimensions", (json_int_t)e->nparams,
@@ -335,7 +357,9 @@ static json_t *plan_json (const struct preview_plan *plan)
         "length", plan->length,
         "full_trainings", plan->length / full_length (plan),
         "max_segments", (json_int_t)plan->segments,
-        "stops_early", is_most (e));
+        "stops_early", is_most (e),
+        "files", (json_int_t)count_files (plan),
+        "megabytes", megabytes (plan));
     /* clang-format on */
 
     if (v && plan->seconds > 0)

@@ -63,8 +63,12 @@ static void add_others (struct column_names *names,
     if (sweep_metrics (s) == 1)
         add_name (names, sweep_metric (s, 0), find_fixed (c, "best"));
     for (size_t i = 0, k = 0; sweep_metrics (s) > 1 && i < c->n; i++)
-        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam)
+        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam
+            && !c->list[i].logged)
             add_name (names, sweep_metric (s, k++), i);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].logged)
+            add_name (names, c->list[i].text, i);
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].hparam
             && asprintf (&names->owned[i], "hp.%s", c->list[i].name) > 0)
@@ -403,6 +407,27 @@ static bool names_logged (const struct selection *sel,
     return false;
 }
 
+/* As text there are those that the table chooses. */
+static int show_logged (struct selection *sel,
+                        const struct sweep *s,
+                        const struct settings *st)
+{
+    struct columns *c = &sel->all;
+
+    if (sel->chosen || !(st->json || st->csv))
+        return 0;
+    for (size_t i = 0; i < sel->logged.n; i++) {
+        free (c->list[--c->n].name);
+        free (c->list[c->n].text);
+    }
+    logged_free (&sel->logged);
+    if (logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
+        || columns_add_logged (c, &sel->logged) < 0)
+        return -1;
+    sel->shown = *c;
+    return 0;
+}
+
 static int add_logged (struct selection *sel,
                        const struct sweep *s,
                        const struct settings *st)
@@ -435,6 +460,8 @@ int selection_make (struct selection *sel,
         && names_make (&names, &sel->all, s) == 0)
         rv = select_by (sel, s, st, &names);
     names_free (&names, &sel->all);
+    if (rv == EXIT_OK && show_logged (sel, s, st) < 0)
+        rv = -1;
     return rv < 0 ? fail (&err) : rv;
 }
 

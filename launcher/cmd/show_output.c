@@ -56,7 +56,7 @@ static void fill_cell (struct libscols_line *line,
     else if (c->type == COLUMN_INT)
         table_set (line, column, "%lld", (long long)cell.integer);
     else if (isnan (cell.real))
-        table_set (line, column, "-");
+        table_set (line, column, "%s", cell.text ? cell.text : "-");
     else if (!strcmp (c->name, "seconds")) {
         duration_text (text, sizeof (text), cell.real);
         table_set (line, column, "%s", text);
@@ -75,7 +75,8 @@ void show_columns (const struct sweep *s, const struct selection *sel)
     struct libscols_table *tb;
 
     for (size_t i = 0; heads && i < c->n; i++)
-        heads[i] = (struct table_column){ c->list[i].name,
+        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text
+                                                            : c->list[i].name,
                                           c->list[i].type != COLUMN_TEXT };
     if (!heads || !(tb = table_create ("trials", heads, false))) {
         free (heads);

@@ -225,7 +225,9 @@ read_and_try (const struct settings *st, char **sets, const char *words)
                                .point = given ? sets[POINT] : NULL,
                                .words = words };
     struct experiment *e;
-    int rv = read_experiment (st->args[0], &edit, &e);
+    int rv = refuse_experiment (st, st->args[0])
+                 ? EXIT_USAGE
+                 : read_experiment (st->args[0], &edit, &e);
 
     if (rv)
         return rv;

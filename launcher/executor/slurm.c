@@ -11,6 +11,7 @@
 
 #include "launcher/executor/batch_script.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/unseen.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/slurm_memory.h"
@@ -370,6 +371,26 @@ static void follow_arrays (struct executor *x)
     }
 }
 
+/* Slurm has no task of the arrays any more; it remembers them for minutes. */
+static void explain_end (struct executor *x)
+{
+    struct command c = { 0 };
+    char out[TEXT_MAX], text[sizeof (x->note)];
+    int status;
+
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--states", "all");
+    command_add (&c, "--format", "%T");
+    command_add (&c, "--jobs", x->job);
+    status = command_run (&c, NULL, out, sizeof (out));
+    command_free (&c);
+    out[status == 0 ? strcspn (out, " \n") : 0] = '\0';
+    unseen_text (x->sweep, x->job, out, text, sizeof (text));
+    if (*text)
+        snprintf (x->note, sizeof (x->note), "%s", text);
+}
+
 /* Only the one who watches asks Slurm, and seldom; workers never do. */
 static int tick (struct executor *x)
 {
@@ -389,9 +410,11 @@ static int tick (struct executor *x)
     command_free (&c);
     if (status == 0 && *out)
         describe (x, out);
-    if ((status == 0 && !*out) || strstr (out, "Invalid job id"))
-        return 0;
-    return 1;
+    if ((status != 0 || *out) && !strstr (out, "Invalid job id"))
+        return 1;
+    if (x->sweep->state == SWEEP_RUNNING)
+        explain_end (x);
+    return 0;
 }
 
 static void leave (struct executor *x)

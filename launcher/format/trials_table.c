@@ -137,9 +137,11 @@ static void fill_logged (struct libscols_line *line,
                          long trial)
 {
     for (size_t i = 0; i < table->nlogged; i++) {
-        double value = table->logged.list[i].values[trial - 1];
-        if (!isnan (value))
-            table_set (line, FIXED + i, "%.6g", value);
+        const struct logged_metric *m = &table->logged.list[i];
+        if (isnan (m->values[trial - 1]) && m->has[trial - 1])
+            table_set (line, FIXED + i, "nan");
+        else if (m->has[trial - 1])
+            table_set (line, FIXED + i, "%.6g", m->values[trial - 1]);
     }
 }
 

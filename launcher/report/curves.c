@@ -20,6 +20,7 @@ enum {
     POINTS_ALL = 240000,
     OTHERS_ALL = 360000,
     LEVELS = 4095,
+    LASTS = 8, /* metrics with a column in the table */
 };
 
 /* ---- reading ---- */
@@ -354,11 +355,29 @@ static size_t points_each (const struct curves *c, size_t name, size_t nmetrics)
     return n > POINTS_MOST ? POINTS_MOST : n < POINTS_LEAST ? POINTS_LEAST : n;
 }
 
+/* The newest value of each trial. */
+static json_t *last_json (const struct curves *c, size_t name)
+{
+    json_t *list = json_array ();
+
+    for (long i = 0; i < c->n; i++) {
+        const struct trial_curves *t = &c->trials[i];
+        size_t k = t->n;
+        while (k > 0 && t->list[k - 1].name != name)
+            k--;
+        json_array_append_new (
+            list, k ? rounded_to_json (t->list[k - 1].value, 5) : json_null ());
+    }
+    return list;
+}
+
 static json_t *
 curve_json (const struct curves *c, const struct report *r, size_t name)
 {
+    size_t nmetrics = sweep_metrics (r->sweeps[0].s);
+    json_t *o;
     struct scale s = scale_of (c, name);
-    size_t max = points_each (c, name, sweep_metrics (r->sweeps[0].s));
+    size_t max = points_each (c, name, nmetrics);
     struct curve_point points[POINTS_MOST];
     json_t *texts = json_array ();
     bool any = false;
@@ -372,17 +391,20 @@ curve_json (const struct curves *c, const struct report *r, size_t name)
         json_decref (texts);
         return NULL;
     }
-    return json_pack ("{s:o, s:b, s:o, s:o, s:o}",
-                      "name",
-                      text_to_json (c->names.list[name]),
-                      "log",
-                      s.log,
-                      "base",
-                      rounded_to_json (s.base, 8),
-                      "scale",
-                      rounded_to_json (s.step, 8),
-                      "text",
-                      texts);
+    o = json_pack ("{s:o, s:b, s:o, s:o, s:o}",
+                   "name",
+                   text_to_json (c->names.list[name]),
+                   "log",
+                   s.log,
+                   "base",
+                   rounded_to_json (s.base, 8),
+                   "scale",
+                   rounded_to_json (s.step, 8),
+                   "text",
+                   texts);
+    if (name >= nmetrics && name < nmetrics + LASTS)
+        json_object_set_new (o, "last", last_json (c, name));
+    return o;
 }
 
 json_t *curves_json (const struct curves *c, const struct report *r)

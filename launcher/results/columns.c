@@ -183,37 +183,6 @@ add_hparam (struct columns *c, const struct experiment *e, size_t index)
     return new->name ? 0 : -1;
 }
 
-/* ---- metrics that are not optimised ---- */
-
-static void get_logged (const struct sweep *s,
-                        const struct result_column *c,
-                        long trial,
-                        struct cell *cell)
-{
-    (void)s;
-    cell->real = c->logged[trial - 1];
-}
-
-int columns_add_logged (struct columns *c, const struct logged_metrics *l)
-{
-    struct result_column *list =
-        realloc (c->list, (c->n + l->n) * sizeof (*list));
-
-    if (!list)
-        return -1;
-    c->list = list;
-    for (size_t i = 0; i < l->n; i++) {
-        char *name = strdup (l->list[i].name);
-        if (!name)
-            return -1;
-        list[c->n++] = (struct result_column){ .name = name,
-                                               .type = COLUMN_REAL,
-                                               .logged = l->list[i].values,
-                                               .get = get_logged };
-    }
-    return 0;
-}
-
 /* ---- all ---- */
 
 static bool taken (const struct columns *c, const char *name)
@@ -256,6 +225,38 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
         new->name = fixed[row].name ? strdup (fixed[row].name)
                                     : metric_name (c, sweep_metric (s, i));
         if (!new->name)
+            return -1;
+    }
+    return 0;
+}
+
+static void get_logged (const struct sweep *s,
+                        const struct result_column *c,
+                        long trial,
+                        struct cell *cell)
+{
+    (void)s;
+    cell->real = c->logged->values[trial - 1];
+    if (isnan (cell->real) && c->logged->has[trial - 1])
+        cell->text = "nan";
+}
+
+int columns_add_logged (struct columns *c, const struct logged_metrics *l)
+{
+    struct result_column *list =
+        realloc (c->list, (c->n + l->n) * sizeof (*list));
+
+    if (!list)
+        return -1;
+    c->list = list;
+    for (size_t i = 0; i < l->n; i++) {
+        struct result_column *new = &c->list[c->n++];
+        *new = (struct result_column){ .type = COLUMN_REAL,
+                                       .text = strdup (l->list[i].name),
+                                       .logged = &l->list[i],
+                                       .get = get_logged };
+        new->name = metric_name (c, l->list[i].name);
+        if (!new->name || !new->text)
             return -1;
     }
     return 0;

@@ -13,16 +13,17 @@ enum column_type { COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 struct cell {
     int64_t integer;
     double real;      /* NaN: none */
-    const char *text; /* NULL: none; the sweep's or the column's own */
+    const char *text; /* NULL: none; the sweep's or the column's own; of a real
+                         that is logged and is no number: "nan" */
 };
 
 struct result_column {
     char *name;
     enum column_type type;
-    bool hparam;          /* a hyperparameter: the name is its path */
-    size_t index;         /* of the metric or the hyperparameter */
-    char *text;           /* of a constant */
-    const double *logged; /* of a metric that is not optimised, by trial */
+    bool hparam;  /* a hyperparameter: the name is its path */
+    size_t index; /* of the metric or the hyperparameter */
+    char *text;   /* of a constant; the metric that is not optimised, ... */
+    const struct logged_metric *logged; /* ... and what trials have */
     void (*get) (const struct sweep *s,
                  const struct result_column *c,
                  long trial,
@@ -38,8 +39,8 @@ struct columns {
  * the others, are equal, and none has a '/'.  Returns -1 if out of memory.
  */
 int columns_create (struct columns *c, const struct sweep *s);
-/* One more for each metric of 'l', which must outlive them, behind the others.
- * Returns -1 if out of memory.
+/* One more for each metric of 'l', which must outlive them, behind the others:
+ * "metric.NAME".  Returns -1 if out of memory.
  */
 int columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);

@@ -41,8 +41,13 @@ static struct logged_metric *add (struct logged_reading *r, const char *name)
     if (!list)
         return NULL;
     l->list = list;
-    if (!(list[l->n].values = malloc ((size_t)n * sizeof (double))))
+    list[l->n].values = malloc ((size_t)n * sizeof (double));
+    list[l->n].has = calloc ((size_t)n, sizeof (bool));
+    if (!list[l->n].values || !list[l->n].has) {
+        free (list[l->n].values);
+        free (list[l->n].has);
         return NULL;
+    }
     for (long i = 0; i < n; i++)
         list[l->n].values[i] = NAN;
     snprintf (list[l->n].name, LOGGED_NAME_SIZE, "%s", name);
@@ -73,6 +78,7 @@ static int keep_newest (const struct slurmdl_row *row, void *arg)
     if (!(m = find (r, row->name)))
         return r->to->n == LOGGED_MOST ? TOO_MANY : NO_MEMORY;
     m->values[r->trial - 1] = row->value;
+    m->has[r->trial - 1] = true;
     return 0;
 }
 
@@ -101,10 +107,26 @@ int logged_read (struct logged_metrics *l,
     return rv == NO_MEMORY ? -1 : rv == TOO_MANY;
 }
 
+int logged_read_all (struct logged_metrics *l, const struct sweep *s)
+{
+    long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
+    int rv = -1;
+
+    *l = (struct logged_metrics){ .n = 0 };
+    for (long i = 0; trials && i < s->ntrials; i++)
+        trials[i] = i + 1;
+    if (trials)
+        rv = logged_read (l, s, trials, s->ntrials, LONG_MAX);
+    free (trials);
+    return rv < 0 ? -1 : 0;
+}
+
 void logged_free (struct logged_metrics *l)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         free (l->list[i].values);
+        free (l->list[i].has);
+    }
     free (l->list);
     *l = (struct logged_metrics){ .n = 0 };
 }

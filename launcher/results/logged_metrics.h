@@ -9,7 +9,8 @@ enum { LOGGED_NAME_SIZE = 64 };
 
 struct logged_metric {
     char name[LOGGED_NAME_SIZE];
-    double *values; /* of trial N at N - 1; NaN: none */
+    double *values; /* of trial N at N - 1; NaN: none, or not a number ... */
+    bool *has;      /* ... which it has logged */
 };
 
 struct logged_metrics {
@@ -27,6 +28,8 @@ int logged_read (struct logged_metrics *l,
                  const long *trials,
                  long n,
                  long most);
+/* The same of all trials.  Returns -1 if out of memory. */
+int logged_read_all (struct logged_metrics *l, const struct sweep *s);
 void logged_free (struct logged_metrics *l);
 
 #endif

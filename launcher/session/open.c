@@ -384,6 +384,29 @@ int read_experiment (const char *path,
                              : EXIT_IO;
 }
 
+bool refuse_experiment (const struct settings *st, const char *path)
+{
+    char dir[PATH_MAX], conf[PATH_MAX];
+    struct stat file;
+    char *word;
+
+    snprintf (conf, sizeof (conf), "%s.conf", path);
+    if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode))
+        || access (conf, F_OK) == 0
+        || experiment_find (st, path, dir, sizeof (dir)) < 0
+        || !(word = shell_word (path)))
+        return false;
+    complain ("%s is an experiment, not a file: 'dl continue %s' goes on with "
+              "it ('dl resume %s' if it is paused or has no workers), 'dl fork "
+              "%s' makes another one of its file",
+              path,
+              word,
+              word,
+              word);
+    free (word);
+    return true;
+}
+
 int parse_trial (const struct sweep *s, const char *text, long *n)
 {
     char *end;

@@ -50,6 +50,11 @@ int read_experiment (const char *path,
                      const struct edit *edit,
                      struct experiment **e);
 
+/* Whether 'path', which should be an experiment file, is an experiment that was
+ * made: then says what goes on with it.
+ */
+bool refuse_experiment (const struct settings *st, const char *path);
+
 /* The number of a trial that 'text' is; else says so and returns an exit
  * status.
  */

@@ -72,12 +72,21 @@ static int refuse (struct parser *x, const char *name, const char *why)
     return 1;
 }
 
-static const char *why_not (const char *name)
+static const char *why_not (const struct nccl_setting *s,
+                            char why[static NCCL_WHY])
 {
-    const struct nccl_variable *v = nccl_find (name);
+    const struct nccl_variable *v = nccl_find (s->name);
+    const char *meant = v ? NULL : nccl_nearest (s->name);
 
     if (!v)
-        return "no variable that a profile may set";
+        snprintf (why,
+                  NCCL_WHY,
+                  "no variable that a profile may set%s%s%s",
+                  meant ? "; did you mean " : "",
+                  meant ? meant : "",
+                  meant ? "?" : "");
+    if (!v || nccl_value_is_wrong (s->name, s->value, why))
+        return why;
     if (v->class == NCCL_GONE)
         return v->what;
     if (v->class == NCCL_DEBUG)
@@ -96,6 +105,7 @@ static bool is_set (const struct nccl_profile *p, const char *name)
 static int add_setting (struct parser *x, struct span name, struct span value)
 {
     struct nccl_setting s = { "", "" };
+    char text[NCCL_WHY];
     const char *why;
 
     if (!is_printable (name) || !is_printable (value))
@@ -104,7 +114,7 @@ static int add_setting (struct parser *x, struct span name, struct span value)
         return refuse (x, "", "too long");
     memcpy (s.name, name.at, name.n);
     memcpy (s.value, value.at, value.n);
-    if ((why = why_not (s.name)))
+    if ((why = why_not (&s, text)))
         return refuse (x, s.name, why);
     if (is_set (x->p, s.name))
         return refuse (x, s.name, "set a second time");

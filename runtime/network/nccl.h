@@ -39,6 +39,17 @@ extern const char *const nccl_undocumented[];
 /* The row of 'name', which may end at '='; NULL if there is none. */
 const struct nccl_variable *nccl_find (const char *name);
 
+/* The variable, not empty, has a value that nobody takes; 'name' may end at
+ * '='.  Of what is not known nothing is wrong.
+ */
+enum { NCCL_WHY = 128 };
+bool nccl_value_is_wrong (const char *name,
+                          const char *value,
+                          char why[static NCCL_WHY]);
+
+/* One that 'name' may be a misspelling of, or NULL. */
+const char *nccl_nearest (const char *name);
+
 /* ---- profiles ---- */
 
 enum { NCCL_NAME = 48, NCCL_VALUE = 256, NCCL_SETTINGS = 48 };
@@ -65,7 +76,8 @@ int nccl_check_name (const char *name);
 /* Add the lines NAME=VALUE of a text of 'size' bytes to 'p'; '#' begins a
  * comment line, white space around both sides and a pair of double quotes
  * around the value are dropped.  What is no variable of system configuration,
- * is said twice, or has other bytes than printable ASCII is said as
+ * has a value that is wrong, is said twice, or has other bytes than printable
+ * ASCII is said as
  * "FILE:LINE: why" and skipped.  Returns how many lines were refused.
  */
 int nccl_parse (const char *text,

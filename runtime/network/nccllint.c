@@ -256,6 +256,7 @@ static bool is_foreign (const char *name)
 static void lint_value (struct lint *l, const char *e)
 {
     const char *value = strchr (e, '=');
+    char why[NCCL_WHY];
 
     for (size_t i = 0; value && i < sizeof (values) / sizeof (*values); i++) {
         size_t n = strlen (values[i].name);
@@ -265,6 +266,8 @@ static void lint_value (struct lint *l, const char *e)
             return;
         }
     }
+    if (value && nccl_value_is_wrong (e, value + 1, why))
+        tell (l, "%.*s=%.64s: %s", (int)(value - e), e, value + 1, why);
 }
 
 /* ---- names ---- */
@@ -279,13 +282,14 @@ static bool is_undocumented (const char *e)
     return false;
 }
 
-static const char *nearest_variable (const char *name)
+const char *nccl_nearest (const char *name)
 {
     const char *words[WORDS];
     int n = 0;
 
     for (const struct nccl_variable *v = nccl_variables; v->name; v++)
-        if (v->class != NCCL_GONE && begins (v->name, "NCCL_") && n < WORDS - 1)
+        if (v->class != NCCL_GONE && n < WORDS - 1
+            && !strncmp (v->name, name, strcspn (v->name, "_")))
             words[n++] = v->name;
     words[n] = NULL;
     return nearest_word (name, words);
@@ -302,7 +306,7 @@ static void lint_nccl_name (struct lint *l, const char *e)
     if (v || is_undocumented (e) || is_foreign (e))
         return;
     snprintf (name, sizeof (name), "%.*s", (int)strcspn (e, "="), e);
-    meant = nearest_variable (name);
+    meant = nccl_nearest (name);
     tell (l,
           "%s: NCCL has no such variable%s%s%s",
           name,

@@ -198,6 +198,7 @@ cat >bin/sbatch <<'END'
 echo "sbatch $*" >>"$CALLS"
 for a; do case $a in
     --array=1-*) n=${a#--array=1-} ;;
+    --output=*) [ -z "$OUTPUT" ] || touch "$(dirname "${a#--output=}")/$((100 + $(wc -l <"$CALLS")))_1.log" ;;
     --exclude="$NOHOST") echo "sbatch: error: Batch job submission failed: Invalid node name specified" >&2; exit 1 ;;
 esac; done
 [ -n "$MEANWHILE" ] && dl label "$MEANWHILE" kept >/dev/null
@@ -226,7 +227,10 @@ END
 cat >bin/squeue <<'END'
 #!/bin/sh
 echo "squeue $*" >>"$CALLS"
-echo "$TASKS"
+case "$*" in
+*--states=all*) echo "$ENDED" ;;
+*) echo "$TASKS" ;;
+esac
 END
 cat >bin/scancel <<'END'
 #!/bin/sh
@@ -252,7 +256,7 @@ SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "an array that is too large"
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
 is "$(cat out)" "$work/many-0001" "nothing is said about it"
-like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; see 'squeue --jobs=107'$" "show: since when a job waits"
+like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; see 'squeue --jobs=107'( .its nodes must see this folder, which is on [a-z0-9]*, this machine's own.)?$" "show: since when a job waits"
 like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many-0001/workers/job.sh$' "what sbatch gets"
 sh -n many-0001/workers/job.sh
 ok $? "the script is one"
@@ -282,6 +286,27 @@ is $? 6 "a full queue: exit status"
 ok $? "sbatch is not waited for"
 [ "$(wc -l <calls)" -le 64 ]
 ok $? "and is not called for ever ($(wc -l <calls))"
+
+# ---- a job that is gone, of which there is nothing
+conf gone ./show.sh 'workers = 1;'
+gone () { # gone STATE: what dl run says when Slurm has no job any more
+    rm -f sum
+    ENDED=$1 TASKS='' timeout 300 dl run gone.conf >out 2>&1
+    is $? 8 "${1:-forgotten}: exit status"
+    rm -rf gone-0001
+}
+gone FAILED
+like "$(cat out)" "^dl: no worker is left: job [0-9]* \(FAILED\) has left no output in $work/gone-0001/workers: its nodes do not see that folder( .[a-z0-9]*, this machine's own.)?; 'dl resume' goes on$" \
+    "a folder that the nodes do not see"
+gone CANCELLED
+like "$(cat out)" "^dl: no worker is left: job [0-9]* was cancelled before it began; 'dl resume' goes on$" "a job that was cancelled"
+gone ''
+like "$(cat out)" "do not see that folder.*, or it was cancelled before it began; 'dl resume' goes on$" "one that Slurm has forgotten"
+OUTPUT=1
+export OUTPUT
+gone FAILED
+unset OUTPUT
+is "$(grep -c 'do not see' out)" 0 "where there is output the nodes have seen it"
 
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
 nope='sbatch: error: invalid partition specified: nope

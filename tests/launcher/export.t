@@ -37,9 +37,9 @@ timeout 300 dl run --local asha.conf >out 2>&1
 is $? 0 "asha with checkpoints"
 dl export asha >asha.csv
 is $? 0 "export"
-is "$(head -1 asha.csv)" "trial,state,length,metric,best,best_length,seconds,attempts,fails,begin_time,end_time,host,gpus,why,hp.fixed,hp.kind,hp.lr,hp.net.width" "its first line"
+is "$(head -1 asha.csv)" "trial,state,length,metric,best,best_length,seconds,attempts,fails,begin_time,end_time,host,gpus,why,hp.fixed,hp.kind,hp.lr,hp.net.width,metric.lr" "its first line"
 is "$(wc -l <asha.csv)" 13 "a line a trial"
-like "$(cat asha.csv)" ',"c""d",[^,]+,$' "quoted, and nothing for what is not active"
+like "$(cat asha.csv)" ',"c""d",([^,]+),,\1$' "quoted, and nothing for what is not active"
 dl export --format=json --output=asha.json asha
 is $? 0 "export --format=json --output"
 dl export --format=h5 --output=asha.h5 asha

@@ -66,6 +66,15 @@ is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0
 sed -i 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; };/' warn.conf
 line=$(grep -n '^hyperparameters' warn.conf | cut -d: -f1)
 like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing is searched: each trial has the whole list 'lr'; to choose from it" "a list is no choice"
+mkdir made
+sed 's/"warn"/"cnn"/' warn.conf >made/cnn.conf
+dl run --local --no-workers --dir=made made/cnn.conf >out 2>&1
+for name in cnn cnn-0001 made/cnn-0001; do
+    is "$(dl run --local --dir=made $name 2>&1; echo $?)" "dl: $name is an experiment, not a file: 'dl continue $name' goes on with it ('dl resume $name' if it is paused or has no workers), 'dl fork $name' makes another one of its file
+2" "dl run $name, which there is"
+done
+like "$(cd made && dl try cnn-0001 2>&1)" "'dl fork cnn-0001' makes another one" "dl try, too"
+rm -r made
 like "$(dl run --local warn 2>&1)" "^warn: cannot read: .*; did you mean 'warn.conf'\?" "a file without its .conf"
 like "$(dl run --local --dir=none warn.conf 2>&1)" "none: cannot make an experiment folder: .*; make it first" "a folder that there is not"
 mkdir bin

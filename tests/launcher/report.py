@@ -249,6 +249,14 @@ def print_out():
     silent("print")
 
 
+def logged():
+    page("logged")
+    names = b.js("[...document.querySelectorAll('#table thead th')].map((e) => e.textContent)")
+    ok(names[:5] == ["trial", "state", "loss", "acc", "bad"], "logged: the table has the metrics that are not optimised", names)
+    cells = b.js("[...document.querySelectorAll('#table tbody tr[data-i] td')].slice(2, 5).map((e) => e.textContent)")
+    ok(cells[1] == "0.5", "logged: with their newest values", cells)
+
+
 def hostile():
     page("hostile")
     silent("hostile")
@@ -377,6 +385,7 @@ try:
     dark()
     phone()
     print_out()
+    logged()
     hostile()
     media()
     renewed(others())

@@ -39,6 +39,12 @@ ok $? "one of 10,000 trials is made"
 sed 's/"rungs"/"live"/' rungs.conf >live.conf
 STOP_AFTER=60 "$make" . live.conf 20 >out 2>&1
 dl run --local --no-workers none.conf >out 2>&1
+cat >logged.conf <<'END'
+name = "logged"; entrypoint = "dl log --step 1 loss={lr} acc=0.25; dl log --step 2 loss={lr} acc=0.5 bad=nan";
+searcher = { name = "random"; metric = "loss"; max_trials = 2; }; resources = { workers = 1; };
+hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
+END
+timeout 300 dl run --local logged.conf >out 2>&1
 
 # ---- the file
 out=$(dl report rungs 2>&1)
@@ -51,7 +57,7 @@ is "$out" rungs-0001.html "it prints the name of the file"
 ok $? "it is small"
 dl report rungs -o rungs.html >out 2>&1
 is "$(cat out)" rungs.html "-o names another file"
-for name in hostile repeats many one none; do
+for name in hostile repeats many one none logged; do
     dl report $name --output=$name.html >out 2>&1
     ok $? "report of $name"
 done
@@ -90,6 +96,9 @@ for name in sys.argv[1:]:
 END
 python3 data.py ./*.html >out 2>&1
 ok $? "the data are strict JSON, and columns are complete"
+is "$(python3 -c 'import json, re
+d = json.loads(re.search(r"<script id=\"data\"[^>]*>(.*?)</script>", open("logged.html").read(), re.S).group(1))
+print({c["name"]: c.get("last") for c in d["curves"]})')" "{'loss': None, 'acc': [0.5, 0.5], 'bad': [None, None]}" "the newest values of metrics that are not optimised"
 
 # ---- bad input
 ln -s other.html link.html

@@ -48,13 +48,27 @@ fi
 is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
 
 # ---- metrics that are logged, but not optimised
-sed 's/"many"/"also"/; s/dl log --step=$i loss={lr};/dl log --step=$i loss={lr} acc={time}$i b=1 c=2 d=3 e=4;/' many.conf >also.conf
+sed 's/"many"/"also"/; s/dl log --step=$i loss={lr};/dl log --step=$i loss={lr} acc={time}$i b=1 c=nan d=3 e=4;/' many.conf >also.conf
 timeout 300 dl run --local also.conf >out 2>&1
 like "$(cat out)" '^trial .* attempts +acc +b +c +d +batch' "the first four have columns, at the end of dl run, too"
 like "$(cat out)" '^\(also logged, and shown by --columns: e\)$' "others are named"
 is "$(dl show --csv --columns=acc,hp.time --where='acc > 0' also | awk -F, 'NR > 1 && $1 != $2 "3"')" "" "the newest value"
 is "$(dl show --csv --columns=acc,e --sort=-acc --trials=1 also | tail -n1)" "$(dl show --csv --columns=hp.time --where='batch != 32' --sort=-hp.time --trials=1 also | tail -n1)3,4" "--sort by one, --columns of one"
 like "$(COLUMNS=90 dl show also)" '^\(no room for attempts, time, d, c, b, acc, last' "in a narrow window they go first"
+is "$(dl show --columns=state,c also | awk 'NR > 1 { print $1, $2 }' | sort -u | tr '\n' ' ')" "completed nan failed - " "nan is not what was never logged"
+is "$(dl show also | awk 'NR > 1 && $2 == "completed" && /nan/ { n++ } $2 == "completed" { all++ } END { print n - all }')" 0 "also without --columns"
+for how in "show --csv" "export"; do
+    dl $how also >all.csv
+    is "$(head -n1 all.csv | grep -o 'metric\.[a-z]*' | tr '\n' ' ')" "metric.acc metric.b metric.c metric.d metric.e " "dl $how has all of them"
+    is "$(python3 -c 'import csv; print({(r["state"], r["metric.acc"] == r["hp.time"] + "3", r["metric.c"], r["metric.e"]) for r in csv.DictReader(open("all.csv"))} ^ {("completed", True, "", "4"), ("failed", False, "", "")})')" "set()" "dl $how: their newest values"
+done
+for how in "show --json" "export --format=json"; do
+    is "$(dl $how also | python3 -c 'import json, sys
+all = json.load(sys.stdin)
+print({(t["state"], t["metric.d"]) for t in (all["trials"] if isinstance(all, dict) else all)} ^ {("completed", 3), ("failed", None)})')" "set()" "dl $how"
+done
+is "$(dl show --json --trials=1 also | grep -c '"metric.e": *4')" 1 "of one trial"
+is "$(dl show --json --columns=metric.acc,e also | grep -o '"metric[.][a-z]*"' | sort -u | tr '\n' ' ')" '"metric.acc" "metric.e" ' "with --columns those, by either name"
 like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelt one"
 is "$(dl show --csv --where='acc > 0' also | head -n1)" "$(dl show --csv also | head -n1)" "CSV without --columns stays as it is"
 

@@ -268,8 +268,16 @@ def frames():
     with raises(slurmdl.Error, "there is no trial 99", "of a trial that there is not"):
         exp.metrics(trial=99)
     same(list(slurmdl.Experiment("eyes").trials()["metric"])[0], math.inf, "infinity")
+    logged()
     planted()
     running()
+
+
+def logged():
+    conf = command("dl log loss=1 accuracy=0.5 loss/validation=nan", name="logged", searcher={"name": "single", "metric": "loss"})
+    trials = slurmdl.run(conf, local=True).wait(LONG).trials()
+    same((trials["metric.accuracy"][0], str(trials["metric.accuracy"].dtype)), (0.5, "float64"), "a metric that is not optimised")
+    ok(math.isnan(trials["metric.loss_validation"][0]), "one that is no number")
 
 
 def planted():

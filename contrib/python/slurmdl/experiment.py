@@ -69,7 +69,8 @@ class Experiment:
 
     def trials(self) -> Any:
         """A DataFrame with a row for each trial, in their order, and a column for each hyperparameter; one that has
-        the name of another column is hp.NAME."""
+        the name of another column is hp.NAME.  Metrics that were logged but not optimised are metric.NAME, with their
+        newest values."""
         return frames.trials_frame(self.read())
 
     def metrics(self, trial: Optional[int] = None) -> Any:

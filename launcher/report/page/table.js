@@ -7,7 +7,7 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
       ...(E.length > 1 ? [{ name: "experiment", key: (i) => E[T.exp[i]].name, text: (i) => E[T.exp[i]].name, words: true }] : []),
       { name: "trial", key: numbered, text: (i) => String(numbered(i)) },
       { name: "state", key: (i) => D.states[T.state[i]], text: (i) => D.states[T.state[i]], words: true },
-      ...metrics.map((m) => flat(m.name, m.v)), flat("length", T.length), flat("time", T.seconds, (i) => span(T.seconds[i])), flat("attempts", T.tries), ...(T.files.some((n) => n) ? [flat("checkpoint", T.step.map((s) => s < 0 ? null : s))] : []),
+      ...metrics.map((m) => flat(m.name, m.v)), ...D.curves.filter((c) => c.last).map((c) => flat(c.name, c.last)), flat("length", T.length), flat("time", T.seconds, (i) => span(T.seconds[i])), flat("attempts", T.tries), ...(T.files.some((n) => n) ? [flat("checkpoint", T.step.map((s) => s < 0 ? null : s))] : []),
       ...params.map((p) => ({ name: p.name, key: (i) => p.table ? p.text(i) : p.v[i], text: p.text, words: !!p.table })),
       { name: "host", key: (i) => D.hosts[T.host[i]], text: (i) => D.hosts[T.host[i]] || "–", words: true },
       { name: "why", key: (i) => D.whys[T.why[i]], text: (i) => D.whys[T.why[i]] || "", words: true }];
