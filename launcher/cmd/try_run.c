@@ -105,7 +105,7 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
 
     sigaction (SIGINT, &sa, NULL);
     sigaction (SIGTERM, &sa, NULL);
-    if (!(t->trainer = trainer_start (&t->attempt, err)))
+    if (!(t->trainer = trainer_start (&t->attempt, NULL, err)))
         return -1;
     while (!trainer_ended (t->trainer, &t->status)) {
         wait_for_output (t);

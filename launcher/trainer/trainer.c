@@ -178,14 +178,38 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
-/* While the command starts, their file gets its name on stable storage: what is
- * left for its end is one sync.
- */
-static void prepare_metrics (struct trainer *t)
+void trainer_forget_spare (struct slurmdl_metrics **spare)
 {
-    if (t->patterns[0])
+    if (*spare)
+        metrics_discard (*spare);
+    *spare = NULL;
+}
+
+static struct slurmdl_metrics *take_spare (const struct trainer *t,
+                                           struct slurmdl_metrics **spare)
+{
+    struct slurmdl_metrics *m = *spare;
+
+    if (!m || metrics_move (m, t->dir, t->folder) < 0) {
+        trainer_forget_spare (spare);
+        return NULL;
+    }
+    *spare = NULL;
+    return m;
+}
+
+/* While the command starts, their file gets its name on stable storage, and
+ * the next attempt's is made: what is left for the end is one sync.
+ */
+static void prepare_metrics (struct trainer *t, struct slurmdl_metrics **spare)
+{
+    if (!t->patterns[0])
+        return;
+    if (!spare || !(t->metrics = take_spare (t, spare)))
         t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
     trainer_flush_begin (t);
+    if (spare)
+        *spare = metrics_spare (t->dir, t->folder);
 }
 
 /* In a folder of an attempt without metrics is no file for them. */
@@ -198,6 +222,7 @@ static void discard_metrics (struct trainer *t)
 }
 
 struct trainer *trainer_start (const struct trial_attempt *a,
+                               struct slurmdl_metrics **spare,
                                struct slurmdl_error *err)
 {
     struct trainer *t = calloc (1, sizeof (*t));
@@ -221,7 +246,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
         trainer_destroy (t);
         return NULL;
     }
-    prepare_metrics (t);
+    prepare_metrics (t, spare);
     return t;
 }
 

@@ -17,13 +17,17 @@ char **attempt_command (const struct trial_attempt *a);
 char **attempt_environment (const struct trial_attempt *a);
 
 struct trainer;
+struct slurmdl_metrics;
 
 /* Make the attempt's folder with hparams.json and log, and start the command
- * in a process group of its own.  NULL on failure.
+ * in a process group of its own.  NULL on failure.  '*spare' (or NULL) is where
+ * a file for the metrics of the next attempt is kept from one call to the next.
  */
 struct trainer *trainer_start (const struct trial_attempt *a,
+                               struct slurmdl_metrics **spare,
                                struct slurmdl_error *err);
 void trainer_destroy (struct trainer *t); /* kills what still runs */
+void trainer_forget_spare (struct slurmdl_metrics **spare);
 
 /* Descriptor to poll for output, -1: none.  Then call trainer_read(), which
  * returns 0 at the end of the output.

@@ -442,7 +442,7 @@ int segment_run (struct worker *w,
         judge_early (&s, report);
         return 0;
     }
-    if (!(s.trainer = trainer_start (&s.attempt, err)))
+    if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err)))
         return -1;
     if ((rv = train (&s, err)) == 0)
         judge (&s, report);

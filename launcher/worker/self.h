@@ -40,6 +40,7 @@ struct worker {
     struct {
         double at, took; /* when it last wrote results.h5, and how long */
     } results;
+    struct slurmdl_metrics *spare; /* of trainer_start() */
     bool closes; /* it has put the end: what remains to do is its */
 };
 

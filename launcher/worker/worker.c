@@ -22,6 +22,7 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/trainer.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
 #include "launcher/worker/decide.h"
@@ -356,6 +357,7 @@ enum worker_end worker_run (struct sweep *sweep,
             notify_end (w.sweep);
     }
     e = errno;
+    trainer_forget_spare (&w.spare);
     custom_close (&w);
     peer_destroy (w.peer);
     log_socket_close (&w.socket);

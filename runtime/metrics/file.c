@@ -79,6 +79,21 @@ int metrics_file_create (struct metrics_file *f,
     return create_file (f, dir, folder, "metrics", about, err);
 }
 
+int metrics_file_move (struct metrics_file *f, const char *dir, int folder)
+{
+    int to = -1;
+
+    if (snprintf (f->path, sizeof (f->path), "%s/metrics.h5", dir)
+            >= (int)sizeof (f->path) - 8
+        || (to = fcntl (folder, F_DUPFD_CLOEXEC, 0)) < 0
+        || renameat (f->folder, f->tmp, to, f->tmp) < 0)
+        return inside_close (to, -1);
+    close (f->folder);
+    f->folder = to;
+    f->held = false;
+    return 0;
+}
+
 int metrics_file_create_as (struct metrics_file *f,
                             const char *dir,
                             const char *stem,
@@ -194,7 +209,11 @@ static int sync_file (struct metrics_file *f)
 {
     if (!*f->tmp)
         return f->dirty ? fdatasync (f->fd) : 0;
-    if (fsync (f->fd) < 0 || metrics_file_first_name (f, f->tmp) < 0)
+    if (f->dirty && fsync (f->fd) < 0)
+        return -1;
+    if (f->held)
+        return 0;
+    if (metrics_file_first_name (f, f->tmp) < 0)
         return -1;
     *f->tmp = '\0';
     return 0;
@@ -209,7 +228,7 @@ int metrics_file_sync (struct metrics_file *f)
 
     metrics_file_end_work (f); /* if it has failed the file is suspect */
     metrics_file_rooms (f, rooms);
-    if (f->suspect && metrics_file_replace (f, rooms, NULL, 0) < 0)
+    if (f->suspect && (f->held || metrics_file_replace (f, rooms, NULL, 0) < 0))
         return -1;
     f->suspect = sync_file (f) < 0;
     if (f->suspect)

@@ -57,6 +57,7 @@ struct metrics_file {
     int number;        /* in its name, 0: none */
     atomic_int *named; /* where it is told, plus one; or NULL */
     uint64_t dirty;    /* bytes that are not on stable storage yet */
+    bool held;         /* it gets none before metrics_file_move() */
     bool fresh;        /* nor is its name */
     bool suspect;      /* it could not be brought there */
     unsigned files;    /* that had the name before */
@@ -90,6 +91,9 @@ int metrics_file_create (struct metrics_file *f,
                          int folder,
                          const struct metrics_file_about *about,
                          struct slurmdl_error *err);
+
+/* Before that, where 'held' is set and all is synced: to another folder. */
+int metrics_file_move (struct metrics_file *f, const char *dir, int folder);
 
 /* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once. */
 int metrics_file_create_as (struct metrics_file *f,

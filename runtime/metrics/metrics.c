@@ -64,11 +64,12 @@ static void describe_run (struct metrics_file_about *about, long attempt)
               environment_text ("DL_EXPERIMENT", ""));
 }
 
-struct slurmdl_metrics *metrics_create (const char *dir,
-                                        int folder,
-                                        long attempt,
-                                        struct retention *retention,
-                                        struct slurmdl_error *err)
+static struct slurmdl_metrics *create (const char *dir,
+                                       int folder,
+                                       long attempt,
+                                       struct retention *retention,
+                                       bool held,
+                                       struct slurmdl_error *err)
 {
     struct slurmdl_metrics *m = allocate ();
     struct metrics_file_about about;
@@ -83,6 +84,7 @@ struct slurmdl_metrics *metrics_create (const char *dir,
     describe_run (&about, attempt);
     if (metrics_file_create (&m->file, dir, folder, &about, err) == 0) {
         m->file.named = &m->named;
+        m->file.held = held;
         if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
@@ -90,6 +92,32 @@ struct slurmdl_metrics *metrics_create (const char *dir,
     }
     free_metrics (m);
     return NULL;
+}
+
+struct slurmdl_metrics *metrics_create (const char *dir,
+                                        int folder,
+                                        long attempt,
+                                        struct retention *retention,
+                                        struct slurmdl_error *err)
+{
+    return create (dir, folder, attempt, retention, false, err);
+}
+
+struct slurmdl_metrics *metrics_spare (const char *dir, int folder)
+{
+    struct slurmdl_metrics *m = create (dir, folder, 0, NULL, true, NULL);
+
+    if (m)
+        metrics_flush_begin (m);
+    return m;
+}
+
+int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder)
+{
+    /* the thread rests then, until something is asked of it */
+    if (metrics_flush_end (m, atomic_load (&m->asked), NULL) < 0)
+        return -1;
+    return metrics_file_move (&m->file, dir, folder);
 }
 
 struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
@@ -219,8 +247,8 @@ static int end (struct slurmdl_metrics *m, int remove_in)
     }
     rv = report (m, NULL);
     own_name (m, name);
-    if (remove_in >= 0 && *name)
-        unlinkat (remove_in, name, 0);
+    if (remove_in >= 0)
+        unlinkat (remove_in, *m->file.tmp ? m->file.tmp : name, 0);
     free_metrics (m);
     return rv;
 }

@@ -153,6 +153,14 @@ int metrics_flush_end (struct slurmdl_metrics *m,
 /* Whether a name is that of their file, which may have none yet. */
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 
+/* The same for an attempt that comes: an empty file without a name, in the
+ * folder of the attempt before.
+ */
+struct slurmdl_metrics *metrics_spare (const char *dir, int folder);
+
+/* Have them in this folder; -1 with errno: they are of no use. */
+int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder);
+
 /* Destroy them and remove their file: nothing was logged. */
 void metrics_discard (struct slurmdl_metrics *m);
 

@@ -67,6 +67,8 @@ class Disk:
                 self.folders.append(a)
             elif op == UNLINK:
                 self.names.pop(a, None)
+            elif file:
+                self.names[b] = file
             elif a in self.names:
                 self.names[b] = self.names[a]
                 if op == RENAME:
@@ -82,8 +84,27 @@ class Disk:
                 f.write(self.files[file])
 
 
+def one_folder_each(calls):
+    """A rename from one folder to another as two calls, as either may get lost; the first says which file it is,
+    that has the new name without the old one, too."""
+    files = {}
+    for op, file, at, data in calls:
+        names = data.split(b"\0")
+        if op == OPEN:
+            files[data] = file
+        elif op in (LINK, RENAME):
+            files[names[1]] = files.get(names[0])
+        if op == RENAME and os.path.dirname(names[0]) != os.path.dirname(names[1]):
+            yield LINK, files[names[0]], at, data
+            yield UNLINK, file, at, names[0] + b"\0"
+        else:
+            yield op, file, at, data
+
+
 def folder_of(op, data):
-    """That has a name changed; of a rename or link it is the same for both."""
+    """That has a name changed."""
+    if op == LINK:
+        return os.path.dirname(data.split(b"\0")[1])
     return os.path.dirname(data.split(b"\0")[0]) if op in (OPEN, LINK, RENAME, UNLINK) else None
 
 
@@ -123,7 +144,7 @@ class Bench:
         shutil.copytree(self.fresh, self.traced, symlinks=True)
         status, text = run(["dl", "worker", "--slot", "bench", self.traced], LD_PRELOAD=os.path.abspath(tracer),
                            TRACE_DIR=self.traced, TRACE_LOG=f"{work}/trace")
-        self.calls = read_trace(f"{work}/trace")
+        self.calls = list(one_folder_each(read_trace(f"{work}/trace")))
         c = check.judge(self.traced, trials=TRIALS)
         if status or c.problems:
             sys.exit(f"the run that is traced: status {status}: {text}{c.verdict()}")

@@ -110,6 +110,25 @@ like "$(dl ls)" 'fail-0001 +failed' "and state"
 timeout 300 dl resume --local fail >/dev/null 2>&1
 is $? 2 "one that has failed is not resumed"
 
+# ---- files for metrics that never came, or were made ahead and are gone
+conf spare 'name = "grid"; max_length = 1;' '"./spare.sh {trial_dir}"' 'metrics = { pattern = "loss={loss}"; }; max_restarts = 0;'
+sed -i 's/workers = 2/workers = 1/' spare.conf
+cat >spare.sh <<'END'
+#!/bin/sh
+case $DL_TRIAL in
+2) exit 1 ;;
+3) find "${1%/trials/*}" -name '.[0-9a-f]*' -delete ;;
+esac
+echo "loss=$DL_TRIAL"
+END
+chmod +x spare.sh
+timeout 300 dl run --local spare.conf >out 2>&1
+is "$(count spare-0001 result)" 5 "a worker whose files for metrics to come are removed goes on"
+is "$(cd spare-0001/trials && find . -name metrics.h5 | sort | tr -d '\n')" \
+    ./0001/a.1/metrics.h5./0003/a.1/metrics.h5./0004/a.1/metrics.h5./0005/a.1/metrics.h5./0006/a.1/metrics.h5 \
+    "a file of metrics for each attempt that has some, and for no other"
+is "$(find spare-0001 -name '.[0-9a-f]*')" "" "nothing made ahead is left"
+
 # ---- damage is told
 entry=$(ls print-0001/log/0*/0* | tail -1)
 sed -i 's/time/tame/' "$entry"
