@@ -6,7 +6,11 @@
  * with 4 workers, for the time of 20 full trainings, seeds 0 to 9; "asha sobol"
  * in place of "auto" is asha with the points of another method.  It prints
  * for each seed the area under the curve of normalised regret over time (mean
- * of ten points) and the regret at the end, then their means.  The clock is
+ * of ten points) and the regret at the end, then their means.  Before these it
+ * prints what the mean area is made of: "points", the regret that the trials
+ * that have begun would come to; "left", what those that wait in a rung
+ * would gain over those that are being trained; and "training", what these
+ * have before them.  The clock is
  * simulated as in bench/hpo/bench_mf.py, whose tables it reads: configuration,
  * hyperparameters (with their names), sec_per_epoch, any, values by epoch.
  */
@@ -30,16 +34,24 @@ struct table {
     double point[ROWS_MAX][PARAMS_MAX];
     double seconds[ROWS_MAX];
     double curve[ROWS_MAX][EPOCHS_MAX];
+    double lowest[ROWS_MAX]; /* of a curve */
     double values[PARAMS_MAX][VALUES_MAX];
     int nvalues[PARAMS_MAX];
     int *row_at; /* of a point of the grid, -1: none */
     double best, median, full;
 };
 
+/* What the area is made of. */
+struct parts {
+    double points, left, training;
+};
+
 struct run {
     const struct table *t;
     struct searcher *s;
     int row[2 * TRIALS + 1], epoch[2 * TRIALS + 1];
+    long begun;
+    struct parts parts;
     struct {
         bool busy;
         double due;
@@ -131,9 +143,10 @@ static void summarise (struct table *t)
     double seconds = 0;
 
     for (int i = 0; i < t->rows; i++) {
-        best[i] = INFINITY;
+        t->lowest[i] = INFINITY;
         for (int e = 0; e < t->epochs; e++)
-            best[i] = fmin (best[i], t->curve[i][e]);
+            t->lowest[i] = fmin (t->lowest[i], t->curve[i][e]);
+        best[i] = t->lowest[i];
         seconds += t->seconds[i];
     }
     qsort (best, (size_t)t->rows, sizeof (double), ascending);
@@ -179,6 +192,7 @@ static void place (struct run *r, long trial, const double *x)
     if ((r->row[trial] = r->t->row_at[at]) < 0)
         fail ("the table is no full grid");
     r->epoch[trial] = 0;
+    r->begun = trial;
 }
 
 static bool begin (struct run *r, int i)
@@ -227,10 +241,28 @@ static int next_worker (const struct run *r)
     return first;
 }
 
+static void add_parts (struct run *r, double now)
+{
+    double scale = (r->t->median - r->t->best) * POINTS, all = now,
+           flying = now;
+
+    for (long i = 1; i <= r->begun; i++)
+        all = fmin (all, r->t->lowest[r->row[i]]);
+    for (int i = 0; i < r->workers; i++)
+        if (r->worker[i].busy)
+            flying = fmin (flying, r->t->lowest[r->row[r->worker[i].trial]]);
+    r->parts.points += (all - r->t->best) / scale;
+    r->parts.left += (flying - all) / scale;
+    r->parts.training += (now - flying) / scale;
+}
+
 static void note (struct run *r, double until, double end)
 {
-    for (; r->point < POINTS && until > fractions[r->point] * end; r->point++)
-        r->reached[r->point] = isfinite (r->best) ? r->best : 2 * r->t->median;
+    for (; r->point < POINTS && until > fractions[r->point] * end; r->point++) {
+        double now = isfinite (r->best) ? r->best : 2 * r->t->median;
+        r->reached[r->point] = now;
+        add_parts (r, now);
+    }
 }
 
 static void simulate (struct run *r, double end)
@@ -276,7 +308,8 @@ static void measure (const struct table *t,
                      char **argv,
                      uint64_t seed,
                      double *area,
-                     double *last)
+                     double *last,
+                     struct parts *sum)
 {
     struct run *r = calloc (1, sizeof (*r));
 
@@ -294,6 +327,9 @@ static void measure (const struct table *t,
     *last = (r->reached[POINTS - 1] - t->best) / (t->median - t->best);
     printf (
         "seed %lu: area %.4f end %.4f\n", (unsigned long)seed, *area, *last);
+    sum->points += r->parts.points;
+    sum->left += r->parts.left;
+    sum->training += r->parts.training;
     searcher_destroy (r->s);
     free (r);
 }
@@ -301,6 +337,7 @@ static void measure (const struct table *t,
 int main (int argc, char **argv)
 {
     double area = 0, last = 0, n = 0;
+    struct parts p = { 0 };
     struct table *t;
 
     if (argc < 7 || argc > 8 || atoi (argv[2]) < 1
@@ -310,10 +347,14 @@ int main (int argc, char **argv)
     t = read_table (argv[1]);
     for (long seed = atol (argv[4]); seed <= atol (argv[5]); seed++, n++) {
         double a, b;
-        measure (t, argv, (uint64_t)seed, &a, &b);
+        measure (t, argv, (uint64_t)seed, &a, &b, &p);
         area += a;
         last += b;
     }
+    printf ("parts: points %.4f left %.4f training %.4f\n",
+            p.points / n,
+            p.left / n,
+            p.training / n);
     printf ("mean: area %.4f end %.4f\n", area / n, last / n);
     for (int k = 0; k < t->params; k++)
         free (t->name[k]);
