@@ -3,7 +3,6 @@
 #include "launcher/ckpt/copy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,15 +82,9 @@ static int write_tensor (const char *path,
                          const void *data,
                          bool npy)
 {
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    int fd = open (path, flags | O_NOFOLLOW, 0666);
-    FILE *f;
-    int rv;
-
-    if (fd < 0 && errno == ELOOP && user_may_follow (path))
-        fd = open (path, flags, 0666);
-    f = fd < 0 ? NULL : fdopen (fd, "w");
-    rv = f ? 0 : -1;
+    int fd = user_open_output (path);
+    FILE *f = fd < 0 ? NULL : fdopen (fd, "w");
+    int rv = f ? 0 : -1;
 
     if (rv == 0 && npy)
         rv = write_npy_header (f, t);
@@ -101,7 +94,9 @@ static int write_tensor (const char *path,
         rv = -1;
     if (rv == 0)
         return EXIT_OK;
-    complain ("%s: cannot write: %s", path, inside_error (errno));
+    complain ("%s: cannot write: %s",
+              path,
+              errno == EPERM ? "it is another user's" : inside_error (errno));
     return EXIT_IO;
 }
 

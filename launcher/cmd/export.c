@@ -203,13 +203,15 @@ static void follow_links (char *path, size_t size, const char *given)
         snprintf (path, size, "%s", given);
 }
 
-/* A device or a pipe must be written into, not replaced. */
+/* A device or a pipe must be written into, not replaced; another user's would
+ * keep us.
+ */
 static bool is_special (const char *path)
 {
     struct stat st;
 
     return user_may_follow (path) && stat (path, &st) == 0
-           && !S_ISREG (st.st_mode);
+           && !S_ISREG (st.st_mode) && !user_is_of_others (&st);
 }
 
 static int write_into (const char *path,
@@ -217,7 +219,8 @@ static int write_into (const char *path,
                        size_t size,
                        struct slurmdl_error *err)
 {
-    FILE *f = fopen (path, "we");
+    int fd = user_open_output (path);
+    FILE *f = fd < 0 ? NULL : fdopen (fd, "w");
     bool good;
 
     if (!f)

@@ -182,6 +182,11 @@ int nccl_read (const char *path,
         errno = S_ISREG (st.st_mode) ? EFBIG : EINVAL;
         goto out;
     }
+    /* NCCL loads plugins that it names */
+    if (st.st_mode & S_IWOTH) {
+        errno = EPERM;
+        goto out;
+    }
     while ((n = read (fd, text + used, sizeof (text) - used)) > 0)
         used += (size_t)n;
 out:

@@ -88,7 +88,8 @@ int nccl_parse (const char *text,
                 void *arg);
 
 /* The same for a file.  Returns -1 with errno if it cannot be read, is no
- * plain file (EINVAL), or has more than NCCL_PROFILE_BYTES (EFBIG).
+ * plain file (EINVAL), has more than NCCL_PROFILE_BYTES (EFBIG), or everybody
+ * may write to it (EPERM).
  */
 int nccl_read (const char *path,
                struct nccl_profile *p,

@@ -31,7 +31,7 @@ static void read_named (const char *dir,
               "--dl-nccl=%s: nothing is set: %s: %s",
               name,
               path,
-              strerror (errno));
+              errno == EPERM ? "everybody may write to it" : strerror (errno));
     say (arg, line);
 }
 

@@ -112,6 +112,29 @@ like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is comp
 [ ! -e "$e/target" ]
 ok $? "and gets no file of one"
 
+# what dl writes to: another user's pipe would keep it, and his file would show him what is written
+/usr/bin/python3 -c 'import struct
+h = b"""{"w": {"dtype": "U8", "shape": [5], "data_offsets": [0, 5]}}"""
+open("w.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"mine\n")'
+dl ckpt import w.safetensors w.h5 >out 2>&1 && chmod 600 w.h5 && chown "$victim_id" w.h5
+extract () {
+    (cd "$group" && victim timeout "$limit" dl ckpt extract --format=raw "$work/w.h5" w 2>&1)
+}
+attacker mkfifo -m 666 "$group/w.raw"
+is "$(extract)" "dl: w.raw: cannot write: it is another user's" "dl ckpt extract: not into another user's pipe"
+attacker sh -c "cat '$group/w.raw' >'$attacker_home/got'" &
+is "$(extract)" "dl: w.raw: cannot write: it is another user's" "nor where he reads it"
+kill $! 2>/dev/null
+attacker sh -c "umask 0; rm '$group/w.raw'; : >'$group/w.raw'"
+is "$(extract) $(cat "$group/w.raw" "$attacker_home/got")" "dl: w.raw: cannot write: it is another user's " "nor into his file"
+attacker rm "$group/w.raw"
+is "$(extract) $(cat "$group/w.raw")" "w.raw mine" "but into one's own"
+victim mkfifo "$group/own.raw"
+is "$(cd "$group" && { victim timeout "$limit" dl ckpt extract --format=raw --output=own.raw "$work/w.h5" w >out & } && timeout "$limit" cat own.raw)" mine "and into one's own pipe"
+attacker mkfifo -m 666 "$group/x.csv"
+victim timeout "$limit" dl export --output="$group/x.csv" "$e" >out 2>&1
+is "$? $([ -f "$group/x.csv" ] && stat -c %u "$group/x.csv")" "0 $victim_id" "dl export --output: a pipe of another member's gives way"
+
 # a folder of dl debug: a job's name is not enough for one of others', and of one that is named nothing is waited for or asked for
 d=$group/dl-debug-12.0
 attacker sh -c "umask 0; mkdir '$d' '$d/dump-3'; echo n1 1 >'$d/watch-0'; ln -s /dev/zero '$d/error.0.1'; ln -s /dev/zero '$d/dump-3/rank-0'

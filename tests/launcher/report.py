@@ -267,6 +267,9 @@ def hostile():
     names = b.js("[...document.querySelectorAll('#table thead th')].map((e) => e.textContent)")
     ok(any("<b>acc\"'" in n for n in names), "hostile: a metric's name", names)
     ok(b.js("document.querySelectorAll('script').length") == 4, "hostile: no further script")
+    saved = b.js("""(() => { let kept; URL.createObjectURL = (blob) => { kept = blob; return "data:,"; };
+        HTMLAnchorElement.prototype.click = () => {}; report.views.find((v) => v.id === "table").save(); return kept.text(); })()""")
+    ok(",'=ü☃," in saved and ",=" not in saved and "\n=" not in saved, "hostile: no cell that is saved is a formula")
     ok("on the Pareto front" not in text("#chips"), "hostile: nothing is selected")
     b.js("document.querySelector('#tradeoff button').click()")
     ok(0 < selected() < 60, "the Pareto front is selected", selected())

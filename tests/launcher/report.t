@@ -23,7 +23,7 @@ entrypoint = ["train", "</script><img src=x onerror=attacked=1>", "it's"];
 searcher = { name = "random"; metric = ("va<l>/lo&ss", "</script><b>acc\"'"); smaller_is_better = (true, false);
     max_trials = 120; max_length = 20; };
 hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; };
-    opt = { type = "categorical"; vals = ("<b>&\"'`", "ü☃", "</script>", ""); };
+    opt = { type = "categorical"; vals = ("<b>&\"'`", "=ü☃", "</script>", ""); };
     n = { type = "categorical"; vals = (1, 0.5, 16); }; };
 max_restarts = 0;
 resources = { workers = 4; };

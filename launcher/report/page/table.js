@@ -68,7 +68,9 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
   },
   hover(i) { for (const tr of this.body.children) tr.classList.toggle("on", +tr.dataset.i === i); },
   save() {
-    const quote = (v) => { const s = v === null || v === undefined || Number.isNaN(v) ? "" : String(v); return /[",\n\r]/.test(s) ? `"${s.replace(/"/g, '""')}"` : s; };
+    // programs for tables take texts with these first characters for formulas
+    const plain = (v) => typeof v === "string" && /^[=+\-@\t\r]/.test(v) && Number.isNaN(Number(v)) ? `'${v}` : String(v);
+    const quote = (v) => { const s = v === null || v === undefined || Number.isNaN(v) ? "" : plain(v); return /[",\n\r]/.test(s) ? `"${s.replace(/"/g, '""')}"` : s; };
     const text = [this.columns.map((c) => quote(c.name)), ...this.order.map((i) => this.columns.map((c) => quote(c.key(i))))].map((r) => r.join()).join("\r\n");
     const a = make(document.body, "a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: `${E[0].name}.csv` });
     a.click();
