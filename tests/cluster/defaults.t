@@ -55,8 +55,8 @@ timeout 300 srun -N2 --dl=torch --dl-check true 2>err
 is "$(grep -c 'no answer' err)" 0 "the others are not"
 
 # ---- the end of a step
-# in one of twenty times also on a machine that is too busy for an end within 200 ms
-for _ in $(seq 20); do
+# now and then also on a machine that is too busy for an end within 200 ms
+for _ in $(seq 100); do
     rm -rf dl-monitor-* dl-debug-*
     timeout 300 srun -N2 -n2 --dl-monitor=60 --dl-debug sleep 3 2>err
     ended=$(dl monitor --json | python3 -c 'import json, sys; print([r["ended"] for r in json.load(sys.stdin)["ranks"]])')

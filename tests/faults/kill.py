@@ -119,7 +119,7 @@ class Sweep:
         self.base = f"{work}/{searcher}-{seed}"
         self.log = None
         self.trials = trials
-        self.wide = bool(wider)
+        self.wider = wider
         self.kills = collections.Counter()
         self.seen = {}
         self.frozen = {}    # pid: when it wakes up
@@ -133,11 +133,11 @@ class Sweep:
         os.mkdir(self.base)
         self.conf = CONF % (searcher, trials, 9 if more else 1, more, executor.workers,
                             executor.settings + wider, seed, LEASE)
-        self.write(self.base)
+        self.write(self.base, self.conf)
 
-    def write(self, folder):
+    def write(self, folder, conf):
         with open(f"{folder}/kill.conf", "w") as f:
-            f.write(self.conf)
+            f.write(conf)
         with open(f"{folder}/trial.sh", "w") as f:
             f.write(TRIAL)
         os.chmod(f"{folder}/trial.sh", 0o755)
@@ -220,7 +220,7 @@ class Sweep:
         """What a user does: start again what has ended early."""
         if self.executor.idle() and not self.full:
             self.executor.start(["resume", self.folder], self.log)
-        if not shutil.which("faketime") or self.wide or self.full or time.time() < self.look:
+        if not shutil.which("faketime") or self.wider or self.full or time.time() < self.look:
             return
         self.look = time.time() + 0.5
         env = environment(FAKETIME_DONT_FAKE_MONOTONIC="1", ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")
@@ -276,7 +276,7 @@ class Sweep:
         """The sum of the results of the same search without faults."""
         quick = f"{self.base}/quick"
         os.mkdir(quick)
-        self.write(quick)
+        self.write(quick, self.conf.replace(self.wider, ""))
         open(f"{quick}/quick", "w").close()
         status, text = run(["dl", "run", "--local", "--workers=2", "--dir", quick, f"{quick}/kill.conf"], limit=300)
         return check.Check(f"{quick}/kill-0001").sum() if status == 0 else f"status {status}: {text}"
