@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "launcher/ckpt/copy.h"
@@ -118,35 +119,44 @@ static int ls (const struct settings *st)
     return rv;
 }
 
-static int verify (const struct settings *st)
-{
-    json_t *list = json_array ();
-    int rv = EXIT_OK;
+struct verified {
+    json_t *list; /* NULL: lines are printed */
+    int rv;
+};
 
-    for (char **path = st->args + 1; *path; path++) {
-        struct slurmdl_error err = { "" };
-        int64_t step = -1;
-        int good = slurmdl_checkpoint_verify (*path, &step, &err) == 0;
-        if (!good)
-            rv = fail (&err);
-        else if (!st->json)
-            printf ("%s: step %lld, every checksum is right\n",
-                    *path,
-                    (long long)step);
-        json_array_append_new (list,
+static void verify_file (const char *path, void *arg)
+{
+    struct verified *v = arg;
+    struct slurmdl_error err = { "" };
+    int64_t step = -1;
+    bool good = slurmdl_checkpoint_verify (path, &step, &err) == 0;
+
+    if (!good)
+        v->rv = fail (&err);
+    else if (!v->list)
+        printf (
+            "%s: step %lld, every checksum is right\n", path, (long long)step);
+    if (v->list)
+        json_array_append_new (v->list,
                                json_pack ("{s:s, s:b, s:I}",
                                           "path",
-                                          *path,
+                                          path,
                                           "whole",
                                           good,
                                           "step",
                                           (json_int_t)step));
-    }
-    if (!st->json) {
-        json_decref (list);
-        return rv;
-    }
-    return print_json (list) ? EXIT_IO : rv;
+}
+
+static int verify (const struct settings *st)
+{
+    struct verified v = { st->json ? json_array () : NULL, EXIT_OK };
+
+    for (char **path = st->args + 1; *path; path++)
+        if (ckpt_each (*path, verify_file, &v) == 0) {
+            complain ("%s: there is no checkpoint in this folder", *path);
+            v.rv = EXIT_NOT_FOUND;
+        }
+    return v.list && print_json (v.list) ? EXIT_IO : v.rv;
 }
 
 static const struct subcommand subcommands[] = {

@@ -165,7 +165,7 @@ int ckpt_export (const struct settings *st)
 
     if (!c)
         return rv;
-    if (safetensors_write (c, st->args[2], &err) < 0)
+    if (safetensors_write (c, st->only ? st->only : "", st->args[2], &err) < 0)
         rv = fail (&err);
     slurmdl_checkpoint_close (c);
     return rv;

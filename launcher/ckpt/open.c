@@ -2,10 +2,14 @@
 /* Open the checkpoint that an argument of dl ckpt names. */
 #include "launcher/ckpt/open.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/sys/say.h"
 
@@ -23,6 +27,20 @@ static char *newest_in (const char *dir)
     return path;
 }
 
+static int no_checkpoint (const char *dir)
+{
+    char trials[PATH_MAX];
+
+    snprintf (trials, sizeof (trials), "%s/trials", dir);
+    if (access (trials, F_OK) == 0)
+        complain ("%s: is an experiment; name the folder of a trial: %s/NNNN",
+                  dir,
+                  trials);
+    else
+        complain ("%s: no checkpoint in this folder passes verification", dir);
+    return EXIT_NOT_FOUND;
+}
+
 struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
 {
     struct slurmdl_checkpoint *c;
@@ -32,8 +50,7 @@ struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
 
     if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)
         && !(found = newest_in (path))) {
-        complain ("%s: no checkpoint in this folder passes verification", path);
-        *rv = EXIT_NOT_FOUND;
+        *rv = no_checkpoint (path);
         return NULL;
     }
     c = slurmdl_checkpoint_open (found ? found : path, &err);
@@ -41,6 +58,54 @@ struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
         *rv = fail (&err);
     free (found);
     return c;
+}
+
+/* a.K/ckpt/STEP.h5 */
+static int is_part (const struct dirent *e)
+{
+    size_t digits = strspn (e->d_name, "0123456789");
+
+    return !strcmp (e->d_name, "ckpt") || !strncmp (e->d_name, "a.", 2)
+           || (digits && !strcmp (e->d_name + digits, ".h5"));
+}
+
+enum { LEVELS = 3 };
+
+static size_t look_into (const char *dir,
+                         int level,
+                         void (*f) (const char *path, void *arg),
+                         void *arg)
+{
+    struct dirent **list;
+    int n = scandir (dir, &list, is_part, versionsort);
+    size_t found = 0;
+
+    for (int i = 0; i < n; i++) {
+        char *path;
+        if (asprintf (&path, "%s/%s", dir, list[i]->d_name) >= 0) {
+            if (strspn (list[i]->d_name, "0123456789")) {
+                f (path, arg);
+                found++;
+            } else if (level > 1)
+                found += look_into (path, level - 1, f, arg);
+            free (path);
+        }
+        free (list[i]);
+    }
+    if (n >= 0)
+        free (list);
+    return found;
+}
+
+size_t
+ckpt_each (const char *path, void (*f) (const char *path, void *arg), void *arg)
+{
+    struct stat st;
+
+    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode))
+        return look_into (path, LEVELS, f, arg);
+    f (path, arg);
+    return 1;
 }
 
 void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)

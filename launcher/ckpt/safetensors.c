@@ -352,7 +352,14 @@ static json_t *entry_of (const struct slurmdl_tensor *t, uint64_t at)
                       (json_int_t)(at + t->bytes));
 }
 
+static bool has_prefix (const struct slurmdl_tensor *t, const char *prefix)
+{
+    return !strncmp (t->name, prefix, strlen (prefix))
+           && t->name[strlen (prefix)];
+}
+
 static json_t *make_header (struct slurmdl_checkpoint *c,
+                            const char *prefix,
                             struct slurmdl_error *err)
 {
     json_t *header = json_object ();
@@ -367,6 +374,8 @@ static json_t *make_header (struct slurmdl_checkpoint *c,
         "__metadata__",
         json_pack ("{s:s, s:s}", "format", "pt", "slurmdl_step", step));
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
+        if (!has_prefix (&t, prefix))
+            continue;
         if (!name_of_type (t.type)) {
             errno = ENOTSUP;
             errorf (err,
@@ -376,13 +385,21 @@ static json_t *make_header (struct slurmdl_checkpoint *c,
             json_decref (header);
             return NULL;
         }
-        if (json_object_set_new (header, t.name, entry_of (&t, at)) < 0) {
+        if (json_object_set_new (
+                header, t.name + strlen (prefix), entry_of (&t, at))
+            < 0) {
             errno = ENOTSUP;
             errorf (err, "'%s': the name is not UTF-8", t.name);
             json_decref (header);
             return NULL;
         }
         at += t.bytes;
+    }
+    if (*prefix && json_object_size (header) == 1) {
+        errno = ENOENT;
+        errorf (err, "no tensor begins with '%s'", prefix);
+        json_decref (header);
+        return NULL;
     }
     return header;
 }
@@ -424,21 +441,25 @@ static int write_tensor (int fd,
     return rv;
 }
 
-static int
-write_all (int fd, struct slurmdl_checkpoint *c, struct slurmdl_error *err)
+static int write_all (int fd,
+                      struct slurmdl_checkpoint *c,
+                      const char *prefix,
+                      struct slurmdl_error *err)
 {
-    json_t *header = make_header (c, err);
+    json_t *header = make_header (c, prefix, err);
     struct slurmdl_tensor t;
     off_t at;
     int rv = header ? write_header (fd, header, &at) : -1;
 
     json_decref (header);
     for (size_t i = 0; rv == 0 && slurmdl_checkpoint_info (c, i, &t) == 0; i++)
-        rv = write_tensor (fd, c, &t, &at, err);
+        if (has_prefix (&t, prefix))
+            rv = write_tensor (fd, c, &t, &at, err);
     return rv < 0 || fsync (fd) < 0 ? -1 : 0;
 }
 
 int safetensors_write (struct slurmdl_checkpoint *c,
+                       const char *prefix,
                        const char *path,
                        struct slurmdl_error *err)
 {
@@ -452,7 +473,7 @@ int safetensors_write (struct slurmdl_checkpoint *c,
     link_tmp_name (tmp, sizeof (tmp), path);
     if ((fd = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0)
         return errorf (err, "%s: cannot write: %s", path, strerror (errno));
-    rv = write_all (fd, c, err);
+    rv = write_all (fd, c, prefix, err);
     if (close (fd) < 0)
         rv = -1;
     if (rv == 0)

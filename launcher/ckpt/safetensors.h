@@ -29,8 +29,12 @@ int safetensors_read (const struct safetensors *s,
                       struct slurmdl_error *err);
 void safetensors_close (struct safetensors *s);
 
-/* Write all tensors of a checkpoint; 'path' gets its name when it is whole. */
+/* Write the tensors of a checkpoint whose names begin with 'prefix', with the
+ * rest of their names; 'path' gets its name when it is whole.  ENOENT if there
+ * is none.
+ */
 int safetensors_write (struct slurmdl_checkpoint *c,
+                       const char *prefix,
                        const char *path,
                        struct slurmdl_error *err);
 

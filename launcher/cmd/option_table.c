@@ -199,6 +199,7 @@ static const struct opt of_report[] = {
 static const struct opt of_ckpt[] = {
     { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (format) },
     { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (output) },
+    { "only", "PREFIX", NULL, "of export: the tensors whose names begin so, without it", OPT_STRING, AT (only) },
     { "step", "N", NULL, "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (step) },
     { 0 },
 };

@@ -46,7 +46,7 @@ const struct key experiment_keys[] = {
     { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
     { "searcher.constraint",        KEY_LIST,   AT (constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
     { "searcher.try_first",         KEY_GROUPS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
-    { "searcher.warm_start",        KEY_STRING, AT (warm_start),               0, 0,   NULL,       "folder of an earlier experiment to learn from" },
+    { "searcher.warm_start",        KEY_STRING, AT (warm_start),               0, 0,   NULL,       "folder of an earlier experiment, or a file of results, to learn from" },
     { "searcher.repeats",           KEY_INT,    AT (search.repeats),           1, 64,  "1",        "trials of each point, whose mean counts" },
     { "searcher.max_gpu_hours",     KEY_FLOAT,  AT (max_gpu_hours),         1e-6, 1e9, NULL,       "no segment begins once all those that ended took so many GPU-hours (without GPUs: trial-hours)" },
     { "searcher.max_hours",         KEY_FLOAT,  AT (max_hours),             1e-6, 1e6, NULL,       "hours after its creation from which no segment begins" },

@@ -87,7 +87,7 @@ static void on_end (struct elastic *e, long i, int status)
     struct elastic_unit *u = &e->units[i];
     bool well = WIFEXITED (status) && WEXITSTATUS (status) == 0;
     double ran = monotonic () - u->begun;
-    char name[32], text[64];
+    char name[32], text[128];
     double in;
 
     unit_name (e, i, name, sizeof (name));
@@ -112,6 +112,11 @@ static void on_end (struct elastic *e, long i, int status)
     u->fails = ran > LONG_RUN ? 1 : u->fails + 1;
     in = may_run (e, u) ? 1 << (u->fails < 6 ? u->fails - 1 : 5) : 0;
     u->next = monotonic () + in;
+    if (in <= 0)
+        snprintf (text + strlen (text),
+                  sizeof (text) - strlen (text),
+                  "; not started again after %ld failures in a row",
+                  u->fails);
     report (e, i, text, in);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl model ls, show: what is in the registry. */
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,12 @@ static int list (const struct settings *st, struct slurmdl_error *err)
         return errorf (err, "out of memory");
     rv = st->args[1] ? list_versions (st->args[1], &l)
                      : registry_each (&r, list_versions, &l, err);
+    if (rv == 0 && st->args[1] && !l.damaged
+        && scols_table_get_nlines (l.tb) == 0) {
+        errno = ENOENT;
+        rv =
+            errorf (err, "no model '%s' (dl model ls lists them)", st->args[1]);
+    }
     if (rv == 0)
         scols_print_table (l.tb);
     scols_unref_table (l.tb);

@@ -171,6 +171,9 @@ static void say_no_such (const struct settings *st, const char *name)
     each_experiment (st->dir, note_names, &names);
     if (names)
         meant = nearest_word (name, (const char *const *)names);
+    for (char **n = names; n && *n && !meant; n++)
+        if (!strncmp (*n, name, strlen (name)))
+            meant = *n;
     complain ("no experiment '%s' in %s (%s%s%s)",
               name,
               st->dir,
@@ -178,6 +181,15 @@ static void say_no_such (const struct settings *st, const char *name)
               meant ? meant : "",
               meant ? "'?" : "");
     strings_free (names);
+}
+
+/* The folder of a run of dl elastic, which dl scale knows. */
+static bool is_elastic (const struct settings *st, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s/target", st->dir, name);
+    return access (path, F_OK) == 0;
 }
 
 static void say_not_found (const struct settings *st, const char *name)
@@ -196,6 +208,12 @@ static void say_not_found (const struct settings *st, const char *name)
     else if (is_flow (st, name))
         complain (
             "'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
+    else if (is_elastic (st, name))
+        complain (
+            "'%s' is a run of dl elastic, and no experiment: it ends with "
+            "its job (scancel), and 'dl scale N %s' changes its nodes",
+            name,
+            name);
     else
         say_no_such (st, name);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
@@ -13,7 +14,10 @@
 #include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
+
+enum { FILE_MAX = 64 << 20 };
 
 /* A constant must have been the same, where the earlier one had it. */
 static bool same_constants (const struct experiment *e, const json_t *hparams)
@@ -195,30 +199,118 @@ static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
     return s;
 }
 
-int warm_start (struct experiment *e, struct problems *p)
+/* ---- results of another program ---- */
+
+/* The values of a trial; -1 if it has none. */
+static int
+result_values (const struct experiment *e, const json_t *trial, double *values)
+{
+    const json_t *v = json_object_get (trial, "value");
+
+    if (json_is_array (v) && json_array_size (v) != e->nmetrics)
+        return -1;
+    for (size_t i = 0; i < e->nmetrics; i++) {
+        const json_t *one = json_is_array (v) ? json_array_get (v, i) : v;
+        if (!json_is_number (one) || (i > 0 && !json_is_array (v)))
+            return -1;
+        values[i] = json_number_value (one);
+    }
+    return 0;
+}
+
+/* Returns how many have values. */
+static size_t take_results (struct experiment *e, const json_t *list)
+{
+    size_t n = 0;
+    size_t i;
+    json_t *trial;
+
+    json_array_foreach (list, i, trial)
+    {
+        double *x = e->known_numbers
+                    + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
+        if (result_values (e, trial, x + e->nparams) < 0)
+            continue;
+        n++;
+        e->search.nknown +=
+            old_point (e, json_object_get (trial, "params"), x) == 0;
+    }
+    return n;
+}
+
+static int
+take_file (struct experiment *e, const char *path, struct problems *p)
 {
     struct slurmdl_error err = { "" };
-    bool absolute = e->warm_start && *e->warm_start == '/';
-    struct sweep *s;
-    char *dir;
+    size_t size = 0;
+    char *text = file_read_named (path, FILE_MAX, &size, &err);
+    json_error_t why = { .text = "" };
+    json_t *list = text ? json_loadb (text, size, 0, &why) : NULL;
+    size_t n = 0;
+
+    free (text);
+    if (!text)
+        problem_at (
+            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+    else if (!json_is_array (list))
+        problem_at (p,
+                    e->warm_start_origin,
+                    "'searcher.warm_start': %s: line %d: is no list of "
+                    "{\"params\": {NAME: VALUE, ...}, \"value\": NUMBER}%s%s",
+                    path,
+                    why.line > 0 ? why.line : 1,
+                    *why.text ? ": " : "",
+                    why.text);
+    else if (known_points_allocate (e, json_array_size (list)) < 0)
+        problem_at (p, e->warm_start_origin, "out of memory");
+    else if ((n = take_results (e, list), e->search.nknown == 0))
+        problem_at (p,
+                    e->warm_start_origin,
+                    "'searcher.warm_start': of the %zu trials with a value of "
+                    "%s none lies in this space (a hyperparameter that they "
+                    "do not have needs a default)",
+                    n,
+                    path);
+    json_decref (list);
+    return e->search.nknown > 0 ? 0 : -1;
+}
+
+static int
+take_folder (struct experiment *e, const char *dir, struct problems *p)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s = open_other (dir, &err);
     int rv = -1;
+
+    if (s)
+        rv = take_sweep (e, s, p);
+    else
+        problem_at (
+            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+    sweep_close (s);
+    return rv;
+}
+
+int warm_start (struct experiment *e, struct problems *p)
+{
+    bool absolute = e->warm_start && *e->warm_start == '/';
+    struct stat st;
+    char *path;
+    int rv;
 
     p->file = e->file;
     if (!e->warm_start)
         return 0;
-    if (asprintf (&dir,
+    if (asprintf (&path,
                   "%s%s%s",
                   absolute ? "" : e->dir,
                   absolute ? "" : "/",
                   e->warm_start)
         < 0)
         return -1;
-    if ((s = open_other (dir, &err)))
-        rv = take_sweep (e, s, p);
-    else
-        problem_at (
-            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
-    sweep_close (s);
-    free (dir);
+    rv = stat (path, &st) == 0 && S_ISREG (st.st_mode)
+             ? take_file (e, path, p)
+             : take_folder (e, path, p);
+    free (path);
     return rv;
 }

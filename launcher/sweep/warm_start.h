@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learn from an earlier experiment. */
+/* Learn from an earlier experiment, or from results of another program. */
 #ifndef LAUNCHER_SWEEP_WARM_START_H
 #define LAUNCHER_SWEEP_WARM_START_H
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
 
-/* Read the finished trials of the experiment 'warm_start' whose points lie in
- * this space into search.known; does nothing without it.  experiment_read()
+/* Read the finished trials of the experiment 'warm_start', or the results in
+ * the JSON file of that name, whose points lie in this space into
+ * search.known; does nothing without it.  experiment_read()
  * does not, because the other folder need not stay: the first log entry has a
  * copy.  Returns -1 after a problem.
  */

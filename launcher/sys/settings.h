@@ -13,6 +13,7 @@ struct settings {
     char *searcher;
     char *format;
     char *output;
+    char *only; /* of dl ckpt export: how names of tensors begin */
     char *file;
     char *entrypoint;
     char *label;

@@ -409,3 +409,23 @@ int custom_ask (struct worker *w, double *x, struct slurmdl_error *err)
     errno = e;
     return rv < 0 ? -1 : SEARCH_WAIT;
 }
+
+static bool same_point (const double *a, const double *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && !(isnan (a[i]) && isnan (b[i])))
+            return false;
+    return true;
+}
+
+bool custom_is_taken (const struct worker *w, const double *x)
+{
+    const struct sweep *s = w->sweep;
+
+    for (long i = w->custom->reported; i < s->nhistory; i++)
+        if (s->history[i] > 0
+            && same_point (
+                sweep_trial (s, s->history[i])->x, x, s->exp->nparams))
+            return true;
+    return false;
+}

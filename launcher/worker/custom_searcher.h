@@ -12,6 +12,10 @@
  * Returns an enum search_answer, or -1.
  */
 int custom_ask (struct worker *w, double *x, struct slurmdl_error *err);
+/* Whether somebody has begun that point since the program was asked, so that
+ * it did not know.
+ */
+bool custom_is_taken (const struct worker *w, const double *x);
 void custom_close (struct worker *w);
 
 #endif

@@ -316,7 +316,10 @@ decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
         return put_one (w, end_event (w), err);
     if (answer != SEARCH_RUN)
         return answer < 0 ? -1 : 0;
-    while (rv == 1)
+    /* the same program, with the same seed, answers another worker the same:
+     * it is asked again, with what it is told now
+     */
+    while (rv == 1 && !custom_is_taken (w, x))
         rv = put_point (w, x, err);
     return rv < 0 ? -1 : 1;
 }

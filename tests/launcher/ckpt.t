@@ -17,6 +17,10 @@ is "$(cat out)" "a.h5: step 12, every checksum is right" "verify says so"
 dl ckpt export a.h5 out.safetensors && "$python" "$st" check out.safetensors
 is $? 0 "what is exported is what was imported"
 
+dl ckpt export --only=model. a.h5 part.safetensors && dl ckpt import part.safetensors part.h5
+is "$? $(dl ckpt ls part.h5 | sed -n '1p;3,$s/ .*//p' | xargs)" "0 step 12: 1 tensors, 24 bytes w" "export --only: tensors below a name, without it"
+dl ckpt export --only=modle. a.h5 none.safetensors 2>err
+is "$? $(cat err) $(ls none* 2>/dev/null)" "3 dl: no tensor begins with 'modle.' " "no tensor has that name: status 3"
 sed 's/F32/X32/' in.safetensors >odd.safetensors
 dl ckpt import odd.safetensors odd.h5 2>err
 is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
@@ -43,6 +47,22 @@ is "$(dl ckpt ls --json a.h5 | "$python" -c 'import json, sys; d = json.load(sys
 mkdir -p run/a.1/ckpt && cp a.h5 run/a.1/ckpt/00000012.h5
 is "$(dl ckpt ls run | head -1)" "step 12: 5 tensors, 43 bytes" "a trial's folder means its newest checkpoint"
 is "$(dl ckpt ls run/a.1 | head -1)" "step 12: 5 tensors, 43 bytes" "so does an attempt's"
+
+cp a.h5 run/a.1/ckpt/00000011.h5
+mkdir -p run/a.10/ckpt && cp a.h5 run/a.10/ckpt/00000012.h5
+is "$(dl ckpt verify run | cut -d: -f1 | xargs)" "run/a.1/ckpt/00000011.h5 run/a.1/ckpt/00000012.h5 run/a.10/ckpt/00000012.h5" \
+    "verify of a trial's folder means all of its checkpoints"
+is "$(dl ckpt verify --json run/a.10 | "$python" -c 'import json, sys; print([(d["path"], d["whole"]) for d in json.load(sys.stdin)])')" \
+    "[('run/a.10/ckpt/00000012.h5', True)]" "of an attempt's its own"
+printf 'x' | dd of=run/a.10/ckpt/00000012.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
+dl ckpt verify run >out 2>err
+is "$? $(wc -l <out) $(cat err)" "5 2 dl: run/a.10/ckpt/00000012.h5: is not a checkpoint, or is damaged" "one that is damaged is named"
+rm -r run/a.10 run/a.1/ckpt/00000011.h5
+mkdir -p empty other/trials
+dl ckpt verify empty 2>err
+is "$? $(cat err)" "3 dl: empty: there is no checkpoint in this folder" "a folder without any: status 3"
+dl ckpt ls other 2>err
+is "$? $(cat err)" "3 dl: other: is an experiment; name the folder of a trial: other/trials/NNNN" "an experiment's folder"
 
 is "$(dl --complete ckpt | grep -v '^--' | xargs) $(dl --complete ckpt ls | grep -c verify)" "ls verify extract diff export import 0" "a shell completes the words"
 

@@ -138,6 +138,21 @@ like "$(dl preview new.conf 2>&1)" "^new.conf:2: warning: 'searcher.warm_start':
 warm "s/k = 3;/$new/; s/default = 2;//"
 dl preview new.conf >/dev/null 2>&1
 is $? 2 "warm_start: a new one without default"
+cat >known.json <<'EOF'
+[{"params": {"lr": 0.25, "k": 3}, "value": 0.5}, {"params": {"lr": 0.5, "other": 1}, "value": 2},
+ {"params": {"lr": 0.7, "k": 3}, "value": 0.1}, {"params": {"lr": 0.1, "k": 3}, "value": null}, {"params": {"lr": 0.1, "k": 4}, "value": 1}]
+EOF
+warm 's/old-0001/known.json/'
+like "$(dl preview new.conf)" "^known before: 2 points of known.json$" "warm_start: results of another program"
+dl run --local new.conf >/dev/null 2>&1
+is "$(sed -n 's/.*"known":\(\[[^]]*\][^]]*\][^]]*\]\).*/\1/p' new-0002/log/000000/00000001)" '[{"x":[0.25],"metric":0.5},{"x":[0.5],"metric":2.0}]' \
+    "warm_start: in the log, those in the space that have a value"
+sed -i 's/"lr"/"rate"/g' known.json
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': of the 4 trials with a value of .*known.json none lies in this space" "warm_start: other names"
+echo '{"trials": []}' >known.json
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line 1: is no list of " "warm_start: another file"
+echo '[{"params": ' >known.json
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line [12]: is no list of .* near" "warm_start: no JSON"
 
 cd / && rm -rf "$work"
 done_testing

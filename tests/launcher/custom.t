@@ -121,6 +121,10 @@ is $? 0 "a searcher that waits and ends"
 like "$(count few-0001 begin) $(count few-0001 result) $(count few-0001 end)" '^([34]) \1 1$' "one trial at a time, three in all"
 
 # ---- dl search-server is such a program
+conf sobol 'dl search-server --searcher=sobol' 24
+sed -i 's/workers = 2/workers = 4/' sobol.conf
+timeout 300 dl run --local sobol.conf >out 2>&1
+is "$? $(grep -h '"op":"begin"' sobol-0001/log/0*/0* | grep -o '"x":[^]]*' | sort -u | wc -l)" "0 24" "four workers train no point twice"
 conf server 'dl search-server --searcher=tpe' 14
 timeout 300 dl run --local server.conf >out 2>&1
 is $? 0 "dl search-server as the searcher"

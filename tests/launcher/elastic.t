@@ -12,6 +12,7 @@ is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
 timeout 300 dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3' >out 2>&1
 is $? 8 "ranks that always fail are given up"
 is "$(grep -c 'ended with status 3' out) $(grep -c '; again in 1 s' out)" "4 2" "after they were begun again"
+like "$(cat out)" 'place 2: ended with status 3; not started again after 2 failures in a row' "with a line for each"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
 timeout 300 dl elastic --local --nodes=2 sh -c 'exit 78' >out 2>&1
 is $? 1 "one that ends with 78 ends all"

@@ -302,6 +302,10 @@ mkdir steps-0001
 : >steps-0001/flow.conf
 try 3 "'steps' is a flow, and no experiment: 'dl flow show steps'" dl show steps
 rm -r steps-0001
+mkdir elastic.7
+: >elastic.7/target
+try 3 "'elastic.7' is a run of dl elastic, and no experiment: .*'dl scale N elastic.7'" dl stop elastic.7
+rm -r elastic.7
 try 3 'its full name is needed: the newest is ./stop-0001' dl rm stop
 try 3 'is not an experiment' dl rm precious
 ln -s stop-0001 linked-0001

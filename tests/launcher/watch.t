@@ -154,6 +154,7 @@ like "$(cat out)" '^/.*/one-0001: completed, 3 trials$' "and the last word alone
 dl watch missing >out 2>&1
 is "$? $(grep -c "no experiment 'missing'" out)" "3 1" "no such experiment"
 like "$(dl watch onee 2>&1)" "no experiment 'onee' in .* \(did you mean 'one'\?\)$" "the nearest name is told"
+like "$(dl watch hos 2>&1)" "no experiment 'hos' in .* \(did you mean 'hostile'\?\)$" "or one that begins so"
 
 # ---- a pipe
 sed 's/"one"/"live"/; s/max_trials = 3/max_trials = 4/; s/slots_per_trial = 1;//; s/workers = 8/workers = 1/' one.conf |

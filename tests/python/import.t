@@ -68,6 +68,7 @@ cycle.yaml 2 2:_\\*x_is_a_part_of_what_it_stands_for a: &x\n  b: *x\n
 noanchor.yaml 2 1:_\\*x:_there_is_no_such_anchor a: *x\n
 tab.yaml 2 2:_a_tab a:\n\tb: 1\n
 twice.yaml 2 3:_'a'_is_there_twice,_first_in_line_1 a: 1\nb: 2\na: 3\n
+study.db 2 _a_database;_of_a_study_of_Optuna SQLite format 3\n
 latin.yaml 2 2:_not_in_UTF-8 a: 1\nb: \377\n
 empty.yaml 2 1:_empty #\n
 documents.yaml 2 3:_a_second_document searcher: {name: single}\n---\na: 1\n

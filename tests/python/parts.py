@@ -58,7 +58,7 @@ if hasattr(torch, "float8_e4m3fnuz"):
     slurmdl.torch.save([odd], "odd.h5")
     (back,) = slurmdl.torch.load("odd.h5")
     ok(back.dtype == odd.dtype and torch.equal(back.float(), odd.float()), "so is a type of torch's alone")
-with raises(slurmdl.Error, "was not saved by", "another checkpoint is refused"):
+with raises(slurmdl.Error, "slurmdl.load", "another checkpoint is refused"):
     slurmdl.dump("plain.h5", {"a": np.zeros(2)})
     slurmdl.torch.load("plain.h5")
 
@@ -132,6 +132,10 @@ for kind in ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"):
             f"{kind}: with what goes with them",
         )
         ok(random_got == random_wanted, f"{kind}: and the random numbers go on")
+        parts = slurmdl.torch.load(kind)
+        got = [parts[name] for name in ("model", "optimizer", "scheduler")]
+        ok(equal(pickle.loads(wanted), got), f"{kind}: load() has them without a run, and without a model")
+        ok(equal(parts["extra"], ("x", half)), f"{kind}: and what goes with them")
         step(net, optimizer)
         slurmdl.torch.save_model(run, 6, model=other, optimizer=optimizer, scheduler=schedule)
 

@@ -181,16 +181,21 @@ def newest(path: Path, max_step: int = 2**63 - 1) -> Optional[Tuple[str, int]]:
     return _slurmdl.find_checkpoint(os.fspath(path), max_step, 0)
 
 
+def checkpoint_of(path: Path) -> str:
+    """The path itself, or the newest checkpoint of a trial's folder."""
+    path = os.fspath(path)
+    if not os.path.isdir(path):
+        return path
+    found = newest(path)
+    if found is None:
+        raise FileNotFoundError(f"{path}: there is no checkpoint that verifies")
+    return found[0]
+
+
 def load(path: Path, states: bool = False) -> Dict[str, Any]:
     """The tensors of a checkpoint, or of the newest of a trial's folder, as arrays of numpy by name, verified.  With
     'states' also the states (Run.state()), as bytes under "state/NAME"."""
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        found = newest(path)
-        if found is None:
-            raise FileNotFoundError(f"{path}: there is no checkpoint that verifies")
-        path = found[0]
-    file = _slurmdl.Checkpoint(path)
+    file = _slurmdl.Checkpoint(checkpoint_of(path))
     result: Dict[str, Any] = {}
     for name, code, shape, state in file.tensors():
         if state and not states:

@@ -28,6 +28,7 @@ import torch
 
 from . import _slurmdl
 from .arrays import Path, is_tensor, memory_of
+from .files import checkpoint_of
 from .fsdp import FlatOptimizer, adapted, flat_models
 from .loader import ResumableLoader
 from .runs import Run
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 _STATE = "torch"
+_PARTS = ("model", "optimizer", "scheduler", "scaler", "loader")
 
 # ---- parts
 
@@ -352,20 +354,26 @@ def save(obj: Any, path: Path, step: int = 0) -> None:
 
 
 def load(path: Path, map_location: Any = None, weights_only: bool = False, trust: bool = False) -> Any:
-    """Load what save() has saved, verified; tensors on the host, or where 'map_location' says.
+    """Load what save() has saved, verified; tensors on the host, or where 'map_location' says.  Of a checkpoint of
+    save_model(), a file or a trial's folder (its newest), a dict of the parts: load(path)["model"] is for load_state_dict().
 
     What is neither JSON nor a tensor was pickled: it is read if the file is one's own (slurmdl.trust), else with
     trust=True only; with weights_only=True never.
     """
-    file = _slurmdl.Checkpoint(os.fspath(path))
+    file = _slurmdl.Checkpoint(checkpoint_of(path))
     shapes = {name: shape for name, _, shape, _ in file.tensors()}
-    if _STRUCTURE not in shapes:
-        raise _slurmdl.Error(f"{path}: was not saved by slurmdl.torch.save()")
-    data = bytearray(shapes[_STRUCTURE][0])
-    file.read(_STRUCTURE, data)
+    written = next((name for name in (_STRUCTURE, "state/" + _STATE) if name in shapes), None)
+    if written is None:
+        raise _slurmdl.Error(f"{path}: was not saved by slurmdl.torch: slurmdl.load() reads its arrays")
+    data = bytearray(shapes[written][0])
+    file.read(written, data)
     reader = Reader(file.origin(), trust, weights_only)
     targets = Targets({}, reader)
-    result = decode(json.loads(data), targets.get, reader.unpickle)
+    value = json.loads(data)
+    if written == _STRUCTURE:
+        result = decode(value, targets.get, reader.unpickle)
+    else:
+        result = {name: decode(value[name], targets.get, reader.unpickle) for name in (*_PARTS, "extra") if name in value}
     for name, x in targets.named.items():
         file.read(name, memory_of(x).where)
     return result if map_location is None else _moved(result, map_location)

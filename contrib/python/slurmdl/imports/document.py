@@ -223,6 +223,10 @@ def text_of(file: str) -> str:
         raise BadInput(file, 0, "no regular file")
     with open(fd, "rb") as f:
         data = f.read(MAX_BYTES + 1)
+    if data.startswith(b"SQLite format 3"):
+        raise BadInput(
+            file, 0, "a database; of a study of Optuna dl-import(1) writes the space, and dl-experiment(5) the results"
+        )
     if len(data) > MAX_BYTES:
         raise BadInput(file, 0, f"larger than {MAX_BYTES >> 20} MiB")
     try:
