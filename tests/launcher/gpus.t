@@ -148,7 +148,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from replay import xxh64
 path = "g-0001/log/000000/00000001"
-line = open(path, "rb").read().splitlines(True)[0].replace(b'"version":3', b'"version":2')
+line = open(path, "rb").read().splitlines(True)[0].replace(b'"version":4', b'"version":2')
 open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
 rm -f asked
