@@ -38,7 +38,8 @@ END
 victim sh -c "umask 002; timeout 200 dl run --local --dir='$work/group' '$work/kept.conf' && cd '$work/group' &&
     dl model register --models='$work/group/ours' kept best kept" >out 2>&1
 is "$? $(tail -n 1 out)" "0 kept/1" "a version is registered"
-attacker sh -c "sed 's/[0-9a-f]\{64\}/evil/' '$work/group/ours/kept/version-0001.json' >new && cat new >'$work/group/ours/kept/version-0001.json'" 2>/dev/null
+attacker sh -c "sed 's/\"kept-0001\"/\"evil\"/' '$work/group/ours/kept/version-0001.json' >'$attacker_home/new' &&
+    cat '$attacker_home/new' >'$work/group/ours/kept/version-0001.json'" 2>/dev/null
 is "$(victim dl model show --models="$work/group/ours" kept 2>&1 | grep -c evil)" 0 "and says what it said"
 is "$(find "$work/group/kept-0001" "$work/group/ours" -type f -user "$victim_id" -perm /022)" "" "nobody else writes into files of the victim's"
 
