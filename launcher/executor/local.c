@@ -74,7 +74,7 @@ static int open_log (const char *path)
     int fd = inside_open (path, flags, 0, &st);
 
     if (fd < 0 && errno == ENOENT)
-        return inside_open (path, flags | O_CREAT | O_EXCL, 0666, NULL);
+        return inside_open (path, flags | O_CREAT | O_EXCL, 0644, NULL);
     if (fd < 0 || st.st_nlink == 1)
         return fd;
     close (fd);

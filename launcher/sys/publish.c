@@ -107,7 +107,7 @@ int publish_unsynced_at (int folder,
 
     /* ENOENT: `dl gc` took the file for a dead writer's */
     for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
-        if (write_tmp (folder, tmp, sizeof (tmp), 0666, buf, len, after) < 0)
+        if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
             return errorf (
                 err, "%s: cannot write: %s", path, inside_error (errno));
         if (after && after->end (after->arg, err) < 0) {

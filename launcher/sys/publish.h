@@ -7,7 +7,10 @@
 
 #include "runtime/slurmdl.h"
 
-/* No component of a path may be a symbolic link (runtime/storage/inside.h). */
+/* No component of a path may be a symbolic link (runtime/storage/inside.h).
+ * Where a group shares a folder, its members may remove files and make new
+ * ones, but nobody changes a file of another: its owner has written it.
+ */
 
 /* Put 'len' bytes under 'path' if no such file exists: a temporary file in
  * the same folder is written, synced and closed, then gets the name by

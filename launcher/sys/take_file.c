@@ -38,7 +38,7 @@ static int copy_file (int in, int folder, const char *name)
     int e;
 
     link_tmp_name (tmp, sizeof (tmp), "");
-    out = inside_open_at (folder, tmp, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+    out = inside_open_at (folder, tmp, O_WRONLY | O_CREAT | O_EXCL, 0644, NULL);
     if (out < 0)
         return -1;
     rv = copy_data (in, out);

@@ -71,12 +71,12 @@ static int open_folder (const struct trial_attempt *a, struct stat *st)
 static int create_file (int folder, const char *name, int flags)
 {
     int fd = inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
+        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0644, NULL);
 
     if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
         return fd;
     return inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
+        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0644, NULL);
 }
 
 static int write_whole (int fd, const char *text)

@@ -184,7 +184,7 @@ void offer_put (struct worker *w, const struct event *events)
     w->rivals = true;
     offer_path (path, w, worker_nonce (w));
     if (text)
-        fd = inside_open (path, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+        fd = inside_open (path, O_WRONLY | O_CREAT | O_EXCL, 0644, NULL);
     if (fd >= 0) {
         w->offers = true;
         dprintf (fd, "%s", text);

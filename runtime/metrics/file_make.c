@@ -99,7 +99,7 @@ int metrics_file_make (const char *name, struct metrics_file *f)
     int e;
 
     f->fd =
-        inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
+        inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
     if (f->fd < 0)
         return -1;
     if (write_blank (f) == 0 && first_records (f) == 0)

@@ -6,6 +6,7 @@ TESTS += $(attacks_tests)
 EXTRA_PROGRAMS += %D%/steady
 %C%_steady_LDADD = runtime/libruntime.la
 tests/attacks/join.log: tests/runtime/comm/meet
+tests/attacks/registry.log: tests/runtime/writer
 tests/attacks/flood.log: %D%/steady tests/runtime/ps/pswork
 tests/attacks/jobs.log tests/attacks/pinned.log: tests/launcher/putevent
 if HAVE_PYTHON

@@ -27,6 +27,21 @@ like "$(victim dl model export --models="$work/group/models" net "$victim_home/o
 attacker rm -r "$work/group/models/net"
 attacker ln -s "$victim_home" "$work/group/models/net"
 is "$(victim dl model show --models="$work/group/models" net >/dev/null 2>&1; echo $?)" 3 "nor for a model"
+attacker rm "$work/group/models/net"
+
+# ---- an entry of the victim's in a registry of the group's: what it says is the owner's word
+cat >"$work/kept.conf" <<END
+name = "kept"; entrypoint = ["$builddir/tests/runtime/writer", "train"];
+searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 2; };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };
+END
+victim sh -c "umask 002; timeout 200 dl run --local --dir='$work/group' '$work/kept.conf' && cd '$work/group' &&
+    dl model register --models='$work/group/ours' kept best kept" >out 2>&1
+is "$? $(tail -n 1 out)" "0 kept/1" "a version is registered"
+attacker sh -c "sed 's/\"kept-0001\"/\"evil\"/' '$work/group/ours/kept/version-0001.json' >'$attacker_home/new' &&
+    cat '$attacker_home/new' >'$work/group/ours/kept/version-0001.json'" 2>/dev/null
+is "$(victim dl model show --models="$work/group/ours" kept 2>&1 | grep -c evil)" 0 "and says what it said"
+is "$(find "$work/group/kept-0001" "$work/group/ours" -type f -user "$victim_id" -perm /022)" "" "nobody else writes into files of the victim's"
 
 # ---- the folder of an export, and the URL of a webhook
 attacker sh -c "umask 0; mkdir -m 777 '$work/group/board' '$work/group/notes'; echo https://attacker.example/ >'$work/group/url'"
