@@ -133,6 +133,8 @@ for number, array in enumerate((numpy.frombuffer(b"[" * 100000, "u1").copy(), nu
 END
 $python meta.py >out 2>said
 is "$? $(grep -c ': damaged: ' out)" "0 3" "a damaged checkpoint is told"
+like "$($python -c 'import numpy, slurmdl
+slurmdl.dump("long.h5", {"n" * 200: numpy.ones(1)})' 2>&1)" "^ValueError: .*at most 127 bytes" "a name that a checkpoint cannot have is not cut off"
 
 # ---- contrib/minicluster: its folder in /tmp, made by another
 if [ "$(id -u)" -eq 0 ]; then
