@@ -1,14 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What make install puts where, what is left of it.
+# What make install puts where, what is left of it, and that each file is in one package of contrib/deb and the .spec.
 . "$srcdir/tests/lib.sh"
 
 [ -f "$builddir/Makefile" ] || skip_all "not in a build folder"
 root=$work/root
+value () { # value NAME: of a variable in Makefile
+    printf 'include Makefile\nprint-%s:\n\t@echo $(%s)\n' "$1" "$1" | MAKEFLAGS='' make -s -C "$builddir" -f - "print-$1"
+}
 make_ () { # make_ TARGET...
     MAKEFLAGS='' timeout 3000 make -s -C "$builddir" DESTDIR="$root" "$@" >"$work/make.out" 2>&1 ||
         { tail -5 "$work/make.out" | sed 's/^/# /'; return 1; }
 }
+prefix=$(value prefix)
+plugindir=$(value spankdir)
 
 make_ install-exec install-data
 ok $? "make install with DESTDIR"
@@ -20,6 +25,42 @@ is "$(cd "$root" && find . ! -type l ! -perm 644 ! -perm 755)" "" "modes are 644
 is "$(cd "$root" && find . -type f -perm 755 ! -name dl ! -name '*.so' ! -name '*.so.*' ! -name '*.la')" "" \
     "what is executable is a program or a library"
 is "$(cd "$root" && grep -rlF "$work" .)" "" "no file names DESTDIR"
+
+# ---- packages
+
+# Lines PACKAGE PATTERN, with X for the folder of libraries.
+deb () {
+    for f in "$srcdir"/contrib/deb/*.install; do
+        sed "s,^,$(basename "$f" .install) ,; s,lib/\*/,X/," "$f"
+    done
+    echo "slurm-dl-plugin plugin"
+}
+spec () {
+    awk '/^%files/ { p = $0; next } p && /^%\{/ { gsub(/ /, "_", p); print p, $1 }' "$srcdir/contrib/slurm-dl.spec" | sed '
+        /modules:/d; /python3_sitearch/d
+        s,%{_bindir},usr/bin,; s,%{_libdir},usr/X,; s,%{_datadir},usr/share,; s,%{_mandir},usr/share/man,
+        s,%{_includedir},usr/include,; s,%{plugindir}/dl.so,plugin,'
+}
+# The files as packages have them: below usr, without modules and libtool's.
+sed "s!^${plugindir#/}/dl.so\$!plugin!; s!^${prefix#/}/!usr/!; s!^usr/lib64/!usr/lib/!; s!^usr/lib/[^/]*-linux-[^/]*/!usr/lib/!" "$work/files" |
+    sed '\!^usr/lib/slurm-dl/!d; \!/libslurmdl[^/]*\.la$!d; s!^usr/lib/!usr/X/!' >"$work/packaged"
+like "$(cat "$work/packaged")" '^usr/X/libslurmdl.so.0$' "what packages have"
+for kind in deb spec; do
+    $kind >"$work/$kind"
+    : >"$work/wrong"
+    while read -r file; do
+        in=
+        while read -r package pattern; do
+            # shellcheck disable=SC2254
+            case $file in $pattern | $pattern/*) in="$in $package" ;; esac
+        done <"$work/$kind"
+        case $in in *' '*' '* | '') echo "$file: in$in" >>"$work/wrong" ;; esac
+    done <"$work/packaged"
+    is "$(cat "$work/wrong")" "" "contrib, $kind: each file is in one package"
+done
+version=$(value PACKAGE_VERSION)
+is "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$srcdir/contrib/deb/changelog")" "$version" "the version of contrib/deb"
+is "$(sed -n 's/^Version: *//p' "$srcdir/contrib/slurm-dl.spec")" "$version" "the version of contrib/slurm-dl.spec"
 
 # ---- and away again
 
