@@ -126,11 +126,11 @@ long oom_kills_of_job (const char *root)
     for (int v = V1; v <= V2; v++) {
         char path[PATH_MAX];
         long count;
-        char *job;
+        char *step;
         if (own_path (root, v, path, sizeof (path)) < 0
-            || !(job = strstr (path, "/job_")))
+            || !(step = strstr (path, "/step_")))
             continue;
-        job[1 + strcspn (job + 1, "/")] = '\0';
+        *step = '\0'; /* the job's: job_N, and from 26.05 on its SLUID */
         count = read_counter (root, v, path);
         if (v == V1 && count <= 0 && limit_hits (root, path) >= 0)
             count = limit_hits (root, path) > 0;

@@ -3,7 +3,7 @@
 
     make tests/bench/comm
     python3 tests/bench/comm.py --ranks=4
-    python3 tests/bench/comm.py --ranks=2 --hosts=2          # root: two network namespaces and a veth pair
+    python3 tests/bench/comm.py --ranks=4 --hosts=4          # root: so many network namespaces; 2 have a veth pair
     python3 tests/bench/comm.py --boot=64                    # srun on the private cluster of SLURM_CONF
 
 Each round runs every library once, in an order of its own, with the same sizes; sums are verified.  Of each size the
@@ -135,7 +135,7 @@ class Bench:
             f.write('#!/bin/sh\nk=${1##*.}; shift\nexec ip netns exec "%s$k" ' % self.hosts[0][:-1])
             f.write("unshare --uts sh -c \"hostname host$((k - 1)); $*\"\n")
         os.chmod(agent, 0o755)
-        hosts = ",".join("10.219.7.%d:%d" % (k, self.o.ranks // 2) for k in (1, 2))
+        hosts = ",".join("10.219.7.%d:%d" % (k, self.o.ranks // self.o.hosts) for k in range(1, self.o.hosts + 1))
         return (self.enter(0) + argv + ["--host", hosts, "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,vader,tcp"]
                 + ["--mca", "btl_tcp_if_include", "10.219.7.0/24", "--mca", "oob_tcp_if_include", "10.219.7.0/24"])
 
@@ -218,7 +218,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--program", default="tests/bench/comm", help="ours")
     p.add_argument("--ranks", type=int, default=2)
-    p.add_argument("--hosts", type=int, default=1, choices=(1, 2))
+    p.add_argument("--hosts", type=int, default=1, choices=(1, 2, 4))
     p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--runs", type=int, default=9, help="of each size in a round")
     p.add_argument("--sizes", type=lambda s: [int(x) for x in s.split(",")], default=SIZES)

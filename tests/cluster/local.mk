@@ -9,7 +9,7 @@ if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif
 if HAVE_PYTHON
-tests/cluster/pscluster.log: contrib/python/_slurmdl.la contrib/python/_slurmdl_ps.la
+tests/cluster/pscluster.log: contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
 endif
 meet_needs = tests/runtime/comm/meet
 if HAVE_MPI
