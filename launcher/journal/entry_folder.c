@@ -29,9 +29,10 @@ int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
     return 0;
 }
 
-/* Beside what the caller does next. */
-static void begin_to_settle (struct entry_folder *f)
+void entry_begin_to_settle (struct entry_folder *f)
 {
+    if (!f->unsettled || f->begun)
+        return;
     if (!f->sync)
         f->sync = background_sync_create ();
     if (f->sync) {
@@ -136,10 +137,7 @@ int entry_put (struct entry_folder *f,
     }
     if (rv == 0) {
         f->unsettled = true;
-        if (f->defers)
-            begin_to_settle (f);
-        else
-            rv = entry_settle (f, &why);
+        rv = f->defers ? 0 : entry_settle (f, &why);
     }
     if (rv < 0) {
         errorf (err, "%s", why.text);

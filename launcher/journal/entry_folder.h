@@ -13,8 +13,8 @@ struct entry_folder {
     int fd;         /* -1: none is open */
     char name[24];  /* of it */
     bool unsettled; /* a name in it may be lost with the machine's power */
-    bool defers;    /* entry_put() leaves it so ... */
-    bool begun;     /* ... and has begun to sync it */
+    bool defers;    /* entry_put() leaves it so */
+    bool begun;     /* it is being synced */
     struct background_sync *sync;      /* NULL: not needed yet */
     const struct publish_after *after; /* of each entry, or NULL */
 };
@@ -31,6 +31,9 @@ int entry_put (struct entry_folder *f,
 
 /* Sync what was put. */
 int entry_settle (struct entry_folder *f, struct slurmdl_error *err);
+
+/* Begin with that, beside what the caller does next. */
+void entry_begin_to_settle (struct entry_folder *f);
 
 /* Close the descriptor of the folder; it may be closed already. */
 void entry_close (struct entry_folder *f);

@@ -449,6 +449,11 @@ int log_settle (struct log *log, struct slurmdl_error *err)
     return entry_settle (&log->put, err);
 }
 
+void log_begin_to_settle (struct log *log)
+{
+    entry_begin_to_settle (&log->put);
+}
+
 void log_confirm (const struct log *log)
 {
     char path[PATH_MAX];

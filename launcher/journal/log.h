@@ -55,6 +55,9 @@ void log_put_after (struct log *log, const struct publish_after *after);
 void log_defer (struct log *log, bool defers);
 int log_settle (struct log *log, struct slurmdl_error *err);
 
+/* Begin with log_settle(), beside what the caller does next. */
+void log_begin_to_settle (struct log *log);
+
 /* Before somebody is told of what was read: have the newest entry's name on
  * stable storage, whoever put it.
  */

@@ -49,14 +49,16 @@ static int open_trial (const struct trial_attempt *a)
 }
 
 /* It is made now, or was by this user before. */
-static int open_folder (const struct trial_attempt *a, struct stat *st)
+static int
+open_folder (const struct trial_attempt *a, struct stat *st, bool *made)
 {
     const char *name = strrchr (a->dir, '/') + 1;
     int trial = open_trial (a);
     int fd = -1;
     int e;
 
-    if (trial >= 0 && (mkdirat (trial, name, 0777) == 0 || errno == EEXIST))
+    *made = trial >= 0 && mkdirat (trial, name, 0777) == 0;
+    if (*made || (trial >= 0 && errno == EEXIST))
         fd = inside_open_at (trial, name, O_RDONLY | O_DIRECTORY, 0, st);
     e = errno;
     if (trial >= 0)
@@ -130,10 +132,11 @@ static int open_log (const struct trial_attempt *a,
 
 int attempt_folder (const struct trial_attempt *a,
                     int *log,
+                    bool *made,
                     struct slurmdl_error *err)
 {
     struct stat st;
-    int folder = open_folder (a, &st);
+    int folder = open_folder (a, &st, made);
 
     *log = -1;
     if (folder < 0)

@@ -3,13 +3,17 @@
 #ifndef LAUNCHER_TRAINER_ATTEMPT_FOLDER_H
 #define LAUNCHER_TRAINER_ATTEMPT_FOLDER_H
 
+#include <stdbool.h>
+
 #include "launcher/sweep/attempt.h"
 
-/* With hparams.json and an empty log, open as '*log' (-1 if there is none).
- * Returns the folder, open as well, or -1.
+/* With hparams.json and an empty log, open as '*log' (-1 if there is none);
+ * '*made': there is nothing else in it.  Returns the folder, open as well, or
+ * -1.
  */
 int attempt_folder (const struct trial_attempt *a,
                     int *log,
+                    bool *made,
                     struct slurmdl_error *err);
 
 #endif

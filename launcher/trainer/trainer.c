@@ -96,12 +96,40 @@ static void child (const struct trial_attempt *a,
     die (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 
+void trainer_forget_spare (struct slurmdl_metrics **spare)
+{
+    if (*spare)
+        metrics_discard (*spare);
+    *spare = NULL;
+}
+
+static struct slurmdl_metrics *take_spare (const struct trainer *t,
+                                           struct slurmdl_metrics **spare)
+{
+    struct slurmdl_metrics *m = *spare;
+
+    if (metrics_move (m, t->dir, t->folder) < 0) {
+        trainer_forget_spare (spare);
+        return NULL;
+    }
+    *spare = NULL;
+    return m;
+}
+
+/* The spare file for metrics gets its name before the command can make one. */
 static int prepare_folder (struct trainer *t,
                            const struct trial_attempt *a,
+                           struct slurmdl_metrics **spare,
                            struct slurmdl_error *err)
 {
-    t->folder = attempt_folder (a, &t->log, err);
-    return t->folder < 0 ? -1 : 0;
+    bool made;
+
+    t->folder = attempt_folder (a, &t->log, &made, err);
+    if (t->folder < 0)
+        return -1;
+    if (made && spare && *spare && a->sweep->exp->patterns)
+        t->metrics = take_spare (t, spare);
+    return 0;
 }
 
 static int make_patterns (struct trainer *t, char **texts)
@@ -178,38 +206,18 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
-void trainer_forget_spare (struct slurmdl_metrics **spare)
-{
-    if (*spare)
-        metrics_discard (*spare);
-    *spare = NULL;
-}
-
-static struct slurmdl_metrics *take_spare (const struct trainer *t,
-                                           struct slurmdl_metrics **spare)
-{
-    struct slurmdl_metrics *m = *spare;
-
-    if (!m || metrics_move (m, t->dir, t->folder) < 0) {
-        trainer_forget_spare (spare);
-        return NULL;
-    }
-    *spare = NULL;
-    return m;
-}
-
-/* While the command starts, their file gets its name on stable storage, and
- * the next attempt's is made: what is left for the end is one sync.
+/* While the command starts, the name of their file is synced, and the next
+ * attempt's is made: what is left for the end is one sync.
  */
 static void prepare_metrics (struct trainer *t, struct slurmdl_metrics **spare)
 {
     if (!t->patterns[0])
         return;
-    if (!spare || !(t->metrics = take_spare (t, spare)))
+    if (!t->metrics)
         t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
-    trainer_flush_begin (t);
-    if (spare)
+    if (spare && !*spare)
         *spare = metrics_spare (t->dir, t->folder);
+    trainer_flush_begin (t);
 }
 
 /* In a folder of an attempt without metrics is no file for them. */
@@ -240,7 +248,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
                   "%s/%s",
                   a->dir,
                   a->sweep->exp->metrics_file);
-    if (prepare_folder (t, a, err) < 0
+    if (prepare_folder (t, a, spare, err) < 0
         || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {
         trainer_destroy (t);

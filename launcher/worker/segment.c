@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "launcher/config/queries.h"
+#include "launcher/journal/log.h"
 #include "launcher/notify/notify.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_summary.h"
@@ -34,8 +35,8 @@ enum { REPORTS_MAX = 256 };
 /* Slurm signals a step's processes one by one: the worker may be the last. */
 enum { LATE_MS = 2000 };
 
-/* What the attempt began with is synced while it trains; if it ends before,
- * together with its result.
+/* What the attempt began with is synced while it trains: so long it is not
+ * waited for.
  */
 enum { SETTLE_MS = 5 };
 
@@ -444,6 +445,7 @@ int segment_run (struct worker *w,
     }
     if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err)))
         return -1;
+    log_begin_to_settle (w->sweep->log);
     if ((rv = train (&s, err)) == 0)
         judge (&s, report);
     if (rv == 0 && s.in_memory)

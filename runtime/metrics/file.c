@@ -86,11 +86,13 @@ int metrics_file_move (struct metrics_file *f, const char *dir, int folder)
     if (snprintf (f->path, sizeof (f->path), "%s/metrics.h5", dir)
             >= (int)sizeof (f->path) - 8
         || (to = fcntl (folder, F_DUPFD_CLOEXEC, 0)) < 0
-        || renameat (f->folder, f->tmp, to, f->tmp) < 0)
+        || renameat (f->folder, f->tmp, to, metrics_file_name (f)) < 0)
         return inside_close (to, -1);
     close (f->folder);
     f->folder = to;
     f->held = false;
+    *f->tmp = '\0';
+    metrics_file_is_named (f);
     return 0;
 }
 

@@ -92,7 +92,9 @@ int metrics_file_create (struct metrics_file *f,
                          const struct metrics_file_about *about,
                          struct slurmdl_error *err);
 
-/* Before that, where 'held' is set and all is synced: to another folder. */
+/* Before that, where 'held' is set and all is synced: be metrics.h5 of another
+ * folder, which has none.
+ */
 int metrics_file_move (struct metrics_file *f, const char *dir, int folder);
 
 /* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once. */

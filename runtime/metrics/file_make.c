@@ -117,6 +117,13 @@ const char *metrics_file_name (const struct metrics_file *f)
     return strrchr (f->path, '/') + 1;
 }
 
+void metrics_file_is_named (struct metrics_file *f)
+{
+    f->fresh = true;
+    if (f->named)
+        atomic_store (f->named, f->number + 1);
+}
+
 int metrics_file_first_name (struct metrics_file *f, const char *tmp)
 {
     size_t stem = strlen (f->path) - strlen (".h5");
@@ -130,10 +137,7 @@ int metrics_file_first_name (struct metrics_file *f, const char *tmp)
     }
     if (rv != 0)
         strcpy (f->path + stem, ".h5");
-    else {
-        f->fresh = true;
-        if (f->named)
-            atomic_store (f->named, f->number + 1);
-    }
+    else
+        metrics_file_is_named (f);
     return rv == 0 ? 0 : -1;
 }

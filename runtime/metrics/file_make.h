@@ -18,6 +18,9 @@ int metrics_file_make (const char *name, struct metrics_file *f);
 /* Give the synced file 'tmp' the first name that is free. */
 int metrics_file_first_name (struct metrics_file *f, const char *tmp);
 
+/* It has a name, that is not synced: note it. */
+void metrics_file_is_named (struct metrics_file *f);
+
 /* Its name in its folder. */
 const char *metrics_file_name (const struct metrics_file *f);
 

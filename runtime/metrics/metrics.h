@@ -158,7 +158,9 @@ bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
  */
 struct slurmdl_metrics *metrics_spare (const char *dir, int folder);
 
-/* Have them in this folder; -1 with errno: they are of no use. */
+/* Have them in this folder, which has no metrics.h5; -1 with errno: they are of
+ * no use.
+ */
 int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder);
 
 /* Destroy them and remove their file: nothing was logged. */
