@@ -42,7 +42,7 @@ struct table {
 };
 
 /* What the area is made of. */
-struct parts {
+struct area_parts {
     double points, left, training;
 };
 
@@ -51,7 +51,7 @@ struct run {
     struct searcher *s;
     int row[2 * TRIALS + 1], epoch[2 * TRIALS + 1];
     long begun;
-    struct parts parts;
+    struct area_parts parts;
     struct {
         bool busy;
         double due;
@@ -309,7 +309,7 @@ static void measure (const struct table *t,
                      uint64_t seed,
                      double *area,
                      double *last,
-                     struct parts *sum)
+                     struct area_parts *sum)
 {
     struct run *r = calloc (1, sizeof (*r));
 
@@ -337,7 +337,7 @@ static void measure (const struct table *t,
 int main (int argc, char **argv)
 {
     double area = 0, last = 0, n = 0;
-    struct parts p = { 0 };
+    struct area_parts p = { 0 };
     struct table *t;
 
     if (argc < 7 || argc > 8 || atoi (argv[2]) < 1
