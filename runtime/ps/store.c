@@ -204,9 +204,11 @@ static int restore_some (const struct ps_server *s,
         return -1;
     for (uint64_t i = 0; i < n; i++)
         mine += ps_server_of (ids[i], s->ps->servers) == s->ps->index;
+    if (mine == 0)
+        return 0;
     if (ps_table_reserve (t, first + mine) < 0)
         return errorf (err, "out of memory");
-    narrays = mine ? arrays_of (t, a) : 0;
+    narrays = arrays_of (t, a);
     for (int k = 0; k < narrays; k++) {
         size_t size = row_size (&a[k]);
         char *to = (char *)a[k].data + first * size;

@@ -266,6 +266,20 @@ for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b' '{lr} >
     bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
 done
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
+E='name = "x"; steps = { v = { entrypoint = "true"; values = ["k", "l"]; }; w = { entrypoint = "true"; values = ["k"]; }; u = { entrypoint = "true"; };
+    a = { foreach = "{v.k}"; entrypoint = "x"; }; b = { foreach = "1..2"; entrypoint = "x"; };
+'
+each () { printf '%s' "$E c = { entrypoint = \"x\"; after_each = \"$1\"; ${2:+foreach = \"$2\";} }; };"; }
+for pair in "a {w.k}" "a {v.l}" "a 1..2" "a" "b 1..3" "b {v.k}" "b" "u 1..2"; do
+    # shellcheck disable=SC2086
+    bad "after_each $pair" "step 'c': 'after_each' needs a 'foreach' as long as that of '${pair%% *}'$" "$(each $pair)"
+done
+for pair in "a {v.k}" "b 1..2"; do
+    # shellcheck disable=SC2086
+    each $pair >good.conf
+    timeout 60 dl flow run --dry-run good.conf >out 2>&1
+    is $? 0 "after_each $pair is as long"
+done
 bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt=1
 bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
 bad "10000 steps" "more than 20000 settings" "name = \"x\"; steps = { $(seq -f 's%.0f = { entrypoint = "x"; };' 10000) };"
