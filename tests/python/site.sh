@@ -4,12 +4,16 @@
 python=${python:-/usr/bin/python3}
 package=$srcdir/contrib/python
 here=$srcdir/tests/python
+# the data are small
+export OMP_NUM_THREADS=1
+
+has () { # has MODULE...: without the time to import them; says which is missing
+    $python -c 'import importlib.util, sys; sys.exit(next((f"no python3-{m}" for m in sys.argv[1:] if not importlib.util.find_spec(m)), 0))' "$@"
+}
 
 need_package () { # need_package MODULE...
     [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
-    for module in "$@"; do
-        $python -c "import $module" 2>/dev/null || skip_all "no python3-$module"
-    done
+    missing=$(has "$@" 2>&1) || skip_all "$missing"
     unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
     mkdir -p "$work/site/slurmdl"
     cp -r "$package"/slurmdl/*.py "$package/slurmdl/det" "$package/slurmdl/export" "$package/slurmdl/hvd" "$package/slurmdl/imports" "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
