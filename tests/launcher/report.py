@@ -230,15 +230,7 @@ def dark():
     b("Emulation.setEmulatedMedia", features=[])
 
 
-def phone():
-    page("rungs", wide=390, high=4000)
-    views("phone", ["tradeoff"])
-    ok(b.js("document.documentElement.scrollWidth") <= 391, "phone: nothing is wider than the page", b.js("document.documentElement.scrollWidth"))
-    shot("phone")
-
-
 def print_out():
-    page("rungs")
     pdf = base64.b64decode(b("Page.printToPDF", printBackground=True)["data"])
     ok(pdf[:5] == b"%PDF-" and 20000 < len(pdf) < 20e6, "print: a PDF", len(pdf))
     pages = pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type /Page>")
@@ -247,6 +239,13 @@ def print_out():
         with open(os.path.join(shots, "print.pdf"), "wb") as f:
             f.write(pdf)
     silent("print")
+
+
+def phone():
+    page("rungs", wide=390, high=4000)
+    views("phone", ["tradeoff"])
+    ok(b.js("document.documentElement.scrollWidth") <= 391, "phone: nothing is wider than the page", b.js("document.documentElement.scrollWidth"))
+    shot("phone")
 
 
 def hostile():
@@ -375,8 +374,8 @@ try:
     b("CSS.enable")
     rungs()
     dark()
-    phone()
     print_out()
+    phone()
     hostile()
     media()
     renewed(others())
