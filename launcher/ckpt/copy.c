@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
@@ -92,7 +93,8 @@ static int write_tensor (const char *path,
         fd = open (path, flags, 0666);
     f = fd < 0 ? NULL : fdopen (fd, "w");
     rv = f ? 0 : -1;
-
+    if (fd >= 0 && !f)
+        close (fd);
     if (rv == 0 && npy)
         rv = write_npy_header (f, t);
     if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)
