@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/code/libarchive.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
