@@ -191,15 +191,5 @@ if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
     skip "no chromium or no python3" "the page in a browser"
     done_testing
 fi
-TMPDIR=$work CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
-status=$?
-while IFS= read -r line; do
-    case $line in
-        "ok - "*) ok 0 "${line#ok - }" ;;
-        "not ok - "*) ok 1 "${line#not ok - }" ;;
-        *) echo "$line" ;;
-    esac
-done <page
-is $status 0 "the browser's test runs to its end"
-[ $status -eq 0 ] || sed 's/^/# /' page.err
+tap page env TMPDIR="$work" CHROMIUM="$chromium" python3 "$srcdir/tests/launcher/report.py" "$work"
 done_testing
