@@ -60,6 +60,29 @@ unharmed () {
     is "$(sinfo -h -N -o %T | sort -u)" idle "no node was harmed"
 }
 
+count_tap () { # count_tap NAME <LINES: of a script
+    while IFS= read -r line; do
+        case $line in
+        "ok - "*" # SKIP "*) skip "${line#ok - }" "see there" ;;
+        "ok - "*) ok 0 "$1: ${line#ok - }" ;;
+        "not ok - "*) ok 1 "$1: ${line#not ok - }" ;;
+        *) echo "# $line" ;;
+        esac
+    done
+}
+
+# Run a script that speaks TAP in a folder of its own, and count its lines: tap NAME COMMAND...
+tap () {
+    name=$1
+    shift
+    mkdir -p "$work/$name"
+    (cd "$work/$name" && timeout 1200 "$@") >"$work/$name.out" 2>"$work/$name.err"
+    status=$?
+    count_tap "$name" <"$work/$name.out"
+    is "$status" 0 "$name: ends"
+    [ "$status" -eq 0 ] || tail -5 "$work/$name.err" | sed 's/^/# /'
+}
+
 done_testing () {
     [ -z "${overdue:-}" ] || is "$overdue" 0 "each state that was awaited has come"
     echo "1..$n"

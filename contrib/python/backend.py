@@ -18,6 +18,7 @@ import sysconfig
 import tarfile
 import tempfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "slurmdl"
@@ -137,19 +138,40 @@ def sources_in(folder):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".c")]
 
 
-def build_extension(folder, file, sources, library):
+class Compiler:
+    """The user's; what several extensions have is compiled once, as many files at a time as there are cores."""
+
+    def __init__(self, folder):
+        given = shlex.split(os.environ.get("CFLAGS", ""))
+        self.command = shlex.split(os.environ.get("CC") or "cc")
+        self.command += ["-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", *hardening(self.command, given), *given]
+        self.folder, self.objects = folder, {}
+
+    def run(self, *words):
+        if subprocess.run(words).returncode != 0:
+            raise SystemExit("slurmdl: the compiler failed: " + shlex.join(words))
+
+    def compile(self, sources, flags):
+        """Object files."""
+        command = [w for w in self.command if not w.startswith("-Wl,")] + flags
+        new = {}
+        for source in sources:
+            if (source, *flags) not in self.objects:
+                new[source] = self.objects[(source, *flags)] = os.path.join(self.folder, f"{len(self.objects)}.o")
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(lambda source: self.run(*command, "-c", source, "-o", new[source]), new))
+        return [self.objects[(source, *flags)] for source in sources]
+
+
+def build_extension(compiler, folder, file, sources, library):
     """Compile one extension into 'folder'; returns its file name."""
     name = file + (".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX"))
-    compiler = shlex.split(os.environ.get("CC") or "cc")
-    given = shlex.split(os.environ.get("CFLAGS", ""))
-    command = compiler + ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden"]
-    command += hardening(compiler, given) + given + [f"-I{sysconfig.get_path('include')}"]
-    command += ["-DPy_LIMITED_API=0x030b0000"] if is_stable() else []
     ext = os.path.join(HERE, "ext")
-    command += [f"-I{ext}", *sources_in(ext), *sources_in(os.path.join(ext, sources))]
-    command += library + ["-o", os.path.join(folder, name)]
-    if subprocess.run(command).returncode != 0:
-        raise SystemExit("slurmdl: the compiler failed: " + shlex.join(command))
+    flags = [f"-I{sysconfig.get_path('include')}", f"-I{ext}"] + (["-DPy_LIMITED_API=0x030b0000"] if is_stable() else [])
+    flags += [word for word in library if word[:2] in ("-I", "-D")]
+    sources = sources_in(ext) + sources_in(os.path.join(ext, sources)) + [word for word in library if word.endswith(".c")]
+    libraries = [word for word in library if word not in flags and word not in sources]
+    compiler.run(*compiler.command, "-shared", *compiler.compile(sources, flags), *libraries, "-o", os.path.join(folder, name))
     return name
 
 
@@ -173,7 +195,9 @@ def build_extensions(folder, settings=None):
         raise SystemExit("slurmdl: pkg-config does not know slurmdl: install it, or set PKG_CONFIG_PATH")
     if None in flags:
         flags = [bundled(parts) for _, _, _, parts in EXTENSIONS]
-    return [build_extension(folder, name, sources, f) for (name, sources, _, _), f in zip(EXTENSIONS, flags)]
+    with tempfile.TemporaryDirectory() as objects:
+        compiler = Compiler(objects)
+        return [build_extension(compiler, folder, name, sources, f) for (name, sources, _, _), f in zip(EXTENSIONS, flags)]
 
 
 # ---- wheels ----

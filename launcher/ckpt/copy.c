@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
@@ -86,6 +87,8 @@ static int write_tensor (const char *path,
     FILE *f = fd < 0 ? NULL : fdopen (fd, "w");
     int rv = f ? 0 : -1;
 
+    if (fd >= 0 && !f)
+        close (fd);
     if (rv == 0 && npy)
         rv = write_npy_header (f, t);
     if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)

@@ -10,9 +10,9 @@
 
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/requests.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };

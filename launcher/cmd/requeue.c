@@ -80,8 +80,7 @@ static int chain (struct sweep *s, const struct settings *st, bool *refused)
     int rv;
 
     mine.workers = s->exp->lanes;
-    if (executor_open (&x, s, &mine, &err) < 0)
-        return fail (&err);
+    executor_open (&x, s, &mine);
     if ((rv = x.ops->start (&x, &err)) < 0) {
         complain ("%s", err.text);
         *refused = x.refused;

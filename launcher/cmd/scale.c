@@ -96,8 +96,7 @@ static int more (struct sweep *s, const struct settings *st, long workers)
     if (rv)
         return rv;
     mine.workers = workers;
-    if (executor_open (&x, s, &mine, &err) < 0)
-        return fail_on (s, &err);
+    executor_open (&x, s, &mine);
     if ((rv = x.ops->start (&x, &err)) < 0)
         complain ("%s", err.text);
     else

@@ -17,9 +17,9 @@
 #include "launcher/results/metric_summary.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "runtime/base/array.h"
 
 /* ---- the rows of its metrics ---- */
 

@@ -151,8 +151,7 @@ static int start_or_not (struct sweep *s,
             take_back (s);
         return rv;
     }
-    if (executor_open (&x, s, st, &err) < 0)
-        return fail (&err);
+    executor_open (&x, s, st);
     changes_skip (&said, s);
     if (st->local)
         follow_signals ();

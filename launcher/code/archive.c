@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/code/libarchive.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -39,7 +39,7 @@ keep (struct archive *a, void *arg, const void *data, size_t size)
     struct code_archive *c = p->archive;
 
     if (array_reserve (&c->data, &p->capacity, c->size, size, 1) < 0) {
-        archive_set_error (a, ENOMEM, "out of memory");
+        libarchive.archive_set_error (a, ENOMEM, "out of memory");
         return -1;
     }
     memcpy (c->data + c->size, data, size);
@@ -78,26 +78,27 @@ static int put_entry (struct archive *a,
                       const struct code_files *c,
                       const struct code_file *f)
 {
-    struct archive_entry *entry = archive_entry_new ();
+    struct archive_entry *entry = libarchive.archive_entry_new ();
     size_t size = 0;
     char *text = f->target ? NULL : read_file (c->root, f->path, &size);
     int rv = entry && (text || f->target) ? 0 : -1;
 
-    archive_entry_set_pathname (entry, f->path);
-    archive_entry_set_mtime (entry, FILE_TIME, 0);
-    archive_entry_set_filetype (entry, f->target ? AE_IFLNK : AE_IFREG);
-    archive_entry_set_perm (entry,
-                            f->target           ? 0777
-                            : f->mode & S_IXUSR ? 0755
-                                                : 0644);
-    archive_entry_set_size (entry, (la_int64_t)size);
+    libarchive.archive_entry_set_pathname (entry, f->path);
+    libarchive.archive_entry_set_mtime (entry, FILE_TIME, 0);
+    libarchive.archive_entry_set_filetype (entry,
+                                           f->target ? AE_IFLNK : AE_IFREG);
+    libarchive.archive_entry_set_perm (entry,
+                                       f->target           ? 0777
+                                       : f->mode & S_IXUSR ? 0755
+                                                           : 0644);
+    libarchive.archive_entry_set_size (entry, (la_int64_t)size);
     if (f->target)
-        archive_entry_set_symlink (entry, f->target);
+        libarchive.archive_entry_set_symlink (entry, f->target);
     if (rv == 0
-        && (archive_write_header (a, entry) < ARCHIVE_WARN
-            || (size > 0 && archive_write_data (a, text, size) < 0)))
+        && (libarchive.archive_write_header (a, entry) < ARCHIVE_WARN
+            || (size > 0 && libarchive.archive_write_data (a, text, size) < 0)))
         rv = -1;
-    archive_entry_free (entry);
+    libarchive.archive_entry_free (entry);
     free (text);
     return rv;
 }
@@ -112,7 +113,8 @@ static int put_all (struct archive *a,
                            "%s/%s: cannot be frozen: %s",
                            c->root,
                            c->list[i].path,
-                           archive_error_string (a) ?: strerror (errno));
+                           libarchive.archive_error_string (a)
+                               ?: strerror (errno));
     return 0;
 }
 
@@ -127,19 +129,22 @@ int code_archive_pack (const struct code_files *c,
     *archive = (struct code_archive){ .data = NULL };
     if (libarchive_load (err) < 0)
         return -1;
-    if (!(a = archive_write_new ())
-        || archive_write_add_filter_zstd (a) < ARCHIVE_WARN
-        || archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
-        || archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
-        || archive_write_open2 (a, &p, NULL, keep, NULL, NULL) < ARCHIVE_WARN)
+    if (!(a = libarchive.archive_write_new ())
+        || libarchive.archive_write_add_filter_zstd (a) < ARCHIVE_WARN
+        || libarchive.archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
+        || libarchive.archive_write_set_bytes_in_last_block (a, 1)
+               < ARCHIVE_WARN
+        || libarchive.archive_write_open2 (a, &p, NULL, keep, NULL, NULL)
+               < ARCHIVE_WARN)
         errorf (err,
                 "cannot make an archive: %s",
-                a ? archive_error_string (a) : "out of memory");
-    else if (put_all (a, c, err) == 0 && archive_write_close (a) == ARCHIVE_OK)
+                a ? libarchive.archive_error_string (a) : "out of memory");
+    else if (put_all (a, c, err) == 0
+             && libarchive.archive_write_close (a) == ARCHIVE_OK)
         rv = 0;
     else
         errorf (err, "%s: cannot be frozen", c->root);
-    archive_write_free (a);
+    libarchive.archive_write_free (a);
     if (rv == 0)
         digest_of (archive->digest, archive->data, archive->size);
     else
@@ -172,20 +177,20 @@ static bool is_good_name (const char *path)
 static char *
 content (struct archive *a, struct archive_entry *entry, size_t *size)
 {
-    la_int64_t wanted = archive_entry_size (entry);
+    la_int64_t wanted = libarchive.archive_entry_size (entry);
     char *text;
 
-    if (archive_entry_filetype (entry) == AE_IFLNK) {
-        const char *target = archive_entry_symlink (entry);
+    if (libarchive.archive_entry_filetype (entry) == AE_IFLNK) {
+        const char *target = libarchive.archive_entry_symlink (entry);
         *size = target ? strlen (target) : 0;
         return target ? strdup (target) : NULL;
     }
-    if (archive_entry_filetype (entry) != AE_IFREG || wanted < 0
-        || wanted > CONTENT_MAX || archive_entry_hardlink (entry)
+    if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0
+        || wanted > CONTENT_MAX || libarchive.archive_entry_hardlink (entry)
         || !(text = malloc ((size_t)wanted + 1)))
         return NULL;
     *size = (size_t)wanted;
-    if (wanted == 0 || archive_read_data (a, text, *size) == wanted)
+    if (wanted == 0 || libarchive.archive_read_data (a, text, *size) == wanted)
         return text;
     free (text);
     return NULL;
@@ -203,9 +208,10 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
     long n = 0;
     int rv;
 
-    while ((rv = archive_read_next_header (a, &entry)) == ARCHIVE_OK) {
+    while ((rv = libarchive.archive_read_next_header (a, &entry))
+           == ARCHIVE_OK) {
         size_t size = 0;
-        char *text = is_good_name (archive_entry_pathname (entry))
+        char *text = is_good_name (libarchive.archive_entry_pathname (entry))
                          ? content (a, entry, &size)
                          : NULL;
         bool fits = (total += size) <= TOTAL_MAX && ++n <= ENTRIES_MAX;
@@ -231,13 +237,13 @@ static int read_archive (const void *data,
 
     if (libarchive_load (err) < 0)
         return -1;
-    a = archive_read_new ();
+    a = libarchive.archive_read_new ();
     errno = EBADMSG;
-    if (a && archive_read_support_filter_zstd (a) >= ARCHIVE_WARN
-        && archive_read_support_format_tar (a) >= ARCHIVE_WARN
-        && archive_read_open_memory (a, data, size) == ARCHIVE_OK)
+    if (a && libarchive.archive_read_support_filter_zstd (a) >= ARCHIVE_WARN
+        && libarchive.archive_read_support_format_tar (a) >= ARCHIVE_WARN
+        && libarchive.archive_read_open_memory (a, data, size) == ARCHIVE_OK)
         rv = read_entries (a, f, arg);
-    archive_read_free (a);
+    libarchive.archive_read_free (a);
     return rv;
 }
 
@@ -281,8 +287,11 @@ static int make_entry (struct archive_entry *entry,
     int folder;
     int rv;
 
-    if (snprintf (
-            path, sizeof (path), "%s/%s", dir, archive_entry_pathname (entry))
+    if (snprintf (path,
+                  sizeof (path),
+                  "%s/%s",
+                  dir,
+                  libarchive.archive_entry_pathname (entry))
         >= (int)sizeof (path)) {
         errno = ENAMETOOLONG;
         return -1;
@@ -292,9 +301,13 @@ static int make_entry (struct archive_entry *entry,
         folder = inside_parent (path, &name);
     if (folder < 0)
         return -1;
-    rv = archive_entry_filetype (entry) == AE_IFLNK
+    rv = libarchive.archive_entry_filetype (entry) == AE_IFLNK
              ? symlinkat (text, folder, name)
-             : make_file (folder, name, archive_entry_perm (entry), text, size);
+             : make_file (folder,
+                          name,
+                          libarchive.archive_entry_perm (entry),
+                          text,
+                          size);
     return inside_close (folder, rv);
 }
 
@@ -323,7 +336,7 @@ look (struct archive_entry *entry, const char *text, size_t size, void *arg)
 {
     const struct looking *l = arg;
 
-    l->f (archive_entry_pathname (entry), text, size, l->arg);
+    l->f (libarchive.archive_entry_pathname (entry), text, size, l->arg);
     return 0;
 }
 

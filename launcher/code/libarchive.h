@@ -38,41 +38,6 @@ extern struct libarchive libarchive;
 
 /* To be called before any function of the library. */
 int libarchive_load (struct slurmdl_error *err);
-
-#ifndef LIBARCHIVE_TABLE_ONLY
-#define archive_entry_filetype libarchive.archive_entry_filetype
-#define archive_entry_free libarchive.archive_entry_free
-#define archive_entry_hardlink libarchive.archive_entry_hardlink
-#define archive_entry_new libarchive.archive_entry_new
-#define archive_entry_pathname libarchive.archive_entry_pathname
-#define archive_entry_perm libarchive.archive_entry_perm
-#define archive_entry_set_filetype libarchive.archive_entry_set_filetype
-#define archive_entry_set_mtime libarchive.archive_entry_set_mtime
-#define archive_entry_set_pathname libarchive.archive_entry_set_pathname
-#define archive_entry_set_perm libarchive.archive_entry_set_perm
-#define archive_entry_set_size libarchive.archive_entry_set_size
-#define archive_entry_set_symlink libarchive.archive_entry_set_symlink
-#define archive_entry_size libarchive.archive_entry_size
-#define archive_entry_symlink libarchive.archive_entry_symlink
-#define archive_error_string libarchive.archive_error_string
-#define archive_read_data libarchive.archive_read_data
-#define archive_read_free libarchive.archive_read_free
-#define archive_read_new libarchive.archive_read_new
-#define archive_read_next_header libarchive.archive_read_next_header
-#define archive_read_open_memory libarchive.archive_read_open_memory
-#define archive_read_support_filter_zstd libarchive.archive_read_support_filter_zstd
-#define archive_read_support_format_tar libarchive.archive_read_support_format_tar
-#define archive_set_error libarchive.archive_set_error
-#define archive_write_add_filter_zstd libarchive.archive_write_add_filter_zstd
-#define archive_write_close libarchive.archive_write_close
-#define archive_write_data libarchive.archive_write_data
-#define archive_write_free libarchive.archive_write_free
-#define archive_write_header libarchive.archive_write_header
-#define archive_write_new libarchive.archive_write_new
-#define archive_write_open2 libarchive.archive_write_open2
-#define archive_write_set_bytes_in_last_block libarchive.archive_write_set_bytes_in_last_block
-#define archive_write_set_format_pax_restricted libarchive.archive_write_set_format_pax_restricted
-#endif
 /* clang-format on */
 
 #endif

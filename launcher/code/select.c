@@ -14,9 +14,9 @@
 
 #include "launcher/code/git.h"
 #include "launcher/code/pattern_list.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 
 int problems_open (struct problems *p)
 {

@@ -14,8 +14,8 @@
 #include "launcher/config/reading.h"
 #include "launcher/config/values.h"
 #include "launcher/config/when.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 
 enum { PATH_SIZE = 128 };
 

@@ -16,7 +16,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/syntax_hint.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/storage/inside.h"
 
 /* libconfig compares each name with all before it. */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/debug/family.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/proc.h"
+#include "runtime/base/array.h"
 
 enum { TEN = 10 };
 

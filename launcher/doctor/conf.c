@@ -10,8 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/small_file.h"
+#include "runtime/base/array.h"
 
 enum { DEPTH = 8 };
 

@@ -10,8 +10,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 enum { FULL = 2 * PATH_MAX, NOFILE = 65536, SHM_GIB = 8, TIMES = 5 };

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/array.h"
 
 enum { CONFIG_SIZE = 256 * 1024, TIMEOUT = 20 };
 

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"

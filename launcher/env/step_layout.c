@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 #include "runtime/base/word.h"
 
 /* ---- hosts ---- */

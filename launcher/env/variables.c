@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 static struct env_entry *find (const struct env_entries *e, const char *name)
 {

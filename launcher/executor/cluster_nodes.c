@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum { TEXT_MAX = 64 << 20, ASK_WAIT = 60 };

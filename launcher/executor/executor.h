@@ -3,6 +3,8 @@
 #ifndef LAUNCHER_EXECUTOR_EXECUTOR_H
 #define LAUNCHER_EXECUTOR_EXECUTOR_H
 
+#include <limits.h>
+
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
 
@@ -22,7 +24,7 @@ struct executor_ops {
 struct executor {
     const struct executor_ops *ops;
     struct sweep *sweep;
-    char dl[4096]; /* this program */
+    char dl[PATH_MAX]; /* this program */
     long workers;
     long granted;
     char note[512]; /* for the user, e.g. why nothing runs yet */
@@ -40,12 +42,9 @@ struct executor {
     struct devices *devices;
 };
 
-/* Fill 'x' for the workers of an experiment; x->ops->close() releases it.
- * Returns -1 with 'err'.
- */
-int executor_open (struct executor *x,
-                   struct sweep *sweep,
-                   const struct settings *st,
-                   struct slurmdl_error *err);
+/* Fill 'x' for the workers of an experiment; x->ops->close() releases it. */
+void executor_open (struct executor *x,
+                    struct sweep *sweep,
+                    const struct settings *st);
 
 #endif

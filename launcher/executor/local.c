@@ -19,11 +19,11 @@
 #include "launcher/executor/executor.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 

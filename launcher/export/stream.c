@@ -11,7 +11,7 @@
 #include "launcher/config/space_json.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/slurmdl.h"
 
 /* ---- lines ---- */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "launcher/executor/slurm.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"

@@ -4,7 +4,7 @@
 
 #include "launcher/config/option_origin.h"
 #include "launcher/flow/check.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/word.h"
 
 void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 
 #define DIGITS "0123456789"
 #define HEX    DIGITS "abcdef"

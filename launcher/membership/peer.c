@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "launcher/membership/liveness.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
 

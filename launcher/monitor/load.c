@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/host/sysfs.h"
 
 enum counter {

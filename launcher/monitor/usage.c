@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 /* ---- one file: what became of each name ---- */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "launcher/nodecheck/wire.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
 

@@ -13,9 +13,10 @@
 #include "launcher/nodecheck/gpu_product.h"
 #include "launcher/nodecheck/gpus.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/symbols.h"
 
 /* The driver's interface, which has kept these names since CUDA 3.2. */
-static struct {
+static struct cuda {
     int (*init) (unsigned);
     int (*count) (int *);
     int (*get) (int *, int);
@@ -36,25 +37,26 @@ static struct {
 } cuda;
 
 /* clang-format off */
-static const struct gpu_symbol symbols[] = {
-    { &cuda.init,    "cuInit" },
-    { &cuda.count,   "cuDeviceGetCount" },
-    { &cuda.get,     "cuDeviceGet" },
-    { &cuda.bus,     "cuDeviceGetPCIBusId" },
-    { &cuda.retain,  "cuDevicePrimaryCtxRetain" },
-    { &cuda.release, "cuDevicePrimaryCtxRelease" },
-    { &cuda.use,     "cuCtxSetCurrent" },
-    { &cuda.memory,  "cuMemGetInfo_v2" },
-    { &cuda.alloc,   "cuMemAlloc_v2" },
-    { &cuda.free,    "cuMemFree_v2" },
-    { &cuda.set,     "cuMemsetD32_v2" },
-    { &cuda.copy,    "cuMemcpyDtoD_v2" },
-    { &cuda.fetch,   "cuMemcpyDtoH_v2" },
-    { &cuda.send,    "cuMemcpyHtoD_v2" },
-    { &cuda.pin,     "cuMemHostAlloc" },
-    { &cuda.unpin,   "cuMemFreeHost" },
-    { &cuda.finish,  "cuCtxSynchronize" },
-    { NULL,          NULL },
+#define AT(member) offsetof (struct cuda, member)
+static const struct symbol symbols[] = {
+    { "cuInit",                      AT (init) },
+    { "cuDeviceGetCount",            AT (count) },
+    { "cuDeviceGet",                 AT (get) },
+    { "cuDeviceGetPCIBusId",         AT (bus) },
+    { "cuDevicePrimaryCtxRetain",    AT (retain) },
+    { "cuDevicePrimaryCtxRelease",   AT (release) },
+    { "cuCtxSetCurrent",             AT (use) },
+    { "cuMemGetInfo_v2",             AT (memory) },
+    { "cuMemAlloc_v2",               AT (alloc) },
+    { "cuMemFree_v2",                AT (free) },
+    { "cuMemsetD32_v2",              AT (set) },
+    { "cuMemcpyDtoD_v2",             AT (copy) },
+    { "cuMemcpyDtoH_v2",             AT (fetch) },
+    { "cuMemcpyHtoD_v2",             AT (send) },
+    { "cuMemHostAlloc",              AT (pin) },
+    { "cuMemFreeHost",               AT (unpin) },
+    { "cuCtxSynchronize",            AT (finish) },
+    { NULL },
 };
 /* clang-format on */
 
@@ -277,9 +279,8 @@ void check_copy (const struct check_place *p)
     if (gpus_none ())
         return;
     check_stage (p, "the driver");
-    if (gpu_symbols_load (dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL),
-                          symbols)
-        < 0)
+    if (symbols_load (
+            &cuda, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), symbols))
         return;
     if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
         check_finding (

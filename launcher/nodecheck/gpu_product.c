@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/symbols.h"
 
 enum { ROUNDS = 50 };
 
@@ -22,7 +23,7 @@ enum { NOT_TRANSPOSED = 0, BFLOAT16 = 14, IN_FLOAT32 = 68, DEFAULT = -1 };
 enum { FIRST_RELEASE = 11, LAST_RELEASE = 13 };
 enum { EXECUTION_FAILED = 13 };
 
-static struct {
+static struct blas {
     int (*create) (void **handle);
     int (*destroy) (void *handle);
     int (*product) (void *handle,
@@ -46,23 +47,12 @@ static struct {
                     int algorithm);
 } blas;
 
-static const struct gpu_symbol symbols[] = {
-    { &blas.create, "cublasCreate_v2" },
-    { &blas.destroy, "cublasDestroy_v2" },
-    { &blas.product, "cublasGemmEx" },
-    { NULL, NULL },
+static const struct symbol symbols[] = {
+    { "cublasCreate_v2", offsetof (struct blas, create) },
+    { "cublasDestroy_v2", offsetof (struct blas, destroy) },
+    { "cublasGemmEx", offsetof (struct blas, product) },
+    { NULL },
 };
-
-int gpu_symbols_load (void *library, const struct gpu_symbol *list)
-{
-    for (; library && list->name; list++) {
-        void *f = dlsym (library, list->name);
-        if (!f)
-            return -1;
-        memcpy (list->at, &f, sizeof (f));
-    }
-    return library ? 0 : -1;
-}
 
 /* The library that it needs is beside it, where the loader may not look. */
 static void *load_from (const char *folder, int release)
@@ -118,7 +108,7 @@ static int load (void)
     for (int r = LAST_RELEASE; r >= FIRST_RELEASE && !library; r--)
         if (!(library = load_from ("", r)) && !(library = load_of_python (r)))
             library = load_matching ("/usr/local/cuda*/lib*/", r);
-    return gpu_symbols_load (library, symbols);
+    return symbols_load (&blas, library, symbols) ? -1 : 0;
 }
 
 void gpu_product_fill (unsigned *words, size_t size)

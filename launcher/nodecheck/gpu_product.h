@@ -21,15 +21,6 @@ struct gpu_product {
     char why[128]; /* that it was not measured */
 };
 
-/* A function of a library, and where its address goes. */
-struct gpu_symbol {
-    void *at;
-    const char *name; /* NULL: the end */
-};
-
-/* Returns -1 where there is no library, or where it lacks one of them. */
-int gpu_symbols_load (void *library, const struct gpu_symbol *list);
-
 /* Random numbers of bfloat16, of either sign, from 0.5 to 2. */
 void gpu_product_fill (unsigned *words, size_t size);
 

@@ -7,8 +7,8 @@
 
 #include "launcher/format/text.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 /* What was already said of a trial. */

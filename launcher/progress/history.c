@@ -11,7 +11,7 @@
 
 #include "launcher/journal/log.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 static int note_time (struct history *h, const struct event *e)

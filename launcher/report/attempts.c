@@ -13,8 +13,8 @@
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/small_file.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum { CLAIM_MAX = 64 << 10, CAUSE_MAX = 120 };

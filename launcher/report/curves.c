@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* Points of a curve at most and at least; of all curves of a metric, and of
  * the metrics that are not searched for, at most.  Levels are 1 to LEVELS; 0 is

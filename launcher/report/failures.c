@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* Failed trials that a finding needs; cuts of a number's values, and choices of
  * a category, that are compared.

@@ -10,7 +10,7 @@
 
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/usage.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* ---- busy over time ---- */
 

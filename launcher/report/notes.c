@@ -5,7 +5,7 @@
 
 #include "launcher/report/failures.h"
 #include "launcher/report/summary.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* Trials that a sentence needs; the share of a range that is its end. */
 enum { NEED = 20, NEED_RANGE = 40 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/values.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 static struct report_param *find_param (const struct report_params *p,
                                         const char *name)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* ---- tables ---- */
 

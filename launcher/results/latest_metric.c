@@ -11,7 +11,7 @@
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 struct last {
     const char *name;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/metrics/metrics.h"
 
 struct logged_reading {

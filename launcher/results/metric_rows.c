@@ -8,7 +8,7 @@
 
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 static bool has_name (const struct rows *r, size_t i, const char *name)

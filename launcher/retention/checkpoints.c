@@ -18,7 +18,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 

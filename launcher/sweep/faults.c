@@ -8,7 +8,7 @@
 
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 /* Failures that are all different are no shared fault. */

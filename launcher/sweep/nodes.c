@@ -8,7 +8,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 
 /* So many failures in a row, and results elsewhere meanwhile. */
 enum { STREAK = 5 };

@@ -16,7 +16,7 @@
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 /* ---- create and begin ---- */

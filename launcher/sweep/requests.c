@@ -11,8 +11,8 @@
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 int apply_pause (struct sweep *s,

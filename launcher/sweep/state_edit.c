@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 int state_damaged (struct slurmdl_error *err, const char *what)

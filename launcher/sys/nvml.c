@@ -8,64 +8,51 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/symbols.h"
 
 #define AT(member) offsetof (struct nvml, member)
 
 /* clang-format off */
-static const struct symbol {
-    const char *name;
-    size_t offset;
-    bool needed;
-} symbols[] = {
-    { "nvmlInit_v2",                               AT (init),             true },
-    { "nvmlDeviceGetCount_v2",                     AT (count),            true },
-    { "nvmlDeviceGetHandleByIndex_v2",             AT (handle),           true },
-    { "nvmlShutdown",                              AT (shutdown),         false },
-    { "nvmlErrorString",                           AT (error),            false },
-    { "nvmlSystemGetDriverVersion",                AT (driver),           false },
-    { "nvmlSystemGetCudaDriverVersion_v2",         AT (cuda),             false },
-    { "nvmlDeviceGetName",                         AT (name),             false },
-    { "nvmlDeviceGetUUID",                         AT (uuid),             false },
-    { "nvmlDeviceGetUtilizationRates",             AT (utilization),      false },
-    { "nvmlDeviceGetMemoryInfo",                   AT (memory),           false },
-    { "nvmlDeviceGetMemoryInfo_v2",                AT (memory_v2),        false },
-    { "nvmlDeviceGetPowerUsage",                   AT (power),            false },
-    { "nvmlDeviceGetTotalEnergyConsumption",       AT (energy),           false },
-    { "nvmlDeviceGetTemperature",                  AT (temperature),      false },
-    { "nvmlDeviceGetClockInfo",                    AT (clock),            false },
-    { "nvmlDeviceGetCurrentClocksThrottleReasons", AT (slowed),           false },
-    { "nvmlDeviceGetPcieThroughput",               AT (pcie),             false },
-    { "nvmlDeviceGetComputeRunningProcesses_v3",   AT (processes),        false },
-    { "nvmlDeviceGetPciInfo_v3",                   AT (pci),              false },
-    { "nvmlDeviceGetEccMode",                      AT (ecc_mode),         false },
-    { "nvmlDeviceGetTotalEccErrors",               AT (ecc_errors),       false },
-    { "nvmlDeviceGetRetiredPagesPendingStatus",    AT (pages_pending),    false },
-    { "nvmlDeviceGetRemappedRows",                 AT (rows),             false },
-    { "nvmlDeviceGetNvLinkState",                  AT (link),             false },
-    { "nvmlDeviceGetPersistenceMode",              AT (persistence),      false },
-    { "nvmlDeviceGetCurrPcieLinkWidth",            AT (width),            false },
-    { "nvmlDeviceGetMaxPcieLinkWidth",             AT (max_width),        false },
-    { "nvmlDeviceGetCurrPcieLinkGeneration",       AT (generation),       false },
-    { "nvmlDeviceGetMaxPcieLinkGeneration",        AT (max_generation),   false },
-    { "nvmlDeviceGetMigMode",                      AT (mig),              false },
-    { "nvmlGpmQueryDeviceSupport",                 AT (gpm_support),      false },
-    { "nvmlGpmSampleAlloc",                        AT (gpm_alloc),        false },
-    { "nvmlGpmSampleFree",                         AT (gpm_free),         false },
-    { "nvmlGpmSampleGet",                          AT (gpm_get),          false },
-    { "nvmlGpmMetricsGet",                         AT (gpm_metrics),      false },
+static const struct symbol symbols[] = {
+    { "nvmlInit_v2",                               AT (init) },
+    { "nvmlDeviceGetCount_v2",                     AT (count) },
+    { "nvmlDeviceGetHandleByIndex_v2",             AT (handle) },
+    { "nvmlShutdown",                              AT (shutdown),         true },
+    { "nvmlErrorString",                           AT (error),            true },
+    { "nvmlSystemGetDriverVersion",                AT (driver),           true },
+    { "nvmlSystemGetCudaDriverVersion_v2",         AT (cuda),             true },
+    { "nvmlDeviceGetName",                         AT (name),             true },
+    { "nvmlDeviceGetUUID",                         AT (uuid),             true },
+    { "nvmlDeviceGetUtilizationRates",             AT (utilization),      true },
+    { "nvmlDeviceGetMemoryInfo",                   AT (memory),           true },
+    { "nvmlDeviceGetMemoryInfo_v2",                AT (memory_v2),        true },
+    { "nvmlDeviceGetPowerUsage",                   AT (power),            true },
+    { "nvmlDeviceGetTotalEnergyConsumption",       AT (energy),           true },
+    { "nvmlDeviceGetTemperature",                  AT (temperature),      true },
+    { "nvmlDeviceGetClockInfo",                    AT (clock),            true },
+    { "nvmlDeviceGetCurrentClocksThrottleReasons", AT (slowed),           true },
+    { "nvmlDeviceGetPcieThroughput",               AT (pcie),             true },
+    { "nvmlDeviceGetComputeRunningProcesses_v3",   AT (processes),        true },
+    { "nvmlDeviceGetPciInfo_v3",                   AT (pci),              true },
+    { "nvmlDeviceGetEccMode",                      AT (ecc_mode),         true },
+    { "nvmlDeviceGetTotalEccErrors",               AT (ecc_errors),       true },
+    { "nvmlDeviceGetRetiredPagesPendingStatus",    AT (pages_pending),    true },
+    { "nvmlDeviceGetRemappedRows",                 AT (rows),             true },
+    { "nvmlDeviceGetNvLinkState",                  AT (link),             true },
+    { "nvmlDeviceGetPersistenceMode",              AT (persistence),      true },
+    { "nvmlDeviceGetCurrPcieLinkWidth",            AT (width),            true },
+    { "nvmlDeviceGetMaxPcieLinkWidth",             AT (max_width),        true },
+    { "nvmlDeviceGetCurrPcieLinkGeneration",       AT (generation),       true },
+    { "nvmlDeviceGetMaxPcieLinkGeneration",        AT (max_generation),   true },
+    { "nvmlDeviceGetMigMode",                      AT (mig),              true },
+    { "nvmlGpmQueryDeviceSupport",                 AT (gpm_support),      true },
+    { "nvmlGpmSampleAlloc",                        AT (gpm_alloc),        true },
+    { "nvmlGpmSampleFree",                         AT (gpm_free),         true },
+    { "nvmlGpmSampleGet",                          AT (gpm_get),          true },
+    { "nvmlGpmMetricsGet",                         AT (gpm_metrics),      true },
+    { NULL },
 };
 /* clang-format on */
-
-static int find_all (struct nvml *n)
-{
-    for (size_t i = 0; i < sizeof (symbols) / sizeof (*symbols); i++) {
-        void *f = dlsym (n->library, symbols[i].name);
-        if (!f && symbols[i].needed)
-            return -1;
-        memcpy ((char *)n + symbols[i].offset, &f, sizeof (f));
-    }
-    return 0;
-}
 
 int nvml_load (struct nvml *n, struct slurmdl_error *err)
 {
@@ -75,7 +62,7 @@ int nvml_load (struct nvml *n, struct slurmdl_error *err)
         errno = ENOENT;
         return errorf (err, "libnvidia-ml.so.1 is not here");
     }
-    if (find_all (n) == 0)
+    if (!symbols_load (n, n->library, symbols))
         return 0;
     dlclose (n->library);
     n->library = NULL;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/sys/array.h"
 #include "launcher/sys/proc.h"
+#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };

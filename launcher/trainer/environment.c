@@ -12,12 +12,12 @@
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
+#include "runtime/base/array.h"
 
 extern char **environ;
 

@@ -15,13 +15,13 @@
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/screen.h"
 #include "launcher/session/open.h"
-#include "launcher/sys/array.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/view/view.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
 enum { SQUEUE_TIMEOUT = 20 /* s */, JOBS_TEXT = 1 << 18 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow by one element at a time. */
+/* Arrays that grow, by one element or by many at a time. */
 #ifndef RUNTIME_BASE_ARRAY_H
 #define RUNTIME_BASE_ARRAY_H
 
@@ -13,5 +13,14 @@
  * old one is as it was.
  */
 void *array_grow (void *array, size_t n, size_t size);
+
+/* As array_grow(), for 'more' elements at once; the caller keeps the capacity.
+ * Returns -1 with ENOMEM; '*array' is then as it was.
+ */
+int array_reserve (
+    void *array, size_t *capacity, size_t n, size_t more, size_t size);
+
+/* Of two doubles, upwards, for qsort(). */
+int compare_doubles (const void *a, const void *b);
 
 #endif

@@ -6,6 +6,7 @@ cd "$work" || exit 1
 cp "$srcdir"/contrib/examples/digits/* .
 ln -sf "$builddir/contrib/examples/digits/digits" digits
 unset DL_DIR DL_ATTEMPT_DIR
+export OMP_NUM_THREADS=1
 
 # ---- 9 epochs at once, and in three pieces
 export DL_SEED=5 DL_HP_hidden=40 DL_HP_lr=0.2
@@ -95,7 +96,7 @@ wait $pid 2>/dev/null
 
 # ---- the sweep over the script that knows nothing of us
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
-    PATH=/usr/bin:$PATH timeout 300 dl run --local python.conf >out 2>&1
+    PATH=/usr/bin:$PATH timeout 300 dl run --local --set searcher.max_trials=9 python.conf >out 2>&1
     is $? 0 "the sweep in Python"
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"
     best=$(sed -n 's/^best accuracy .*: trial \([0-9]*\) at length .*/\1/p' out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the folder of an experiment as a sweep leaves it, in no time:
  * makesweep DIR FILE [POINTS]: searches as the experiment file says, on a clock
- * of its own.  Prints the folder's name.
+ * of its own.  Prints the folder's name.  Without POINTS no trial has files.
  */
 #include <errno.h>
 #include <limits.h>
@@ -185,6 +185,8 @@ static void make_files (struct maker *m, const struct worker *w)
     int64_t from = sweep_trial (m->s, w->trial)->length;
     char dir[PATH_MAX];
 
+    if (!m->points)
+        return;
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", m->s->dir, w->trial);
     mkdir (dir, 0777);
     snprintf (dir,
@@ -194,8 +196,7 @@ static void make_files (struct maker *m, const struct worker *w)
               w->trial,
               w->attempt);
     mkdir (dir, 0777);
-    if (m->points)
-        log_metrics (m, w, from, dir);
+    log_metrics (m, w, from, dir);
     if (experiment_gpus (m->s->exp) && w->trial % 3 == 0)
         log_gpus (m, w, dir);
 }

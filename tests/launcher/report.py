@@ -230,15 +230,7 @@ def dark():
     b("Emulation.setEmulatedMedia", features=[])
 
 
-def phone():
-    page("rungs", wide=390, high=4000)
-    views("phone", ["tradeoff"])
-    ok(b.js("document.documentElement.scrollWidth") <= 391, "phone: nothing is wider than the page", b.js("document.documentElement.scrollWidth"))
-    shot("phone")
-
-
 def print_out():
-    page("rungs")
     pdf = base64.b64decode(b("Page.printToPDF", printBackground=True)["data"])
     ok(pdf[:5] == b"%PDF-" and 20000 < len(pdf) < 20e6, "print: a PDF", len(pdf))
     pages = pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type /Page>")
@@ -255,6 +247,13 @@ def logged():
     ok(names[:5] == ["trial", "state", "loss", "acc", "bad"], "logged: the table has the metrics that are not optimised", names)
     cells = b.js("[...document.querySelectorAll('#table tbody tr[data-i] td')].slice(2, 5).map((e) => e.textContent)")
     ok(cells[1] == "0.5", "logged: with their newest values", cells)
+
+
+def phone():
+    page("rungs", wide=390, high=4000)
+    views("phone", ["tradeoff"])
+    ok(b.js("document.documentElement.scrollWidth") <= 391, "phone: nothing is wider than the page", b.js("document.documentElement.scrollWidth"))
+    shot("phone")
 
 
 def hostile():
@@ -386,9 +385,9 @@ try:
     b("CSS.enable")
     rungs()
     dark()
-    phone()
     print_out()
     logged()
+    phone()
     hostile()
     media()
     renewed(others())

@@ -41,23 +41,23 @@ is $? 0 "resumed"
 like "$(head -1 paused-0001/trials/0001/a.2/log)" '^from [3-9][05] of 0001-1-0000' "from its checkpoint"
 
 # ---- two ranks
-$python -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null ||
-    { skip "two ranks" "no PyTorch with gloo"; done_testing; }
+has torch || { skip "two ranks" "no PyTorch"; done_testing; }
 cat >two.py <<'END'
 # two ranks, as torchrun starts them; if one fails the other is ended, and the trial is tried again
-import os, random, signal, subprocess, sys, time
+import os, random, signal, sys, time
+import torch
+from forked import start
 
-signal.signal(signal.SIGTERM, lambda *_: None)
 about = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(random.randrange(10000, 30000)), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-command = [sys.executable, "-m", "slurmdl.det", *sys.argv[1:]]
-ranks = [subprocess.Popen(command, env={**os.environ, **about, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(2)]
-while None in [rank.poll() for rank in ranks]:
-    if any(rank.returncode for rank in ranks):
-        time.sleep(5)
-        for rank in ranks:
-            rank.kill()
-    time.sleep(0.1)
-sys.exit(max(abs(rank.returncode) for rank in ranks))
+command = ["-m", "slurmdl.det", *sys.argv[1:]]
+ranks = [start(command, None, None, **about, RANK=str(r), LOCAL_RANK=str(r)) for r in range(2)]
+signal.signal(signal.SIGTERM, lambda *_: None)
+first = os.wait()
+if first[1]:
+    time.sleep(5)
+    for rank in set(ranks) - {first[0]}:
+        os.kill(rank, signal.SIGKILL)
+sys.exit(bool(first[1] or os.wait()[1]))
 END
 cat >ranks.conf <<'END'
 name = "ranks";

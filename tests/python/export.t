@@ -41,10 +41,10 @@ END
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1
 }
 
-has () { # has FORMAT
+has_tool () { # has_tool FORMAT
     package=$1
     [ "$1" = parquet ] && package=pyarrow
-    DL_TEST=1 $tools -c "import numpy, $package" 2>/dev/null
+    (python=$tools && has numpy "$package" 2>/dev/null)
 }
 
 same () { # same FORMAT FOLDER EXPERIMENT
@@ -55,7 +55,7 @@ same () { # same FORMAT FOLDER EXPERIMENT
 sweep ended 0
 is $? 0 "a sweep"
 for format in tensorboard wandb mlflow optuna parquet; do
-    if ! has $format; then
+    if ! has_tool $format; then
         skip "$format" "no $format for $tools (DL_TEST_PYTHON)"
         continue
     fi
@@ -70,7 +70,7 @@ done
 # ---- while it runs, and killed
 killed () { # killed FORMAT SECONDS: all that exports is killed at any instant of its first SECONDS
     kills=0
-    while [ $kills -lt 8 ] || kill -0 $sweep 2>/dev/null; do
+    while [ $kills -lt "$(often 3 8)" ] || kill -0 $sweep 2>/dev/null; do
         setsid dl export --format="$1" --follow --seconds=0.2 --output=live live >/dev/null 2>&1 &
         export=$!
         sleep "$($python -c 'import random, sys; print(random.uniform(0.3, 1) * float(sys.argv[1]))' "$2")"
@@ -87,7 +87,7 @@ seconds () {
 }
 
 for format in tensorboard optuna mlflow wandb; do
-    has $format || continue
+    has_tool $format || continue
     rm -rf live live-0001
     sweep live 0.3 &
     sweep=$!

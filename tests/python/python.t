@@ -73,9 +73,9 @@ is "$? $status" "0 0" "it is not taken for one of the next run's ranks, which co
 # ---- a wheel
 mkdir wheel unpacked
 if $python -m pip --version >/dev/null 2>&1; then
-    env -u PYTHONPATH CFLAGS=-O0 $python -m pip --disable-pip-version-check wheel -q --no-deps --no-index -w wheel "$package"
+    env -u PYTHONPATH CFLAGS="-O0 -g0" $python -m pip --disable-pip-version-check wheel -q --no-deps --no-index -w wheel "$package"
 else
-    (cd "$package" && env -u PYTHONPATH CFLAGS=-O0 $python -c 'import backend, sys; backend.build_wheel(sys.argv[1])' "$work/wheel")
+    (cd "$package" && env -u PYTHONPATH CFLAGS="-O0 -g0" $python -c 'import backend, sys; backend.build_wheel(sys.argv[1])' "$work/wheel")
 fi >wheel.out 2>&1
 is $? 0 "a wheel is built from the tree, without a network"
 $python -m zipfile -e wheel/*.whl unpacked

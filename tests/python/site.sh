@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# The Python package in a folder of the test's own, and scripts that speak TAP: source this after lib.sh.
+# The Python package in a folder of the test's own: source this after lib.sh.
 python=${python:-/usr/bin/python3}
 package=$srcdir/contrib/python
 here=$srcdir/tests/python
+# the data are small
+export OMP_NUM_THREADS=1
+
+has () { # has MODULE...: without the time to import them; says which is missing
+    $python -c 'import importlib.util, sys; sys.exit(next((f"no python3-{m}" for m in sys.argv[1:] if not importlib.util.find_spec(m)), 0))' "$@"
+}
 
 need_package () { # need_package MODULE...
     [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
-    for module in "$@"; do
-        $python -c "import $module" 2>/dev/null || skip_all "no python3-$module"
-    done
+    missing=$(has "$@" 2>&1) || skip_all "$missing"
     unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
     mkdir -p "$work/site/slurmdl"
     cp -r "$package"/slurmdl/*.py "$package/slurmdl/det" "$package/slurmdl/export" "$package/slurmdl/hvd" "$package/slurmdl/imports" "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
@@ -26,27 +30,4 @@ preload_sanitizers () {
     LD_PRELOAD=$($CC -print-file-name=libasan.so):$($CC -print-file-name=libubsan.so)
     ASAN_OPTIONS=detect_leaks=0
     export LD_PRELOAD ASAN_OPTIONS
-}
-
-count_tap () { # count_tap NAME <LINES: of a script
-    while IFS= read -r line; do
-        case $line in
-        "ok - "*" # SKIP "*) skip "${line#ok - }" "see there" ;;
-        "ok - "*) ok 0 "$1: ${line#ok - }" ;;
-        "not ok - "*) ok 1 "$1: ${line#not ok - }" ;;
-        *) echo "# $line" ;;
-        esac
-    done
-}
-
-# Run a script that speaks TAP in a folder of its own, and count its lines.
-tap () { # tap NAME COMMAND...
-    name=$1
-    shift
-    mkdir -p "$work/$name"
-    (cd "$work/$name" && timeout 1200 "$@") >"$work/$name.out" 2>"$work/$name.err"
-    status=$?
-    count_tap "$name" <"$work/$name.out"
-    is "$status" 0 "$name: ends"
-    [ "$status" -eq 0 ] || tail -5 "$work/$name.err" | sed 's/^/# /'
 }

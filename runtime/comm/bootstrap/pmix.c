@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/symbols.h"
 #include "runtime/comm/bootstrap/method.h"
 
 static bool is_there (void)
@@ -35,28 +37,32 @@ static struct pmix {
     const char *(*text) (pmix_status_t);
 } pmix;
 
+#define AT(member) offsetof (struct pmix, member)
+static const struct symbol symbols[] = {
+    { "PMIx_Init", AT (init) },
+    { "PMIx_Finalize", AT (finalize) },
+    { "PMIx_Put", AT (put) },
+    { "PMIx_Commit", AT (commit) },
+    { "PMIx_Get", AT (get) },
+    { "PMIx_Error_string", AT (text) },
+    { NULL },
+};
+
 static int load (struct slurmdl_error *err)
 {
-    static const char *const names[] = { "PMIx_Init", "PMIx_Finalize",
-                                         "PMIx_Put",  "PMIx_Commit",
-                                         "PMIx_Get",  "PMIx_Error_string" };
-    void **slots[] = { (void **)&pmix.init, (void **)&pmix.finalize,
-                       (void **)&pmix.put,  (void **)&pmix.commit,
-                       (void **)&pmix.get,  (void **)&pmix.text };
+    const char *missing;
 
     if (pmix.library)
         return 0;
-    if (!(pmix.library = dlopen ("libpmix.so.2", RTLD_NOW | RTLD_LOCAL))) {
-        errno = ENOTSUP;
+    errno = ENOTSUP;
+    if (!(pmix.library = dlopen ("libpmix.so.2", RTLD_NOW | RTLD_LOCAL)))
         return errorf (err, "PMIx: %s", dlerror ());
-    }
-    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (!(*slots[i] = dlsym (pmix.library, names[i]))) {
-            pmix.library = NULL;
-            errno = ENOTSUP;
-            return errorf (err, "PMIx: no %s in libpmix.so.2", names[i]);
-        }
-    return 0;
+    missing = symbols_load (&pmix, pmix.library, symbols);
+    if (!missing)
+        return 0;
+    pmix.library = NULL;
+    errno = ENOTSUP;
+    return errorf (err, "PMIx: no %s in libpmix.so.2", missing);
 }
 
 static int failed (pmix_status_t s, const char *what, struct slurmdl_error *err)

@@ -14,6 +14,21 @@ static PyObject *view_of (PyObject *o)
     return PyMemoryView_FromObject (o);
 }
 
+/* The number of a request; until it is over its memory stays. */
+static PyObject *
+submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
+{
+    struct slurmdl_error err = { "" };
+    int64_t ticket = slurmdl_submit (self->c, r, &err);
+    PyObject *number;
+
+    if (ticket < 0)
+        return raise_error (&err, r->name);
+    if ((number = PyLong_FromLongLong (ticket)))
+        PyDict_SetItem (self->kept, number, kept);
+    return number;
+}
+
 /* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
  * compression, group or None, members, owner, stream): a ticket
  */
@@ -21,37 +36,36 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
 {
     struct comm *self = (struct comm *)o;
     struct slurmdl_request r = { 0 };
-    struct slurmdl_error err = { "" };
     const char *type_name;
     PyObject *in, *out, *owner, *kept = NULL, *number = NULL;
     struct lent lent_in = { 0 }, lent_out = { 0 };
-    Py_ssize_t n, row, members, stream;
-    int what, type, op, compression;
-    int64_t ticket = -1;
+    Py_ssize_t stream;
+    int type;
     size_t room;
 
     if (!PyArg_ParseTuple (args,
                            "sisinnlOOddiznOn:submit",
                            &r.name,
-                           &what,
+                           &r.what,
                            &type_name,
-                           &op,
-                           &n,
-                           &row,
+                           &r.op,
+                           &r.n,
+                           &r.row,
                            &r.root,
                            &in,
                            &out,
                            &r.prescale,
                            &r.postscale,
-                           &compression,
+                           &r.compression,
                            &r.group,
-                           &members,
+                           &r.members,
                            &owner,
                            &stream)
         || (type = type_of_name (type_name)) < 0 || !comm_of (self)
         || lent_take (&lent_in, in, false) < 0)
         return NULL;
-    room = (size_t)row == SLURMDL_ZERO_WIDTH ? 0 : size_of_array (type, n);
+    room =
+        r.row == SLURMDL_ZERO_WIDTH ? 0 : size_of_array (type, (Py_ssize_t)r.n);
     if (room > lent_in.bytes || room == SIZE_MAX)
         PyErr_SetString (PyExc_ValueError,
                          "the memory is smaller than its shape says");
@@ -60,21 +74,11 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
         || !(kept =
                  Py_BuildValue ("(NNO)", view_of (in), view_of (out), owner)))
         goto out;
-    r.what = (enum slurmdl_what)what;
     r.type = (enum slurmdl_type)type;
-    r.op = (enum slurmdl_op)op;
-    r.n = (size_t)n;
-    r.row = (size_t)row;
-    r.members = (size_t)members;
-    r.compression = (enum slurmdl_compression)compression;
     r.in = lent_in.data;
     r.out = lent_out.data;
     r.stream = (void *)stream;
-    ticket = slurmdl_submit (self->c, &r, &err);
-    if (ticket < 0)
-        raise_error (&err, r.name);
-    else if ((number = PyLong_FromLongLong (ticket)))
-        PyDict_SetItem (self->kept, number, kept);
+    number = submitted (self, &r, kept);
 out:
     lent_return (&lent_in);
     lent_return (&lent_out);
