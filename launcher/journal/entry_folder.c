@@ -43,9 +43,12 @@ void entry_begin_to_settle (struct entry_folder *f)
 
 void entry_close (struct entry_folder *f)
 {
+    int e = errno; /* why it is closed: a full disk is waited for */
+
     background_sync_destroy (f->sync);
     f->sync = NULL;
     f->begun = false;
+    errno = e;
     f->fd = inside_close (f->fd, -1);
 }
 

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +154,29 @@ static void entries_come_in_order (void **state)
     log_destroy (b);
 }
 
+/* A worker waits for space by what errno says, also where the folder was being
+ * synced beside.
+ */
+static void a_full_disk_is_told (void **state)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+    struct rlimit all, none;
+
+    log_defer (log, true);
+    assert_int_equal (append (log, 1), 0);
+    log_begin_to_settle (log);
+    assert_int_equal (log_settle (log, NULL), 0);
+    signal (SIGXFSZ, SIG_IGN);
+    assert_int_equal (getrlimit (RLIMIT_FSIZE, &all), 0);
+    none = (struct rlimit){ 0, all.rlim_max };
+    assert_int_equal (setrlimit (RLIMIT_FSIZE, &none), 0);
+    assert_int_equal (append (log, 2), -1);
+    assert_int_equal (errno, EFBIG);
+    assert_int_equal (setrlimit (RLIMIT_FSIZE, &all), 0);
+    assert_int_equal (append (log, 2), 0);
+    log_destroy (log);
+}
+
 enum { WRITERS = 4, EACH = 160 };
 
 static void write_many (struct log *log, int writer)
@@ -279,6 +304,8 @@ int main (void)
             one_winner_a_name, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             entries_come_in_order, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            a_full_disk_is_told, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             writers_share_a_log, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
