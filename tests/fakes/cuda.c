@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stand in for libcuda.so.1, and under their names for libcublas.so.13 and
  * libnccl.so.2 (FAKE_NCCL: its version): the memory of two GPUs is this
- * process's.  FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what is read back), "stuck" (a copy never ends),
- * "pcie" (copies to it are slow), "blas" (cuBLAS has no memory), "full" (little
- * is free), "product" (it fails) and "cuda" (an error).
+ * process's.  FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what
+ * is read back), "stuck" (a copy never ends), "pcie" (copies to it are slow),
+ * "blas" (cuBLAS has no memory), "full" (little is free), "product" (it fails)
+ * and "cuda" (an error).
  */
 /* the library has no header here, as it has none for the program */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -105,6 +105,7 @@ out=$(timeout 300 dl debug dl-debug-$id.1)
 like "$out" 'dump-2, .*: asked for by dl debug' "and again"
 is "$(cat err)" "" "the watcher says nothing"
 is "$(for r in 0 1 2; do kill -0 "$(cat pid.$r)" && echo lives; done | wc -l)" 3 "and the ranks go on"
+# shellcheck disable=SC2046
 kill $(cat pid.*)
 wait $watcher
 is "$? $(cd dl-debug-$id.1 && echo -- *)" "0 -- dump-1 dump-2" "it ends with them"
@@ -112,6 +113,7 @@ ranks 2 hang.py
 watcher 5
 wait_for 300 grep -q 'dl: no progress for 5 s: ' err
 is "$(for r in 0 1 2; do kill -0 "$(cat pid.$r)" && echo lives; done | wc -l)" 3 "without kill ranks that hang are told only"
+# shellcheck disable=SC2046
 kill $(cat pid.*)
 wait $watcher
 is "$(grep -c dl: err)" 1 "once"
@@ -125,12 +127,14 @@ watcher 6
 wait_for 300 grep -q 'dl: rank' err
 like "$(cat err)" '^dl: rank 2 has ended( with status 1)? \(ValueError: no such file of data\), and 2 ranks on m1 wait for it: 2 ranks \(0-1\) are in wait' "the one that ended, and why"
 like "$(dl debug --last dl-debug-$id.3)" '^rank 2 ended: ValueError: no such file of data' "dl debug says it"
+# shellcheck disable=SC2046
 kill $(cat pid.0 pid.1)
 wait $watcher
 ranks 4 end1.py
 watcher 6
 wait_for 300 grep -q 'dl: rank' err
 like "$(cat err)" '^dl: rank 1 has ended( by signal 9)?, and 2 ranks on m1 wait for it: ' "one that was killed"
+# shellcheck disable=SC2046
 kill $(cat pid.0 pid.2)
 wait $watcher
 
