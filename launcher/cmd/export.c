@@ -260,7 +260,8 @@ static int export_text (const struct sweep *s,
     FILE *f = NULL;
     int rv = -1;
 
-    if (columns_create (&columns, s) == 0 && logged_read_all (&logged, s) == 0
+    if (columns_create (&columns, s) == 0
+        && logged_read_all (&logged, s, NULL, s->ntrials) >= 0
         && columns_add_logged (&columns, &logged) == 0
         && (f = open_memstream (&buf, &size)))
         format->put (f, s, &columns, st->safe_csv);

@@ -421,7 +421,7 @@ static int show_logged (struct selection *sel,
         free (c->list[c->n].text);
     }
     logged_free (&sel->logged);
-    if (logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
+    if (logged_read_all (&sel->logged, s, sel->trials, sel->n) < 0
         || columns_add_logged (c, &sel->logged) < 0)
         return -1;
     sel->shown = *c;

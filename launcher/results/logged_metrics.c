@@ -23,6 +23,8 @@ struct logged_reading {
 /* a writer has no more names than LOGGED_MOST, either */
 enum { TOO_MANY = 1, NO_MEMORY = 2, LOGGED_MOST = 1024 };
 
+enum { MANY = 10000, SAMPLE = 256 };
+
 static bool is_optimised (const struct sweep *s, const char *name)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++)
@@ -95,7 +97,7 @@ int logged_read (struct logged_metrics *l,
     *l = (struct logged_metrics){ .n = 0 };
     for (long i = 0; i < n && rv <= 0; i++) {
         long before = r.rows;
-        r.trial = trials[i];
+        r.trial = trials ? trials[i] : i + 1;
         for (long k = sweep_trial (s, r.trial)->over + 1;
              k >= 1 && r.rows == before && rv <= 0;
              k--) {
@@ -107,18 +109,35 @@ int logged_read (struct logged_metrics *l,
     return rv == NO_MEMORY ? -1 : rv == TOO_MANY;
 }
 
-int logged_read_all (struct logged_metrics *l, const struct sweep *s)
+/* Of many trials some, evenly spread, say whether it is worth reading all. */
+static int some_log (const struct sweep *s, const long *trials, long n)
 {
-    long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
-    int rv = -1;
+    struct logged_metrics l;
+    long sample[SAMPLE];
+    int rv;
+
+    if (n <= MANY)
+        return 1;
+    for (long i = 0; i < SAMPLE; i++) {
+        long at = i * (n - 1) / (SAMPLE - 1);
+        sample[i] = trials ? trials[at] : at + 1;
+    }
+    rv = logged_read (&l, s, sample, SAMPLE, LONG_MAX);
+    if (rv == 0)
+        rv = l.n > 0;
+    logged_free (&l);
+    return rv;
+}
+
+int logged_read_all (struct logged_metrics *l,
+                     const struct sweep *s,
+                     const long *trials,
+                     long n)
+{
+    int rv = some_log (s, trials, n);
 
     *l = (struct logged_metrics){ .n = 0 };
-    for (long i = 0; trials && i < s->ntrials; i++)
-        trials[i] = i + 1;
-    if (trials)
-        rv = logged_read (l, s, trials, s->ntrials, LONG_MAX);
-    free (trials);
-    return rv < 0 ? -1 : 0;
+    return rv > 0 ? logged_read (l, s, trials, n, LONG_MAX) : rv;
 }
 
 void logged_free (struct logged_metrics *l)

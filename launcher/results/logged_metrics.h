@@ -18,8 +18,9 @@ struct logged_metrics {
     size_t n;
 };
 
-/* Read the metrics of some trials, each in the newest attempt that has any, up
- * to 'most' rows and 1024 names.  logged_free() in any case.
+/* Read the metrics of some trials (NULL: of trial 1 to n), each in the newest
+ * attempt that has any, up to 'most' rows and 1024 names.  logged_free() in any
+ * case.
  *
  * Returns 1 if there are more, -1 if out of memory.
  */
@@ -28,8 +29,13 @@ int logged_read (struct logged_metrics *l,
                  const long *trials,
                  long n,
                  long most);
-/* The same of all trials.  Returns -1 if out of memory. */
-int logged_read_all (struct logged_metrics *l, const struct sweep *s);
+/* All of them.  Of more than 10,000 trials it reads nothing if 256 of them,
+ * evenly spread, log nothing but what is optimised.
+ */
+int logged_read_all (struct logged_metrics *l,
+                     const struct sweep *s,
+                     const long *trials,
+                     long n);
 void logged_free (struct logged_metrics *l);
 
 #endif

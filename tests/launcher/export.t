@@ -57,6 +57,23 @@ for p in $pythons; do
 done
 [ -n "$pythons" ] || skip "reading results.h5" "no Python with h5py (python3-h5py)"
 
+# ---- of more than 10,000 trials, 256 say whether there are other metrics than the optimised one
+cat >many.conf <<'END'
+name = "many"; entrypoint = "true"; hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+searcher = { name = "random"; metric = "loss"; max_trials = 10001; max_length = 1; };
+END
+many=$("$builddir/tests/launcher/makesweep" . many.conf)
+log_in () { # log_in TRIAL: metrics with lr
+    mkdir -p "$many/trials/$1/a.1" && cp "$(ls asha-0001/trials/0001/a.*/metrics.h5 | tail -n 1)" "$many/trials/$1/a.1"
+}
+last_column () { dl export many | sed -n '1s/.*,//p'; }
+log_in 0002
+is "$(last_column)" hp.x "one that is not asked hides them"
+log_in 10001
+is "$(last_column)" metric.lr "one that is asked shows them"
+is "$(dl export many | grep -c ",[-0-9.e]*[0-9]$")" 2 "all of them"
+rm -rf many-0001
+
 # ---- where it goes, and mistakes
 ln -s asha.csv link.csv
 echo old >asha.csv
