@@ -232,6 +232,7 @@ void settings_free (struct settings *st)
     free (st->models);
     free (st->root);
     free (st->config);
+    free (st->only);
     strings_free (st->sets);
     strings_free (st->words);
 }
