@@ -62,9 +62,10 @@ cat >many.conf <<'END'
 name = "many"; entrypoint = "true"; hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 searcher = { name = "random"; metric = "loss"; max_trials = 10001; max_length = 1; };
 END
-many=$("$builddir/tests/launcher/makesweep" . many.conf)
+"$builddir/tests/launcher/makesweep" . many.conf >out 2>&1
+ok $? "a search of 10,001 trials is made"
 log_in () { # log_in TRIAL: metrics with lr
-    mkdir -p "$many/trials/$1/a.1" && cp "$(ls asha-0001/trials/0001/a.*/metrics.h5 | tail -n 1)" "$many/trials/$1/a.1"
+    mkdir -p "many-0001/trials/$1/a.1" && cp "$(ls asha-0001/trials/0001/a.*/metrics.h5 | tail -n 1)" "many-0001/trials/$1/a.1"
 }
 last_column () { dl export many | sed -n '1s/.*,//p'; }
 log_in 0002

@@ -364,6 +364,8 @@ open_experiment (struct maker *m, const char *root, const char *file)
     if (sweep_create (e, root, dir, sizeof (dir), &err) < 0
         || !(m->s = sweep_open (dir, &p, &err)))
         die (root, &err);
+    problems_close (&p);
+    free (p.text);
     m->n = e->workers > 0 && e->workers < WORKERS_MAX ? (int)e->workers : 8;
     experiment_destroy (e);
     m->now = m->s->created;

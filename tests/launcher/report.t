@@ -9,8 +9,8 @@ space='hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; wid
     opt = { type = "categorical"; vals = ("adam", "sgd", "lion"); };
     momentum = { type = "float"; minval = 0; maxval = 0.99; when = { opt = "sgd"; }; }; };'
 conf () { # conf NAME SEARCHER RESOURCES [MORE]: with a space
-    printf 'name = "%s"; entrypoint = "true";\nsearcher = { metric = "loss"; %s };\nresources = { %s };\nmax_restarts = 1;\n%s\n%s\n' \
-        "$1" "$2" "$3" "$space" "${4:-}" >"$1.conf"
+    printf 'name = "%s"; entrypoint = "true";\nsearcher = { metric = "loss"; %s };\nresources = { %s };\nmax_restarts = 1;\n%s\n%s\n%s\n' \
+        "$1" "$2" "$3" 'reproducibility = { experiment_seed = 7; };' "$space" "${4:-}" >"$1.conf"
 }
 conf rungs 'name = "asha"; max_trials = 80; max_length = 27; divisor = 3;' 'workers = 4; slots_per_trial = 1;'
 conf repeats 'name = "random"; max_trials = 15; max_length = 10; repeats = 3;' 'workers = 4;'
