@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
@@ -83,12 +82,9 @@ static int write_tensor (const char *path,
                          const void *data,
                          bool npy)
 {
-    int fd = user_open_output (path);
-    FILE *f = fd < 0 ? NULL : fdopen (fd, "w");
+    FILE *f = user_open_output (path);
     int rv = f ? 0 : -1;
 
-    if (fd >= 0 && !f)
-        close (fd);
     if (rv == 0 && npy)
         rv = write_npy_header (f, t);
     if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)

@@ -219,8 +219,7 @@ static int write_into (const char *path,
                        size_t size,
                        struct slurmdl_error *err)
 {
-    int fd = user_open_output (path);
-    FILE *f = fd < 0 ? NULL : fdopen (fd, "w");
+    FILE *f = user_open_output (path);
     bool good;
 
     if (!f)

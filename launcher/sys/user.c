@@ -96,18 +96,19 @@ static int refuse_others (int fd)
     return rv == 0 ? fcntl (fd, F_SETFL, 0) : -1;
 }
 
-int user_open_output (const char *path)
+FILE *user_open_output (const char *path)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
     int fd = open_unless_kept (path, flags | O_NOFOLLOW);
+    FILE *f = NULL;
 
     if (fd < 0 && errno == ELOOP && user_may_follow (path))
         fd = open_unless_kept (path, flags);
-    if (fd >= 0 && refuse_others (fd) < 0) {
+    if (fd >= 0 && refuse_others (fd) == 0)
+        f = fdopen (fd, "w");
+    if (!f)
         inside_close (fd, 0);
-        return -1;
-    }
-    return fd;
+    return f;
 }
 
 int user_names_check (const char *path, struct slurmdl_error *err)

@@ -4,6 +4,7 @@
 #define LAUNCHER_SYS_USER_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -33,9 +34,9 @@ bool user_is_of_others (const struct stat *st);
 
 /* Open what a user has named, to write into it from its beginning.  Another
  * user's file would show him what is written, and his pipe would keep us:
- * EPERM, and ELOOP for his link.
+ * NULL with EPERM, and ELOOP for his link.
  */
-int user_open_output (const char *path);
+FILE *user_open_output (const char *path);
 
 /* Who may give another file or folder the name of one of this user's in the
  * folder 'path': 0 nobody else; 1 a group, -1 everybody, each with 'err'.
