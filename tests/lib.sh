@@ -23,9 +23,9 @@ is () { # is GOT WANTED NAME
 
 like () { # like TEXT PATTERN NAME
     printf '%s\n' "$1" | grep -qE -e "$2"
-    ok $? "$3"
-    printf '%s\n' "$1" | grep -qE -e "$2" ||
-        { echo "# no line matches: $2"; printf '%s\n' "$1" | sed 's/^/# /'; }
+    set -- $? "$@"
+    ok "$1" "$4"
+    [ "$1" -eq 0 ] || { echo "# no line matches: $3"; printf '%s\n' "$2" | sed 's/^/# /'; }
 }
 
 skip_all () { # skip_all WHY
