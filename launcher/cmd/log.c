@@ -37,8 +37,10 @@ int cmd_log (const struct settings *st)
     int rv = 0;
 
     if (!socket || !*socket) {
-        complain ("log: not inside a trial (DL_SOCKET is not set): start the "
-                  "script with dl run; 'dl logs' prints the log of a trial");
+        complain (socket ? "log: the worker has no socket; its own log says why"
+                         : "log: not inside a trial (DL_SOCKET is not set): "
+                           "start the script with dl run; 'dl logs' prints "
+                           "the log of a trial");
         return EXIT_USAGE;
     }
     if (!(f = fmemopen (text, sizeof (text), "w")))

@@ -78,22 +78,27 @@ static void remove_old (const char *tmp)
         closedir (folder);
 }
 
-int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
+static int make_in (const char *tmp, struct scratch *s)
 {
-    const char *tmp = user_tmp ();
-
-    s->lock = -1;
-    if (strlen (tmp) > (size_t)longest)
-        tmp = "/tmp";
     remove_old (tmp);
     snprintf (s->path, sizeof (s->path), "%.3800s/" PREFIX "XXXXXX", tmp);
     if (!mkdtemp (s->path)) {
-        errorf (err, "%s: %s", s->path, strerror (errno));
         s->path[0] = '\0';
         return -1;
     }
     s->lock = lock_folder (s->path);
     return 0;
+}
+
+int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
+{
+    const char *tmp = user_tmp ();
+
+    s->lock = -1;
+    if ((strlen (tmp) <= (size_t)longest && make_in (tmp, s) == 0)
+        || make_in ("/tmp", s) == 0)
+        return 0;
+    return errorf (err, "cannot make a folder in /tmp: %s", strerror (errno));
 }
 
 void scratch_remove (struct scratch *s)

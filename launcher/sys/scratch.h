@@ -12,7 +12,7 @@
 #define SCRATCH_SOCKET "s"
 #define SCRATCH_CODE   "code"
 
-/* For a socket, whose path is short, a long TMPDIR is passed over for /tmp. */
+/* The path of a socket is short. */
 enum { SCRATCH_ANY = PATH_MAX - 64, SCRATCH_SHORT = 40 };
 
 struct scratch {
@@ -20,8 +20,9 @@ struct scratch {
     char path[PATH_MAX];
 };
 
-/* Make a folder, mode 0700, in TMPDIR if that is not longer than 'longest'.
- * Those of this user's workers that were killed are removed.
+/* Make a folder, mode 0700, in TMPDIR, or in /tmp if TMPDIR is longer than
+ * 'longest', full or closed.  Those of this user's workers that were killed are
+ * removed.
  * scratch_remove() in any case.
  */
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err);

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "launcher/sys/say.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 
@@ -33,14 +34,19 @@ static int bind_socket (struct log_socket *s)
 
 void log_socket_open (struct log_socket *s)
 {
+    struct slurmdl_error err = { "" };
+
     s->fd = -1;
     s->path[0] = '\0';
-    if (scratch_make (&s->folder, SCRATCH_SHORT, NULL) < 0)
-        return;
-    snprintf (
-        s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
-    if (bind_socket (s) < 0)
+    if (scratch_make (&s->folder, SCRATCH_SHORT, &err) == 0) {
+        snprintf (
+            s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
+        if (bind_socket (s) == 0)
+            return;
+        errorf (&err, "%s: %s", s->path, strerror (errno));
         log_socket_close (s);
+    }
+    complain ("no socket, so 'dl log' will fail: %s", err.text);
 }
 
 void log_socket_close (struct log_socket *s)

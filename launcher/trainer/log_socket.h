@@ -13,8 +13,8 @@ struct log_socket {
     char path[80];
 };
 
-/* Make the socket; 'path' is "" if that is not possible.  log_socket_close() in
- * any case.
+/* Make the socket; if that is not possible 'path' is "" and a line says so, and
+ * all but `dl log` works.  log_socket_close() in any case.
  */
 void log_socket_open (struct log_socket *s);
 void log_socket_close (struct log_socket *s);

@@ -338,7 +338,6 @@ enum worker_end worker_run (struct sweep *sweep,
         return end;
     }
     worker_describe_node (&w);
-    /* without the socket `dl log` says so; all else works */
     log_socket_open (&w.socket);
     w.beat = monotonic ();
     job_memory_find ("", &w.memory);

@@ -162,34 +162,38 @@ wait $pid
 ok $? "local workers in an allocation that are told to end do not wait for Slurm"
 
 # ---- what a worker that was killed leaves in TMPDIR
-mkdir tmp
+tmp=$(mktemp -d /tmp/dl-test.XXXXXX) # a long one is passed over
 conf dead ./slow.sh 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers dead.conf)
-TMPDIR=$work/tmp dl worker "$dir" >/dev/null 2>&1 &
+TMPDIR=$tmp dl worker "$dir" >/dev/null 2>&1 &
 pid=$!
-wait_for 300 sh -c 'ls -d tmp/slurm-dl.??????/s'
-live=$(ls -d tmp/slurm-dl.??????)
+wait_for 300 sh -c 'ls -d '"$tmp"'/slurm-dl.??????/s'
+live=$(ls -d "$tmp"/slurm-dl.??????)
 touch -d '1 hour ago' "$live"
-mkdir -p tmp/slurm-dl.abcdef/code/deep tmp/slurm-dl.notour
-touch tmp/slurm-dl.notour/precious
-touch -d '1 hour ago' tmp/slurm-dl.abcdef tmp/slurm-dl.notour
+mkdir -p "$tmp"/slurm-dl.abcdef/code/deep "$tmp"/slurm-dl.notour
+touch "$tmp"/slurm-dl.notour/precious
+touch -d '1 hour ago' "$tmp"/slurm-dl.abcdef "$tmp"/slurm-dl.notour
 touch go
 dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
-TMPDIR=$work/tmp timeout 300 dl worker "$dir"
-[ ! -e tmp/slurm-dl.abcdef ]
+TMPDIR=$tmp timeout 300 dl worker "$dir"
+[ ! -e "$tmp"/slurm-dl.abcdef ]
 ok $? "a folder that nobody holds is removed"
 [ -S "$live/s" ]
 ok $? "that of a living worker is not"
-[ -f tmp/slurm-dl.notour/precious ]
+[ -f "$tmp"/slurm-dl.notour/precious ]
 ok $? "nor one with other files"
 kill -9 $pid
 wait $pid 2>/dev/null
 touch -d '1 hour ago' "$live"
 dir=$(timeout 300 dl run --no-workers hand.conf)
-TMPDIR=$work/tmp timeout 300 dl worker "$dir"
+TMPDIR=$tmp timeout 300 dl worker "$dir"
 [ ! -e "$live" ]
 ok $? "that of a worker that was killed is"
+rm -r "$tmp"
+dir=$(timeout 300 dl run --no-workers hand.conf)
+TMPDIR=$work/show.sh timeout 300 dl worker "$dir"
+is "$?$(count "$dir" result)" 06 "a TMPDIR in which nothing can be made: /tmp is used"
 
 # ---- a Slurm that refuses: programs in its place say what it would
 mkdir bin
