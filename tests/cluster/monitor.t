@@ -37,7 +37,7 @@ holds "$(last "$f2" rank/2/write) > 60e6" "the rank that writes has written"
 holds "$(last "$f2" rank/2/read) > 60e6" "and read"
 holds "$(last "$f1" rank/1/read) < 1e6" "the sleeping one has not"
 is "$(last "$f1" rank/2/read)$(last "$f2" rank/0/read)" nonenone "each node has its own ranks only"
-is "$(last "$f2" rank/2/processes) $(last "$f2" rank/3/processes)" "0.0 0.0" "the end of the ranks is in the file"
+is "$(last "$f2" rank/2/processes rank/3/processes)" "0.0 0.0" "the end of the ranks is in the file"
 holds "$(most "$f1" rank/0/processes) >= 2" "the processes below a rank count"
 holds "$(most "$f1" node/memory_size) > $(most "$f1" node/memory) > 0" "the node's memory"
 out=$(dl monitor)

@@ -12,16 +12,23 @@ monitors () {
 }
 no_monitors () { [ -z "$(monitors)" ]; }
 
-# NODE NAME: last, most and number of the values of a name
+# last or most FILE NAME...: of the values of each; wait FILE NAME N: until there are so many
 cat >read.py <<'END'
-import sys, h5py
-with h5py.File(sys.argv[1]) as f:
-    rows, names = f["metrics"][1:], f["names"][:].astype(str)
-v = rows[names[rows["name"]] == sys.argv[2]]["value"]
-print(v[-1] if len(v) else "none", v.max() if len(v) else "none", len(v))
+import os, sys, time, h5py
+what, path, *names = sys.argv[1:]
+def values(name):
+    with h5py.File(path) as f:
+        rows, texts = f["metrics"][1:], f["names"][:].astype(str)
+    return rows[texts[rows["name"]] == name]["value"]
+if what == "wait":
+    while not os.path.exists(path) or len(values(names[0])) < int(names[1]):
+        time.sleep(0.2)
+else:
+    found = [values(n) for n in names]
+    print(*["none" if not len(v) else v[-1] if what == "last" else v.max() for v in found])
 END
-last () { /usr/bin/python3 read.py "$1" "$2" | cut -d' ' -f1; }
-most () { /usr/bin/python3 read.py "$1" "$2" | cut -d' ' -f2; }
+last () { /usr/bin/python3 read.py last "$@"; }
+most () { /usr/bin/python3 read.py most "$@"; }
 holds () { # holds EXPRESSION NAME
     [ "$(/usr/bin/python3 -c "print(int($1))")" = 1 ]
     ok $? "$2 ($1)"
