@@ -3,7 +3,7 @@
 # source; beside them: cluster/ (needs Slurm), attacks/, faults/, fakes/ (what stands in for
 # a library or for Slurm), bench/ (run by hand).
 #
-#     make check-searcher (-runtime, -launcher, -spank, -python, -cluster,
+#     make check-searcher (-runtime, -launcher, -spank, -python, -doc, -cluster,
 #     -faults, -attacks, -fuzz, -sanitized)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
 #
@@ -30,6 +30,7 @@ fake_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none
 include tests/fakes/local.mk
 include tests/faults/local.mk
 include tests/cluster/local.mk
+include tests/doc/local.mk
 include tests/python/local.mk
 include tests/runtime/local.mk
 include tests/launcher/local.mk
@@ -48,7 +49,7 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 
 # most of a test is waiting
 check_jobs = 8
-checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-faults check-attacks check-fuzz check-sanitized
+checks = check-searcher check-runtime check-launcher check-spank check-python check-doc check-cluster check-faults check-attacks check-fuzz check-sanitized
 .PHONY: check-programs print-slurm-tests $(checks)
 # what contrib/slurm-release runs on each release
 print-slurm-tests:

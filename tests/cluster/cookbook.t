@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # the recipes of doc/cookbook.md that need Slurm, typed as they stand there
 . "$srcdir/tests/lib.sh"
-. "$srcdir/tests/launcher/cookbook.sh"
+. "$srcdir/tests/doc/cookbook.sh"
 need_cluster
 unset DL_DIR DL_FREEZE
 cluster_up cookbook --nodes 2 --cpus 4 --gpus 4 --plugin "$PLUGIN"

@@ -123,15 +123,15 @@ like "$out" '^5 +node2 +2 .*0-2' "and GPUs"
 
 # ---- a recorded machine
 if [ -x "$builddir/tests/runtime/machine" ]; then
-    "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/dgx-a100" dgx
-    out=$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl=torch --dl-bind=closest,nic --topology=dgx --job=1)
+    "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/dgx-a100" dgx-a100
+    out=$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl=torch --dl-bind=closest,nic --topology=dgx-a100 --job=1)
     is "$(echo "$out" | grep -cE '^[0-7] +node1 +[0-7] +[0-9a-f]{4}:[0-9a-f]{2}:00\.0 +[0-9,-]+ +mlx5_[0-9]+ PXB$')" 8 "binding: GPU, cores and adapter of each rank"
     like "$out" '^  OMP_NUM_THREADS=8$' "threads"
-    like "$(dl env --nodes=1 --ntasks=4 --gpus-per-node=8 --dl-bind=closest --topology=dgx)" \
+    like "$(dl env --nodes=1 --ntasks=4 --gpus-per-node=8 --dl-bind=closest --topology=dgx-a100)" \
         '^3 +node1 +3 +0000:b7:00\.0,0000:bd:00\.0 +80-95,208-223' "two GPUs for each rank"
     like "$out" '^  UCX_NET_DEVICES=mlx5_[0-9]+:1 ' "and adapters"
     like "$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl-bind=closest)" 'decided on the node' "without it that is told"
-    like "$(dl env --nodes=1 --ntasks=2 --dl-nccl=auto --topology=dgx)" '^  DL_NCCL_FABRIC=' "the fabric"
+    like "$(dl env --nodes=1 --ntasks=2 --dl-nccl=auto --topology=dgx-a100)" '^  DL_NCCL_FABRIC=' "the fabric"
 else
     skip "a recorded machine" "no tests/runtime/machine"
 fi

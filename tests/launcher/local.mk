@@ -7,11 +7,11 @@ $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
 launcher_tests = %D%/executor.t %D%/report.t %D%/hang.t %D%/outcomes.t %D%/damage.t %D%/check.t %D%/monitor.t %D%/watch.t \
-	%D%/doctor.t %D%/lifecycle.t %D%/cookbook.t %D%/container.t %D%/firstday.t %D%/digits.t %D%/server.t %D%/custom.t %D%/code.t \
+	%D%/doctor.t %D%/lifecycle.t %D%/container.t %D%/digits.t %D%/server.t %D%/custom.t %D%/code.t \
 	%D%/recovery.t %D%/export.t %D%/interactive.t %D%/flow.t %D%/faultstop.t %D%/config.t %D%/plot.t %D%/fuzz.t %D%/numbers.t \
 	%D%/ckpt.t %D%/resume.t %D%/local.t %D%/memory.t %D%/best.t %D%/notify.t %D%/environment.t %D%/env.t %D%/elastic.t \
-	%D%/model.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/docs.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
-	%D%/try.t $(launcher_units) tests/layers.t tests/install.t
+	%D%/model.t %D%/gpus.t %D%/queue.t %D%/stream.t %D%/options.t %D%/cli.t %D%/share.t %D%/show.t %D%/completion.t \
+	%D%/try.t $(launcher_units)
 TESTS += $(launcher_tests)
 
 # what scripts run

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
 . "$srcdir/tests/lib.sh"
-. "$srcdir/tests/launcher/cookbook.sh"
+. "$srcdir/tests/doc/cookbook.sh"
 cd "$work" || exit 1
 unset DL_DIR DL_FREEZE
 export HOME="$work"
