@@ -23,7 +23,7 @@ CHANGES = [
     (r"\+\+", "--"), (r"--(?=[\w)])", "++"), (r" \+= ", " -= "), (r" -= ", " += "),
     (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"!(?=[\w(*])", ""),
     (r"\breturn 0;", "return -1;"), (r"\breturn -1;", "return 0;"), (r"(?<![\w.])(?<!return )0(?=[;,)\]])", "1"),
-    (r"(?<![\w.-])1(?=[;,)\]])", "2"), (r"\bbreak;", ";"), (r"\bcontinue;", ";"),
+    (r"(?<!calloc \()(?<![\w.-])1(?=[;,)\]])", "2"), (r"\bbreak;", ";"), (r"\bcontinue;", ";"),
     (r"^\s+(?!\w*(?:free|close|destroy|decref) )[a-z_]+ \([^=]*\);$", ";"),
 ]
 

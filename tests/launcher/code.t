@@ -181,6 +181,10 @@ is $? 0 "a trial gives the same metric again"
 like "$out" '^reproduced: loss is 2.*, and was 2' "and it says so"
 like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code of then"
 like "$(dl reproduce --dry-run seed-0001 2)" '^command: sh seed.sh 0\.' "--dry-run has the command"
+none=$(timeout 100 dl run --no-workers seed.conf)
+is "$(dl reproduce "$none" 2>&1; echo $?)" "dl: $none: the experiment has no result to compare with
+2" "an experiment without results"
+rm -r "$none"
 like "$(dl best seed-0001)" 'and compare: dl reproduce seed-0001 [0-9]' "dl best names it"
 
 # of several ranks: in a job that salloc makes, and its step

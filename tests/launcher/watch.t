@@ -83,7 +83,7 @@ is "$(grep -c '│' picture)" 6 "a chart"
 is "$(sed -nE 's/^(length)? ?([0-9]+) [^ ]*· ?[0-9]+ best .*|^(length)? ?([0-9]+) █+ [0-9]+ best .*/\2\4/p' picture | xargs)" "1 3 9 27" "rungs"
 like "$(cat picture)" '^ [0-9]+ [0-9]+/[0-9]+ █+ [0-9.]+ T - lr=' "a trial at work with its newest value"
 like "$(cat picture)" '^failed$' "failures"
-like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB' "and their reasons"
+like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB </script><b>x$' "and their reasons, a line each"
 best=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"])')
 like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one has a mark"
 

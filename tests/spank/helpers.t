@@ -120,6 +120,9 @@ wait_for 120 gone
 ok $? "a helper that still begins when the step ends is killed"
 rm out
 is "$(ls)" "" "and the folder of --dl-debug is gone"
+probe=:
+is "$(task 0 dl-debug=hang:600 | grep '^error')" "" "a watcher that was started is no error"
+rm -rf dl-debug-*
 probe="until [ -e $said.ready ]; do sleep 0.1; done"
 dl=ready task 0 dl-monitor=5 | cat >out
 wait_for 120 test -e "$said.end"
