@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors in the memory of a stand-in for CUDA's devices. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/ondevice.h"
 #include "tests/unit.h"
@@ -393,6 +395,34 @@ static void test_stuck (void **state)
     unsetenv ("FAKE_NCCL");
 }
 
+/* What a save does with the memory of a device, twice. */
+static int snapshot (struct slurmdl_comm *c, void *arg)
+{
+    enum { N = 1000 };
+    unsigned char sent[N], got[N] = { 0 };
+    const struct memory_ops *ops;
+    void *p;
+
+    for (int i = 0; i < N; i++)
+        sent[i] = (unsigned char)(i % 251);
+    if (cudaMalloc (&p, N) != cudaSuccess || !(ops = memory_ops_of (p))
+        || ops->to_device (p, sent, N) < 0)
+        return complain (c, __LINE__, "no memory of a device", "");
+    for (int i = 0; i < 2; i++)
+        if (ops->begin () < 0 || ops->to_host_later (got, p, N / 2) < 0
+            || ops->to_host_later (got + N / 2, (char *)p + N / 2, N / 2) < 0
+            || ops->end () < 0 || memcmp (got, sent, N) != 0)
+            return complain (c, __LINE__, "not copied", "");
+    cudaFree (p);
+    return 0;
+}
+
+static void test_snapshot (void **state)
+{
+    setenv ("DL_BACKEND_DIR", cuda, 1);
+    assert_int_equal (world_run (1, 0, snapshot, NULL, 60, NULL), 0);
+}
+
 int main (void)
 {
     static const struct CMUnitTest tests[] = {
@@ -406,6 +436,7 @@ int main (void)
         cmocka_unit_test (test_mixed),
         cmocka_unit_test (test_host),
         cmocka_unit_test (test_joined),
+        cmocka_unit_test (test_snapshot),
         cmocka_unit_test (test_stuck),
     };
 
