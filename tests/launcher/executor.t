@@ -412,6 +412,19 @@ like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the h
 timeout 300 dl scale 2 scale >out 2>&1
 like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"
 unset TASKS
+
+# ---- what dl show says of a job: its workers' own words, Slurm is not asked
+rm -f sum go
+conf busy ./slow.sh 'workers = 1;'
+timeout 300 dl run --detach busy.conf >out 2>&1
+job=$(submits busy-0001 | sed 's/:.*//')
+SLURM_ARRAY_JOB_ID=$job SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker busy-0001 >/dev/null 2>&1 &
+pid=$!
+wait_for 300 sh -c 'ls busy-0001/trials/0001/a.1/log'
+like "$(dl show busy)" "^job $job: workers 1-1, 1 at work$" "a worker of a job is at work"
+kill $pid
+wait $pid
+like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended"
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
 # shellcheck disable=SC2086
 wait $limited

@@ -80,6 +80,18 @@ cp demo.conf prepare.sh "$work/beside"
 (cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
 is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
 
+# ---- a quote that is escaped, and what has changed since the first run
+cat >quote.conf <<'END'
+name = "quote"; parameters = { text = "a  ;b"; }; steps = { a = { entrypoint = "sh quote.sh \\\"{text}"; }; };
+END
+echo 'echo "$1"' >quote.sh
+flow run quote.conf
+is "$(log quote-0001/steps/a/0/a.1)" '"a  ;b' "an escaped quote begins no text in quotes"
+echo 1 >new.sh
+flow run quote.conf
+like "$(cat "$work/out")" "^dl: since quote-0001 new.sh is new" "the second run says what has changed, too"
+rm new.sh
+
 # ---- failures
 cat >fail.conf <<END
 name = "fail";
