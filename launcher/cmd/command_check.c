@@ -355,6 +355,24 @@ static void warn_of_near_names (const struct experiment *e)
     }
 }
 
+/* A random point of a range never has one value exactly. */
+static void warn_of_when (const struct experiment *e)
+{
+    bool grid = e->searcher_name && !strcmp (e->searcher_name, "grid");
+
+    for (size_t i = 0; i < e->nparams * e->nparams && !grid; i++) {
+        const struct param *d = &e->params[i / e->nparams];
+        const struct param *o = &e->params[i % e->nparams];
+        if (d->when && !strcmp (d->when, o->name) && o->step == 0
+            && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
+            complain ("%s: hyperparameter '%s' is hardly ever active: its "
+                      "'when' wants one value of the range of '%s'",
+                      e->file,
+                      d->name,
+                      o->name);
+    }
+}
+
 /* In other programs a list is what to choose from. */
 static void warn_of_lists (const struct experiment *e)
 {
@@ -397,6 +415,7 @@ int command_check (struct experiment *e, bool local, bool loads)
         warn_of_metrics (e);
         warn_of_hparams (e);
         warn_of_near_names (e);
+        warn_of_when (e);
         warn_of_lists (e);
         if (!local)
             warn_of_program (e, words);
