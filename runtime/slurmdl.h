@@ -584,6 +584,11 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
                              void *data,
                              struct slurmdl_error *err);
 
+/* Remove a checkpoint; in an experiment without a symbolic link on the way,
+ * which another member of a group may have put there.
+ */
+int slurmdl_checkpoint_remove (const char *path, struct slurmdl_error *err);
+
 /* Write a checkpoint tensor by tensor.  'data' is written by _add() and need
  * not live longer.  'path' gets its name, with the whole file, at _commit();
  * what has the name is replaced.  NULL with EINVAL if 'path' is there and no

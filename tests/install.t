@@ -26,6 +26,41 @@ is "$(cd "$root" && find . -type f -perm 755 ! -name dl ! -name '*.so' ! -name '
     "what is executable is a program or a library"
 is "$(cd "$root" && grep -rlF "$work" .)" "" "no file names DESTDIR"
 
+# ---- what is built with what was installed, and sees nothing of the source
+
+PKG_CONFIG_SYSROOT_DIR=$root
+PKG_CONFIG_PATH=$root$(value libdir)/pkgconfig
+LD_LIBRARY_PATH=$root$(value libdir)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
+cp -r "$srcdir/contrib/examples" "$work"
+for file in digits/digits digits/elastic parallel/parallel ps/embedding; do
+    sed -n '/^ \* *cc /{ :more
+s/^ \* *//p
+/\\$/{ n
+b more
+}
+}' "$work/examples/$file.c" | sed "s,^cc ,${CC:-cc} ," >"$work/command"
+    (cd "$work/examples/${file%/*}" && sh "$work/command") >"$work/cc.out" 2>&1
+    is "$? $(test -x "$work/examples/$file" && head -3 "$work/cc.out")" "0 " "the command in the first lines of $file.c"
+done
+if python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null; then
+    cp -r "$srcdir/contrib/python" "$work"
+    mkdir "$work/site"
+    cp -r "$work/python/slurmdl" "$work/site"
+    CFLAGS="-O0 $CFLAGS" python3 "$work/python/backend.py" "$work/site/slurmdl" linked >"$work/cc.out" 2>&1
+    is "$? $(grep -v '^_slurmdl' "$work/cc.out" | head -3)" "0 " "the extensions of Python, linked"
+    case $CFLAGS in
+    *sanitize*) skip "they work" "an interpreter without sanitizers" ;;
+    *)
+        is "$(cd "$work" && LD_LIBRARY_PATH=$LD_LIBRARY_PATH PYTHONPATH=$work/site python3 -c 'import slurmdl, slurmdl.comm, slurmdl.ps
+slurmdl.init("w").log("a", 1, 1); print(slurmdl._slurmdl.__file__.startswith("'"$work"'/site/"))' 2>&1 | tail -1)" True "they work"
+        ;;
+    esac
+else
+    skip "Python" "no Python headers (python3-dev)"
+fi
+unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
+
 # ---- packages
 
 # Lines PACKAGE PATTERN, with X for the folder of libraries.

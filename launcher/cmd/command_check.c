@@ -321,18 +321,72 @@ static void warn_of_hparams (const struct experiment *e)
                   other);
 }
 
+/* Python's format and the shell's variable are left as they are. */
+static void
+warn_of_braces (const struct experiment *e, const char *text, const char *path)
+{
+    size_t n = strlen (path);
+
+    for (const char *at = text; at && (at = strchr (at, '{')); at++) {
+        bool dollar = at > text && at[-1] == '$';
+        char c = strncmp (at + 1, path, n) ? '\0' : at[n + 1];
+        if (dollar ? c != '}' : c != ':' && c != '!')
+            continue;
+        complain ("%s:%d: 'entrypoint': %s{%s%c%s is %s; the hyperparameter is "
+                  "{%s}",
+                  e->file,
+                  e->entrypoint_origin.line,
+                  dollar ? "$" : "",
+                  path,
+                  c,
+                  dollar ? "" : "...}",
+                  dollar ? "a variable of the shell" : "left as it is",
+                  path);
+        return;
+    }
+}
+
+static void warn_of_near_names (const struct experiment *e)
+{
+    for (size_t i = 0; i < e->nhparams; i++) {
+        warn_of_braces (e, e->entrypoint, e->hparams[i].path);
+        for (char **a = e->argv; a && *a; a++)
+            warn_of_braces (e, *a, e->hparams[i].path);
+    }
+}
+
+/* A random point of a range never has one value exactly. */
+static void warn_of_when (const struct experiment *e)
+{
+    bool grid = e->searcher_name && !strcmp (e->searcher_name, "grid");
+
+    for (size_t i = 0; i < e->nparams * e->nparams && !grid; i++) {
+        const struct param *d = &e->params[i / e->nparams];
+        const struct param *o = &e->params[i % e->nparams];
+        if (d->when && !strcmp (d->when, o->name) && o->step == 0
+            && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
+            complain ("%s: hyperparameter '%s' is hardly ever active: its "
+                      "'when' wants one value of the range of '%s'",
+                      e->file,
+                      d->name,
+                      o->name);
+    }
+}
+
 /* In other programs a list is what to choose from. */
 static void warn_of_lists (const struct experiment *e)
 {
-    for (size_t i = 0; i < e->nhparams && e->nparams == 0; i++) {
+    for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
-        if (!json_is_array (h->values) || e->search.max_trials < 2)
+        if (!json_is_array (h->values) || e->search.max_trials < 2
+            || (e->nparams > 0 && !is_named (e, h->path)))
             continue;
-        complain ("%s:%d: nothing is searched: each trial has the whole list "
+        complain ("%s:%d: %seach trial has the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "
                   "vals = [...]; }",
                   e->file,
                   h->origin.line,
+                  e->nparams == 0 ? "nothing is searched: " : "",
                   h->path);
         return;
     }
@@ -360,6 +414,8 @@ int command_check (struct experiment *e, bool local, bool loads)
         check_program (e, words, local, &p);
         warn_of_metrics (e);
         warn_of_hparams (e);
+        warn_of_near_names (e);
+        warn_of_when (e);
         warn_of_lists (e);
         if (!local)
             warn_of_program (e, words);

@@ -202,6 +202,23 @@ static double group_value (const char *line, const regmatch_t *m)
     return strtod (line + m->rm_so, NULL);
 }
 
+/* Where the expression ends with an integer and the line goes on as in 0,5 or
+ * 1,234.5 the integer is not the value.
+ */
+static bool
+is_cut (const char *line, const regmatch_t *all, const regmatch_t *g)
+{
+    const char *digits = line;
+
+    if (g->rm_eo != all->rm_eo)
+        return false;
+    digits += g->rm_so;
+    digits += strspn (digits, "+-");
+    digits += strspn (digits, "0123456789");
+    return digits == line + g->rm_eo && *digits == ','
+           && isdigit ((unsigned char)digits[1]);
+}
+
 /* ---- what names itself ---- */
 
 /* The number of this value among those of the name; 0: one name too many. */
@@ -308,6 +325,9 @@ int pattern_match (struct pattern *p,
 
     if (regexec (&p->re, line, GROUPS_MAX, m, 0) != 0)
         return 0;
+    for (int i = 0; i < p->count; i++)
+        if (is_cut (line, &m[0], &m[p->names[i].group]))
+            return 0;
     step = ++p->lines;
     if (p->step >= 0 && m[p->names[p->step].group].rm_so >= 0)
         step = (int64_t)group_value (line, &m[p->names[p->step].group]);

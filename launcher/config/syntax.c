@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +374,14 @@ static size_t mark_length (const char *text)
     return strncmp (text, "\xef\xbb\xbf", 3) ? 0 : 3;
 }
 
+static bool is_program (const char *path, const char *text)
+{
+    const char *dot = strrchr (path, '.');
+
+    return !strncmp (text, "#!", 2)
+           || (dot && (!strcmp (dot, ".py") || !strcmp (dot, ".sh")));
+}
+
 static int read_text (config_t *cf,
                       const char *path,
                       const char *text,
@@ -391,7 +400,12 @@ static int read_text (config_t *cf,
             cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)
         line += *c == '\n';
-    if (why)
+    if (why && is_program (path, text))
+        problem (p,
+                 "%s: this is a program: 'entrypoint' of an experiment file "
+                 "names it, see dl-experiment(5)",
+                 path);
+    else if (why)
         problem (p, "%s:%d: %s", inc.bad ? inc.bad : path, line, why);
     if (includes)
         *includes = inc.count;

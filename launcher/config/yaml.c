@@ -220,20 +220,51 @@ static int add_node (struct yaml_tree *t,
 
 /* ---- the file ---- */
 
+/* libyaml's problems, and the mistake behind each. */
+static const struct hint {
+    const char *problem;
+    const char *hint;
+    bool earlier; /* it is where the context begins */
+} hints[] = {
+    { "start any token",
+      "a tab cannot indent; a text with such a character stands in quotes",
+      false },
+    { "mapping values are not allowed",
+      "a text with a colon and a blank stands in quotes; or this line is "
+      "indented too far",
+      false },
+    { "expected ':'",
+      "behind the name of a key stand a colon and a blank",
+      true },
+    { "expected ',' or", "the { or [ of this line is not closed", true },
+    { "expected key",
+      "a text that begins with { or [ stands in quotes; or a quotation mark "
+      "is missing here or above",
+      false },
+    { "expected '-'", "a list has no names of keys beside its items", false },
+};
+
 static int bad_syntax (const yaml_parser_t *parser, struct problems *p)
 {
     const char *why = parser->problem ? parser->problem : "syntax error";
+    const yaml_mark_t *mark = &parser->problem_mark;
+    const char *hint = NULL;
 
+    for (size_t i = 0; !hint && i < sizeof (hints) / sizeof (*hints); i++)
+        if (strstr (why, hints[i].problem)) {
+            hint = hints[i].hint;
+            if (hints[i].earlier && parser->context)
+                mark = &parser->context_mark;
+        }
     problem_at (p,
-                (struct origin){ (int)parser->problem_mark.line + 1, NULL },
-                "%s%s%s%s",
+                (struct origin){ (int)mark->line + 1, NULL },
+                "%s%s%s%s%s%s",
                 why,
                 parser->context ? ", " : "",
                 parser->context ? parser->context : "",
-                strstr (why, "start any token")
-                    ? " (a tab cannot indent; a text with such a character "
-                      "stands in quotes)"
-                    : "");
+                hint ? " (" : "",
+                hint ? hint : "",
+                hint ? ")" : "");
     return -1;
 }
 

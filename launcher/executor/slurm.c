@@ -249,31 +249,11 @@ static void note_array (struct executor *x, const char *job, long tasks)
         complain ("array %s is not in the log: %s", job, why.text);
 }
 
-/* Its lines without the names that stand before each. */
-static void join_lines (char *out, size_t size, const char *said)
-{
-    static const char *const names[] = { "sbatch: ", "error: " };
-    size_t used = 0;
-
-    *out = '\0';
-    while (*said && used < size) {
-        size_t n;
-
-        for (int i = 0; i < 2; i++)
-            if (!strncmp (said, names[i], strlen (names[i])))
-                said += strlen (names[i]);
-        n = strcspn (said, "\n");
-        used += (size_t)snprintf (
-            out + used, size - used, "%s%.*s", used ? "; " : "", (int)n, said);
-        said += n + (said[n] == '\n');
-    }
-}
-
 int slurm_refused (const char *text, int status, struct slurmdl_error *err)
 {
     char said[TEXT_MAX];
 
-    join_lines (said, sizeof (said), text);
+    command_said (said, sizeof (said), text);
     errno = EPROTO;
     if (has_one_of (said, no_slurm))
         return errorf (err,

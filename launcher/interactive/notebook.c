@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl notebook: Jupyter in a job. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
@@ -79,7 +82,7 @@ static int submit (const struct settings *st,
 {
     struct command c = { .timeout = 300 };
     char output[PATH_MAX + 16];
-    char said[4096];
+    char said[4096], line[4096];
     const char *last;
     int status;
 
@@ -98,7 +101,8 @@ static int submit (const struct settings *st,
     *job = strtol (last, NULL, 10);
     if (status == 0 && *job > 0)
         return EXIT_OK;
-    complain ("sbatch: %s", *said ? last : "it has not answered");
+    command_said (line, sizeof (line), said);
+    complain ("sbatch: %s", *said ? line : "it has not answered");
     return EXIT_SLURM;
 }
 
@@ -221,7 +225,7 @@ static void forget (const char *folder, const char *job)
 static int cancel (long job)
 {
     struct command c = { .timeout = 60 };
-    char number[32], said[1024];
+    char number[32], said[1024], line[1024];
     int status;
 
     snprintf (number, sizeof (number), "%ld", job);
@@ -231,21 +235,34 @@ static int cancel (long job)
     command_free (&c);
     if (status == 0)
         return EXIT_OK;
-    complain ("scancel: %s", *said ? said : "it has not answered");
+    command_said (line, sizeof (line), said);
+    complain ("scancel: %s", *said ? line : "it has not answered");
     return EXIT_SLURM;
 }
 
+/* The last line of its output is mostly the reason. */
 static int say_ended (const char *folder, long job)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], end[1024];
+    const char *last;
+    size_t n;
+    int fd;
 
-    if (snprintf (path, sizeof (path), "%s/%ld.log", folder, job)
-            < (int)sizeof (path)
-        && access (path, F_OK) < 0) {
+    snprintf (path, sizeof (path), "%s/%ld.log", folder, job);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0 && errno == ENOENT) {
         complain ("job %ld is no notebook; 'dl notebook ls' lists them", job);
         return EXIT_NOT_FOUND;
     }
-    complain ("job %ld has ended; its output: %s/%ld.log", job, folder, job);
+    n = file_tail (fd, end, sizeof (end) - 1);
+    while (n > 0 && isspace ((unsigned char)end[n - 1]))
+        end[--n] = '\0';
+    last = memrchr (end, '\n', n);
+    last = last ? last + 1 : end;
+    complain ("job %ld has ended%s%s; its output: %s",
+              job,
+              n ? ": " : "",
+              n ? last : "",
+              path);
     return EXIT_FAILED;
 }
 

@@ -99,6 +99,27 @@ static void say_status (const char *what, int status)
                   status == 127 ? ": there is no such program" : "");
 }
 
+/* What curl writes itself may have the URL. */
+static void say_curl (int status)
+{
+    static const struct {
+        int status;
+        const char *why;
+    } known[] = { { 6, "the host of the webhook is not known" },
+                  { 7, "the host of the webhook takes no connection" },
+                  { 22, "the webhook is refused by its server" },
+                  { 35, "no TLS with the host of the webhook" },
+                  { 47, "the webhook has moved: its server names another URL" },
+                  { 60, "the host of the webhook has no valid certificate" } };
+
+    for (size_t i = 0; i < sizeof (known) / sizeof (*known); i++)
+        if (known[i].status == status) {
+            complain ("notify: curl: %s", known[i].why);
+            return;
+        }
+    say_status ("curl", status);
+}
+
 static void run_command (const struct experiment *e, const struct notice *n)
 {
     const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
@@ -139,9 +160,12 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
 {
     struct slurmdl_error err = { "" };
     char timeout[32];
-    const char *argv[] = { "curl",  "--silent", "--fail",      "--max-time",
-                           timeout, "--proto",  "=http,https", "--config",
-                           "-",     NULL };
+    /* without --location a redirection, which tells nobody, is a success */
+    const char *argv[] = { "curl",        "--silent",     "--fail",
+                           "--location",  "--max-redirs", "0",
+                           "--max-time",  timeout,        "--proto",
+                           "=http,https", "--config",     "-",
+                           NULL };
     char *config = webhook_config (e, n->json, &err);
 
     if (!config) {
@@ -149,7 +173,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
         return;
     }
     snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
-    say_status ("curl", run (e, n, argv, config));
+    say_curl (run (e, n, argv, config));
     explicit_bzero (config, strlen (config));
     free (config);
 }

@@ -179,6 +179,16 @@ static void scan_log (struct log_scan *s, const char *dir, const char *file)
     fclose (f);
 }
 
+/* Whether there is one as in 0,5 or 1,234.5. */
+static bool has_comma (const char *text)
+{
+    for (const char *c = text; (c = strchr (c, ',')); c++)
+        if (c > text && isdigit ((unsigned char)c[-1])
+            && isdigit ((unsigned char)c[1]))
+            return true;
+    return false;
+}
+
 static void put_scan (FILE *f, const struct log_scan *s)
 {
     if (s->n)
@@ -191,7 +201,10 @@ static void put_scan (FILE *f, const struct log_scan *s)
     else
         fputs ("; there is no metrics.pattern", f);
     if (s->near.score)
-        fprintf (f, "; the nearest line: \"%s\"", s->near.text);
+        fprintf (f,
+                 "; the nearest line: \"%s\"%s",
+                 s->near.text,
+                 has_comma (s->near.text) ? ": a number has no comma" : "");
 }
 
 static int look_through (const struct trial_attempt *a, struct log_scan *s)

@@ -234,3 +234,11 @@ int slurmdl_checkpoint_verify (const char *path,
     slurmdl_checkpoint_close (c);
     return rv == 0 ? 0 : cannot_read (path, err);
 }
+
+int slurmdl_checkpoint_remove (const char *path, struct slurmdl_error *err)
+{
+    error_clear (err);
+    if (inside_unlink_any (path, 0) == 0)
+        return 0;
+    return errorf (err, "%s: cannot remove: %s", path, inside_error (errno));
+}

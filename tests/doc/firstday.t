@@ -66,6 +66,18 @@ is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0
 sed -i 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; };/' warn.conf
 line=$(grep -n '^hyperparameters' warn.conf | cut -d: -f1)
 like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing is searched: each trial has the whole list 'lr'; to choose from it" "a list is no choice"
+sed 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; wd = { type = "float"; minval = 0.0; maxval = 1.0; }; };/' warn.conf >list.conf
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {lr} {wd}"' list.conf 2>&1)" "^dl: list.conf:$line: each trial has the whole list 'lr'; to choose from it" "also beside what is searched"
+is "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd}"' list.conf 2>&1 | grep -c 'whole list')" 0 "and not where the program may want a list"
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd:.3f}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': \{wd:...\} is left as it is; the hyperparameter is \{wd\}$" "a format of Python"
+# shellcheck disable=SC2016
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = ${wd}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': .\{wd\} is a variable of the shell; the hyperparameter is \{wd\}$" "a variable of the shell"
+sed 's/^hyperparameters.*/hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; wd = { type = "float"; minval = 0.0; maxval = 1.0; when = { lr = 0.5; }; }; };/' warn.conf >when.conf
+like "$(dl run --local --dry-run when.conf 2>&1)" "^dl: when.conf: hyperparameter 'wd' is hardly ever active: its 'when' wants one value of the range of 'lr'$" "a condition that no point fulfils"
+is "$(dl run --local --dry-run --set 'hyperparameters.lr.step=0.5' when.conf 2>&1 | grep -c 'hardly ever')" 0 "and not where the range has steps"
+echo 'import sys, os' >train.py
+is "$(dl run --local train.py 2>&1; echo $?)" "train.py: this is a program: 'entrypoint' of an experiment file names it, see dl-experiment(5)
+2" "a program is no experiment file"
 mkdir made
 sed 's/"warn"/"cnn"/' warn.conf >made/cnn.conf
 dl run --local --no-workers --dir=made made/cnn.conf >out 2>&1

@@ -32,7 +32,7 @@ like "$out" '^<--pty><--gpus=1><-p><a b></bin/zsh><-i>' "its options and the use
 
 # ---- notebook: the job is a process
 fake sbatch <<END
-[ -e "$work/refuse" ] && { echo "sbatch: error: Invalid partition name specified"; exit 1; }
+[ -e "$work/refuse" ] && { echo "sbatch: unrecognized option '--gpu'"; echo 'Try "sbatch --help" for more information'; exit 1; }
 printf '%s\n' "\$@" >"$work/sbatch.args"
 for script; do :; done
 SLURM_JOB_ID=42 SLURMD_NODENAME=n7 JUPYTER_TOKEN=old setsid sh "\$script" >"$work/job.log" 2>&1 &
@@ -78,7 +78,8 @@ mv job.alive job.pid
 is "$(dl notebook stop)" "job 42 is cancelled" "stop"
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
-like "$(dl notebook attach 42 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "one that has ended"
+printf '[I 1] hello\n[C 2] Running as root is not recommended.\n\n' >"$books/42.log"
+is "$(dl notebook attach 42 2>&1 | tail -1)" "dl: job 42 has ended: [C 2] Running as root is not recommended.; its output: $books/42.log" "one that has ended, and why"
 like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is no notebook; 'dl notebook ls' lists them\$" "none of ours"
 like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is no number of a job" "no number"
 like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is none of ls, attach" "a wrong word"
@@ -92,7 +93,7 @@ ok $? "is not left alone"
 printf '{"port": 23456, "hostname": "127.0.0.1", "token": "a\\u001b]0;b"}' >answer
 is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is none"
 touch refuse
-like "$(dl notebook 2>&1)" "^dl: sbatch: sbatch: error: Invalid partition name" "Slurm refuses"
+like "$(dl notebook 2>&1)" "^dl: sbatch: unrecognized option '--gpu'; Try .sbatch --help. for more information$" "Slurm refuses: all that it says"
 dl notebook >/dev/null 2>&1
 is $? 6 "with its status"
 rm bin/jupyter-lab

@@ -75,7 +75,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         open("posted", "ab").write(self.path.encode() + b" " + self.headers["Content-Type"].encode() + b" " + body + b"\n")
-        self.send_response(500 if "fail" in self.path else 200)
+        self.send_response(500 if "fail" in self.path else 302 if "moved" in self.path else 200)
+        self.send_header("Location", "/there")
         self.end_headers()
 
     def log_message(self, *a):
@@ -96,6 +97,13 @@ END
     like "$(cat posted)" '^/hook/secret application/json {"text":"real-0001: trial [0-9]+ failed: .*"quoted' "curl posts to what a variable names" || cat out
     python3 -c 'import json; [json.loads(line.split(" ", 2)[2]) for line in open("posted")]'
     ok $? "it is JSON, whatever is in the log"
+    # shellcheck disable=SC2016
+    conf answer "echo loss=1" 'webhook = "$HOOK";'
+    for case in fail:refused moved:moved; do
+        HOOK=http://127.0.0.1:$(cat port)/${case%:*}/secret timeout 300 dl run --local answer.conf >out 2>&1
+        like "$(cat answer-*/workers/* out)" "^dl: notify: curl: the webhook (is|has) ${case#*:}" "the server says ${case%:*}: nobody was told"
+    done
+    is "$(grep -rl /secret answer-* out)" "" "without the URL"
     kill $server
     wait $server 2>/dev/null
     is "$(HOOK='' dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': what it names has no URL that begins with https:// or http:// on its first line
@@ -149,7 +157,7 @@ CURL_STATUS=22
 export CURL_STATUS
 search none
 is $? 0 "nor do statuses"
-like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: exit status 22" "which are said"
+like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: the webhook is refused by its server" "which are said"
 is "$(cat none-0001/workers/* out 2>/dev/null | grep -c secret)" 0 "without the URL"
 name="s
 Bcc: evil@example.org-0001"

@@ -62,6 +62,8 @@ like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' 
 timeout 100 dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf >out 2>&1
 is $? 1 "a pattern that matches nothing"
 like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
+timeout 100 dl try --set 'entrypoint="echo epoch 1: loss = 0,5"' exp.conf >out 2>&1
+is "$? $(sed -n 's/.*matched 0 of 1 line; //p' out)" '1 the nearest line: "epoch 1: loss = 0,5": a number has no comma' "a decimal comma is not a result of 0"
 timeout 100 dl try --set 'entrypoint="echo epoch 1: loss = nan"' exp.conf >out 2>&1
 like "$(cat out)" '^result: +loss nan at step 1: not a finite number, so the trial is a bad one$' "a result that is no number"
 timeout 100 dl try exp.conf lr=5 >out 2>&1

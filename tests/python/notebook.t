@@ -55,6 +55,9 @@ like "$(cat out/optimization_results.yaml)" '^best_evaluated_result: [0-9]' "Hyd
 dl show --json out/app-0001 | grep -q '"state": "completed"'
 ok $? "Hydra: it is an experiment of dl"
 is "$(app 'lr=interval(0, 1)' note=bad | grep -v '^\[' | sed -n 1p | sed 's/.*same way: //')" "exit status 1: ValueError: so bad" "Hydra: why it fails"
+app hydra.sweep.dir=some hydra.sweeper.searcher=grid hydra.sweeper.max_trials=null +hydra.sweeper.keys.max_restarts=0 'width=8,no' >some.out
+is "$? $(sed 's/^.*slurmdl: //' some.out | tail -2 | sed 's/ of 2.*Error.*/ of 2/; s/[0-9.]*: .*/R/')" "0 1 of 2
+best result R" "Hydra: what failed, and the best result"
 is "$(app note=bad | sed -n 1p)" "slurmdl: no override has a range: use choice(...), range(...) or interval(...)" "Hydra: no range"
 timeout 600 "$DL_TEST_PYTHON" app.py --config-name params >params.out 2>&1
 is $? 0 "Hydra: ranges and settings in the configuration"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An embedding and a logistic layer, trained over a parameter server.
  *
+ *     cc embedding.c $(pkg-config --cflags --libs slurmdl-ps) -lz -lm \
+ *         -o embedding
  *     srun --dl=ps --dl-roles=ps:1,worker:* -n4 ./embedding digits.csv.gz
  *
  * Each of the 64 pixels of a digit is a word: its place and its grey value.

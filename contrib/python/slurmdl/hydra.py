@@ -177,6 +177,12 @@ def config_of(context: Any, config: Any, settings: Dict[str, Any], arguments: Li
     }
 
 
+def _log_failures(trials: List[Dict[str, Any]]) -> None:
+    failed = [trial for trial in trials if trial["state"] == "failed"]
+    if failed:
+        log.warning("slurmdl: %d of %d trials failed: %s", len(failed), len(trials), failed[0]["why"])
+
+
 def _write_best(folder: str, started: Sweep) -> Any:
     """optimization_results.yaml, as Hydra's other sweepers write it."""
     best = started.best()
@@ -185,6 +191,7 @@ def _write_best(folder: str, started: Sweep) -> Any:
     found = {"name": "slurmdl", "experiment": started.dir, "best_evaluated_params": best["hyperparameters"]}
     found["best_evaluated_result"] = best["best"]
     OmegaConf.save(OmegaConf.create(found), os.path.join(folder, "optimization_results.yaml"))
+    log.info("slurmdl: best result %s: %s", best["best"], best["hyperparameters"])
     return best["best"]
 
 
@@ -198,4 +205,5 @@ def sweep(context: Any, config: Any, settings: Dict[str, Any], arguments: List[s
     started = run(what, local=settings["local"], dir=folder, **given)
     log.info("slurmdl: %s", started.dir)
     started.wait()
+    _log_failures(started.read()["trials"])
     return _write_best(folder, started)

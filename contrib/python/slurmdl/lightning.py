@@ -97,7 +97,7 @@ class CheckpointIO(_CheckpointIO):
 
     def remove_checkpoint(self, path: Any) -> None:
         if os.path.exists(path):
-            _slurmdl.remove_file(os.path.abspath(path))
+            _slurmdl.remove_checkpoint(os.path.abspath(path))
 
 
 class Callback(pl.Callback):
@@ -114,7 +114,7 @@ class Callback(pl.Callback):
         if self._run.rank == 0:
             have = sorted(n for n in os.listdir(folder) if n.endswith(".h5"))
             for name in have[: -self._keep]:
-                _slurmdl.remove_file(os.path.join(folder, name))
+                _slurmdl.remove_checkpoint(os.path.join(folder, name))
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Dict[str, Any]) -> None:
         # an epoch that has ended counts: Lightning's number is that of the epoch it is in

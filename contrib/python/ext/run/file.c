@@ -2,12 +2,8 @@
 /* The types Checkpoint and Writer: checkpoint files by themselves. */
 #include "run.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "runtime/base/error.h"
-#include "runtime/storage/inside.h"
 
 /* ---- Checkpoint ---- */
 
@@ -260,10 +256,8 @@ EXT_TYPE (writer,
 
 /* ---- find, remove ---- */
 
-/* (path): unlink(2); in an experiment without a link on the way, which another
- * member of a group may have put there.
- */
-PyObject *remove_file (PyObject *module, PyObject *path_object)
+/* (path) */
+PyObject *remove_checkpoint (PyObject *module, PyObject *path_object)
 {
     const char *path = text_of (path_object, "path");
     struct slurmdl_error err = { "" };
@@ -271,9 +265,7 @@ PyObject *remove_file (PyObject *module, PyObject *path_object)
 
     if (!path)
         return NULL;
-    WITHOUT_GIL (rv = inside_unlink_any (path, 0));
-    if (rv < 0)
-        errorf (&err, "%.200s: cannot remove: %s", path, inside_error (errno));
+    WITHOUT_GIL (rv = slurmdl_checkpoint_remove (path, &err));
     return none_or_error (rv, &err, path);
 }
 

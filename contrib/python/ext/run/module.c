@@ -8,7 +8,7 @@ static PyMethodDef functions[] = {
     { "read_rows", read_rows, METH_VARARGS, NULL },
     { "read_records", read_records, METH_VARARGS, NULL },
     { "find_checkpoint", find_checkpoint, METH_VARARGS, NULL },
-    { "remove_file", remove_file, METH_O, NULL },
+    { "remove_checkpoint", remove_checkpoint, METH_O, NULL },
     { "format_of", format_of, METH_O, NULL },
     { "has_cuda", has_cuda, METH_NOARGS, NULL },
     { "item_size", item_size, METH_O, NULL },

@@ -80,7 +80,7 @@ extern PyType_Spec checkpoint_spec, writer_spec;
 /* (path, owner, own) */
 PyObject *origin_tuple (const struct slurmdl_origin *from);
 PyObject *find_checkpoint (PyObject *module, PyObject *args);
-PyObject *remove_file (PyObject *module, PyObject *path_object);
+PyObject *remove_checkpoint (PyObject *module, PyObject *path_object);
 PyObject *read_rows (PyObject *module, PyObject *args);
 PyObject *read_records (PyObject *module, PyObject *args);
 

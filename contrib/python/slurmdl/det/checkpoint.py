@@ -239,4 +239,4 @@ class CheckpointContext:
         return storage.metadata_of(storage.path_of(storage_id, self._run.trial_dir))
 
     def delete(self, storage_id: str) -> None:
-        _slurmdl.remove_file(storage.path_of(storage_id, self._run.trial_dir))
+        _slurmdl.remove_checkpoint(storage.path_of(storage_id, self._run.trial_dir))
