@@ -13,7 +13,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
-#include "runtime/storage/inside.h"
 
 /* What numpy calls it; it has no name for some, of which the bits are kept. */
 static const char *numpy_type (enum slurmdl_type type)
@@ -82,20 +81,21 @@ static int write_tensor (const char *path,
                          const void *data,
                          bool npy)
 {
-    FILE *f = user_open_output (path);
-    int rv = f ? 0 : -1;
+    struct slurmdl_error err = { "" };
+    FILE *f = user_open_output (path, &err);
+    int rv = 0;
 
-    if (rv == 0 && npy)
+    if (!f) {
+        complain ("%s", err.text);
+        return EXIT_IO;
+    }
+    if (npy)
         rv = write_npy_header (f, t);
     if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)
         rv = -1;
-    if (f && fclose (f) != 0)
-        rv = -1;
-    if (rv == 0)
+    if (fclose (f) == 0 && rv == 0)
         return EXIT_OK;
-    complain ("%s: cannot write: %s",
-              path,
-              errno == EPERM ? "it is another user's" : inside_error (errno));
+    complain ("%s: cannot write: %s", path, strerror (errno));
     return EXIT_IO;
 }
 

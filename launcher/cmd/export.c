@@ -219,11 +219,11 @@ static int write_into (const char *path,
                        size_t size,
                        struct slurmdl_error *err)
 {
-    FILE *f = user_open_output (path);
+    FILE *f = user_open_output (path, err);
     bool good;
 
     if (!f)
-        return errorf (err, "%s: %s", path, strerror (errno));
+        return -1;
     good = fwrite (buf, 1, size, f) == size;
     if (fclose (f) == 0 && good)
         return 0;

@@ -32,7 +32,7 @@ static void end_ranks (struct watcher *w)
     struct stat st;
     size_t n;
 
-    debug_path (path, sizeof (path), w->dir, w->served, "line");
+    debug_path (path, sizeof (path), w->folder.path, w->served, "line");
     while (stat (path, &st) < 0 && monotonic () < until
            && watcher_has_ranks (w))
         poll (NULL, 0, 200);
@@ -108,7 +108,7 @@ void hang_check_end (struct watcher *w)
     snprintf (reason,
               sizeof (reason),
               "%s, and %zu ranks on %s wait for it",
-              roots_end (&w->roots, w->dir, end, sizeof (end)),
+              roots_end (&w->roots, w->folder.path, end, sizeof (end)),
               w->roots.n,
               w->host);
     if (watcher_request (w, DEBUG_END, reason) == 0)
@@ -131,12 +131,12 @@ static bool has_reason (struct watcher *w, long dump, const char *reason)
 
 void hang_serve (struct watcher *w)
 {
-    long newest = debug_newest (w->dir);
+    long newest = debug_newest (w->folder.path);
     char reason[DEBUG_LINE];
 
     while (w->served < newest) {
-        enum debug_cause cause =
-            debug_cause (w->dir, w->served + 1, reason, sizeof (reason));
+        enum debug_cause cause = debug_cause (
+            w->folder.path, w->served + 1, reason, sizeof (reason));
         if (!has_reason (w, w->served + 1, reason))
             return;
         watcher_dump (w, w->served + 1);

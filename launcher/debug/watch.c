@@ -78,9 +78,9 @@ static void clean_up (struct watcher *w)
     bool is_last = true;
 
     watcher_forget (w);
-    debug_each (w->dir, "watch-", clear_flag, &is_last);
+    debug_each (w->folder.path, "watch-", clear_flag, &is_last);
     if (is_last)
-        debug_each (w->dir, "pipe_", remove_file, NULL);
+        debug_each (w->folder.path, "pipe_", remove_file, NULL);
     rmdir (w->dir); /* if nothing was written */
 }
 
@@ -111,9 +111,11 @@ static int watch_create (const struct settings *st, struct watcher *w)
     w->roots.step_end = find_step_end ();
     w->begun = monotonic ();
     w->touched = -LONG_AGO;
-    w->served = debug_newest (w->dir);
     if (w->limit <= 0)
         return EXIT_USAGE;
+    if (own_folder_open (&w->folder, w->dir, 0755, &err) < 0)
+        return fail (&err);
+    w->served = debug_newest (w->folder.path);
     w->roots.ranks = ranks_create ("/proc", job, step, &err);
     w->progress = progress_create ("/proc");
     return w->roots.ranks && w->progress ? EXIT_OK : EXIT_FAILED;

@@ -90,7 +90,7 @@ static bool may_still_come (const struct watcher *w)
  */
 static void observe_others (struct watcher *w)
 {
-    struct debug_others o = debug_others (w->dir, w->node);
+    struct debug_others o = debug_others (w->folder.path, w->node);
     double now = monotonic ();
 
     if (o.n > w->most)
@@ -125,7 +125,7 @@ void watcher_touch (struct watcher *w)
         last = at > last ? at : last;
     }
     snprintf (line, sizeof (line), "%s %.1f\n", w->host, now - last);
-    snprintf (path, sizeof (path), "%s/watch-%s", w->dir, w->node);
+    snprintf (path, sizeof (path), "%s/watch-%s", w->folder.path, w->node);
     debug_write (path, line);
     w->touched = now;
     observe_others (w);
@@ -135,6 +135,6 @@ void watcher_forget (struct watcher *w)
 {
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s/watch-%s", w->dir, w->node);
+    snprintf (path, sizeof (path), "%s/watch-%s", w->folder.path, w->node);
     unlink (path);
 }

@@ -10,9 +10,11 @@
 #include "launcher/debug/progress.h"
 #include "launcher/debug/roots.h"
 #include "launcher/debug/sample.h"
+#include "runtime/storage/own_folder.h"
 
 struct watcher {
-    const char *dir;
+    const char *dir; /* its name, for messages */
+    struct own_folder folder;
     double limit;
     pid_t task; /* the one that started this */
     bool kills;

@@ -37,7 +37,7 @@ static void dump_one (struct watcher *w, long dump, long rank, double until)
     dump_rank (f, w->host, p, n, until);
     if (fclose (f) == 0) {
         snprintf (file, sizeof (file), "rank-%ld", rank);
-        debug_path (path, sizeof (path), w->dir, dump, file);
+        debug_path (path, sizeof (path), w->folder.path, dump, file);
         debug_write (path, text);
     }
     free (text);
@@ -66,14 +66,14 @@ void watcher_dump (struct watcher *w, long dump)
     char path[PATH_MAX];
     char file[64];
 
-    debug_each (w->dir, "pipe_", ask_recorder, NULL);
+    debug_each (w->folder.path, "pipe_", ask_recorder, NULL);
     ranks_look (w->roots.ranks);
     for (size_t i = 0; i < w->roots.n; i++) {
         dump_one (w, dump, w->roots.list[i].rank, until);
         watcher_touch (w);
     }
     snprintf (file, sizeof (file), "node-%s", w->node);
-    debug_path (path, sizeof (path), w->dir, dump, file);
+    debug_path (path, sizeof (path), w->folder.path, dump, file);
     debug_write (path, "");
     w->served = dump;
     watcher_look (w, INFINITY);
@@ -83,10 +83,10 @@ void watcher_dump (struct watcher *w, long dump)
 static void report (struct watcher *w, long dump, const char *reason)
 {
     long missing =
-        debug_wait (w->dir, dump, OTHERS_SECONDS, watcher_has_ranks, w);
+        debug_wait (w->folder.path, dump, OTHERS_SECONDS, watcher_has_ranks, w);
     struct stack *stacks;
     size_t *group;
-    size_t n = debug_read (w->dir, dump, &stacks, &group);
+    size_t n = debug_read (w->folder.path, dump, &stacks, &group);
     char where[DEBUG_LINE / 2] = "";
     char line[DEBUG_LINE * 2];
     char more[64] = "";
@@ -105,7 +105,7 @@ static void report (struct watcher *w, long dump, const char *reason)
               w->dir,
               dump);
     complain ("%s", line);
-    debug_path (path, sizeof (path), w->dir, dump, "line");
+    debug_path (path, sizeof (path), w->folder.path, dump, "line");
     debug_write (path, line);
     free (stacks);
     free (group);
@@ -119,7 +119,7 @@ int watcher_request (struct watcher *w,
 
     if (w->own_dumps >= DUMPS_MAX)
         return 0;
-    if (debug_request (w->dir, dump, cause, reason) == 0) {
+    if (debug_request (w->folder.path, dump, cause, reason) == 0) {
         w->own_dumps++;
         watcher_dump (w, dump);
         report (w, dump, reason);

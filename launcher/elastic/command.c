@@ -92,10 +92,10 @@ static void on_end (struct elastic *e, long i, int status)
 
     unit_name (e, i, name, sizeof (name));
     u->pid = 0;
-    membership_put_ended (e->own, name);
+    membership_put_ended (e->folder.path, name);
     if (e->signal || e->never)
         return;
-    if (well && membership_has_done (e->own, name))
+    if (well && membership_has_done (e->folder.path, name))
         e->done = true;
     if (e->done)
         return;
@@ -135,7 +135,7 @@ static void reap (struct elastic *e)
 
 static void look_at_target (struct elastic *e)
 {
-    long units = membership_target (e->own) / e->ranks;
+    long units = membership_target (e->folder.path) / e->ranks;
 
     if (units == e->wanted || units < e->min || units > e->max)
         return;
@@ -244,7 +244,7 @@ static int loop (struct elastic *e, int signals)
 
 int cmd_elastic (const struct settings *st)
 {
-    struct elastic e = { .st = st, .local = st->local, .folder = -1 };
+    struct elastic e = { .st = st, .local = st->local, .folder = { .fd = -1 } };
     struct slurmdl_error err = { "" };
     sigset_t set;
     int signals = -1;

@@ -2,9 +2,7 @@
 /* dl elastic: nodes and numbers of a run, and its folder. */
 #include "launcher/elastic/plan.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,6 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"
-#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 enum { UNITS_MAX = 65536, RUN_SIZE = 128 };
@@ -121,14 +118,11 @@ static int open_folder (struct elastic *e, struct slurmdl_error *err)
 {
     struct stat st;
 
-    e->folder = inside_open (e->dir, O_RDONLY | O_DIRECTORY, 0, &st);
-    if (e->folder < 0)
-        return errorf (err, "%s: %s", e->dir, inside_error (errno));
-    snprintf (e->own, sizeof (e->own), "/proc/self/fd/%d", e->folder);
-    if (st.st_uid == geteuid () && !(st.st_mode & 077))
+    if (own_folder_open (&e->folder, e->dir, 0700, err) < 0)
+        return -1;
+    if (fstat (e->folder.fd, &st) == 0 && !(st.st_mode & 077))
         return 0;
-    close (e->folder);
-    e->folder = -1;
+    own_folder_close (&e->folder);
     errno = EPERM;
     return errorf (err, "%s: somebody has exchanged it", e->dir);
 }
@@ -172,13 +166,15 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
     FILE *f;
 
     process_id_describe (&self);
-    if (message_put (path_in (path, e->own, "by"), &self, sizeof (self)) < 0)
+    if (message_put (path_in (path, e->folder.path, "by"), &self, sizeof (self))
+        < 0)
         return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
-    path_in (path, e->own, "run");
+    path_in (path, e->folder.path, "run");
     if ((f = fopen (path, "wxe"))) {
         fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
         if (fclose (f) == 0
-            && membership_put_target (e->own, e->wanted * e->ranks) == 0)
+            && membership_put_target (e->folder.path, e->wanted * e->ranks)
+                   == 0)
             return 0;
     }
     return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
@@ -211,19 +207,12 @@ void elastic_end (const struct elastic *e)
 {
     char path[PATH_MAX];
 
-    message_put (path_in (path, e->own, "over"), "", 0);
+    message_put (path_in (path, e->folder.path, "over"), "", 0);
 }
 
-void elastic_remove (const struct elastic *e)
+void elastic_remove (struct elastic *e)
 {
-    DIR *d = fdopendir (e->folder);
-    struct dirent *f;
-
-    while (d && (f = readdir (d)))
-        unlinkat (e->folder, f->d_name, 0);
-    if (d)
-        closedir (d);
-    rmdir (e->dir);
+    own_folder_remove (&e->folder, e->dir);
 }
 
 /* As it said itself, or its process here was killed. */

@@ -9,6 +9,7 @@
 
 #include "launcher/sys/settings.h"
 #include "runtime/slurmdl.h"
+#include "runtime/storage/own_folder.h"
 
 /* A node of the allocation, or with --local a place on this machine.  Its
  * ranks are one step, so that they end together.
@@ -25,8 +26,7 @@ struct elastic_unit {
 struct elastic {
     const struct settings *st;
     char dir[PATH_MAX - 128]; /* of this run */
-    int folder;               /* it, open: others may exchange its name */
-    char own[32];             /* a path of the open one */
+    struct own_folder folder; /* it, open: others may exchange its name */
     struct elastic_unit *units;
     long n;
     long ranks;    /* of a unit */
@@ -49,6 +49,6 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 /* That it has ended, where its folder stays. */
 void elastic_end (const struct elastic *e);
 /* Remove the folder that was made, whatever has its name now. */
-void elastic_remove (const struct elastic *e);
+void elastic_remove (struct elastic *e);
 
 #endif

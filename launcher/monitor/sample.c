@@ -387,19 +387,6 @@ static double cores_given (long tasks)
 /* Whatever umask(2) says, nobody else plants files in them. */
 enum { FOLDER_MODE = 0755 };
 
-static int make_folder (const char *dir)
-{
-    char parent[PATH_MAX];
-    char *slash;
-
-    snprintf (parent, sizeof (parent), "%s", dir);
-    if ((slash = strrchr (parent, '/')) && slash != parent) {
-        *slash = '\0';
-        mkdir (parent, FOLDER_MODE); /* DL_MONITOR_DIR may be new */
-    }
-    return mkdir (dir, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
-}
-
 static int open_file (struct usage_sampler *m)
 {
     struct metrics_file_about about = {
@@ -409,16 +396,16 @@ static int open_file (struct usage_sampler *m)
     struct slurmdl_error err = { "" };
     const char *node = getenv ("SLURMD_NODENAME");
     char host[65] = "node";
+    struct own_folder folder;
     char dir[PATH_MAX];
 
     if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step)
-            < 0
-        || make_folder (dir) < 0) {
+        < 0) {
         complain (
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
     }
-    if (own_folder_make (dir, FOLDER_MODE, &err) < 0) {
+    if (own_folder_open (&folder, dir, FOLDER_MODE, &err) < 0) {
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }
@@ -428,7 +415,9 @@ static int open_file (struct usage_sampler *m)
               variable ("DL_EXPERIMENT"));
     if (!node)
         gethostname (host, sizeof (host) - 1);
-    m->series = series_create (dir, node ?: host, &about, ROWS, &err);
+    m->series =
+        series_create (dir, folder.fd, node ?: host, &about, ROWS, &err);
+    own_folder_close (&folder);
     if (!m->series)
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
     return m->series ? 0 : -1;

@@ -291,6 +291,7 @@ static void free_series (struct series *s)
 }
 
 struct series *series_create (const char *dir,
+                              int folder,
                               const char *stem,
                               const struct metrics_file_about *about,
                               size_t max,
@@ -305,7 +306,7 @@ struct series *series_create (const char *dir,
     }
     s->joined = 1;
     s->max = max;
-    if (metrics_file_create_as (&s->file, dir, stem, about, err) == 0)
+    if (metrics_file_create_as (&s->file, dir, folder, stem, about, err) == 0)
         return s;
 fail:
     if (s)

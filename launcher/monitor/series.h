@@ -20,8 +20,11 @@ enum series_kind { SERIES_GAUGE, SERIES_COUNTER };
 
 struct series;
 
-/* Create DIR/STEM.h5 (or STEM.1.h5, ...); returns NULL with 'err' set. */
+/* Create DIR/STEM.h5 (or STEM.1.h5, ...), in that folder if it is open (else
+ * -1); returns NULL with 'err' set.
+ */
 struct series *series_create (const char *dir,
+                              int folder,
                               const char *stem,
                               const struct metrics_file_about *about,
                               size_t max,

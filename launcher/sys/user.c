@@ -96,7 +96,7 @@ static int refuse_others (int fd)
     return rv == 0 ? fcntl (fd, F_SETFL, 0) : -1;
 }
 
-FILE *user_open_output (const char *path)
+FILE *user_open_output (const char *path, struct slurmdl_error *err)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
     int fd = open_unless_kept (path, flags | O_NOFOLLOW);
@@ -106,8 +106,13 @@ FILE *user_open_output (const char *path)
         fd = open_unless_kept (path, flags);
     if (fd >= 0 && refuse_others (fd) == 0)
         f = fdopen (fd, "w");
-    if (!f)
+    if (!f) {
         inside_close (fd, 0);
+        errorf (err,
+                "%s: cannot write: %s",
+                path,
+                errno == EPERM ? "it is another user's" : inside_error (errno));
+    }
     return f;
 }
 

@@ -36,7 +36,7 @@ bool user_is_of_others (const struct stat *st);
  * user's file would show him what is written, and his pipe would keep us:
  * NULL with EPERM, and ELOOP for his link.
  */
-FILE *user_open_output (const char *path);
+FILE *user_open_output (const char *path, struct slurmdl_error *err);
 
 /* Who may give another file or folder the name of one of this user's in the
  * folder 'path': 0 nobody else; 1 a group, -1 everybody, each with 'err'.

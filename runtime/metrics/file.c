@@ -98,11 +98,12 @@ int metrics_file_move (struct metrics_file *f, const char *dir, int folder)
 
 int metrics_file_create_as (struct metrics_file *f,
                             const char *dir,
+                            int folder,
                             const char *stem,
                             const struct metrics_file_about *about,
                             struct slurmdl_error *err)
 {
-    if (create_file (f, dir, -1, stem, about, err) < 0)
+    if (create_file (f, dir, folder, stem, about, err) < 0)
         return -1;
     if (metrics_file_sync (f) == 0)
         return 0;

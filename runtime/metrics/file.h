@@ -97,9 +97,12 @@ int metrics_file_create (struct metrics_file *f,
  */
 int metrics_file_move (struct metrics_file *f, const char *dir, int folder);
 
-/* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once. */
+/* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once; without
+ * a folder that is open -1.
+ */
 int metrics_file_create_as (struct metrics_file *f,
                             const char *dir,
+                            int folder,
                             const char *stem,
                             const struct metrics_file_about *about,
                             struct slurmdl_error *err);

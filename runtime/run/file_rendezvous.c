@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
-#include "runtime/storage/own_folder.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 enum { TIMEOUT = 600 };
@@ -23,7 +23,7 @@ static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 static void
 path_of (const struct session *t, char *buf, const char *name, long rank)
 {
-    snprintf (buf, PATH_MAX, "%s/%s.%ld", t->dir, name, rank);
+    snprintf (buf, PATH_MAX, "%s/%s.%ld", t->folder.path, name, rank);
 }
 
 /* Look at hello.R again: 1 if it is another than before. */
@@ -107,7 +107,7 @@ static int gather (struct session *t, struct slurmdl_error *err)
             if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
                 break;
             memset (&t->members[r], 0, sizeof (t->members[r]));
-            session_read_folder (t->dir);
+            session_read_folder (t->folder.path);
             if (!session_wait_more (&w))
                 return session_timed_out (t, r, &w, err);
         }
@@ -173,7 +173,7 @@ static int come (struct session *t, struct slurmdl_error *err)
     while (!hear_welcome (t)) {
         if (ended)
             return session_gone (0, &t->members[0], err);
-        session_read_folder (t->dir);
+        session_read_folder (t->folder.path);
         if (!session_wait_more (&w))
             return session_timed_out (t, 0, &w, err);
         if (monotonic () - w.last < 0.1)
@@ -232,7 +232,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     t->timeout = timeout ();
     name_folder (t, run);
     process_id_describe (&t->self);
-    if (own_folder_make (t->dir, 0700, err) < 0)
+    if (own_folder_open (&t->folder, t->dir, 0700, err) < 0)
         rv = -1;
     else if (t->rank == 0) {
         t->at.number = t->self.nonce;
@@ -242,11 +242,10 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     } else
         rv = come (t, err);
     if (rv < 0) {
-        int e = errno;
+        rv = inside_close (t->folder.fd, rv);
         free (t->members);
         free (t);
-        errno = e;
-        return -1;
+        return rv;
     }
     run->session = t;
     return 0;

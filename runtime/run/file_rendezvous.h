@@ -9,6 +9,7 @@
 #include "runtime/base/process_id.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
+#include "runtime/storage/own_folder.h"
 
 /* A disk that is full, or a server that is away, may be better soon: so long a
  * message is tried again (s), and an error is not believed.
@@ -21,7 +22,8 @@ struct welcome {
 };
 
 struct session {
-    char dir[PATH_MAX - 128];
+    char dir[PATH_MAX - 128]; /* its name, for messages */
+    struct own_folder folder;
     long rank, size;
     struct welcome at;
     struct process_id self;

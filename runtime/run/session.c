@@ -2,17 +2,15 @@
 /* The ranks of a run tell each other things through files. */
 #include "runtime/run/session.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/run/file_rendezvous.h"
-#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 unsigned session_count (struct session *t, enum session_count what)
@@ -26,7 +24,7 @@ message_path (const struct session *t, char *buf, const char *name, long rank)
     snprintf (buf,
               PATH_MAX,
               "%s/%016llx.%s.%ld",
-              t->dir,
+              t->folder.path,
               (unsigned long long)t->at.number,
               name,
               rank);
@@ -100,7 +98,7 @@ static int wait_for (struct session *t,
         if (w.us < 5000 || monotonic () - w.last < 0.1)
             continue;
         w.last = monotonic ();
-        session_read_folder (t->dir);
+        session_read_folder (t->folder.path);
         if (t->rank == 0)
             session_welcome_again (t);
         /* it may have put it just before; so look once more */
@@ -147,25 +145,8 @@ void session_forget (struct session *t, const char *name)
 
     for (long r = 0; r < t->size; r++) {
         message_path (t, path, name, r);
-        inside_unlink_any (path, 0);
+        unlink (path);
     }
-}
-
-static void empty_folder (const char *dir)
-{
-    char path[PATH_MAX];
-    struct dirent *e;
-    int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-    DIR *d = fd < 0 ? NULL : fdopendir (fd);
-
-    while (d && (e = readdir (d)))
-        if (strcmp (e->d_name, ".") && strcmp (e->d_name, "..")) {
-            snprintf (path, sizeof (path), "%s/%.255s", dir, e->d_name);
-            inside_unlink_any (path, 0);
-        }
-    if (d)
-        closedir (d);
-    inside_unlink_any (dir, AT_REMOVEDIR);
 }
 
 /* Who is the last to say so cleans up: the others need nothing more. */
@@ -184,7 +165,8 @@ void session_destroy (struct session *t)
             free (data);
     }
     if (all)
-        empty_folder (t->dir);
+        own_folder_remove (&t->folder, t->dir);
+    own_folder_close (&t->folder);
     free (t->members);
     free (t);
 }

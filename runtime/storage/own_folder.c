@@ -3,6 +3,7 @@
  */
 #include "runtime/storage/own_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,14 +15,14 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-static void make_above (const char *path)
+static void make_above (const char *path, mode_t mode)
 {
     char above[PATH_MAX];
 
     snprintf (above, sizeof (above), "%s", path);
     for (char *c = strchr (above + 1, '/'); c; c = strchr (c + 1, '/')) {
         *c = '\0';
-        inside_mkdir_any (above, 0777);
+        inside_mkdir_any (above, mode);
         *c = '/';
     }
 }
@@ -37,13 +38,12 @@ static int refuse (const char *path, uid_t owner, struct slurmdl_error *err)
 }
 
 /* By the folder that is open: its name may be given to another one. */
-static int check (const char *path, struct slurmdl_error *err)
+static int open_own (const char *path, struct slurmdl_error *err)
 {
     int flags = O_RDONLY | O_DIRECTORY;
     int fd = inside_has (path) ? inside_open (path, flags, 0, NULL)
                                : open (path, flags | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
-    int rv;
 
     if (fd < 0 && errno == EACCES && lstat (path, &st) == 0
         && st.st_uid != geteuid ())
@@ -55,24 +55,62 @@ static int check (const char *path, struct slurmdl_error *err)
                        "remove it, or name a folder of your own",
                        path);
     }
-    if (fd < 0)
-        return errorf (err, "%.160s: %s", path, strerror (errno));
-    rv = fstat (fd, &st);
-    close (fd);
-    if (rv < 0)
-        return errorf (err, "%.160s: %s", path, strerror (errno));
-    return st.st_uid == geteuid () ? 0 : refuse (path, st.st_uid, err);
+    if (fd >= 0 && fstat (fd, &st) == 0) {
+        if (st.st_uid == geteuid ())
+            return fd;
+        close (fd);
+        return refuse (path, st.st_uid, err);
+    }
+    errorf (err, "%.160s: %s", path, strerror (errno));
+    return inside_close (fd, -1);
 }
 
-int own_folder_make (const char *path, mode_t mode, struct slurmdl_error *err)
+int own_folder_open (struct own_folder *f,
+                     const char *path,
+                     mode_t mode,
+                     struct slurmdl_error *err)
 {
     int rv = inside_mkdir_any (path, mode);
 
+    f->fd = -1;
     if (rv < 0 && errno == ENOENT) {
-        make_above (path);
+        make_above (path, mode | 0755);
         rv = inside_mkdir_any (path, mode);
     }
     if (rv < 0 && errno != EEXIST)
         return errorf (err, "%.160s: cannot make: %s", path, strerror (errno));
-    return check (path, err);
+    if ((f->fd = open_own (path, err)) < 0)
+        return -1;
+    snprintf (f->path, sizeof (f->path), "/proc/self/fd/%d", f->fd);
+    return 0;
+}
+
+int own_folder_make (const char *path, mode_t mode, struct slurmdl_error *err)
+{
+    struct own_folder f;
+    int rv = own_folder_open (&f, path, mode, err);
+
+    return inside_close (f.fd, rv);
+}
+
+void own_folder_close (struct own_folder *f)
+{
+    if (f->fd >= 0)
+        close (f->fd);
+    f->fd = -1;
+}
+
+void own_folder_remove (struct own_folder *f, const char *path)
+{
+    DIR *d = f->fd < 0 ? NULL : fdopendir (f->fd);
+    struct dirent *e;
+
+    while (d && (e = readdir (d)))
+        unlinkat (f->fd, e->d_name, 0);
+    if (d)
+        closedir (d);
+    else
+        own_folder_close (f);
+    f->fd = -1;
+    inside_unlink_any (path, AT_REMOVEDIR);
 }

@@ -131,6 +131,9 @@ attacker rm "$group/w.raw"
 is "$(extract) $(cat "$group/w.raw")" "w.raw mine" "but into one's own"
 victim mkfifo "$group/own.raw"
 is "$(cd "$group" && { victim timeout "$limit" dl ckpt extract --format=raw --output=own.raw "$work/w.h5" w >out & } && timeout "$limit" cat own.raw)" mine "and into one's own pipe"
+victim mkfifo -m 400 "$group/shut"
+is "$(cd "$group" && victim timeout "$limit" dl ckpt extract --format=raw --output=shut "$work/w.h5" w 2>&1; victim timeout "$limit" dl export --output=shut "$e" 2>&1)" "dl: shut: cannot write: Permission denied
+dl: shut: cannot write: Permission denied" "both say the same of what they cannot open"
 attacker mkfifo -m 666 "$group/x.csv"
 victim timeout "$limit" dl export --output="$group/x.csv" "$e" >out 2>&1
 is "$? $([ -f "$group/x.csv" ] && stat -c %u "$group/x.csv")" "0 $victim_id" "dl export --output: a pipe of another member's gives way"

@@ -196,4 +196,17 @@ is "$(victim dl $tiny --dir=free 2>&1; echo "=$?")" "dl: free: everybody may put
 sed 's,^entrypoint.*,entrypoint = "echo $DL_EXPERIMENT_DIR; dl log loss=1";,' s.conf >where.conf
 chmod 644 where.conf
 like "$(victim env TMPDIR="$work/free" timeout 100 dl try where.conf 2>&1)" "^/tmp/dl-try" "nor is it a TMPDIR"
+
+# ---- the folder of --dl-debug, exchanged while its watcher lives
+d=$group/dl-debug-7.0
+victim sh -c 'mkdir "$1" "$HOME/kept"; echo precious >"$HOME/kept/pipe_0"' sh "$d"
+victim env SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_NODEID=0 sh -c '(sleep 1000 >/dev/null 2>&1 & echo $! >"$HOME/task")
+    exec timeout 300 dl watch-ranks "$1" 100 "$(cat "$HOME/task")"' sh "$d" >out 2>&1 &
+watcher=$!
+wait_for 100 test -e "$d/watch-0"
+attacker sh -c "mv '$d' '$d.away' && ln -s '$victim_home/kept' '$d'"
+kill "$(cat "$victim_home/task")"
+wait $watcher
+is "$? $(cd "$victim_home/kept" && ls) $(cat "$victim_home/kept/pipe_0")" "0 pipe_0 precious" "dl watch-ranks: nothing is removed behind a link"
+is "$(ls "$d.away")" "" "and what it has made is"
 done_testing

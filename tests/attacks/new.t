@@ -53,6 +53,30 @@ spec:
               command: [python3, train.py, "--lr=\${trialParameters.lr}"]
               env: [{name: conda, value: $work/evil}, {name: FOO, value: bar}]
 END2
+
+# what a script exports is by its name a variable
+cat >mpi.yaml <<END2
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: m}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - name: t
+            command: [mpirun, -x, "A;touch $work/ran;B=1", -mca, "b;touch $work/ran;", c, -genv, "C;touch $work/ran;", d, -x, GOOD=1, ./train]
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: t}]}}
+END2
+timeout 300 dl import mpi.yaml >out 2>said
+timeout 100 bash mpi.sh >out 2>&1
+was_run "a script of an MPIJob"
+is "$(grep '^export ' mpi.sh; grep -c 'no name of a variable' said)" "export GOOD=1
+3" "which says so"
 echo '@hydra.main(config_path=".")' >main.py
 import hydra.yaml <<END2
 defaults: [{override hydra/sweeper: basic}]

@@ -157,6 +157,29 @@ is $? 0 "dl elastic ends"
 untouched "and removes nothing behind a link"
 like "$(cat out)" "^dl: .*group: its group may put another folder in the place of yours" "where that can happen it is said"
 
+# ---- a rank of elastic training: its folder, between two looks
+cat >alone.py <<END
+import os, time
+import slurmdl.elastic
+world = slurmdl.elastic.Elastic(dir="$group/world", min=1, settle=0.1, timeout=200)
+world.form()
+world.restore()
+open("$group/ready", "w").close()
+while not os.path.exists("$group/go"):
+    time.sleep(0.1)
+world.commit(1)
+world.close()
+END
+chmod 644 alone.py
+rm -f "$group/ready" "$group/go"
+victim timeout 300 $python alone.py >out 2>&1 &
+running=$!
+wait_for 200 test -e "$group/ready"
+attacker sh -c "cd '$group' && mv world away.world && ln -s '$secret' world"
+go_on
+is $? 0 "elastic: a rank ends"
+untouched "elastic: and says so in its own folder, whatever has the name"
+
 # ---- a folder for what is temporary, of another user's
 mkdir "$work/his"
 chown "$attacker_id" "$work/his"

@@ -109,6 +109,17 @@ sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | gre
 done >missing 2>&1
 is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
+# ---- security.md: one page, and what listens; another file here wants a row of the table there
+[ "$(wc -l <"$srcdir/doc/security.md")" -le 120 ]
+ok $? "security.md has at most 120 lines"
+is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
+    "launcher/nodecheck/open.c launcher/nodecheck/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c runtime/ps/wire.c" \
+    "security.md has all listeners"
+for file in "$srcdir"/tests/attacks/*.t; do
+    grep -q "\b${file##*/}" "$srcdir/tests/attacks/README.md" || echo "${file##*/}"
+done >missing
+is "$(cat missing)" "" "tests/attacks/README.md has each test"
+
 # ---- CONTRIBUTING.md: a word for a thing
 is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sort | uniq -d)" "" \
     "each struct and enum is defined once"

@@ -165,7 +165,7 @@ static struct series *create (const char *name, size_t max)
 {
     struct metrics_file_about about = { .trial = 0 };
     struct slurmdl_error err = { "" };
-    struct series *s = series_create (dir, name, &about, max, &err);
+    struct series *s = series_create (dir, -1, name, &about, max, &err);
 
     assert_string_equal (err.text, "");
     assert_non_null (s);

@@ -163,7 +163,7 @@ static void log_gpus (struct maker *m, const struct worker *w, const char *dir)
 
     snprintf (path, sizeof (path), "%s/dl-monitor-%ld.0", dir, w->trial);
     mkdir (path, 0777);
-    if (!(s = series_create (path, "n1", &about, 10000, NULL)))
+    if (!(s = series_create (path, -1, "n1", &about, 10000, NULL)))
         die (path, NULL);
     for (int i = 0; i <= 20; i++) {
         for (int g = 0; g < experiment_gpus (m->s->exp); g++) {

@@ -31,6 +31,7 @@ _slurmdl _slurmdl_comm _slurmdl_ps
 slurmdl._slurmdl_comm True" "import slurmdl loads neither the communicator nor the parameter server"
 tap core $python "$here/core.py"
 tap arrays $python "$here/arrays.py"
+tap faults $python "$here/faults.py"
 tap server $python "$here/server.py"
 tap capture $python "$here/capture.py"
 

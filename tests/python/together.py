@@ -37,6 +37,20 @@ if rank == 0:
     with raises(ValueError, "there is no rank 99", "a host that is not there"):
         world.host(99)
 
+if size > 1:
+    wraps = (2**64 - 8, 16) + (0,) * (size - 2)
+    eight = bytearray(8)
+    for call in (
+        lambda: world.alltoall_memory(eight, wraps, eight, wraps),
+        lambda: world.allgather_memory(eight, wraps[rank] % 2**63, eight, wraps),
+        lambda: world.reduce_scatter_memory("u8", 8, eight, eight, wraps, 0),
+    ):
+        try:
+            call()
+        except ValueError as error:
+            refused = str(error) == "the numbers are too large"
+        told(refused, "numbers whose sum wraps")
+
 for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "complex64"):
     x = mine((3, 5), dtype)
     every = [mine((3, 5), dtype, r) for r in range(size)]

@@ -117,9 +117,8 @@ class Handle:
         return self._out
 
     def _gathered(self, ticket: int, rows: Memory) -> Any:
-        size = _slurmdl.item_size(rows.type)
         row = math.prod(rows.shape[1:])
-        data, counts = self._comm.take(ticket, size if row else 0)
+        data, counts = self._comm.take(ticket)
         return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
 
 

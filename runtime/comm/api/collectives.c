@@ -330,12 +330,14 @@ int slurmdl_reduce (struct slurmdl_comm *c,
     return begin (&k);
 }
 
+/* SIZE_MAX where that is no size: no memory and no 'n' is so large. */
 static size_t total (const size_t *counts, long n)
 {
     size_t sum = 0;
 
     for (long i = 0; i < n; i++)
-        sum += counts[i];
+        if (__builtin_add_overflow (sum, counts[i], &sum))
+            return SIZE_MAX;
     return sum;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/listen.h"
+#include "runtime/storage/own_folder.h"
 #include "runtime/storage/slab.h"
 
 /* ---- who is in which generation: files in a folder (membership.c) ---- */
@@ -57,7 +58,8 @@ struct generation {
 };
 
 struct membership {
-    char dir[PATH_MAX - 128];
+    char dir[PATH_MAX - 128]; /* its name, for messages */
+    struct own_folder folder;
     long min, max; /* max 0: no limit */
     double settle, timeout;
     double wait; /* of calls of its communicators */

@@ -60,7 +60,7 @@ static int look_at_generation (struct formation *m)
 
     if (m->view.highest == 0 || (m->last && m->last->number == m->view.highest))
         return 0;
-    if (!(w = folder_get_generation (g->dir, m->view.highest)))
+    if (!(w = folder_get_generation (g->folder.path, m->view.highest)))
         return 0;
     g->since = since (m);
     free (m->last);
@@ -208,13 +208,13 @@ static int put_member (struct formation *m, uint64_t next)
         return 0;
     /* rank 0 takes back what was not answered in time */
     if (m->last && !was_in_last (m, &g->self) && !mine
-        && folder_put_member (g->dir, 0, &g->self) < 0)
+        && folder_put_member (g->folder.path, 0, &g->self) < 0)
         return -1;
     m->asked |= m->last && !was_in_last (m, &g->self);
     if (!in || m->put == next)
         return 0;
     m->put = next;
-    return folder_put_member (g->dir, next, &g->self);
+    return folder_put_member (g->folder.path, next, &g->self);
 }
 
 /* ---- to decide ---- */
@@ -382,7 +382,7 @@ decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
         return 0;
     if (!(w = make_generation (m, next)))
         return errorf (err, "out of memory");
-    rv = w->size < m->g->min ? 0 : folder_put_generation (m->g->dir, w);
+    rv = w->size < m->g->min ? 0 : folder_put_generation (m->g->folder.path, w);
     free (w);
     if (rv < 0)
         return errorf (
@@ -408,7 +408,7 @@ static int not_needed (const struct membership *g,
                        const char *why,
                        struct slurmdl_error *err)
 {
-    folder_take_ask (g->dir, g->self.self.nonce);
+    folder_take_ask (g->folder.path, g->self.self.nonce);
     errno = ECANCELED;
     return errorf (err, "no place for this rank: %s", why);
 }
@@ -419,7 +419,7 @@ static int turn (struct formation *m, struct slurmdl_error *err)
     struct membership *g = m->g;
     int rv;
 
-    if (signs_look (&m->view, g->dir, err) < 0)
+    if (signs_look (&m->view, g->folder.path, err) < 0)
         return -1;
     if ((rv = look_at_generation (m)) != 0)
         return rv;
@@ -483,7 +483,7 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
         g->self.was = g->generation->number;
         g->self.was_rank = g->rank;
         if (m.asked)
-            folder_take_ask (g->dir, g->self.self.nonce);
+            folder_take_ask (g->folder.path, g->self.self.nonce);
     }
     free (m.last);
     signs_free (&m.view);

@@ -14,7 +14,6 @@
 #include "runtime/base/step_id.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/socket.h"
-#include "runtime/storage/own_folder.h"
 
 static double number (const char *name, double given, double otherwise)
 {
@@ -78,6 +77,7 @@ int membership_open (struct membership *g,
 
     o = o ? o : &none;
     memset (g, 0, sizeof (*g));
+    g->folder.fd = -1;
     g->min = (long)number ("DL_ELASTIC_MIN", (double)o->min, 1);
     g->max = (long)number ("DL_ELASTIC_MAX", (double)o->max, 0);
     g->start = (long)number ("DL_ELASTIC_START", 0, (double)ranks);
@@ -97,7 +97,7 @@ int membership_open (struct membership *g,
                        "where the ranks meet is not known: start them with dl "
                        "elastic or srun, or set DL_ELASTIC_DIR to a folder "
                        "that all of them see");
-    if (own_folder_make (g->dir, 0700, err) < 0)
+    if (own_folder_open (&g->folder, g->dir, 0700, err) < 0)
         return -1;
     describe (&g->self);
     return 0;
@@ -106,6 +106,7 @@ int membership_open (struct membership *g,
 void membership_close (struct membership *g)
 {
     listen_close (&g->listener);
+    own_folder_close (&g->folder);
     free (g->generation);
     g->generation = NULL;
 }
@@ -191,7 +192,7 @@ void membership_leave (const struct membership *g)
               sizeof (name),
               "bye.%016llx",
               (unsigned long long)g->self.self.nonce);
-    folder_put_empty (g->dir, name);
+    folder_put_empty (g->folder.path, name);
 }
 
 static bool is_in (const struct generation *w, uint64_t nonce)
@@ -208,17 +209,17 @@ void membership_clean (const struct membership *g)
     const struct generation *w = g->generation;
     struct signs v = { 0 };
 
-    if (signs_look (&v, g->dir, NULL) < 0)
+    if (signs_look (&v, g->folder.path, NULL) < 0)
         return;
     for (long i = 0; i < v.nsigns; i++) {
         const struct sign *s = &v.signs[i];
         if (s->generation ? s->generation <= w->number
                           : is_in (w, s->nonce) || w->size < w->wanted
                                 || signs_is_over (&v, &s->member, &g->self))
-            folder_take_member (g->dir, s->generation, s->nonce);
+            folder_take_member (g->folder.path, s->generation, s->nonce);
     }
     if (w->number > 2)
-        folder_take_generation (g->dir, w->number - 2);
+        folder_take_generation (g->folder.path, w->number - 2);
     signs_free (&v);
 }
 

@@ -25,7 +25,7 @@ static int call_take (struct call *k, PyObject *o, PyObject *in, PyObject *out)
 
 static int call_fits (const struct lent *l, size_t bytes)
 {
-    if (bytes <= l->bytes && bytes != SIZE_MAX)
+    if (bytes <= l->bytes && bytes != SIZE_MAX && (l->data || bytes == 0))
         return 0;
     PyErr_SetString (PyExc_ValueError,
                      "the memory is smaller than its shape says");
@@ -98,7 +98,7 @@ PyObject *comm_reduce (PyObject *o, PyObject *args)
         || call_take (&k, o, in, out) < 0)
         return NULL;
     if (call_fits (&k.in, size_of_array (type, n)) == 0
-        && (!k.out.data || call_fits (&k.out, size_of_array (type, n)) == 0))
+        && (out == Py_None || call_fits (&k.out, size_of_array (type, n)) == 0))
         COLLECTIVE (&k,
                     slurmdl_reduce (c,
                                     k.in.data,
@@ -128,7 +128,10 @@ numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size_t own)
         numbers[r] = tuple == Py_None
                          ? own
                          : PyLong_AsSize_t (PyTuple_GetItem (tuple, r));
-        *sum += numbers[r];
+        if (__builtin_add_overflow (*sum, numbers[r], sum)) {
+            PyErr_SetString (PyExc_ValueError, "the numbers are too large");
+            break;
+        }
     }
     if (numbers && !PyErr_Occurred ())
         return numbers;
@@ -146,7 +149,7 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
     PyObject *in, *out, *tuple;
     Py_ssize_t n;
     struct call k;
-    size_t *counts, sum;
+    size_t *counts, sum, own;
     int type, op;
 
     if (!PyArg_ParseTuple (args,
@@ -160,16 +163,17 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
         || (type = type_of_name (type_name)) < 0
         || !(counts = numbers_of (self, tuple, &sum, 0)))
         return NULL;
+    own = counts[slurmdl_comm_rank (self->c)];
     if (call_take (&k, o, in, out) < 0) {
         free (counts);
         return NULL;
     }
-    if (call_fits (&k.in, size_of_array (type, n)) == 0
-        && call_fits (
-               &k.out,
-               size_of_array (type,
-                              (Py_ssize_t)counts[slurmdl_comm_rank (self->c)]))
-               == 0)
+    if (sum != (size_t)n)
+        PyErr_SetString (
+            PyExc_ValueError,
+            "the parts of all ranks must have n elements in total");
+    else if (call_fits (&k.in, size_of_array (type, n)) == 0
+             && call_fits (&k.out, size_of_array (type, (Py_ssize_t)own)) == 0)
         COLLECTIVE (&k,
                     slurmdl_reduce_scatter (c,
                                             k.in.data,
@@ -198,7 +202,8 @@ PyObject *comm_allgather (PyObject *o, PyObject *args)
         free (bytes);
         return NULL;
     }
-    if (call_fits (&k.in, (size_t)own) == 0 && call_fits (&k.out, sum) == 0)
+    if (call_fits (&k.in, size_of_array (SLURMDL_U8, own)) == 0
+        && call_fits (&k.out, sum) == 0)
         COLLECTIVE (&k,
                     slurmdl_allgather (
                         c, k.in.data, (size_t)own, k.out.data, bytes, &k.err));
@@ -217,7 +222,7 @@ PyObject *comm_broadcast (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "Onl:broadcast", &memory, &n, &root)
         || lent_take (&k.out, memory, true) < 0)
         return NULL;
-    if (call_fits (&k.out, (size_t)n) == 0)
+    if (call_fits (&k.out, size_of_array (SLURMDL_U8, n)) == 0)
         COLLECTIVE (&k,
                     slurmdl_broadcast (c, k.out.data, (size_t)n, root, &k.err));
     return call_end (&k, "broadcast");

@@ -310,7 +310,7 @@ static PyMethodDef comm_methods[] = {
     { "submit_memory", comm_submit, METH_VARARGS, NULL },
     { "done", comm_done, METH_O, NULL },
     { "wait", comm_wait, METH_O, NULL },
-    { "take", comm_take, METH_VARARGS, NULL },
+    { "take", comm_take, METH_O, NULL },
     { "join", comm_join, METH_NOARGS,
       "join($self, /)\n--\n\nThis rank has no more data: give zeros until all have come here.  Returns the last rank." },
     { "write_timeline", comm_timeline, METH_VARARGS, NULL },

@@ -61,7 +61,7 @@ PyObject *comm_barrier (PyObject *self, PyObject *unused);
 PyObject *comm_submit (PyObject *self, PyObject *args);
 PyObject *comm_done (PyObject *self, PyObject *ticket);
 PyObject *comm_wait (PyObject *self, PyObject *ticket);
-PyObject *comm_take (PyObject *self, PyObject *args);
+PyObject *comm_take (PyObject *self, PyObject *ticket);
 PyObject *comm_join (PyObject *self, PyObject *unused);
 PyObject *comm_timeline (PyObject *self, PyObject *args);
 PyObject *comm_trouble (PyObject *self, PyObject *unused);

@@ -2,6 +2,7 @@
 /* Named tensors of the type Comm. */
 #include "comm.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* What keeps the memory of an argument: a view of it, or the owner alone. */
@@ -18,15 +19,36 @@ static PyObject *view_of (PyObject *o)
 static PyObject *
 submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
 {
+    struct slurmdl_comm *c = comm_of (self);
     struct slurmdl_error err = { "" };
-    int64_t ticket = slurmdl_submit (self->c, r, &err);
+    int64_t ticket = c ? slurmdl_submit (c, r, &err) : 0;
     PyObject *number;
 
     if (ticket < 0)
         return raise_error (&err, r->name);
-    if ((number = PyLong_FromLongLong (ticket)))
-        PyDict_SetItem (self->kept, number, kept);
+    if (!c)
+        return NULL;
+    number = PyLong_FromLongLong (ticket);
+    if (!number || PyDict_SetItem (self->kept, number, kept) < 0) {
+        Py_INCREF (kept); /* for ever: it is being read and written */
+        Py_CLEAR (number);
+    }
     return number;
+}
+
+/* Elements that 'out' gets; SIZE_MAX: nobody knows, as others have rows. */
+static size_t result_elements (const struct comm *self,
+                               const struct slurmdl_request *r)
+{
+    size_t row = r->row ? r->row : 1;
+    size_t size = (size_t)slurmdl_comm_size (self->c);
+    size_t rank = (size_t)slurmdl_comm_rank (self->c);
+
+    if (r->what == SLURMDL_ALLGATHER)
+        return SIZE_MAX;
+    if (r->what != SLURMDL_REDUCE_SCATTER)
+        return r->n;
+    return (r->n / row / size + (rank < r->n / row % size)) * row;
 }
 
 /* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
@@ -41,7 +63,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     struct lent lent_in = { 0 }, lent_out = { 0 };
     Py_ssize_t stream;
     int type;
-    size_t room;
+    size_t item = 0, room, room_out;
 
     if (!PyArg_ParseTuple (args,
                            "sisinnlOOddiznOn:submit",
@@ -61,18 +83,25 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
                            &r.members,
                            &owner,
                            &stream)
-        || (type = type_of_name (type_name)) < 0 || !comm_of (self)
-        || lent_take (&lent_in, in, false) < 0)
+        || (type = type_of_name (type_name)) < 0 || !comm_of (self))
         return NULL;
-    room =
-        r.row == SLURMDL_ZERO_WIDTH ? 0 : size_of_array (type, (Py_ssize_t)r.n);
-    if (room > lent_in.bytes || room == SIZE_MAX)
+    if (r.what != SLURMDL_ALLGATHER || r.row != SLURMDL_ZERO_WIDTH)
+        item = size_of_array (type, 1);
+    room = item ? size_of_array (type, (Py_ssize_t)r.n) : 0;
+    room_out = size_of_array (type, (Py_ssize_t)result_elements (self, &r));
+    if (lent_take (&lent_in, in, false) < 0)
+        return NULL;
+    if (out != Py_None && lent_take (&lent_out, out, true) < 0)
+        goto out;
+    if (room > lent_in.bytes || room == SIZE_MAX
+        || (out != Py_None
+            && (room_out > lent_out.bytes || room_out == SIZE_MAX))) {
         PyErr_SetString (PyExc_ValueError,
                          "the memory is smaller than its shape says");
-    if (PyErr_Occurred ()
-        || (out != Py_None && lent_take (&lent_out, out, true) < 0)
-        || !(kept =
-                 Py_BuildValue ("(NNO)", view_of (in), view_of (out), owner)))
+        goto out;
+    }
+    if (!(kept = Py_BuildValue (
+              "(NNOn)", view_of (in), view_of (out), owner, (Py_ssize_t)item)))
         goto out;
     r.type = (enum slurmdl_type)type;
     r.in = lent_in.data;
@@ -103,12 +132,29 @@ PyObject *comm_done (PyObject *o, PyObject *ticket_object)
 }
 
 /* The memory may go. */
-static void forget (struct comm *self, PyObject *ticket_object, int64_t ticket)
+static void forget (struct comm *self, PyObject *ticket_object)
 {
-    if (ticket == 0)
-        PyDict_Clear (self->kept);
-    else if (PyDict_DelItem (self->kept, ticket_object) < 0)
+    if (PyDict_DelItem (self->kept, ticket_object) < 0)
         PyErr_Clear ();
+}
+
+/* That of all that 'tickets' has, but for what comm_take() is to give. */
+static void forget_all (struct comm *self, PyObject *tickets)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size (tickets); i++) {
+        PyObject *one = PyList_GetItem (tickets, i);
+        PyObject *kept = PyDict_GetItem (self->kept, one);
+        if (kept && PyTuple_GetItem (kept, 1) != Py_None)
+            forget (self, one);
+    }
+}
+
+/* Bytes of an element of a request; rows of zero width have none. */
+static int size_of_ticket (struct comm *self, PyObject *ticket_object)
+{
+    PyObject *kept = PyDict_GetItem (self->kept, ticket_object);
+
+    return kept ? (int)PyLong_AsLong (PyTuple_GetItem (kept, 3)) : 0;
 }
 
 PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
@@ -116,14 +162,24 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
     struct comm *self = (struct comm *)o;
     struct slurmdl_error err = { "" };
     struct slurmdl_comm *c;
+    PyObject *all = NULL;
     int64_t ticket;
     int rv;
 
     if (ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
         return NULL;
+    /* another thread may submit more meanwhile */
+    if (ticket == 0 && !(all = PyDict_Keys (self->kept))) {
+        comm_unuse (self);
+        return NULL;
+    }
     WITHOUT_GIL (rv = slurmdl_wait (c, ticket, &err));
     comm_unuse (self);
-    forget (self, ticket_object, ticket);
+    if (all)
+        forget_all (self, all);
+    else
+        forget (self, ticket_object);
+    Py_XDECREF (all);
     if (rv < 0)
         return comm_fails (self, &err, "wait");
     Py_RETURN_NONE;
@@ -140,15 +196,15 @@ static PyObject *result_of (
     if (!tuple)
         return NULL;
     return Py_BuildValue (
-        "(y#N)", out ? out : "", (Py_ssize_t)n * type_size, tuple);
+        "(y#N)", out ? out : "", out ? (Py_ssize_t)n * type_size : 0, tuple);
 }
 
-/* (ticket, size of an element): bytes, and elements from each rank */
-PyObject *comm_take (PyObject *o, PyObject *args)
+/* (ticket): bytes, and elements from each rank */
+PyObject *comm_take (PyObject *o, PyObject *ticket_object)
 {
     struct comm *self = (struct comm *)o;
     struct slurmdl_error err = { "" };
-    PyObject *ticket_object, *result = NULL;
+    PyObject *result = NULL;
     struct slurmdl_comm *c;
     size_t *counts = NULL;
     void *out = NULL;
@@ -157,15 +213,17 @@ PyObject *comm_take (PyObject *o, PyObject *args)
     int size;
     int rv = -1;
 
-    if (!PyArg_ParseTuple (args, "Oi:take", &ticket_object, &size)
-        || ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
+    if (ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
         return NULL;
+    size = size_of_ticket (self, ticket_object);
     Py_BEGIN_ALLOW_THREADS;
     counts = calloc ((size_t)slurmdl_comm_size (c), sizeof (*counts));
     if (counts)
         rv = slurmdl_take (c, ticket, &out, &n, counts, &err);
     Py_END_ALLOW_THREADS;
-    forget (self, ticket_object, ticket);
+    /* EINVAL: it is no such request, and goes on */
+    if (rv == 0 || errno != EINVAL)
+        forget (self, ticket_object);
     if (rv == 0)
         result = result_of (size, out, n, counts, slurmdl_comm_size (c));
     else

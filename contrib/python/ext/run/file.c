@@ -137,6 +137,8 @@ EXT_TYPE (checkpoint,
 
 struct writer {
     PyObject_HEAD struct slurmdl_writer *file; /* NULL: it has ended */
+    PyThread_type_lock lock;                   /* of a call */
+    unsigned generation;
 };
 
 static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
@@ -149,6 +151,11 @@ static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTuple (args, "sL:Writer", &path, &step)
         || !(self = ext_alloc (type)))
         return NULL;
+    self->generation = generation;
+    if (!(self->lock = PyThread_allocate_lock ())) {
+        Py_DECREF (self);
+        return PyErr_NoMemory ();
+    }
     WITHOUT_GIL (self->file = slurmdl_writer_open (path, step, &err));
     if (self->file)
         return (PyObject *)self;
@@ -157,39 +164,56 @@ static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     return NULL;
 }
 
+/* The file, with the lock of a call; NULL with an error. */
+static struct slurmdl_writer *writer_enter (struct writer *self)
+{
+    if (!ext_is_open (self->file, self->generation, "file"))
+        return NULL;
+    ext_lock (self->lock);
+    if (self->file)
+        return self->file;
+    PyThread_release_lock (self->lock);
+    ext_is_open (NULL, generation, "file");
+    return NULL;
+}
+
 static PyObject *writer_abort (PyObject *o, PyObject *unused)
 {
     struct writer *self = (struct writer *)o;
 
-    if (self->file)
-        slurmdl_writer_abort (self->file);
+    if (!self->file || self->generation != generation)
+        Py_RETURN_NONE;
+    ext_lock (self->lock);
+    slurmdl_writer_abort (self->file);
     self->file = NULL;
+    PyThread_release_lock (self->lock);
     Py_RETURN_NONE;
 }
 
 static void writer_dealloc (PyObject *o)
 {
+    struct writer *self = (struct writer *)o;
 
-    Py_XDECREF (writer_abort (o, NULL));
+    /* a child of fork() has no part in it */
+    if (self->generation == generation)
+        slurmdl_writer_abort (self->file);
+    if (self->lock)
+        PyThread_free_lock (self->lock);
     free_object (o);
-}
-
-static bool is_open (const struct writer *self)
-{
-    if (!self->file)
-        PyErr_SetString (PyExc_ValueError, "the file is closed");
-    return self->file;
 }
 
 static int
 add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
 {
     struct slurmdl_error err = { "" };
+    struct slurmdl_writer *file;
     int rv;
 
-    if (lent_fits (l, t->type, t->ndims, t->dims) < 0)
+    if (lent_fits (l, t->type, t->ndims, t->dims) < 0
+        || !(file = writer_enter (self)))
         return -1;
-    WITHOUT_GIL (rv = slurmdl_writer_add (self->file, t, l->data, &err));
+    WITHOUT_GIL (rv = slurmdl_writer_add (file, t, l->data, &err));
+    PyThread_release_lock (self->lock);
     if (rv < 0)
         raise_error (&err, t->name);
     return rv;
@@ -207,7 +231,7 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple (
             args, "ssOOp:add", &name, &type_name, &shape, &memory, &t.state)
-        || !is_open (self) || (type = type_of_name (type_name)) < 0
+        || (type = type_of_name (type_name)) < 0
         || (t.ndims = dims_of (shape, t.dims)) < 0
         || lent_take (&l, memory, false) < 0)
         return NULL;
@@ -231,14 +255,15 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
 static PyObject *writer_commit (PyObject *o, PyObject *unused)
 {
     struct writer *self = (struct writer *)o;
-    struct slurmdl_writer *file = self->file;
+    struct slurmdl_writer *file = writer_enter (self);
     struct slurmdl_error err = { "" };
     int rv;
 
-    if (!is_open (self))
+    if (!file)
         return NULL;
-    self->file = NULL;
     WITHOUT_GIL (rv = slurmdl_writer_commit (file, &err));
+    self->file = NULL;
+    PyThread_release_lock (self->lock);
     return none_or_error (rv, &err, "commit");
 }
 

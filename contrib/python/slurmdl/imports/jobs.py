@@ -131,6 +131,8 @@ _UNITS = {
     "Ti": 2.0**40,
 }
 
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.A)
+
 
 def quantity(text: str) -> Optional[float]:
     match = re.fullmatch(r"\s*([\d.]+(?:[eE]\d+)?)([kKMGTm]i?|)\s*", text)
@@ -196,7 +198,7 @@ def read_container(one: Import, role: Role, container: Node, substitute: Substit
     role.image = container.string("image") or role.image
     role.folder = container.string("workingDir") or role.folder
     for name, variable in container.items("env"):
-        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
+        if not _VARIABLE.fullmatch(name):
             one.open(variable, "no name of a variable")
         elif variable.has("value") or not variable.has("valueFrom"):
             role.env[name] = substitute(variable.string("value"))
@@ -290,11 +292,12 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
         elif option not in ("-x", "--allow-run-as-root"):
             dropped.append(" ".join([option, *values]))
     role.words = rest
+    line = role.container.line if role.container else 0
     if dropped:
-        one.say(
-            role.container.line if role.container else 0,
-            f"options of mpirun that srun has no use for: {', '.join(dropped)}",
-        )
+        one.say(line, f"options of mpirun that srun has no use for: {', '.join(dropped)}")
+    for name in [name for name in role.env if not _VARIABLE.fullmatch(name)]:
+        one.say(line, f"{name[:40]}: no name of a variable")
+        del role.env[name]
 
 
 def _mpi(one: Import, work: Work, node: Node) -> None:
