@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of its own for each unit test. */
-#ifndef TESTS_FOLDER_H
-#define TESTS_FOLDER_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,5 +34,3 @@ static inline const char *in_dir (const char *name)
 }
 
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
-
-#endif

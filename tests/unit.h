@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each unit test needs: cmocka, with the headers that it wants before. */
-#ifndef TESTS_UNIT_H
-#define TESTS_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,5 +13,3 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))
-
-#endif

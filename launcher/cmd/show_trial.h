@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl show EXPERIMENT TRIAL: all that is known about one trial. */
-#ifndef LAUNCHER_CMD_SHOW_TRIAL_H
-#define LAUNCHER_CMD_SHOW_TRIAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@
  * status.
  */
 int show_trial (const struct sweep *s, long n, const struct settings *st);
-
-#endif

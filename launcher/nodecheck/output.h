@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a check reports from its process: findings and facts. */
-#ifndef LAUNCHER_NODECHECK_OUTPUT_H
-#define LAUNCHER_NODECHECK_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void check_stage (const struct check_place *p, const char *fmt, ...)
 
 /* A finding as it is sent; 'why' is cleaned. */
 json_t *finding_json (enum severity severity, const char *why);
-
-#endif

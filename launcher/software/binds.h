@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folders that a container sees. */
-#ifndef LAUNCHER_SOFTWARE_BINDS_H
-#define LAUNCHER_SOFTWARE_BINDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ int container_binds (char ***binds,
                      char *const *folders,
                      const char *const *shared,
                      struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line that runs a trial in a container, for each runtime. */
-#ifndef LAUNCHER_SOFTWARE_CONTAINER_H
-#define LAUNCHER_SOFTWARE_CONTAINER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ char **container_command (const struct software *s,
                           char *const *command,
                           char **name,
                           struct slurmdl_error *err);
-
-#endif

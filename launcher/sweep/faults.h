@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures that are the same, counted while no trial has given a result. */
-#ifndef LAUNCHER_SWEEP_FAULTS_H
-#define LAUNCHER_SWEEP_FAULTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ void faults_forget (struct sweep *s);
 
 /* The experiment is paused because of a fault. */
 bool sweep_is_faulty (const struct sweep *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs and cores of this machine, shared out among workers. */
-#ifndef LAUNCHER_SYS_DEVICES_H
-#define LAUNCHER_SYS_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void devices_take (const struct devices *d, int i, int each);
  * of their own.
  */
 void cores_take (long i, long n, long each);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start other programs, and take what they print. */
-#ifndef LAUNCHER_SYS_SUBPROCESS_H
-#define LAUNCHER_SYS_SUBPROCESS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ void command_free (struct command *c);
  * Returns its exit status; 127 if there is no such program; -1 on failure.
  */
 int command_run (struct command *c, const char *enough, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a failed attempt means: try again, and where, and how often. */
-#ifndef LAUNCHER_WORKER_FAILURE_H
-#define LAUNCHER_WORKER_FAILURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ struct end_row {
     bool exclude; /* the machine */
 };
 extern const struct end_row end_table[]; /* ended by the status -1 */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the word that was meant. */
-#ifndef RUNTIME_BASE_WORD_H
-#define RUNTIME_BASE_WORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ const char *other_word (const char *word, const char *const (*pairs)[2]);
 /* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
 bool word_listed (const char *list, const char *name);
 bool word_listed_part (const char *list, const char *name, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder with a name that others know, too: it is made, or it is one's own.
  */
-#ifndef RUNTIME_STORAGE_OWN_FOLDER_H
-#define RUNTIME_STORAGE_OWN_FOLDER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -13,5 +12,3 @@
  * link to one, and belongs to this user: EPERM, or ENOTDIR.
  */
 int own_folder_make (const char *path, mode_t mode, struct slurmdl_error *err);
-
-#endif

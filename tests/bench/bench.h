@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the benchmarks share: a clock and a median. */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 
 #include <stdlib.h>
 #include <time.h>
@@ -35,5 +34,3 @@ static inline double median (double *v, size_t n)
     qsort (v, n, sizeof (*v), ascending);
     return v[n / 2];
 }
-
-#endif

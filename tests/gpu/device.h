@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of TAP with figures, and CUDA's runtime as the module has it. */
-#ifndef TESTS_GPU_DEVICE_H
-#define TESTS_GPU_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool cuda_has (const char *what,
                const void *device,
                const void *want,
                size_t n);
-
-#endif

@@ -9,8 +9,7 @@
  *     net NAME INDEX TYPE FLAGS STATE SPEED [MASTER]
  *     is TEXT, choice INTERFACE, default NAME=VALUE...   what is expected
  */
-#ifndef TESTS_RUNTIME_FABRIC_H
-#define TESTS_RUNTIME_FABRIC_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -182,5 +181,3 @@ static inline void read_tree (const char *name, struct fabric *f, int check)
         check_line (lines[i], f, &p, &defaults);
     assert_true (!check || defaults == p.n);
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     ib|cxi|net NAME NODE PATH [INTERFACE]
  *     file PATH TEXT
  */
-#ifndef TESTS_RUNTIME_MACHINE_H
-#define TESTS_RUNTIME_MACHINE_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -285,5 +284,3 @@ static inline void machine_unpack (const char *file, const char *root)
         machine_line (&t, line);
     fclose (f);
 }
-
-#endif

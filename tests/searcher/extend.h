@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drive a search that goes on with other limits, and check each step. */
-#ifndef TESTS_SEARCHER_EXTEND_H
-#define TESTS_SEARCHER_EXTEND_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -266,5 +265,3 @@ static inline const struct searcher_kind *kind (const char *name)
         k++;
     return k;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drive a searcher of full trainings from a unit test. */
-#ifndef TESTS_SEARCHER_SEARCH_H
-#define TESTS_SEARCHER_SEARCH_H
+#pragma once
 
 #include <math.h>
 
@@ -113,5 +112,3 @@ static inline void search_copies (const char *name,
     }
     searcher_destroy (s);
 }
-
-#endif
