@@ -2,8 +2,6 @@
 /* dl show EXPERIMENT TRIAL: all that is known about one trial. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
 

@@ -2,7 +2,6 @@
 /* What git(1) says of a folder. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The output of a git command in 'dir', at most 'max' bytes, as a text that the

@@ -2,8 +2,6 @@
 /* The folders that a container sees. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/slurmdl.h"
 
 /* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step

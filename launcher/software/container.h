@@ -2,8 +2,6 @@
 /* The command line that runs a trial in a container, for each runtime. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
 

@@ -2,8 +2,6 @@
 /* Failures that are the same, counted while no trial has given a result. */
 #pragma once
 
-#include <stddef.h>
-
 #include "launcher/sweep/sweep.h"
 
 /* So many of them are a fault that all trials share. */

@@ -2,9 +2,6 @@
 /* The GPUs and cores of this machine, shared out among workers. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 enum { DEVICES_MAX = 256 };
 
 struct devices {

@@ -2,8 +2,6 @@
 /* NVIDIA's management library, loaded where it is there. */
 #pragma once
 
-#include <stddef.h>
-
 #include "runtime/slurmdl.h"
 
 /* No header of NVIDIA's is needed: the prototypes are ours, of the library's

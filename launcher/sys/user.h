@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 
 #include "runtime/slurmdl.h"
 

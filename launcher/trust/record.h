@@ -2,7 +2,6 @@
 /* What a user remembers of the experiments that he works at. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "launcher/sweep/sweep.h"

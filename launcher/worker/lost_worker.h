@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-#include <stddef.h>
-
 struct worker_exit {
     bool counted;  /* the trainer's fault: counts towards max_restarts */
     bool requeued; /* Slurm has begun the job again */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <time.h>
 
 /* Wait while '*word' is 'value', at most 'ms' milliseconds (-1: for ever).

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/metrics/file.h"
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/journal/log.h"
 #include "launcher/report/data.h"
 #include "launcher/report/words.h"
 #include "tests/folder.h"

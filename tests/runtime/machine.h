@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
