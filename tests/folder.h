@@ -2,14 +2,12 @@
 /* A folder of its own for each unit test. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/unit.h"
 
 static char dir[64];
 
 static inline int make_dir (void **state)
 {
-    (void)state;
     snprintf (dir, sizeof (dir), "/tmp/dl-unit.XXXXXX");
     return mkdtemp (dir) ? 0 : -1;
 }
@@ -18,7 +16,6 @@ static inline int remove_dir (void **state)
 {
     char cmd[128];
 
-    (void)state;
     snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
     return system (cmd);
 }

@@ -2,8 +2,15 @@
 /* What the benchmarks share: a clock and a median. */
 #pragma once
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Seconds on a clock. */
 static inline double seconds_of (clockid_t clock)

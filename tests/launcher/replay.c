@@ -330,7 +330,6 @@ static void gpus (void **state)
                  { 3, 4, 2, 4, 7200 },
                  { 2, 1, 1, 2, 14400 } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
         char keys[256], text[512];
         struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 9");
@@ -394,21 +393,18 @@ static void rules_decide (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (late_events_are_harmless),
-        IN_FOLDER (plain_states),
-        IN_FOLDER (stopped_states),
-        IN_FOLDER (nobody_stops_but_the_searcher),
-        IN_FOLDER (transitions),
-        IN_FOLDER (requests),
-        IN_FOLDER (front),
-        IN_FOLDER (contradictions),
-        IN_FOLDER (versions),
-        IN_FOLDER (gpus),
-        IN_FOLDER (rules_decide),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (late_events_are_harmless),
+    IN_FOLDER (plain_states),
+    IN_FOLDER (stopped_states),
+    IN_FOLDER (nobody_stops_but_the_searcher),
+    IN_FOLDER (transitions),
+    IN_FOLDER (requests),
+    IN_FOLDER (front),
+    IN_FOLDER (contradictions),
+    IN_FOLDER (versions),
+    IN_FOLDER (gpus),
+    IN_FOLDER (rules_decide),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -11,13 +11,6 @@
  */
 #pragma once
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
 #include "tests/unit.h"

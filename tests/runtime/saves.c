@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large and asynchronous saves, the time limit, files by themselves. */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/checkpoint/finish.h"
 #include "runtime/slurmdl.h"

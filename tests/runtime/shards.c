@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of several ranks: slabs, states, resharding, missing ranks. */
-#include <errno.h>
 #include <glob.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/ranks.h"

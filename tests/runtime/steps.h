@@ -2,6 +2,8 @@
 /* Steps of many kinds, for the tests of layouts and of environments. */
 #pragma once
 
+#include <errno.h>
+
 #include "runtime/rank/layout.h"
 
 /* clang-format off */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader and the choice on machines of tests/runtime/topology/. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
@@ -430,15 +426,12 @@ static void test_bad_requests (void **state)
     topology_close (t);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
-        IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
-        IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
-        IN_FOLDER (test_visible),      IN_FOLDER (test_places),
-        IN_FOLDER (test_bad_requests),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
+    IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
+    IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
+    IN_FOLDER (test_visible),      IN_FOLDER (test_places),
+    IN_FOLDER (test_bad_requests),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -2,8 +2,6 @@
 /* A folder of its own for a test, and no worker or step around it. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "tests/folder.h"
 #include "tests/unit.h"
 

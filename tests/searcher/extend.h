@@ -2,10 +2,6 @@
 /* Drive a search that goes on with other limits, and check each step. */
 #pragma once
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"

@@ -2,10 +2,6 @@
 /* Sets of points for the tests of several objectives. */
 #pragma once
 
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
 #include "tests/unit.h"

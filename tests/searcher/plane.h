@@ -2,9 +2,6 @@
 /* Searches in a plane whose best point is (0.7, 0.2), for any searcher. */
 #pragma once
 
-#include <errno.h>
-#include <math.h>
-
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"

@@ -3,10 +3,6 @@
  * same results bring the same decisions, by the rules that it began with.
  */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "searcher/schedulers/schedulers.h"
 #include "tests/searcher/params.h"

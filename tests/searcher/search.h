@@ -2,8 +2,6 @@
 /* Drive a searcher of full trainings from a unit test. */
 #pragma once
 
-#include <math.h>
-
 #include "searcher/searcher.h"
 #include "tests/unit.h"
 

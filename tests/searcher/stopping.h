@@ -2,8 +2,6 @@
 /* Searches whose trials report and may be stopped, whole or step by step. */
 #pragma once
 
-#include <math.h>
-
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 

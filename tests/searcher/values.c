@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of one parameter: steps, normal priors, parts of the mass. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/space/space.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -401,20 +398,12 @@ static void test_bad (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_steps),
-        cmocka_unit_test (test_step_grid),
-        cmocka_unit_test (test_moments),
-        cmocka_unit_test (test_quantiles),
-        cmocka_unit_test (test_inverse),
-        cmocka_unit_test (test_extreme_priors),
-        cmocka_unit_test (test_models_stay),
-        cmocka_unit_test (test_all_values),
-        cmocka_unit_test (test_constant),
-        cmocka_unit_test (test_bad),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_steps),       cmocka_unit_test (test_step_grid),
+    cmocka_unit_test (test_moments),     cmocka_unit_test (test_quantiles),
+    cmocka_unit_test (test_inverse),     cmocka_unit_test (test_extreme_priors),
+    cmocka_unit_test (test_models_stay), cmocka_unit_test (test_all_values),
+    cmocka_unit_test (test_constant),    cmocka_unit_test (test_bad),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

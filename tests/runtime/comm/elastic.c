@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training goes on when ranks are killed, frozen, added and taken away. */
-#include <errno.h>
 #include <glob.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"

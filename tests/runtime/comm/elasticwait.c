@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that was left out waits until it is taken in, as long as that takes.
  */
-#include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"
