@@ -131,9 +131,7 @@ say_missing (const struct experiment *e, const char *name, struct problems *p)
                 name,
                 *name == '/' ? "" : " in ",
                 *name == '/' ? "" : e->dir,
-                meant ? "; did you mean '" : "",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", ""));
     free (meant);
 }
 

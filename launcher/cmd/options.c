@@ -140,9 +140,7 @@ static void complain_of_option (const struct cmd *cmd,
         complain ("%s: unknown option '%s'%s%s%s",
                   cmd->name,
                   bad,
-                  meant ? "; did you mean '--" : "",
-                  meant ? meant : "",
-                  meant ? "'?" : "");
+                  DID_YOU_MEAN (meant, "'--", "'", ""));
 }
 
 static void set_defaults (const struct spelling *s, struct settings *st)

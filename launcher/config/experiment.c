@@ -148,14 +148,12 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
     snprintf (group, sizeof (group), "%s", path);
     *(strrchr (group, '.') ?: group) = '\0';
     problem_about (p, group);
-    problem_at (p,
-                origin_of (s),
-                "unknown key '%s'%s%s%s",
-                path,
-                meant ? "; did you mean '"
-                      : "; dl-experiment(5) lists the keys",
-                meant ? meant : "",
-                meant ? "'?" : "");
+    problem_at (
+        p,
+        origin_of (s),
+        "unknown key '%s'%s%s%s",
+        path,
+        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
 }
 
 static void read_variable (struct experiment *e,

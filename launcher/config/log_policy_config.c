@@ -47,15 +47,14 @@ static int find_word (const config_setting_t *s,
     for (int i = 0; words[i]; i++)
         if (!strcmp (words[i], word))
             return i;
-    problem_at (p,
-                origin_of (s),
-                "'%s': unknown %s '%s'%s%s%s",
-                key,
-                what,
-                word,
-                meant ? "; did you mean '" : "; dl-experiment(5) lists them",
-                meant ? meant : "",
-                meant ? "'?" : "");
+    problem_at (
+        p,
+        origin_of (s),
+        "'%s': unknown %s '%s'%s%s%s",
+        key,
+        what,
+        word,
+        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists them"));
     return -1;
 }
 

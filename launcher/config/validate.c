@@ -86,9 +86,7 @@ static void check_placeholders (const struct experiment *e,
                 origin_of_key (cf, "entrypoint"),
                 "'entrypoint': {%s} is not a hyperparameter%s%s%s",
                 name,
-                meant ? "; did you mean {" : "",
-                meant ? meant : "",
-                meant ? "}?" : "");
+                DID_YOU_MEAN (meant, "{", "}", ""));
 }
 
 static void

@@ -61,9 +61,7 @@ void hparam_unknown (const struct experiment *e,
                 "%s: '%s' is not a hyperparameter%s%s%s",
                 where,
                 path,
-                meant ? "; did you mean '" : "",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
 /* The searcher's own opinion, asked with this parameter alone.  It has no

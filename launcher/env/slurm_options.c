@@ -280,9 +280,7 @@ static int refuse (const char *where,
                    len,
                    word,
                    why,
-                   meant ? "; did you mean --" : "",
-                   meant ? meant : "",
-                   meant ? "?" : "");
+                   DID_YOU_MEAN (meant, "--", "", ""));
 }
 
 static int unknown (const char *where,

@@ -11,6 +11,13 @@
  */
 const char *nearest_word (const char *word, const char *const *words);
 
+/* Three arguments of "%s%s%s": "; did you mean 'WORD'?" with what stands around
+ * the word, or 'otherwise' if 'meant' is NULL.
+ */
+#define DID_YOU_MEAN(meant, before, after, otherwise)                          \
+    (meant) ? "; did you mean " before : (otherwise), (meant) ? (meant) : "",  \
+        (meant) ? after "?" : ""
+
 /* "did you mean torch?" into 'buf', or "there are torch, tf", cut to 'size',
  * if no word is near.
  */
