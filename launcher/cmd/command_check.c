@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/software/activate.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/option_table.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"

@@ -3,13 +3,11 @@
 #include "launcher/config/experiment.h"
 
 #include <errno.h>
-#include <libconfig.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"

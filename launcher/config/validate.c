@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/log_policy.h"

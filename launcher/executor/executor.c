@@ -4,7 +4,6 @@
 
 #include "launcher/executor/local.h"
 #include "launcher/executor/slurm.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
 

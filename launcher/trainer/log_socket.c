@@ -11,7 +11,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 
 /* A message is a line with the step (-1: one further than that of the message

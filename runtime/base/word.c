@@ -2,7 +2,6 @@
 /* The distance of two words, and the nearest word by it. */
 #include "runtime/base/word.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

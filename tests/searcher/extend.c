@@ -3,7 +3,6 @@
 #include <limits.h>
 
 #include "tests/searcher/extend.h"
-#include "tests/unit.h"
 
 /* ---- done, and on ---- */
 
