@@ -10,7 +10,6 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <math.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <sys/resource.h>

@@ -6,7 +6,6 @@
 #include "launcher/monitor/amd.h"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 

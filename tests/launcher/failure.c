@@ -4,7 +4,6 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/trainer/trainer.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define EXIT(n) ((n) << 8)
 

@@ -3,7 +3,6 @@
 #include "launcher/retention/checkpoints.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 /* ---- the table that Determined documents; smaller is better ---- */
 

@@ -7,7 +7,6 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 static int files_in_dir (void)
 {

@@ -7,7 +7,6 @@
 #include "launcher/sweep/replay.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

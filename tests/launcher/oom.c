@@ -4,7 +4,6 @@
 #include "launcher/sys/slurm_memory.h"
 #include "launcher/worker/lost_worker.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* ---- counters of the kernel ---- */
 

@@ -9,7 +9,6 @@
 #include "launcher/debug/family.h"
 #include "launcher/debug/progress.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* A thread as proc shows it. */
 static void put_thread (int pid, int tid, long faults, long cpu, long written)

@@ -5,7 +5,6 @@
 #include "launcher/debug/roots.h"
 #include "launcher/sys/step_processes.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* ---- a tree ---- */
 

@@ -8,7 +8,6 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "tests/launcher/applied.h"
-#include "tests/unit.h"
 
 static bool same (const struct sweep *a, const struct sweep *b)
 {

@@ -4,7 +4,6 @@
 #include "launcher/report/words.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 /* ---- texts ---- */
 

@@ -6,7 +6,6 @@
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 static const char conf[] =
     "name = \"t\"; entrypoint = \"true\";\n"

@@ -3,7 +3,6 @@
  */
 #include "launcher/sys/take_file.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 enum { OTHER = 61001, THIRD = 61002 };
 

@@ -5,7 +5,6 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 enum { CALLS = 4000 };
 

@@ -3,7 +3,6 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 /* A tensor of which each rank has some rows. */
 enum { ROWS = 60, COLUMNS = 31, SAVERS = 3 };

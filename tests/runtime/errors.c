@@ -6,7 +6,6 @@
 #include "runtime/slurmdl_ps.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/world.h"
-#include "tests/unit.h"
 
 enum { POISON = 0x5a, SPARE_NAMES = 1100 };
 

@@ -3,7 +3,6 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define HIDDEN ".0123456789abcdef0123456789abcdef"
 

@@ -9,7 +9,6 @@
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 struct seen {
     long n;

@@ -5,7 +5,6 @@
 #include "runtime/network/nccl.h"
 #include "runtime/network/fabric.h"
 #include "tests/runtime/fabric.h"
-#include "tests/unit.h"
 
 static void trees (void **state)
 {

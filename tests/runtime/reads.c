@@ -5,7 +5,6 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 /* Rows of a MiB, which are saved in parts of 16. */
 enum { ROWS = 40, COLUMNS = 256 << 10, PART = 16, MIB = 1 << 20 };

@@ -6,7 +6,6 @@
 #include "runtime/checkpoint/finish.h"
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
-#include "tests/unit.h"
 
 /* ---- large: past the page cache, verified by the thread ---- */
 

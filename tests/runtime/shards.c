@@ -9,7 +9,6 @@
 #include "tests/ranks.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/plain.h"
-#include "tests/unit.h"
 
 /* ---- a tensor cut into a grid of slabs ---- */
 

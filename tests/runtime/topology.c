@@ -3,7 +3,6 @@
 #include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
-#include "tests/unit.h"
 
 /* Its files, unless the folder has them already: a thousand for a large one. */
 static void unpack (const char *name)

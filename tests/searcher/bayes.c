@@ -5,7 +5,6 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 enum { N = 30, D = 3 };
 

@@ -5,7 +5,6 @@
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
-#include "tests/unit.h"
 
 static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
                                       FLOAT ("y", 0, 1, 0) };

@@ -3,7 +3,6 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 enum { MANY = 70 };
 

@@ -2,7 +2,6 @@
 /* The median rule. */
 #include "searcher/numeric/row.h"
 #include "tests/searcher/stopping.h"
-#include "tests/unit.h"
 
 struct medians {
     double report[TRIALS][LENGTH + 1]; /* NaN: none */

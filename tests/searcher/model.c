@@ -4,7 +4,6 @@
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 /* ---- integers in the logarithm ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that are given, forbidden and rejected. */
 #include "tests/searcher/plane.h"
-#include "tests/unit.h"
 
 /* ---- another point ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trials that are repeated, and searches that end after so many seconds. */
 #include "tests/searcher/plane.h"
-#include "tests/unit.h"
 
 static double repeated (const struct sweep *w, long trial, int64_t length)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods that stop trials on the way, and asha's ladder. */
 #include "tests/searcher/stopping.h"
-#include "tests/unit.h"
 
 struct ladder {
     int rungs;

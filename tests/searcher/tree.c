@@ -2,7 +2,6 @@
 /* Parameters that are active only for some values of another one. */
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
-#include "tests/unit.h"
 
 static const double nets[] = { 0, 2 }, one[] = { 1 }, deep[] = { 3, 4 };
 static const double early[] = { 0.3, 1 };

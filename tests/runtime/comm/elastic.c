@@ -7,7 +7,6 @@
 #include "runtime/comm/elastic/folder.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
-#include "tests/unit.h"
 
 static void add (struct crowd *c, const struct job *j)
 {

@@ -8,7 +8,6 @@
 #include "runtime/comm/net/listener.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
-#include "tests/unit.h"
 
 /* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
 static struct elastic_member make_silent (int port)

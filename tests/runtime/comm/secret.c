@@ -3,7 +3,6 @@
 #include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/clean.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 static void parsing (void **state)
 {

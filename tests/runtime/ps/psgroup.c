@@ -7,7 +7,6 @@
 #include "tests/folder.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
-#include "tests/unit.h"
 
 struct slurmdl_ps_options options;
 struct board *board;
