@@ -257,7 +257,6 @@ static void front (void **state)
 
 /* ---- logs that contradict themselves ---- */
 
-/* clang-format off */
 static const struct {
     const char *events[4]; /* the last one is refused */
 } wrong[] = {
@@ -273,7 +272,6 @@ static const struct {
         END ("result", "1", "1", ",'length':1,'metric':1"),
         BEGIN ("1", "3", "0.5") } },
 };
-/* clang-format on */
 
 static void contradictions (void **state)
 {

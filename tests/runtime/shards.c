@@ -416,7 +416,6 @@ static void flipped_bits_of_shards (void **state)
 
 int main (void)
 {
-    /* clang-format off */
     const struct CMUnitTest tests[] = {
         IN_FOLDER (save_and_reshard),
         IN_FOLDER (a_missing_rank_is_named),
@@ -427,7 +426,6 @@ int main (void)
         IN_FOLDER (all_ranks_restore_the_same),
         IN_FOLDER (flipped_bits_of_shards),
     };
-    /* clang-format on */
 
     unsetenv ("SLURM_JOB_END_TIME");
     return cmocka_run_group_tests_name ("shards", tests, NULL, NULL);

@@ -229,7 +229,6 @@ static void test_addresses (void **state)
 
 static void test_visible (void **state)
 {
-    /* clang-format off */
     static const struct {
         const char *list, *found;
     } rows[] = {
@@ -244,7 +243,6 @@ static void test_visible (void **state)
         { "MIG-GPU-00000001-0000-0000-0000-000000000000/7/0", "1 " },
         { "MIG-6a7ba0b4-5f2b-5b36-9e0e-5f8b5a0c0001,MIG-x", "-1 -1 " },
     };
-    /* clang-format on */
     struct topology *t = machine ("pcie-4gpu", "0-31");
     int visible[GPUS_MAX];
     char text[256];

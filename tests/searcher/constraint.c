@@ -298,7 +298,6 @@ repeat (int n, const char *before, const char *middle, const char *after)
     return text;
 }
 
-/* clang-format off */
 static const struct {
     const char *before, *middle, *after;
     int most;
@@ -315,7 +314,6 @@ static const struct {
     { " ", "true", "", 65531, 65536, LONG },
     { "0", "1 == 1", "", 62, 1, LITERAL },
 };
-/* clang-format on */
 
 static void test_limits (void **state)
 {

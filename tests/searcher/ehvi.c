@@ -106,7 +106,6 @@ static void one_objective (void **state)
 }
 
 /* With 60 digits, of the front (1, 4), (2, 2), (4, 1) below (5, 5). */
-/* clang-format off */
 static const struct {
     double mean[2], deviation[2], log_ehvi;
 } far[] = {
@@ -127,7 +126,6 @@ static const struct {
     { { 2, 2 }, { 1e6, 1e6 }, 25.793151569381611 },
     { { 1e9, 0 }, { 0.5, 1 }, -1.9999999800000001e+18 },
 };
-/* clang-format on */
 
 static void known_ehvi (void **state)
 {

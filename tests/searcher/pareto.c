@@ -4,7 +4,6 @@
 
 /* ---- order ---- */
 
-/* clang-format off */
 static const struct {
     double a[3], b[3];
     bool first, second; /* a dominates b, b dominates a */
@@ -20,7 +19,6 @@ static const struct {
     { { INFINITY, 9, 9 }, { INFINITY, 0, 0 }, false, false },
     { { -INFINITY, 0, 0 }, { INFINITY, 9, 9 }, false, false },
 };
-/* clang-format on */
 
 static void dominance (void **state)
 {
@@ -129,7 +127,6 @@ static void crowding_of_odd_values (void **state)
 
 /* ---- volume ---- */
 
-/* clang-format off */
 static const struct {
     int64_t n, m;
     double y[12], reference, volume;
@@ -147,7 +144,6 @@ static const struct {
     { 3, 4, { 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1 }, 2, 4 },
     { 1, 8, { 1, 1, 1, 1, 1, 1, 1, 1 }, 3, 256 },
 };
-/* clang-format on */
 
 static void known_volumes (void **state)
 {

@@ -252,7 +252,6 @@ static void test_duplicates (void **state)
 }
 
 /* What never fits, at the start and in the middle of a search. */
-/* clang-format off */
 static const struct event misfits[] = {
     { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
     { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
@@ -281,7 +280,6 @@ static const struct event misfits[] = {
     { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
     { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
 };
-/* clang-format on */
 
 static void test_nonsense (void **state)
 {

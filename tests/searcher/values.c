@@ -202,7 +202,6 @@ static void test_quantiles (void **state)
 
 /* ---- parts and values ---- */
 
-/* clang-format off */
 static const struct param plain[] = {
     { .name = "a", .type = PARAM_FLOAT, .min = -3, .max = 7 },
     { .name = "a", .type = PARAM_LOG, .base = 2, .min = -20, .max = 3 },
@@ -213,7 +212,6 @@ static const struct param plain[] = {
     { .name = "a", .type = PARAM_CATEGORICAL, .choices = 1 },
     { .name = "a", .type = PARAM_FLOAT, .min = .1, .max = .9, .step = .07 },
 };
-/* clang-format on */
 
 static void check_inverse (const struct param *p)
 {
