@@ -81,6 +81,15 @@ const char *other_word (const char *word, const char *const (*pairs)[2])
     return (*pairs)[1];
 }
 
+int words_count (const char *list)
+{
+    int n = *list != '\0';
+
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
 bool word_listed (const char *list, const char *name)
 {
     return word_listed_part (list, name, strlen (name));

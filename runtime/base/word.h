@@ -31,6 +31,9 @@ void word_hint (char *buf,
  */
 const char *other_word (const char *word, const char *const (*pairs)[2]);
 
+/* How many words the list "A,B,C" has. */
+int words_count (const char *list);
+
 /* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
 bool word_listed (const char *list, const char *name);
 bool word_listed_part (const char *list, const char *name, size_t n);
