@@ -319,9 +319,6 @@ static void test_replays (void **state)
     assert_int_equal (changed, 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test (test_replays) };
+static const struct CMUnitTest tests[] = { cmocka_unit_test (test_replays) };
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -444,6 +444,5 @@ int main (void)
     if (results == MAP_FAILED)
         return 99;
     alarm (900);
-    cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

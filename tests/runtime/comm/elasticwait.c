@@ -90,9 +90,6 @@ static void test_long_wait (void **state)
     listen_close (&at);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = { IN_FOLDER (test_long_wait) };
+static const struct CMUnitTest tests[] = { IN_FOLDER (test_long_wait) };
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -399,6 +399,5 @@ int main (void)
     };
 
     alarm (900);
-    cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
