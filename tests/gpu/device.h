@@ -2,8 +2,13 @@
 /* Lines of TAP with figures, and CUDA's runtime as the module has it. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Print a case; returns the condition. */
 __attribute__ ((format (printf, 2, 3))) bool
