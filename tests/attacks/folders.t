@@ -14,7 +14,6 @@ cd "$group" || exit 1
 py () { # py USER FOLDER CODE: as that user, whose umask hides nothing
     user=$1
     folder=$2
-    # shellcheck disable=SC2016
     $user env -u SLURM_JOB_ID -u SLURM_STEP_ID DL_COMM_TIMEOUT=20 sh -c 'umask 0; exec timeout 120 "$@"' sh "$python" -c "
 import os, sys, numpy, time
 folder = '$folder'

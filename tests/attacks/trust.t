@@ -22,7 +22,6 @@ do_it () { # do_it USER save|load plain|trust|weights_only KIND...: a line of ea
     user=$1 action=$2 how=$3
     shift 3
     rm -f "$ran".*
-    # shellcheck disable=SC2016
     RAN=$ran $user sh -c 'umask 2; exec timeout 600 "$@"' sh \
         "$python" "$srcdir/tests/attacks/trust.py" "$action" "$group" "$how" "$@" >"$work/said" 2>&1
 }

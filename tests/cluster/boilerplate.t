@@ -48,7 +48,6 @@ ranks () { # ranks PART WHEN [OPTION]...
     sort "$script.out" >"$script.ranks"
 }
 for shape in "-N2 -n4 --ntasks-per-node=2" "-N2 -n3" "-N2 -n4 -m cyclic" "-N1 -n2 -w n2"; do
-    # shellcheck disable=SC2086
     for when in before after; do
         ranks ranks $when $shape -c1
     done

@@ -17,10 +17,8 @@ mkdir -p "$d"
 promise () {
     dl env "$@" --job="$SLURM_JOB_ID.$s" --json >"$d/promised" 2>"$d/err" || { cat "$d/err"; exit 1; }
 }
-# shellcheck disable=SC2086
 [ "$RESERVED" ] || promise $facts "$@"
 timeout 300 srun "$@" sh -c 'env -0 >"$0/$SLURM_PROCID"' "$d" 2>"$d/err" || { cat "$d/err"; exit; }
-# shellcheck disable=SC2086
 [ "$RESERVED" ] && promise $facts --resv-ports="$(tr '\0' '\n' <"$d/0" | sed -n 's/^SLURM_STEP_RESV_PORTS=//p')" "$@"
 cd "$d" && /usr/bin/python3 "$srcdir/tests/cluster/env.py" promised $(ls | grep '^[0-9]' | sort -n)
 END

@@ -22,7 +22,6 @@ limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max 
 [ ! -e "$group/memory.oom.group" ] || echo 0 >"$group/memory.oom.group"
 
 inside () { # inside COMMAND...
-    # shellcheck disable=SC2016
     timeout 300 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
 }
 cat >hog.sh <<'END'

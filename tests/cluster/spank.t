@@ -107,7 +107,6 @@ is "$(timeout 300 srun -n1 sh -c 'env | grep -cE "^(NCCL_|DL_NCCL)"')" 0 "a job 
 
 # ---- typos never reach a node
 for c in "srun true" "sbatch job.sh" "salloc true"; do
-    # shellcheck disable=SC2086
     out=$(timeout 300 ${c% *} --dl=toch ${c#* } 2>&1)
     [ $? -ne 0 ]
     ok $? "${c%% *} --dl=toch is refused"

@@ -8,7 +8,6 @@ plugin=
 if [ -f "$PLUGIN" ] && ! nm -D "$PLUGIN" | grep -q __asan_; then
     plugin="--plugin $PLUGIN"
 fi
-# shellcheck disable=SC2086
 cluster_up sweep --nodes 2 --cpus 2 $plugin
 cd "$work" || exit 1
 

@@ -191,7 +191,6 @@ touch /proc/driver/nvidia/version'
     FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
     like "$out" "note: .*Xid events were not looked for: the kernel's log is not readable for users" "a log that may not be read"
     unset FAKE_KERNEL_LOG
-    # shellcheck disable=SC2016
     amd='mount -t tmpfs none /sys/class
 for d in card1 card2 card1-DP-1; do
     mkdir -p /sys/class/drm/$d/device/ras

@@ -244,7 +244,6 @@ if git --version >/dev/null 2>&1; then
     git init -q .
     printf 'ignored/\n' >.gitignore
     mkdir ignored
-    # shellcheck disable=SC2016
     echo 'echo loss = $(cat value.txt)$(cat ignored/x)$(cat new.txt); [ -L ignored ] && git rev-parse HEAD' >train.sh
     echo 1 >value.txt
     echo 0 >ignored/x
@@ -268,7 +267,6 @@ if git --version >/dev/null 2>&1; then
     git -c protocol.file.allow=always submodule --quiet update --init --recursive
     echo 20 >sub/lib/value.txt
     echo 3 >sub/new.txt
-    # shellcheck disable=SC2016
     echo 'until [ -f $1 ]; do sleep 0.1; done; echo loss = $(cat sub/value.txt)$(cat sub/lib/value.txt)$(cat sub/new.txt)' >train.sh
     rm -r git-0001
     conf conf/git "cd .. && sh train.sh $work/go2"

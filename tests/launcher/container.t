@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the command line of each container runtime by stand-ins that print it, and trials in a real container of Charliecloud
 # where that is installed
-# shellcheck disable=SC2016
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
 work=$(pwd -P)

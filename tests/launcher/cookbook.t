@@ -134,7 +134,6 @@ for r in 18 19; do
 done
 
 recipe 20
-# shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = --lr ] && echo "$2"\n' >one-epoch
 chmod +x one-epoch
 follow

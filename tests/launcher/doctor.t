@@ -64,7 +64,6 @@ sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
     out=$(doctor 2>&1)
     status=$?
     is $status 1 "$1: status"
-    # shellcheck disable=SC2016
     like "$(echo "$out" | grep -E '^(change|broken)')" "$2" "$1: told"
     is "$(echo "$out" | grep -cE '^(change|broken)')" "${4:-1}" "$1: and nothing else"
 }

@@ -155,7 +155,6 @@ bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: all ranks of one no
 }
 if [ -x "$builddir/tests/fakes/spank" ] && [ -f "$PLUGIN" ]; then
     while read -r case; do
-        # shellcheck disable=SC2086
         bound $case
         ok $? "the plugin binds as promised: $case"
         rm -f real.* promised.*

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the environment of the trials: modules by a stand-in for modulecmd, a real virtual environment, a conda environment's folder,
 # variables
-# shellcheck disable=SC2016
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
 work=$(pwd -P)

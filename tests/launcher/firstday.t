@@ -42,7 +42,6 @@ like "$(cat out)" '^ +[12] open +0 +[0-9.]*[1-9][0-9.]*s +1 ' "dl run tells the 
 is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1)" 1 "nobody counts an attempt that has not begun"
 
 # ---- a fork of a trial that keeps files of its own
-# shellcheck disable=SC2016
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
 timeout 300 dl run --local own.conf >out 2>&1
 dl fork --local own-0001 1 >out 2>&1

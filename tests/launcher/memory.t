@@ -178,7 +178,6 @@ printf '#!/bin/sh\necho OUT_OF_MEMORY\n' >bin/sacct
 chmod +x bin/sacct
 : >asked
 export SAYS=
-# shellcheck disable=SC2016
 conf step '[ $DL_ATTEMPT -gt 1 ] || sleep 300; dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' \
     'resources = { workers = 1; memory = "4G"; max_memory = "16G"; };'
 timeout 300 dl run --detach step.conf >/dev/null 2>&1

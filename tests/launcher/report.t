@@ -156,7 +156,6 @@ int main (void)
     return 0;
 }
 END
-# shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:-} -I"$srcdir/runtime" media.c -L"$builddir/runtime/.libs" -lslurmdl -Wl,-rpath,"$builddir/runtime/.libs" -o media >out 2>&1
 ok $? "a program that logs texts and images"
 printf 'name = "media"; entrypoint = "./media"; searcher = { name = "random"; metric = "loss"; max_trials = 8; };\n%s\n' \

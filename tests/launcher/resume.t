@@ -120,7 +120,6 @@ refused 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchpr
 like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm a line: its nodes may have it"
 refused 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
 is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
-# shellcheck disable=SC2016
 for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
     sed "s|^entrypoint.*|entrypoint = \"$command\";|" pause.conf >good.conf
     dl run --dry-run good.conf >out 2>&1
