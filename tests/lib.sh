@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# TAP for shell tests: source this, call is/ok/run, end with done_testing.  $work is a folder of the test's own;
-# it and the clusters of cluster_up are gone at the end.
+# TAP for shell tests: source this, call is/ok/run, end with done_testing.  It begins in $work, a folder of
+# its own; it and the clusters of cluster_up are gone at the end.
 n=0
 failed=0
 
@@ -187,3 +187,6 @@ clean_up () {
 work=$(mktemp -d "${TMPDIR:-/tmp}/dl-test.XXXXXX")
 trap clean_up EXIT
 trap 'exit 1' INT TERM
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR

@@ -6,7 +6,6 @@
 need_package numpy
 . "$srcdir/tests/attacks/users.sh"
 preload_sanitizers
-cd "$work" || exit 1
 group=$work/group
 shared_folder "$group"
 cd "$group" || exit 1

@@ -5,7 +5,6 @@
 . "$srcdir/tests/python/site.sh"
 need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
-cd "$work" || exit 1
 unset DL_DIR DL_FREEZE
 mkdir -p evil/conda-meta evil/etc/conda/activate.d
 echo "touch $work/ran" >evil/etc/conda/activate.d/x.sh

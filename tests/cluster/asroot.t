@@ -7,7 +7,6 @@ need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, for jobs of another user"
 command -v strace >/dev/null && command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no strace, setpriv or python3"
 strace -f -o /dev/null true 2>/dev/null || skip_all "strace may not trace here"
-cd "$work" || exit 1
 chmod 755 "$work"
 # the plugin and dl where another user finds them, a profile, and a folder of that user's
 cp "$PLUGIN" dl.so

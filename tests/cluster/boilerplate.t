@@ -6,7 +6,6 @@
 need_cluster
 need_hosts
 command -v bash >/dev/null || skip_all "no bash"
-cd "$work" || exit 1
 mkdir nccl.d bin
 try_cluster boiler --hosts --nodes=2 --plugin="$PLUGIN nccl_dir=$work/nccl.d" || skip_all "no network namespaces"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS

@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
-cd "$work" || exit 1
 chmod 755 "$work"
 printf '#define POOR "%s"\n#include "tests/cluster/hooks/poor.h"\n' "$work/poor" >poor.h
 {

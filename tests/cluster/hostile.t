@@ -5,7 +5,6 @@
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
 command -v python3 >/dev/null || skip_all "no python3"
-cd "$work" || exit 1
 asan=$(${CC:-cc} -print-file-name=libasan.so)
 [ -f "$asan" ] || skip_all "this compiler has no libasan.so"
 variant "$work/dl.so" -fsanitize=address,undefined -fno-sanitize-recover=undefined 2>err

@@ -4,8 +4,6 @@
 . "$srcdir/tests/lib.sh"
 group=
 trap 'rmdir "$group" 2>/dev/null; clean_up' EXIT
-cd "$work" || exit 1
-unset DL_DIR
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
 
 # ---- a cgroup of 256 MB below ours: version 1, or 2 where our own may have children

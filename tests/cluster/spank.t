@@ -5,7 +5,6 @@
 need_cluster
 export PATH="$builddir/launcher:$PATH"
 cluster_up spank --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
-cd "$work" || exit 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 
 # ---- srun

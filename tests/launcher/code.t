@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # frozen code: what the trials run, where it comes from, to run it again, to compare it
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR DL_FREEZE
 HOME=$work/home
 export HOME

@@ -3,8 +3,6 @@
 # the command line of each container runtime by stand-ins that print it, and trials in a real container of Charliecloud
 # where that is installed
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR CUDA_VISIBLE_DEVICES SLURM_PROCID
 mkdir fakes image code data
 : >model.sif

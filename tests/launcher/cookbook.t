@@ -3,7 +3,6 @@
 # each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/cookbook.sh"
-cd "$work" || exit 1
 unset DL_DIR DL_FREEZE
 export HOME="$work"
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the examples of the manuals are true
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 
 # ---- slurmdl(3): the example compiles, trains, goes on
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl.3" | sed '/^\./d; s/\\-/-/g' >prog.c

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl doctor: sites that are well, and each thing that can be wrong with one
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
 # A plugin of any release of Slurm's: doctor reads it, and never loads it.

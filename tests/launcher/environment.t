@@ -3,8 +3,6 @@
 # the environment of the trials: modules by a stand-in for modulecmd, a real virtual environment, a conda environment's folder,
 # variables
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR LMOD_CMD MODULES_CMD MODULESHOME CONDA_EXE MAMBA_ROOT_PREFIX VIRTUAL_ENV
 HOME=$work/home
 mkdir -p home modules bin

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # how workers are started: local ones with their devices, arrays with a Slurm that refuses
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 real=$(readlink -f "$(command -v dl)")
 

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # a fault that all trials share stops the experiment; what failed is told
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 # conf NAME ENTRYPOINT [MORE]
 conf () {

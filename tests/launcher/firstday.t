@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what a first day meets: messages that say what to do, a resume too many, a fork of a trial with files of its own
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 export HOME=$work
 
 conf () { # conf NAME ENTRYPOINT [MORE]

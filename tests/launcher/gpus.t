@@ -3,7 +3,6 @@
 # resources.gpus_per_trial and slots_per_trial: the shapes that nodes allow, which starts first, what the user has chosen,
 # what cannot be, experiments of older versions
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR SBATCH_PARTITION
 
 mkdir bin

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # trials that run out of memory: half of a parameter, a job of more memory, what Slurm refuses
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 conf () { # conf NAME COMMAND SEARCHER HYPERPARAMETERS [MORE]
     cat >"$1.conf" <<END

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # notify: a command, a mail, a webhook at the end, at a failure and at a line of a log, each once
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 # ---- stand-ins for mail, sendmail and curl, which write down what they got
 mkdir bin nomail

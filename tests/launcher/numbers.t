@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the value of a trial (searcher.summary), searcher.goal, repeats with their means, times of all attempts, trials at work
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 
 # curve NAME SEARCHER-KEYS: each trial logs 5 3 1 2 8 at the steps 1 to 5
 curve () {

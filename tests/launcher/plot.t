@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl plot: charts in the terminal and as files; texts of others are no commands of gnuplot's
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset COLUMNS LINES DL_DIR TMUX KITTY_WINDOW_ID TERM_PROGRAM
 export LC_ALL=C.UTF-8 TERM=xterm
 make=$builddir/tests/launcher/makesweep

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl report: the file, its renewal, and the page in a headless Chromium
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 make=$builddir/tests/launcher/makesweep
 space='hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; width = { type = "int"; minval = 1; maxval = 8; };
     opt = { type = "categorical"; vals = ("adam", "sgd", "lion"); };

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # scripts as they are: files of their own survive a pause, absent values leave their option out, a typo is told
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 # An unedited script: it saves into --out, goes on from --resume, knows nothing of dl, and dies of SIGTERM.
 cat >train.sh <<'END'
