@@ -169,6 +169,16 @@ hosts_up () { # on hosts of their own (then $hosts is set) where that is possibl
     cluster_up "$@"
 }
 
+own_stepd () { # a slurmd, for PATH, that starts bin/slurmstepd of the test; Slurm's is $stepd
+    mkdir bin
+    cat >bin/slurmd <<END
+#!/bin/sh
+PATH=\${PATH#*:}
+exec slurmd -d $work/bin/slurmstepd "\$@"
+END
+    stepd=$(readlink -f "$(command -v slurmstepd)")
+}
+
 cluster_down () { # the one that is in use
     timeout 300 "$minicluster" down "$cluster"
 }

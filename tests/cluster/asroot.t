@@ -17,13 +17,7 @@ chmod +x dl
 chown nobody home
 line="optional $work/dl.so nccl_dir=$work/nccl.d dl=$work/dl"
 
-mkdir bin
-cat >bin/slurmd <<END
-#!/bin/sh
-PATH=\${PATH#*:}
-exec slurmd -d $work/bin/slurmstepd "\$@"
-END
-stepd=$(readlink -f "$(command -v slurmstepd)")
+own_stepd
 cat >bin/slurmstepd <<END
 #!/bin/sh
 exec strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o $work/trace.\$\$ $stepd "\$@"

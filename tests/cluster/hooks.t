@@ -15,13 +15,7 @@ ok $? "the variants"
 sed 's/^/# /' err
 
 # slurmd without a plugin: srun and slurmstepd read plugstack.conf at each launch
-mkdir bin
-cat >bin/slurmd <<END
-#!/bin/sh
-PATH=\${PATH#*:}
-exec slurmd -d $work/bin/slurmstepd "\$@"
-END
-stepd=$(readlink -f "$(command -v slurmstepd)")
+own_stepd
 plain_stepd () {
     printf '#!/bin/sh\nexec %s "$@"\n' "$stepd" >bin/stepd.new
     chmod +x bin/stepd.new
