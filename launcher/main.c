@@ -183,9 +183,7 @@ static int unknown_command (const char *name)
     meant = other_word (name, others) ?: nearest_word (name, words);
     complain ("unknown command '%s'%s%s%s",
               name,
-              meant ? "; did you mean '" : "; see dl --help",
-              meant ? meant : "",
-              meant ? "'?" : "");
+              DID_YOU_MEAN (meant, "'", "'", "; see dl --help"));
     return EXIT_USAGE;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Search a space of hyperparameters: ask for a trial, observe its value. */
-#ifndef SEARCHER_H
-#define SEARCHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -324,5 +323,3 @@ int searcher_preview (const struct search_config *config,
 
 /* Seed for the training of 'trial', 0 .. 2^31-1, the same for each attempt. */
 uint32_t searcher_trial_seed (uint64_t seed, long trial);
-
-#endif

@@ -7,14 +7,7 @@
 
 #include <slurm/spank.h>
 
-static int parts (const char *list)
-{
-    int n = *list != '\0';
-
-    for (; *list; list++)
-        n += *list == ',';
-    return n;
-}
+#include "runtime/base/word.h"
 
 /* GPUs of the step on this node.  SLURM_GPUS_ON_NODE may be the job's, of which
  * the step wanted a part: it counts where Slurm was told to part them by task.
@@ -30,7 +23,7 @@ static long gpus_asked (const struct binding *b)
     long on_node = variables_number (&b->vars, "SLURM_GPUS_ON_NODE");
 
     variables_text (&b->vars, "SLURM_STEP_GPUS", text, BINDING_TEXT);
-    asked = parts (text);
+    asked = words_count (text);
     for (size_t i = 0; i < sizeof (by_task) / sizeof (*by_task); i++)
         if (on_node > asked
             && variables_text (&b->vars, by_task[i], text, BINDING_TEXT) == 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-bind: advice on the cores and GPUs of a task. */
-#ifndef SPANK_ADVICE_H
-#define SPANK_ADVICE_H
+#pragma once
 
 #include "runtime/rank/binding.h"
 
@@ -9,5 +8,3 @@
  * 'now' is the affinity of this process after the binding.
  */
 void advice_report (const struct binding *b, const struct cpu_set *now);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the value of an option. */
-#ifndef SPANK_CHECK_H
-#define SPANK_CHECK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
  * says.
  */
 int option_check (int row, const char *value, char *why, size_t size);
-
-#endif

@@ -2,7 +2,6 @@
 /* when= in plugstack.conf: which steps the arguments after it are for. */
 #include "spank/condition.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* when= in plugstack.conf: which steps the arguments after it are for. */
-#ifndef SPANK_CONDITION_H
-#define SPANK_CONDITION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ int condition_check (const char *condition, char *why, size_t size);
 enum answer condition_holds (const char *condition,
                              const struct step_facts *facts,
                              bool gpus);
-
-#endif

@@ -2,8 +2,7 @@
 /* State of the plugin in a process: values of its options, the site's policy.
  *
  */
-#ifndef SPANK_CONTEXT_H
-#define SPANK_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ const char *option_command (void);
 /* Say one line, whatever bytes of the user's are in it. */
 void plugin_complain (const char *fmt, ...)
     __attribute__ ((format (printf, 1, 2)));
-
-#endif

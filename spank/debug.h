@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-debug: what explains a hang. */
-#ifndef SPANK_DEBUG_H
-#define SPANK_DEBUG_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -9,5 +8,3 @@
  * node; after nccl_task().
  */
 void debug_task (spank_t sp);
-
-#endif

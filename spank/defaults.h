@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Defaults of the site: what srun tells the tasks of them. */
-#ifndef SPANK_DEFAULTS_H
-#define SPANK_DEFAULTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ void defaults_tell (void);
  * bind: not where the user has chosen the cores, or where srun's word is lost.
  */
 bool defaults_take (spank_t sp, bool acts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a step: helpers beside the tasks learn of it and end in time. */
-#ifndef SPANK_ENDING_H
-#define SPANK_ENDING_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -24,5 +23,3 @@ void ending_join (void);
  * them no CPU earlier.
  */
 void ending_task (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of a step: GPUs, partition, account, QOS, choices. */
-#ifndef SPANK_FACTS_H
-#define SPANK_FACTS_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -19,5 +18,3 @@ void facts_of_command (struct step_facts *f);
  * variable of Slurm's or OpenMP's.
  */
 bool facts_user_binds (void);
-
-#endif

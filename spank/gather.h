@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-check and the table of ranks: gather the findings of all ranks. */
-#ifndef SPANK_GATHER_H
-#define SPANK_GATHER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void gather_end (void);
  * so.
  */
 void gather_task (spank_t sp, const char *level, bool table);
-
-#endif

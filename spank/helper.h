@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the command dl for a task, or beside it. */
-#ifndef SPANK_HELPER_H
-#define SPANK_HELPER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -40,5 +39,3 @@ int helper_ask (spank_t sp,
                 unsigned seconds,
                 char *line,
                 size_t size);
-
-#endif

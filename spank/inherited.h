@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plugin set in an outer step: jobs from there are not to have it. */
-#ifndef SPANK_INHERITED_H
-#define SPANK_INHERITED_H
+#pragma once
 
 /* In srun, sbatch or salloc: take it out of this process's environment. */
 void inherited_clear (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-monitor: the monitor of a node, and its summary. */
-#ifndef SPANK_MONITOR_H
-#define SPANK_MONITOR_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -11,5 +10,3 @@ void monitor_task (spank_t sp);
 /* In srun: say which step is to be summarized, and do it at the end. */
 void monitor_begin (spank_t sp);
 void monitor_end (spank_t sp);
-
-#endif

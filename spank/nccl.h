@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-nccl: the network variables of a task. */
-#ifndef SPANK_NCCL_H
-#define SPANK_NCCL_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -9,5 +8,3 @@
  * its user exported.
  */
 void nccl_task (spank_t sp);
-
-#endif

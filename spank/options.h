@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options that the plugin adds to srun, sbatch and salloc. */
-#ifndef SPANK_OPTIONS_H
-#define SPANK_OPTIONS_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -26,5 +25,3 @@ void options_decide (const struct step_facts *facts,
                      bool loud,
                      int ac,
                      char **av);
-
-#endif

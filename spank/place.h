@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place of a task in its step. */
-#ifndef SPANK_PLACE_H
-#define SPANK_PLACE_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -11,5 +10,3 @@
  * the reason in t->why.
  */
 int task_place (spank_t sp, struct task *t, const char *roles, bool of_tasks);
-
-#endif

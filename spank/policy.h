@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The site's policy: the arguments of the plugin's line in plugstack.conf. */
-#ifndef SPANK_POLICY_H
-#define SPANK_POLICY_H
+#pragma once
 
 #include "spank/condition.h"
 #include "spank/context.h"
@@ -23,5 +22,3 @@ int policy_check (const struct site_policy *p,
                   const char *value,
                   char *why,
                   size_t size);
-
-#endif

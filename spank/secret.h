@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DL_SECRET: 128 bits that the processes of a step have, and nobody else. */
-#ifndef SPANK_SECRET_H
-#define SPANK_SECRET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
  * this srun is in is forgotten, as it is not this step's.
  */
 void plugin_secret (bool wanted);
-
-#endif

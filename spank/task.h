@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl: the environment of a task. */
-#ifndef SPANK_TASK_H
-#define SPANK_TASK_H
+#pragma once
 
 #include <slurm/spank.h>
 
 /* Set the environment of one task. */
 void task_environment (spank_t sp, const char *framework, const char *roles);
-
-#endif

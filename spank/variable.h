@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables of a task. */
-#ifndef SPANK_VARIABLE_H
-#define SPANK_VARIABLE_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -15,5 +14,3 @@ int variable_text (spank_t sp, const char *name, char *buf, int size);
 
 /* Its value, -1 if it is not set or no number. */
 long variable_number (spank_t sp, const char *name);
-
-#endif

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of its own for each unit test. */
-#ifndef TESTS_FOLDER_H
-#define TESTS_FOLDER_H
+#pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/unit.h"
 
 static char dir[64];
 
 static inline int make_dir (void **state)
 {
-    (void)state;
     snprintf (dir, sizeof (dir), "/tmp/dl-unit.XXXXXX");
     return mkdtemp (dir) ? 0 : -1;
 }
@@ -20,7 +16,6 @@ static inline int remove_dir (void **state)
 {
     char cmd[128];
 
-    (void)state;
     snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
     return system (cmd);
 }
@@ -35,5 +30,3 @@ static inline const char *in_dir (const char *name)
 }
 
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
-
-#endif

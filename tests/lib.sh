@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# TAP for shell tests: source this, call is/ok/run, end with done_testing.  $work is a folder of the test's own;
-# it and the clusters of cluster_up are gone at the end.
+# TAP for shell tests: source this, call is/ok/run, end with done_testing.  It begins in $work, a folder of
+# its own; it and the clusters of cluster_up are gone at the end.
 n=0
 failed=0
 
@@ -169,6 +169,16 @@ hosts_up () { # on hosts of their own (then $hosts is set) where that is possibl
     cluster_up "$@"
 }
 
+own_stepd () { # a slurmd, for PATH, that starts bin/slurmstepd of the test; Slurm's is $stepd
+    mkdir bin
+    cat >bin/slurmd <<END
+#!/bin/sh
+PATH=\${PATH#*:}
+exec slurmd -d $work/bin/slurmstepd "\$@"
+END
+    stepd=$(readlink -f "$(command -v slurmstepd)")
+}
+
 cluster_down () { # the one that is in use
     timeout 300 "$minicluster" down "$cluster"
 }
@@ -187,3 +197,6 @@ clean_up () {
 work=$(mktemp -d "${TMPDIR:-/tmp}/dl-test.XXXXXX")
 trap clean_up EXIT
 trap 'exit 1' INT TERM
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks for a test: processes. */
-#ifndef TESTS_RANKS_H
-#define TESTS_RANKS_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,5 +61,3 @@ static inline int ranks (int size, int absent, rank_f f, void *arg)
             failed += status != 0;
     return failed;
 }
-
-#endif

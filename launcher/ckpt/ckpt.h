@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command dl ckpt. */
-#ifndef LAUNCHER_CKPT_CKPT_H
-#define LAUNCHER_CKPT_CKPT_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -10,5 +9,3 @@ void ckpt_words (void);
 
 /* The command: an exit status of launcher/sys/say.h. */
 int cmd_ckpt (const struct settings *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt extract, export, import: tensors in other files. */
-#ifndef LAUNCHER_CKPT_COPY_H
-#define LAUNCHER_CKPT_COPY_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -9,5 +8,3 @@
 int ckpt_extract (const struct settings *st);
 int ckpt_export (const struct settings *st);
 int ckpt_import (const struct settings *st);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt diff: compare two checkpoints. */
-#ifndef LAUNCHER_CKPT_DIFF_H
-#define LAUNCHER_CKPT_DIFF_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
 /* Returns an exit status of launcher/sys/say.h. */
 int ckpt_diff (const struct settings *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open the checkpoint that an argument of dl ckpt names. */
-#ifndef LAUNCHER_CKPT_OPEN_H
-#define LAUNCHER_CKPT_OPEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ size_t ckpt_each (const char *path,
 
 /* "[2, 3]"; of a scalar "[]" */
 void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t);
-
-#endif

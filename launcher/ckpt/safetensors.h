@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file format of safetensors. */
-#ifndef LAUNCHER_CKPT_SAFETENSORS_H
-#define LAUNCHER_CKPT_SAFETENSORS_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -37,5 +36,3 @@ int safetensors_write (struct slurmdl_checkpoint *c,
                        const char *prefix,
                        const char *path,
                        struct slurmdl_error *err);
-
-#endif

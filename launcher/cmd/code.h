@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frozen code of an experiment, for those that start something. */
-#ifndef LAUNCHER_CMD_CODE_H
-#define LAUNCHER_CMD_CODE_H
+#pragma once
 
 #include "launcher/code/archive.h"
 #include "launcher/code/select.h"
@@ -46,5 +45,3 @@ int code_enter (struct sweep *s, struct scratch *own);
  * an exit status, after a line.
  */
 int code_mend (const struct sweep *s, char digest[DIGEST_SIZE]);
-
-#endif

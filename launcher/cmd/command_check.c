@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/software/activate.h"
@@ -131,9 +130,7 @@ say_missing (const struct experiment *e, const char *name, struct problems *p)
                 name,
                 *name == '/' ? "" : " in ",
                 *name == '/' ? "" : e->dir,
-                meant ? "; did you mean '" : "",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", ""));
     free (meant);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look whether the command of the trials can work, before it is started. */
-#ifndef LAUNCHER_CMD_COMMAND_CHECK_H
-#define LAUNCHER_CMD_COMMAND_CHECK_H
+#pragma once
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -17,5 +16,3 @@ int command_check (struct experiment *e, bool local, bool loads);
 
 /* Of that, whether the program or script is there, if its path is relative. */
 void command_check_files (const struct experiment *e, struct problems *p);
-
-#endif

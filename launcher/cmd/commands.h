@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry points of the commands about experiments, for main()'s table. */
-#ifndef LAUNCHER_CMD_COMMANDS_H
-#define LAUNCHER_CMD_COMMANDS_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -33,5 +32,3 @@ int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
 int cmd_scale (const struct settings *st);
 int cmd_requeue (const struct settings *st);
-
-#endif

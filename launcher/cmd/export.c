@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/export.h"
 #include "launcher/export/tool.h"
-#include "launcher/results/columns.h"
 #include "launcher/results/results_file.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/states.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the table of trials as CSV. */
-#ifndef LAUNCHER_CMD_EXPORT_H
-#define LAUNCHER_CMD_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@ void csv_put_trial (FILE *f,
                     const struct columns *c,
                     long trial,
                     bool safe);
-
-#endif

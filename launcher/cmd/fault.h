@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Say what failed: the fault that paused an experiment, the failed trials. */
-#ifndef LAUNCHER_CMD_FAULT_H
-#define LAUNCHER_CMD_FAULT_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -26,5 +25,3 @@ void print_results (const struct sweep *s);
 
 /* What the worker that wrote last has written last. */
 void print_last_words (const struct sweep *s);
-
-#endif

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"
-#include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
 #include "launcher/executor/stop.h"
 #include "launcher/format/text.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Show a sweep's progress until it ends. */
-#ifndef LAUNCHER_CMD_FOLLOW_H
-#define LAUNCHER_CMD_FOLLOW_H
+#pragma once
 
 #include "launcher/executor/executor.h"
 #include "launcher/progress/changes.h"
@@ -16,5 +15,3 @@ void follow_signals (void);
 
 /* The exit status that says how an experiment that does not run ended. */
 int follow_status (const struct sweep *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs of a trial become nodes and ranks. */
-#ifndef LAUNCHER_CMD_GPUS_H
-#define LAUNCHER_CMD_GPUS_H
+#pragma once
 
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
@@ -16,5 +15,3 @@ int gpus_to_nodes (struct experiment **e,
                    const char *path,
                    const struct edit *edit,
                    const struct settings *st);
-
-#endif

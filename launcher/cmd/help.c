@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "launcher/cmd/option_table.h"
-#include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
 #include "launcher/sys/strings.h"
 

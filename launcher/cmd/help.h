@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Help, and words for a shell's completion. */
-#ifndef LAUNCHER_CMD_HELP_H
-#define LAUNCHER_CMD_HELP_H
+#pragma once
 
 #include "launcher/cmd/options.h"
 
@@ -13,5 +12,3 @@ void help_cmd (const struct cmd *cmd);
  * program's name; 'described': each with a tab and what it is.
  */
 void complete (const struct cmd *table, int argc, char **argv, bool described);
-
-#endif

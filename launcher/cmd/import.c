@@ -11,7 +11,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/error.h"
 
 static int add_option (char ***words, const char *name, const char *value)
 {

@@ -18,7 +18,6 @@
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of all commands: the only list of them. */
-#ifndef LAUNCHER_CMD_OPTION_TABLE_H
-#define LAUNCHER_CMD_OPTION_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -72,5 +71,3 @@ extern const struct opt *const options_log[];
 extern const struct opt *const options_check[];
 extern const struct opt *const options_doctor[];
 extern const struct opt *const options_env[];
-
-#endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/option_table.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
@@ -140,9 +139,7 @@ static void complain_of_option (const struct cmd *cmd,
         complain ("%s: unknown option '%s'%s%s%s",
                   cmd->name,
                   bad,
-                  meant ? "; did you mean '--" : "",
-                  meant ? meant : "",
-                  meant ? "'?" : "");
+                  DID_YOU_MEAN (meant, "'--", "'", ""));
 }
 
 static void set_defaults (const struct spelling *s, struct settings *st)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands, and their command lines. */
-#ifndef LAUNCHER_CMD_OPTIONS_H
-#define LAUNCHER_CMD_OPTIONS_H
+#pragma once
 
 #include "launcher/cmd/option_table.h"
 #include "launcher/sys/settings.h"
@@ -45,5 +44,3 @@ void settings_free (struct settings *st);
  * Returns how many.
  */
 int options_list (const struct cmd *cmd, const struct opt **rows);
-
-#endif

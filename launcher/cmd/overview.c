@@ -15,7 +15,6 @@
 #include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/slurm_memory.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of an experiment beside its trials. */
-#ifndef LAUNCHER_CMD_OVERVIEW_H
-#define LAUNCHER_CMD_OVERVIEW_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -12,5 +11,3 @@ void print_overview (const struct sweep *s);
  * life; NaN: they are at work, or none is wanted.
  */
 double sweep_idle (const struct sweep *s);
-
-#endif

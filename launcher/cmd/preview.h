@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a search will cost. */
-#ifndef LAUNCHER_CMD_PREVIEW_H
-#define LAUNCHER_CMD_PREVIEW_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 
 /* What the search will cost; 'seconds' for a unit of length, 0: unknown. */
 void print_preview (const struct experiment *e, double seconds);
-
-#endif

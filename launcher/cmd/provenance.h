@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where an experiment comes from, as it was recorded. */
-#ifndef LAUNCHER_CMD_PROVENANCE_H
-#define LAUNCHER_CMD_PROVENANCE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ json_t *provenance_read (const struct sweep *s);
 
 /* Print it (dl show --provenance).  Returns an exit status. */
 int provenance_print (const struct sweep *s, bool as_json);
-
-#endif

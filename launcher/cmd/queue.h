@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The array tasks of an experiment that Slurm has, and those that are to end.
  */
-#ifndef LAUNCHER_CMD_QUEUE_H
-#define LAUNCHER_CMD_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ int queue_retire_unseen (struct sweep *s,
                          const struct queue *seen,
                          size_t nsubmits,
                          struct slurmdl_error *err);
-
-#endif

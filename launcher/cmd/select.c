@@ -118,9 +118,7 @@ static const struct column_name *find_name (const struct column_names *names,
     complain ("--%s: there is no column '%s'%s%s%s",
               option,
               name,
-              meant ? "; did you mean '" : "; 'dl export' has all of them",
-              meant ? meant : "",
-              meant ? "'?" : "");
+              DID_YOU_MEAN (meant, "'", "'", "; 'dl export' has all of them"));
     free (words);
     return NULL;
 }

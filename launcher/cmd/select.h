@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which trials and which columns a user wants to see, in which order. */
-#ifndef LAUNCHER_CMD_SELECT_H
-#define LAUNCHER_CMD_SELECT_H
+#pragma once
 
 #include "launcher/results/columns.h"
 #include "launcher/sys/settings.h"
@@ -23,5 +22,3 @@ int selection_make (struct selection *sel,
                     const struct sweep *s,
                     const struct settings *st);
 void selection_free (struct selection *sel);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trials that a user selected, as text, JSON or CSV. */
-#ifndef LAUNCHER_CMD_SHOW_OUTPUT_H
-#define LAUNCHER_CMD_SHOW_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ json_t *trial_json (const struct sweep *s, const struct columns *c, long trial);
 
 /* Print, and free. */
 void print_json (json_t *v);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl show EXPERIMENT TRIAL: all that is known about one trial. */
-#ifndef LAUNCHER_CMD_SHOW_TRIAL_H
-#define LAUNCHER_CMD_SHOW_TRIAL_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
@@ -12,5 +9,3 @@
  * status.
  */
 int show_trial (const struct sweep *s, long n, const struct settings *st);
-
-#endif

@@ -23,7 +23,6 @@
 #include "launcher/software/record.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"

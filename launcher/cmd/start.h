@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start the workers of an experiment, or make one and start them. */
-#ifndef LAUNCHER_CMD_START_H
-#define LAUNCHER_CMD_START_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
@@ -19,5 +18,3 @@ int start_missing_workers (struct sweep *s,
  * Returns an exit status.
  */
 int run_new (struct experiment *e, const struct settings *st);
-
-#endif

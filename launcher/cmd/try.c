@@ -23,9 +23,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
-#include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
-#include "runtime/metrics/metrics.h"
 
 /* ---- what was seen: metrics ---- */
 

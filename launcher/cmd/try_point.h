@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The point of dl try: a random one, or the user's. */
-#ifndef LAUNCHER_CMD_TRY_POINT_H
-#define LAUNCHER_CMD_TRY_POINT_H
+#pragma once
 
 #include <libconfig.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ char *try_point_set (char **args, int n);
  * each takes a point.
  */
 void try_any_searcher (config_t *cf, const void *arg);
-
-#endif

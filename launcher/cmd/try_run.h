@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one trial here, in a folder of its own that is gone afterwards. */
-#ifndef LAUNCHER_CMD_TRY_RUN_H
-#define LAUNCHER_CMD_TRY_RUN_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -40,5 +39,3 @@ void try_run_print_command (const struct try_run *t);
  */
 int try_run_train (struct try_run *t, struct slurmdl_error *err);
 void try_run_close (struct try_run *t);
-
-#endif

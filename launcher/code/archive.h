@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen files as one archive: a tar file, compressed by zstd. */
-#ifndef LAUNCHER_CODE_ARCHIVE_H
-#define LAUNCHER_CODE_ARCHIVE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ int code_archive_each (
     void (*f) (const char *path, const void *text, size_t size, void *arg),
     void *arg,
     struct slurmdl_error *err);
-
-#endif

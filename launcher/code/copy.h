@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder in which the trials run: the frozen files, and links beside. */
-#ifndef LAUNCHER_CODE_COPY_H
-#define LAUNCHER_CODE_COPY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ int code_copy_check (const struct code_copy *c, struct slurmdl_error *err);
 int code_copy_make (const struct code_copy *c,
                     const struct code_archive *a,
                     struct slurmdl_error *err);
-
-#endif

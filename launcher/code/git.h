@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What git(1) says of a folder. */
-#ifndef LAUNCHER_CODE_GIT_H
-#define LAUNCHER_CODE_GIT_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The output of a git command in 'dir', at most 'max' bytes, as a text that the
@@ -28,5 +26,3 @@ void git_files_free (struct git_files *g);
  * it.
  */
 char git_files_kind (const struct git_files *g, const char *path);
-
-#endif

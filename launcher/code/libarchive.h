@@ -2,8 +2,7 @@
 /* libarchive, loaded when it is first needed: it costs 2 ms, and few commands
  * pack or unpack code.
  */
-#ifndef LAUNCHER_CODE_LIBARCHIVE_H
-#define LAUNCHER_CODE_LIBARCHIVE_H
+#pragma once
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -39,5 +38,3 @@ extern struct libarchive libarchive;
 /* To be called before any function of the library. */
 int libarchive_load (struct slurmdl_error *err);
 /* clang-format on */
-
-#endif

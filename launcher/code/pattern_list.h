@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The patterns of .dlignore and of the group "code". */
-#ifndef LAUNCHER_CODE_PATTERN_LIST_H
-#define LAUNCHER_CODE_PATTERN_LIST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ bool pattern_list_has (char *const *list, const char *path, bool is_folder);
 
 /* Add the lines of a .dlignore to a list; '#' begins a comment. */
 void pattern_list_read (char ***list, const char *text);
-
-#endif

@@ -24,7 +24,6 @@ enum {
     PYTHON_SECONDS = 20,
     PYTHON_MAX = 1 << 20,
     DIFF_MAX = 1 << 20,
-    COMMAND_MAX = 64 << 10,
 };
 
 /* A text that JSON takes. */

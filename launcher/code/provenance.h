@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where an experiment comes from: what is needed to run it again. */
-#ifndef LAUNCHER_CODE_PROVENANCE_H
-#define LAUNCHER_CODE_PROVENANCE_H
+#pragma once
 
 #include "launcher/code/select.h"
 
@@ -12,5 +11,3 @@
  */
 char *provenance_collect (const struct experiment *e,
                           const struct code_files *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which files an experiment freezes. */
-#ifndef LAUNCHER_CODE_SELECT_H
-#define LAUNCHER_CODE_SELECT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int code_select (const struct experiment *e,
                  struct code_files *c,
                  struct slurmdl_error *err);
 void code_files_free (struct code_files *c);
-
-#endif

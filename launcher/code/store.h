@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The archive of an experiment, shared between experiments with the same code.
  */
-#ifndef LAUNCHER_CODE_STORE_H
-#define LAUNCHER_CODE_STORE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -33,5 +32,3 @@ int store_get (const char *dir,
 
 /* Remove what no experiment beside 'dir' has any more: that is removed. */
 void store_clean (const char *dir);
-
-#endif

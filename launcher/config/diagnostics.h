@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collect what is wrong with an experiment file. */
-#ifndef LAUNCHER_CONFIG_DIAGNOSTICS_H
-#define LAUNCHER_CONFIG_DIAGNOSTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -63,5 +62,3 @@ const char *problems_file (const struct problems *p, int *line);
  */
 void problem_about (struct problems *p, const char *key);
 bool problem_is_about (const struct problems *p, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edit an experiment file that was parsed, and write it with all digits. */
-#ifndef LAUNCHER_CONFIG_EDIT_H
-#define LAUNCHER_CONFIG_EDIT_H
+#pragma once
 
 #include <jansson.h>
 #include <libconfig.h>
@@ -34,5 +33,3 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v);
 
 /* All of it as text with all digits; the caller frees it. */
 char *edit_text (config_t *cf);
-
-#endif

@@ -3,13 +3,11 @@
 #include "launcher/config/experiment.h"
 
 #include <errno.h>
-#include <libconfig.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
@@ -148,14 +146,12 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
     snprintf (group, sizeof (group), "%s", path);
     *(strrchr (group, '.') ?: group) = '\0';
     problem_about (p, group);
-    problem_at (p,
-                origin_of (s),
-                "unknown key '%s'%s%s%s",
-                path,
-                meant ? "; did you mean '"
-                      : "; dl-experiment(5) lists the keys",
-                meant ? meant : "",
-                meant ? "'?" : "");
+    problem_at (
+        p,
+        origin_of (s),
+        "unknown key '%s'%s%s%s",
+        path,
+        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
 }
 
 static void read_variable (struct experiment *e,

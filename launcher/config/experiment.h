@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The experiment file: what to run, over which space, with which searcher. */
-#ifndef LAUNCHER_CONFIG_EXPERIMENT_H
-#define LAUNCHER_CONFIG_EXPERIMENT_H
+#pragma once
 
 #include <jansson.h>
 #include <libconfig.h>
@@ -204,5 +203,3 @@ char *file_folder (const char *path);
 void experiment_read_environment (struct experiment *e,
                                   const config_setting_t *s,
                                   struct problems *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An experiment file as one list of keys and values. */
-#ifndef LAUNCHER_CONFIG_FLAT_H
-#define LAUNCHER_CONFIG_FLAT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ json_t *config_flat (const char *text);
 typedef void flat_difference_f (
     long n, const char *name, const char *first, const char *second, void *arg);
 long flat_compare (json_t *a, json_t *b, flat_difference_f *f, void *arg);
-
-#endif

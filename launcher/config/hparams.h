@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point of the space as JSON, as variables and in a command line. */
-#ifndef LAUNCHER_CONFIG_HPARAMS_H
-#define LAUNCHER_CONFIG_HPARAMS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -72,5 +71,3 @@ int hparams_unknown (const struct experiment *e,
 
 /* "DL_HP_optimizer_lr" for "optimizer.lr". */
 void hparams_variable (char *buf, size_t size, const char *path);
-
-#endif

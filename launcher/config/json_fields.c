@@ -35,12 +35,7 @@ void hint_text (char *buf,
 {
     const char *meant = nearest_word (word, words);
 
-    snprintf (buf,
-              size,
-              "%s%s%s",
-              meant ? "; did you mean '" : "",
-              meant ? meant : "",
-              meant ? "'?" : "");
+    snprintf (buf, size, "%s%s%s", DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
 static const struct field *find (const struct field *fields, const char *name)

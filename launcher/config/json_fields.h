@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read a JSON object by a table of what it may hold. */
-#ifndef LAUNCHER_CONFIG_JSON_FIELDS_H
-#define LAUNCHER_CONFIG_JSON_FIELDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void hint_text (char *buf,
                 size_t size,
                 const char *word,
                 const char *const *words);
-
-#endif

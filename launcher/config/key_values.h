@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Put the values of settings into a struct, by a table of keys. */
-#ifndef LAUNCHER_CONFIG_KEY_VALUES_H
-#define LAUNCHER_CONFIG_KEY_VALUES_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -27,5 +26,3 @@ int key_wrong_type (struct problems *p,
                     const config_setting_t *s,
                     const char *path,
                     const char *wanted);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of an experiment file. */
-#ifndef LAUNCHER_CONFIG_KEYS_H
-#define LAUNCHER_CONFIG_KEYS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ struct key {
  * "environment", which the user names; ended by a row whose path is NULL.
  */
 extern const struct key experiment_keys[];
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trained points of an earlier experiment that a search knows from its start.
  */
-#ifndef LAUNCHER_CONFIG_KNOWN_POINTS_H
-#define LAUNCHER_CONFIG_KNOWN_POINTS_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 
@@ -15,5 +14,3 @@ void known_points_free (struct experiment *e);
 /* search.known for the first log entry, and back.  NULL if there is none. */
 json_t *known_points_json (const struct experiment *e);
 int known_points_read (struct experiment *e, const json_t *known);
-
-#endif

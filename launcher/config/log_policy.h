@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lines in a failed attempt's log mean: log_policies. */
-#ifndef LAUNCHER_CONFIG_LOG_POLICY_H
-#define LAUNCHER_CONFIG_LOG_POLICY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ int policies_search (const struct log_policy *list,
 
 /* Make printable UTF-8 of 'text', as the decision log needs it. */
 void policy_text (char *text);
-
-#endif

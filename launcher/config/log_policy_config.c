@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
@@ -47,15 +46,14 @@ static int find_word (const config_setting_t *s,
     for (int i = 0; words[i]; i++)
         if (!strcmp (words[i], word))
             return i;
-    problem_at (p,
-                origin_of (s),
-                "'%s': unknown %s '%s'%s%s%s",
-                key,
-                what,
-                word,
-                meant ? "; did you mean '" : "; dl-experiment(5) lists them",
-                meant ? meant : "",
-                meant ? "'?" : "");
+    problem_at (
+        p,
+        origin_of (s),
+        "'%s': unknown %s '%s'%s%s%s",
+        key,
+        what,
+        word,
+        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists them"));
     return -1;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read log_policies from the experiment file. */
-#ifndef LAUNCHER_CONFIG_LOG_POLICY_CONFIG_H
-#define LAUNCHER_CONFIG_LOG_POLICY_CONFIG_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -11,5 +10,3 @@
 /* Fill e->policies from log_policies. */
 void policies_read (struct experiment *e, config_t *cf, struct problems *p);
 void policies_free (struct experiment *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find metrics in a line of output. */
-#ifndef LAUNCHER_CONFIG_METRIC_PATTERN_H
-#define LAUNCHER_CONFIG_METRIC_PATTERN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ int pattern_match (struct pattern *p,
                    const char *line,
                    pattern_metric_f f,
                    void *arg);
-
-#endif

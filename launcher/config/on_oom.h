@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hyperparameters that are halved where the memory of a GPU is too small. */
-#ifndef LAUNCHER_CONFIG_ON_OOM_H
-#define LAUNCHER_CONFIG_ON_OOM_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -17,5 +16,3 @@ void on_oom_read (struct experiment *e,
  * has a value that is at most half of that.  Returns it, NULL if there is none.
  */
 const struct hparam *on_oom_halve (const struct experiment *e, double *x);
-
-#endif

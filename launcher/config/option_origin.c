@@ -2,8 +2,6 @@
 /* Where a setting comes from: a line of the file, or an option --set. */
 #include "launcher/config/option_origin.h"
 
-#include "launcher/config/diagnostics.h"
-
 /* libconfig keeps a pointer of ours with each setting: the option's text. */
 
 struct origin origin_of (const config_setting_t *s)

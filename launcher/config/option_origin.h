@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a setting comes from: a line of the file, or an option --set. */
-#ifndef LAUNCHER_CONFIG_OPTION_ORIGIN_H
-#define LAUNCHER_CONFIG_OPTION_ORIGIN_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -18,5 +17,3 @@ struct origin origin_of_key (const config_t *cf, const char *path);
  */
 void origin_set (config_setting_t *s, const char *option);
 void origin_copy (config_setting_t *to, const config_setting_t *from);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the command that are left out where a value is absent. */
-#ifndef LAUNCHER_CONFIG_OPTIONAL_GROUP_H
-#define LAUNCHER_CONFIG_OPTIONAL_GROUP_H
+#pragma once
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -20,5 +19,3 @@ group_length (const struct experiment *e, const char *start, const char *text);
  * should be.
  */
 void groups_check (const struct experiment *e, struct problems *p);
-
-#endif

@@ -118,9 +118,7 @@ int param_kind_check (const struct param_kind *kind,
                   sizeof (text),
                   "unknown key '%s'%s%s%s",
                   name,
-                  meant ? "; did you mean '" : "",
-                  meant ? meant : "",
-                  meant ? "'?" : "");
+                  DID_YOU_MEAN (meant, "'", "'", ""));
         param_problem (c, p, path, text);
     }
     /* an unknown key may be meant to be a missing one */
@@ -148,8 +146,6 @@ void param_kind_unknown (const config_setting_t *type,
               sizeof (text),
               "type must be \"float\", \"int\", \"log\", \"loguniform\", "
               "\"categorical\", \"const\" or \"null\"%s%s%s",
-              meant ? "; did you mean \"" : "",
-              meant ? meant : "",
-              meant ? "\"?" : "");
+              DID_YOU_MEAN (meant, "\"", "\"", ""));
     param_problem (type, p, path, text);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types of hyperparameters that an experiment file may name. */
-#ifndef LAUNCHER_CONFIG_PARAM_KIND_H
-#define LAUNCHER_CONFIG_PARAM_KIND_H
+#pragma once
 
 #include <libconfig.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ int param_problem (const config_setting_t *s,
                    struct problems *p,
                    const char *path,
                    const char *text);
-
-#endif

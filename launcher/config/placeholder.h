@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a {name} stands in a command. */
-#ifndef LAUNCHER_CONFIG_PLACEHOLDER_H
-#define LAUNCHER_CONFIG_PLACEHOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
  * one.
  */
 size_t placeholder_length (const char *start, const char *text);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/config/values.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The points that a search tries first. */
-#ifndef LAUNCHER_CONFIG_POINTS_H
-#define LAUNCHER_CONFIG_POINTS_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -13,5 +12,3 @@ bool point_active (const struct experiment *e, size_t i, const double *x);
 
 /* Fill search.points from the defaults and searcher.try_first. */
 void points_read (struct experiment *e, config_t *cf, struct problems *p);
-
-#endif

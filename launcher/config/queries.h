@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an experiment asks for, as a sum of its settings. */
-#ifndef LAUNCHER_CONFIG_QUERIES_H
-#define LAUNCHER_CONFIG_QUERIES_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 
@@ -16,5 +15,3 @@ int experiment_needs (const struct experiment *e);
 
 /* The searcher of that name; NULL if there is none. */
 const struct searcher_kind *searcher_kind_of (const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Take values out of settings of libconfig. */
-#ifndef LAUNCHER_CONFIG_READING_H
-#define LAUNCHER_CONFIG_READING_H
+#pragma once
 
 #include <jansson.h>
 #include <libconfig.h>
@@ -25,5 +24,3 @@ bool setting_is_list_of_groups (const config_setting_t *s);
  * are UTF-8: what goes into JSON must be.  -1 after a problem for each other.
  */
 int setting_check_texts (const config_setting_t *s, struct problems *p);
-
-#endif

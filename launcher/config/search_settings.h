@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the group "searcher" of an experiment file. */
-#ifndef LAUNCHER_CONFIG_SEARCH_SETTINGS_H
-#define LAUNCHER_CONFIG_SEARCH_SETTINGS_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -10,5 +9,3 @@
 
 /* Check the group "searcher" and finish e->search. */
 void search_check (struct experiment *e, config_t *cf, struct problems *p);
-
-#endif

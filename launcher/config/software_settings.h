@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the container and the environment that an experiment file names. */
-#ifndef LAUNCHER_CONFIG_SOFTWARE_SETTINGS_H
-#define LAUNCHER_CONFIG_SOFTWARE_SETTINGS_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -25,5 +24,3 @@ bool variable_name_fits (const char *name, bool strict);
 void software_settings_check (struct experiment *e,
                               config_setting_t *group,
                               struct problems *p);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/on_oom.h"
 #include "launcher/config/option_origin.h"

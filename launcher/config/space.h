@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the search space of an experiment file. */
-#ifndef LAUNCHER_CONFIG_SPACE_H
-#define LAUNCHER_CONFIG_SPACE_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -17,5 +16,3 @@ void space_read (struct experiment *e,
  */
 int space_check_exponents (const struct experiment *e, struct problems *p);
 void space_free (struct experiment *e);
-
-#endif

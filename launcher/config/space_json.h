@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search space of an experiment as JSON. */
-#ifndef LAUNCHER_CONFIG_SPACE_JSON_H
-#define LAUNCHER_CONFIG_SPACE_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
  * an array of objects.  Returns a new reference.
  */
 json_t *space_json (const struct experiment *e);
-
-#endif

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/syntax_hint.h"
 #include "runtime/base/array.h"
 #include "runtime/storage/inside.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parse the text of an experiment file. */
-#ifndef LAUNCHER_CONFIG_SYNTAX_H
-#define LAUNCHER_CONFIG_SYNTAX_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -29,5 +28,3 @@ int syntax_read_text (config_t *cf,
                       size_t size,
                       struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);
-
-#endif

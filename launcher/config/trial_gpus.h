@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs of a trial: in all, and on each of its nodes. */
-#ifndef LAUNCHER_CONFIG_TRIAL_GPUS_H
-#define LAUNCHER_CONFIG_TRIAL_GPUS_H
+#pragma once
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -35,5 +34,3 @@ void experiment_check_gpus (const struct experiment *e,
 
 /* Time of all trials that 'max_gpu_hours' allows, s; 0: no limit. */
 double experiment_max_seconds (const struct experiment *e);
-
-#endif

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/log_policy.h"
@@ -86,9 +85,7 @@ static void check_placeholders (const struct experiment *e,
                 origin_of_key (cf, "entrypoint"),
                 "'entrypoint': {%s} is not a hyperparameter%s%s%s",
                 name,
-                meant ? "; did you mean {" : "",
-                meant ? meant : "",
-                meant ? "}?" : "");
+                DID_YOU_MEAN (meant, "{", "}", ""));
 }
 
 static void

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check an experiment beyond the types of its keys. */
-#ifndef LAUNCHER_CONFIG_VALIDATE_H
-#define LAUNCHER_CONFIG_VALIDATE_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -10,5 +9,3 @@
 
 /* Check what depends on several keys, and finish the struct. */
 void experiment_check (struct experiment *e, config_t *cf, struct problems *p);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
@@ -61,9 +60,7 @@ void hparam_unknown (const struct experiment *e,
                 "%s: '%s' is not a hyperparameter%s%s%s",
                 where,
                 path,
-                meant ? "; did you mean '" : "",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
 /* The searcher's own opinion, asked with this parameter alone.  It has no

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of hyperparameters, as users write them. */
-#ifndef LAUNCHER_CONFIG_VALUES_H
-#define LAUNCHER_CONFIG_VALUES_H
+#pragma once
 
 #include <jansson.h>
 #include <libconfig.h>
@@ -36,5 +35,3 @@ int setting_value (const struct experiment *e,
                    const char *where,
                    double *x,
                    struct problems *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read for which values a hyperparameter is active, and its default. */
-#ifndef LAUNCHER_CONFIG_WHEN_H
-#define LAUNCHER_CONFIG_WHEN_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -15,5 +14,3 @@ void when_read (struct experiment *e,
 void presets_read (struct experiment *e,
                    config_setting_t *group,
                    struct problems *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read an experiment file in YAML. */
-#ifndef LAUNCHER_CONFIG_YAML_H
-#define LAUNCHER_CONFIG_YAML_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -14,5 +13,3 @@
  * Returns -1 with errno EINVAL (see 'p'), ENOENT, ....
  */
 int yaml_read (config_t *cf, const char *path, struct problems *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside of them. */
-#ifndef LAUNCHER_DEBUG_DUMP_H
-#define LAUNCHER_DEBUG_DUMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,5 +26,3 @@ void dump_rank (FILE *out,
                 const struct rank_process *p,
                 size_t n,
                 double until);
-
-#endif

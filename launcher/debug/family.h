@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes of a rank train, and which only start or watch others. */
-#ifndef LAUNCHER_DEBUG_FAMILY_H
-#define LAUNCHER_DEBUG_FAMILY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ void family_kinds (const char *proc,
                    const struct rank_process *p,
                    size_t n,
                    enum process_kind *kinds);
-
-#endif

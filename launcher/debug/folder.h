@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
-#ifndef LAUNCHER_DEBUG_FOLDER_H
-#define LAUNCHER_DEBUG_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void debug_last_line (const char *path,
                       const char *word,
                       char *buf,
                       size_t size);
-
-#endif

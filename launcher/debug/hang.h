@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detect hangs of the ranks of a step, and act on them. */
-#ifndef LAUNCHER_DEBUG_HANG_H
-#define LAUNCHER_DEBUG_HANG_H
+#pragma once
 
 #include "launcher/debug/watcher.h"
 
@@ -13,5 +12,3 @@ void hang_check_part (struct watcher *w);
 void hang_check_end (struct watcher *w);
 /* Take part in the dumps that others requested, and act on their cause. */
 void hang_serve (struct watcher *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When each rank last made progress, observed from outside. */
-#ifndef LAUNCHER_DEBUG_PROGRESS_H
-#define LAUNCHER_DEBUG_PROGRESS_H
+#pragma once
 
 #include "launcher/sys/step_processes.h"
 
@@ -36,5 +35,3 @@ void progress_mark (struct rank_progress *p, long rank, double now);
 
 /* Time of the last sign; of a rank that was never seen, now. */
 double progress_last (const struct rank_progress *p, long rank, double now);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks of this node that live, and the first of them that ended. */
-#ifndef LAUNCHER_DEBUG_ROOTS_H
-#define LAUNCHER_DEBUG_ROOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void roots_wait (struct roots *r, double seconds);
  */
 char *
 roots_end (const struct roots *r, const char *dir, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the main threads of Python ranks are where they were. */
-#ifndef LAUNCHER_DEBUG_SAMPLE_H
-#define LAUNCHER_DEBUG_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void samples_take (struct samples *s,
                    const struct roots *roots,
                    struct rank_progress *progress,
                    double since);
-
-#endif

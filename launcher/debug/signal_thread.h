@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choose the thread of a process that a signal disturbs least. */
-#ifndef LAUNCHER_DEBUG_SIGNAL_THREAD_H
-#define LAUNCHER_DEBUG_SIGNAL_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ bool signal_is_in (pid_t pid, pid_t tid, const char *set, int number);
  * thread waits for a CPU.  'when' (of monotonic()) is when that was looked at.
  */
 pid_t signal_thread (pid_t pid, int number, double *when);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the stacks of all ranks, and find the ones that are elsewhere. */
-#ifndef LAUNCHER_DEBUG_STACKS_H
-#define LAUNCHER_DEBUG_STACKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -64,5 +63,3 @@ char *stacks_line (const struct stack *stacks,
                    size_t n,
                    char *buf,
                    size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watcher of the ranks of a node, and what it observes. */
-#ifndef LAUNCHER_DEBUG_WATCHER_H
-#define LAUNCHER_DEBUG_WATCHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool watcher_all_quiet (struct watcher *w, double seconds);
 /* Write the file of this watcher, or remove it. */
 void watcher_touch (struct watcher *w);
 void watcher_forget (struct watcher *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dumps: the stacks of all ranks of a node, written to the folder. */
-#ifndef LAUNCHER_DEBUG_WATCHER_DUMP_H
-#define LAUNCHER_DEBUG_WATCHER_DUMP_H
+#pragma once
 
 #include "launcher/debug/folder.h"
 #include "launcher/debug/watcher.h"
@@ -16,5 +15,3 @@ void watcher_dump (struct watcher *w, long dump);
 int watcher_request (struct watcher *w,
                      enum debug_cause cause,
                      const char *reason);
-
-#endif

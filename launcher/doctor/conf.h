@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slurm's configuration files, with the line of each parameter. */
-#ifndef LAUNCHER_DOCTOR_CONF_H
-#define LAUNCHER_DOCTOR_CONF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ void conf_free (struct conf *c);
 
 /* The last line KEY=VALUE, whatever the case of the letters; NULL: none. */
 const struct conf_line *conf_find (const struct conf *c, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read a number from an ELF file. */
-#ifndef LAUNCHER_DOCTOR_ELFNUMBER_H
-#define LAUNCHER_DOCTOR_ELFNUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
  * no such symbol).
  */
 int elf_number (const char *path, const char *symbol, uint32_t *number);
-
-#endif

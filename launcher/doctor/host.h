@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check this host, and a step that is started. */
-#ifndef LAUNCHER_DOCTOR_HOST_H
-#define LAUNCHER_DOCTOR_HOST_H
+#pragma once
 
 #include "launcher/doctor/site.h"
 
@@ -18,5 +17,3 @@ void doctor_shm (struct site *s);
 void doctor_remove_ipc (struct site *s);
 void doctor_hosts (struct site *s);
 void doctor_step (struct site *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check what Slurm's configuration says of the end of jobs. */
-#ifndef LAUNCHER_DOCTOR_JOBS_H
-#define LAUNCHER_DOCTOR_JOBS_H
+#pragma once
 
 #include "launcher/doctor/site.h"
 
@@ -15,5 +14,3 @@ void doctor_preemption (struct site *s);
 void doctor_requeue (struct site *s);
 void doctor_unkillable (struct site *s);
 void doctor_limits (struct site *s);
-
-#endif

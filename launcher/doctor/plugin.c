@@ -293,9 +293,7 @@ static void check_argument (struct site *s, const char *arg)
                  where,
                  "%s: no argument of dl.so%s%s%s",
                  arg,
-                 meant ? "; did you mean " : "; see dl-spank(8)",
-                 meant ? meant : "",
-                 meant ? "=?" : "");
+                 DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"));
 }
 
 static bool is_told (const struct site *s, size_t before, const char *line)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the plugin and its line in plugstack.conf. */
-#ifndef LAUNCHER_DOCTOR_PLUGIN_H
-#define LAUNCHER_DOCTOR_PLUGIN_H
+#pragma once
 
 #include "launcher/doctor/site.h"
 
@@ -18,5 +17,3 @@ void doctor_plugin_arguments (struct site *s);
 void doctor_profiles (struct site *s);
 void doctor_order (struct site *s);
 void doctor_command (struct site *s);
-
-#endif

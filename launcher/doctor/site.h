@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of a site: its configuration, and the findings. */
-#ifndef LAUNCHER_DOCTOR_SITE_H
-#define LAUNCHER_DOCTOR_SITE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -106,5 +105,3 @@ void site_expect (struct site *s,
                   bool good,
                   const char *fine,
                   const char *advice);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check Slurm's configuration. */
-#ifndef LAUNCHER_DOCTOR_SLURM_H
-#define LAUNCHER_DOCTOR_SLURM_H
+#pragma once
 
 #include "launcher/doctor/site.h"
 
@@ -22,5 +21,3 @@ void doctor_array (struct site *s);
 void doctor_prolog (struct site *s);
 void doctor_gather (struct site *s);
 void doctor_health (struct site *s);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command dl elastic. */
-#ifndef LAUNCHER_ELASTIC_COMMAND_H
-#define LAUNCHER_ELASTIC_COMMAND_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
 /* The command: an exit status of launcher/sys/say.h. */
 int cmd_elastic (const struct settings *st);
-
-#endif

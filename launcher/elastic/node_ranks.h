@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start the ranks of a node. */
-#ifndef LAUNCHER_ELASTIC_NODE_RANKS_H
-#define LAUNCHER_ELASTIC_NODE_RANKS_H
+#pragma once
 
 #include "launcher/elastic/plan.h"
 
@@ -10,5 +9,3 @@ void unit_name (const struct elastic *e, long i, char *buf, size_t size);
 
 /* Start the ranks of unit 'i' and note their process; -1 with 'err'. */
 int unit_start (struct elastic *e, long i, struct slurmdl_error *err);
-
-#endif

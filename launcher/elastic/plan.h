@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a run of dl elastic: nodes, numbers and the folder. */
-#ifndef LAUNCHER_ELASTIC_PLAN_H
-#define LAUNCHER_ELASTIC_PLAN_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 void elastic_end (const struct elastic *e);
 /* Remove the folder that was made, whatever has its name now. */
 void elastic_remove (struct elastic *e);
-
-#endif

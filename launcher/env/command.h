@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command dl env. */
-#ifndef LAUNCHER_ENV_COMMAND_H
-#define LAUNCHER_ENV_COMMAND_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
 /* The command: an exit status of launcher/sys/say.h. */
 int cmd_env (const struct settings *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Join the components of a heterogeneous step. */
-#ifndef LAUNCHER_ENV_COMPONENTS_H
-#define LAUNCHER_ENV_COMPONENTS_H
+#pragma once
 
 #include "launcher/env/slurm_options.h"
 
@@ -14,5 +13,3 @@ int components_join (struct ask *to,
                      int n,
                      const char *where,
                      struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank environment of this process, explained. */
-#ifndef LAUNCHER_ENV_EXPLAIN_H
-#define LAUNCHER_ENV_EXPLAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
  * EXIT_USAGE in no step.
  */
 int explain_print (bool json);
-
-#endif

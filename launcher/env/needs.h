@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the plan of a step from its options. */
-#ifndef LAUNCHER_ENV_NEEDS_H
-#define LAUNCHER_ENV_NEEDS_H
+#pragma once
 
 #include "launcher/env/plan.h"
 
@@ -12,5 +11,3 @@ int plan_create (struct env_plan **plan,
                  const struct ask *ask,
                  uint32_t step,
                  struct slurmdl_error *err);
-
-#endif

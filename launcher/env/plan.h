@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a step: what it asks of Slurm and of the plugin, in numbers. */
-#ifndef LAUNCHER_ENV_PLAN_H
-#define LAUNCHER_ENV_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ int plan_refuse (const struct env_plan *p,
                  enum ask_key key,
                  const char *why,
                  struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plugin would give one rank of a planned step. */
-#ifndef LAUNCHER_ENV_RANK_H
-#define LAUNCHER_ENV_RANK_H
+#pragma once
 
 #include "launcher/env/plan.h"
 #include "launcher/env/variables.h"
@@ -26,5 +25,3 @@ int plan_rank (struct env_plan *p,
                struct plan_rank *r,
                struct slurmdl_error *err);
 void plan_rank_free (struct plan_rank *r);
-
-#endif

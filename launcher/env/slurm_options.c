@@ -20,7 +20,6 @@ struct slurm_option {
     enum ask_key key;
 };
 
-/* clang-format off */
 /* sbatch(1), srun(1), salloc(1) of 22.05, and what 23.02 to 25.11 add. */
 static const struct slurm_option table[] = {
     { "accel-bind", 0, NEEDED, ASK_OTHER },
@@ -195,7 +194,6 @@ static const enum ask_key plugin_keys[PLUGIN_OPTIONS] = {
     [PLUGIN_BIND] = ASK_BIND,
     [PLUGIN_NCCL] = ASK_NCCL,
 };
-/* clang-format on */
 enum {
     ROWS = sizeof (table) / sizeof (*table),
     OWN = sizeof (own) / sizeof (*own),
@@ -280,9 +278,7 @@ static int refuse (const char *where,
                    len,
                    word,
                    why,
-                   meant ? "; did you mean --" : "",
-                   meant ? meant : "",
-                   meant ? "?" : "");
+                   DID_YOU_MEAN (meant, "--", "", ""));
 }
 
 static int unknown (const char *where,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step asks of Slurm, as its options say; for `dl env`. */
-#ifndef LAUNCHER_ENV_SLURM_OPTIONS_H
-#define LAUNCHER_ENV_SLURM_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int ask_copy (struct ask *to, const struct ask *from);
 /* What 'from' has, over that. */
 int ask_merge (struct ask *to, const struct ask *from);
 void ask_free (struct ask *a);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes and tasks of a step, from its options. */
-#ifndef LAUNCHER_ENV_STEP_LAYOUT_H
-#define LAUNCHER_ENV_STEP_LAYOUT_H
+#pragma once
 
 #include "launcher/env/plan.h"
 
 /* --distribution, and then nodes, tasks and where they are. */
 int plan_distribution (struct env_plan *p, struct slurmdl_error *err);
 int plan_layout (struct env_plan *p, struct slurmdl_error *err);
-
-#endif

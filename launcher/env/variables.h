@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An environment in memory. */
-#ifndef LAUNCHER_ENV_VARIABLES_H
-#define LAUNCHER_ENV_VARIABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ const struct env_entry *entries_find (const struct env_entries *e,
 /* Leave only what was given or kept. */
 void entries_prune (struct env_entries *e);
 void entries_free (struct env_entries *e);
-
-#endif

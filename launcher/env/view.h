@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print what the ranks of a planned step would get. */
-#ifndef LAUNCHER_ENV_VIEW_H
-#define LAUNCHER_ENV_VIEW_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
 int plan_print (struct env_plan *p, struct slurmdl_error *err);
 int plan_print_rank (struct env_plan *p, long rank, struct slurmdl_error *err);
 json_t *plan_json (struct env_plan *p, struct slurmdl_error *err);
-
-#endif

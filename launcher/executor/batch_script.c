@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "launcher/config/queries.h"
-#include "launcher/executor/executor.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trust/trust.h"

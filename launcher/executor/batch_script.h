@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The script of the array tasks that are workers. */
-#ifndef LAUNCHER_EXECUTOR_BATCH_SCRIPT_H
-#define LAUNCHER_EXECUTOR_BATCH_SCRIPT_H
+#pragma once
 
 #include "launcher/executor/executor.h"
 
@@ -9,5 +8,3 @@
 int script_write (const struct executor *x,
                   const char *folder,
                   struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of the cluster, as scontrol lists them. */
-#ifndef LAUNCHER_EXECUTOR_CLUSTER_NODES_H
-#define LAUNCHER_EXECUTOR_CLUSTER_NODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ long cluster_nodes_with (const struct cluster_nodes *c,
                          const char *partitions,
                          long gpus,
                          long cpus);
-
-#endif

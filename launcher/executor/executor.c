@@ -2,11 +2,8 @@
 /* Choose what starts the workers of an experiment: Slurm, or this machine. */
 #include "launcher/executor/executor.h"
 
-#include <string.h>
-
 #include "launcher/executor/local.h"
 #include "launcher/executor/slurm.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
 

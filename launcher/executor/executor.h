@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What starts the workers of an experiment: Slurm, or this machine. */
-#ifndef LAUNCHER_EXECUTOR_EXECUTOR_H
-#define LAUNCHER_EXECUTOR_EXECUTOR_H
+#pragma once
 
 #include <limits.h>
 
@@ -46,5 +45,3 @@ struct executor {
 void executor_open (struct executor *x,
                     struct sweep *sweep,
                     const struct settings *st);
-
-#endif

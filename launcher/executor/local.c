@@ -16,7 +16,6 @@
 
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
-#include "launcher/executor/executor.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/devices.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor that starts workers as processes of this machine. */
-#ifndef LAUNCHER_EXECUTOR_LOCAL_H
-#define LAUNCHER_EXECUTOR_LOCAL_H
+#pragma once
 
 #include "launcher/executor/executor.h"
 
@@ -9,5 +8,3 @@ extern const struct executor_ops executor_local;
 
 /* Whether this machine has what a trial needs. */
 int local_check (const struct experiment *e, struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes and ranks of a trial that asks for a number of GPUs. */
-#ifndef LAUNCHER_EXECUTOR_SHAPE_H
-#define LAUNCHER_EXECUTOR_SHAPE_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
@@ -27,5 +26,3 @@ bool shape_is_open (const struct experiment *e);
 int shape_choose (const struct experiment *e,
                   struct shape *best,
                   struct slurmdl_error *err);
-
-#endif

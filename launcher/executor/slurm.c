@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "launcher/executor/batch_script.h"
-#include "launcher/executor/executor.h"
 #include "launcher/executor/unseen.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"

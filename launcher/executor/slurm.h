@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor that starts workers as job arrays. */
-#ifndef LAUNCHER_EXECUTOR_SLURM_H
-#define LAUNCHER_EXECUTOR_SLURM_H
+#pragma once
 
 #include "launcher/executor/executor.h"
 
@@ -23,5 +22,3 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size);
 
 /* What to do where sbatch ended with 'status' after it 'said' that; -1. */
 int slurm_refused (const char *said, int status, struct slurmdl_error *err);
-
-#endif

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"

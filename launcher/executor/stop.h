@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cancel the jobs of an experiment. */
-#ifndef LAUNCHER_EXECUTOR_STOP_H
-#define LAUNCHER_EXECUTOR_STOP_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -12,5 +11,3 @@
 int executor_cancel (const struct sweep *s,
                      const char *option,
                      struct slurmdl_error *err);
-
-#endif

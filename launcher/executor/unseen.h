@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of the experiment that the nodes do not see. */
-#ifndef LAUNCHER_EXECUTOR_UNSEEN_H
-#define LAUNCHER_EXECUTOR_UNSEEN_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -19,5 +18,3 @@ void unseen_text (const struct sweep *s,
                   const char *state,
                   char *buf,
                   size_t size);
-
-#endif

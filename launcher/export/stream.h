@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An experiment as lines of JSON, for the exporters of the Python package. */
-#ifndef LAUNCHER_EXPORT_STREAM_H
-#define LAUNCHER_EXPORT_STREAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -51,5 +50,3 @@ int stream_changes (struct export_stream *x);
 /* The last line. */
 void stream_end (struct export_stream *x);
 void stream_free (struct export_stream *x);
-
-#endif

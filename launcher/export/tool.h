@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write an experiment as other tools have it, with the Python package. */
-#ifndef LAUNCHER_EXPORT_TOOL_H
-#define LAUNCHER_EXPORT_TOOL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ int tool_export (struct sweep *s,
                  const char *format,
                  const char *output,
                  double every);
-
-#endif

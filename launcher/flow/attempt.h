@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the command of a step, and take what it has left. */
-#ifndef LAUNCHER_FLOW_ATTEMPT_H
-#define LAUNCHER_FLOW_ATTEMPT_H
+#pragma once
 
 #include "launcher/flow/values.h"
 
@@ -30,5 +29,3 @@ void attempt_signals (void);
 int attempt_directory (const struct flow_run *r,
                        char path[PATH_MAX],
                        struct slurmdl_error *err);
-
-#endif

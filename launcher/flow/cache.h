@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of tasks by the digest of all that they depend on. */
-#ifndef LAUNCHER_FLOW_CACHE_H
-#define LAUNCHER_FLOW_CACHE_H
+#pragma once
 
 #include "launcher/code/archive.h"
 #include "launcher/flow/values.h"
@@ -36,5 +35,3 @@ json_t *flow_code_digests (const struct flow *f,
                            const struct code_files *files,
                            const struct code_archive *a,
                            struct slurmdl_error *err);
-
-#endif

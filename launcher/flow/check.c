@@ -40,9 +40,7 @@ static void unknown_name (const struct flow_checking *c,
                 where,
                 name,
                 whose,
-                meant ? "; did you mean '" : "",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
 static void

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the checks of a flow share. */
-#ifndef LAUNCHER_FLOW_CHECK_H
-#define LAUNCHER_FLOW_CHECK_H
+#pragma once
 
 #include "launcher/flow/flow.h"
 
@@ -33,5 +32,3 @@ void flow_check_sweep (const struct flow_checking *c);
 void flow_check_command (const struct flow_checking *c);
 void flow_check_inputs (const struct flow_checking *c);
 void flow_check_outputs (struct flow_checking *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the containers and environments of the steps of a flow. */
-#ifndef LAUNCHER_FLOW_CHECK_SOFTWARE_H
-#define LAUNCHER_FLOW_CHECK_SOFTWARE_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -27,5 +26,3 @@ void flow_find_software (const struct flow *f,
 
 /* What tasks of a step depend on, for the key of the cache; NULL: nothing. */
 json_t *flow_software_key (const struct flow *f, const struct flow_step *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of the code has changed since the run before. */
-#ifndef LAUNCHER_FLOW_CODE_CHANGE_H
-#define LAUNCHER_FLOW_CODE_CHANGE_H
+#pragma once
 
 #include "launcher/code/archive.h"
 #include "launcher/flow/folder.h"
@@ -13,5 +12,3 @@
 void flow_say_code_change (const struct flow_run *r,
                            const struct code_files *files,
                            const struct code_archive *now);
-
-#endif

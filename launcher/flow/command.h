@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow: steps that wait for each other. */
-#ifndef LAUNCHER_FLOW_COMMAND_H
-#define LAUNCHER_FLOW_COMMAND_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -31,5 +30,3 @@ struct flow;
 struct flow *flow_file_read (const char *path,
                              char *const *given,
                              const struct settings *st);
-
-#endif

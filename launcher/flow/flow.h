@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A flow: steps that wait for each other, as its file describes them. */
-#ifndef LAUNCHER_FLOW_FLOW_H
-#define LAUNCHER_FLOW_FLOW_H
+#pragma once
 
 #include <jansson.h>
 
@@ -110,5 +109,3 @@ enum { COMPARISONS_MAX = 16 };
 int flow_comparisons (const char *text,
                       struct flow_comparison c[COMPARISONS_MAX]);
 void flow_comparisons_free (struct flow_comparison *c, int n);
-
-#endif

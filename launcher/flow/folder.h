@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a flow's run: complete files that never change. */
-#ifndef LAUNCHER_FLOW_FOLDER_H
-#define LAUNCHER_FLOW_FOLDER_H
+#pragma once
 
 #include <limits.h>
 
@@ -54,5 +53,3 @@ void flow_close (struct flow_run *r);
 int flow_each (const char *root,
                void (*f) (const char *dir, void *arg),
                void *arg);
-
-#endif

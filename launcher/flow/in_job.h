@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job of a flow runs: a task, or the submission of the rest. */
-#ifndef LAUNCHER_FLOW_IN_JOB_H
-#define LAUNCHER_FLOW_IN_JOB_H
+#pragma once
 
 #include "launcher/flow/folder.h"
 
@@ -12,5 +11,3 @@ int flow_open_pinned (const struct settings *st, struct flow_run *r);
 
 /* A number of the command line, -1: it is none. */
 long flow_number (const char *text);
-
-#endif

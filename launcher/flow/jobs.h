@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs of a flow: what Slurm has of them, and one more. */
-#ifndef LAUNCHER_FLOW_JOBS_H
-#define LAUNCHER_FLOW_JOBS_H
+#pragma once
 
 #include "launcher/flow/records.h"
 
@@ -67,5 +66,3 @@ int flow_note_job (const struct flow_run *r,
                    long n,
                    long id,
                    struct slurmdl_error *err);
-
-#endif

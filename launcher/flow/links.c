@@ -49,9 +49,7 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
                     c->s->name,
                     where,
                     name,
-                    meant ? "; did you mean '" : "",
-                    meant ? meant : "",
-                    meant ? "'?" : "");
+                    DID_YOU_MEAN (meant, "'", "'", ""));
     else if (to->on_exit && !c->s->on_exit)
         problem_at (c->p,
                     flow_check_origin (c, where),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers of a flow file share. */
-#ifndef LAUNCHER_FLOW_LOAD_H
-#define LAUNCHER_FLOW_LOAD_H
+#pragma once
 
 #include <libconfig.h>
 
@@ -47,5 +46,3 @@ void flow_read_parameters (struct flow *f,
                            const config_setting_t *s,
                            struct problems *p);
 void flow_set_parameter (struct flow *f, const char *text, struct problems *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the steps of a flow as processes of this machine. */
-#ifndef LAUNCHER_FLOW_LOCAL_H
-#define LAUNCHER_FLOW_LOCAL_H
+#pragma once
 
 #include "launcher/flow/folder.h"
 
@@ -12,5 +11,3 @@ int flow_local (const struct flow_run *r, long workers);
 
 /* The process of this machine that works at a flow, 0: there is none. */
 pid_t flow_local_process (const struct flow_run *r);
-
-#endif

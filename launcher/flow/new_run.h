@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make a run of a flow file: its folder, the frozen code and the script of its
  * jobs. */
-#ifndef LAUNCHER_FLOW_NEW_RUN_H
-#define LAUNCHER_FLOW_NEW_RUN_H
+#pragma once
 
 #include "launcher/flow/folder.h"
 
@@ -13,5 +12,3 @@ int flow_make (struct flow_run *r,
                const struct settings *st,
                double every,
                struct slurmdl_error *err);
-
-#endif

@@ -82,9 +82,7 @@ void flow_set_parameter (struct flow *f, const char *text, struct problems *p)
                  "%s has no parameter '%s'%s%s%s",
                  f->file,
                  name,
-                 meant ? "; did you mean '" : "",
-                 meant ? meant : "",
-                 meant ? "'?" : "");
+                 DID_YOU_MEAN (meant, "'", "'", ""));
     else if (!is_utf8 (text + n + 1) || !(v = value_like (old, text + n + 1)))
         problem (p, "'%s': the value must be %s", text, type_of (old));
     else

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records in the folder of a run: what has begun, and how it has ended. */
-#ifndef LAUNCHER_FLOW_RECORDS_H
-#define LAUNCHER_FLOW_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ bool *flow_tasks_begun (const struct flow_run *r,
 /* "stop.N" and "resume.N": whether the last word is that it is to end. */
 bool flow_is_stopped (const struct flow_run *r);
 int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A flow that recurs: the job that makes the next run. */
-#ifndef LAUNCHER_FLOW_RECUR_H
-#define LAUNCHER_FLOW_RECUR_H
+#pragma once
 
 #include "launcher/flow/state.h"
 
@@ -15,5 +14,3 @@ int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err);
  * line.
  */
 int flow_check_every (const struct settings *st, double *every);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The outputs and values that the command of a step has left. */
-#ifndef LAUNCHER_FLOW_RESULTS_H
-#define LAUNCHER_FLOW_RESULTS_H
+#pragma once
 
 #include "launcher/flow/values.h"
 
@@ -12,5 +11,3 @@ json_t *flow_take_outputs (const struct flow_scope *c,
                            struct slurmdl_error *err);
 json_t *flow_take_values (const struct flow_scope *c,
                           struct slurmdl_error *err);
-
-#endif

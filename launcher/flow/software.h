@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The container and environment in which the command of a step runs. */
-#ifndef LAUNCHER_FLOW_SOFTWARE_H
-#define LAUNCHER_FLOW_SOFTWARE_H
+#pragma once
 
 #include "launcher/flow/values.h"
 
@@ -23,5 +22,3 @@ int flow_software_start (const struct flow_scope *c,
                          char ***argv,
                          char ***variables,
                          struct slurmdl_error *err);
-
-#endif

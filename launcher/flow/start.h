@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start what is left of a run, as jobs or on this machine. */
-#ifndef LAUNCHER_FLOW_START_H
-#define LAUNCHER_FLOW_START_H
+#pragma once
 
 #include "launcher/flow/folder.h"
 
@@ -9,5 +8,3 @@
 int flow_start (const struct flow_run *r,
                 const struct settings *st,
                 bool again);
-
-#endif

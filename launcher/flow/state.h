@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far the tasks of a run are, by its records. */
-#ifndef LAUNCHER_FLOW_STATE_H
-#define LAUNCHER_FLOW_STATE_H
+#pragma once
 
 #include "launcher/flow/records.h"
 
@@ -48,5 +47,3 @@ bool flow_all_done (long width, const long counts[TASK_OK + 1]);
 bool flow_is_done (const struct flow_run *r,
                    const struct flow_step *s,
                    bool *ran);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one task of a step, and record what it leaves. */
-#ifndef LAUNCHER_FLOW_STEP_H
-#define LAUNCHER_FLOW_STEP_H
+#pragma once
 
 #include "launcher/flow/values.h"
 
@@ -28,5 +27,3 @@ void flow_task_name (char *buf,
                      size_t size,
                      const struct flow_step *s,
                      long task);
-
-#endif

@@ -78,9 +78,7 @@ void flow_unknown_key (struct problems *p,
                 origin_of (s),
                 "unknown key '%s'%s%s%s",
                 path,
-                meant ? "; did you mean '" : "; dl-flow(1) lists the keys",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                DID_YOU_MEAN (meant, "'", "'", "; dl-flow(1) lists the keys"));
 }
 
 /* ---- groups of the experiment file ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs for the steps of a flow, which wait for each other by dependencies. */
-#ifndef LAUNCHER_FLOW_SUBMIT_H
-#define LAUNCHER_FLOW_SUBMIT_H
+#pragma once
 
 #include "launcher/flow/folder.h"
 
@@ -20,5 +19,3 @@ int flow_exit_again (const struct flow_run *r,
                      const struct flow_step *s,
                      long start,
                      struct slurmdl_error *err);
-
-#endif

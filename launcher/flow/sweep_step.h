@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step that is a sweep: an experiment of its own. */
-#ifndef LAUNCHER_FLOW_SWEEP_STEP_H
-#define LAUNCHER_FLOW_SWEEP_STEP_H
+#pragma once
 
 #include "launcher/flow/attempt.h"
 
@@ -20,5 +19,3 @@ int flow_sweep_take (const struct flow_scope *c,
 
 /* End all sweeps of a run: their workers are jobs of their own. */
 void flow_kill_sweeps (const struct flow_run *r);
-
-#endif

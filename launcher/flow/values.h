@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the {names} of a step stand for. */
-#ifndef LAUNCHER_FLOW_VALUES_H
-#define LAUNCHER_FLOW_VALUES_H
+#pragma once
 
 #include "launcher/flow/state.h"
 
@@ -40,5 +39,3 @@ int flow_output_path (const struct flow_scope *c,
                       const struct flow_output *o,
                       char path[PATH_MAX],
                       struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables of the command of a step. */
-#ifndef LAUNCHER_FLOW_VARIABLES_H
-#define LAUNCHER_FLOW_VARIABLES_H
+#pragma once
 
 #include "launcher/flow/values.h"
 
@@ -11,5 +10,3 @@
 int flow_variables (const struct flow_scope *c,
                     char ***list,
                     struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables for people and as JSON. */
-#ifndef LAUNCHER_FORMAT_TABLE_H
-#define LAUNCHER_FORMAT_TABLE_H
+#pragma once
 
 #include <libsmartcols/libsmartcols.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ void table_colour (struct libscols_line *line,
 /* Fill in a cell. */
 void table_set (struct libscols_line *line, size_t column, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
-
-#endif

@@ -10,7 +10,6 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 
 void duration_text (char *buf, size_t size, double seconds)
 {

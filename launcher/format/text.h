@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Durations, times and trials as text. */
-#ifndef LAUNCHER_FORMAT_TEXT_H
-#define LAUNCHER_FORMAT_TEXT_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -23,5 +22,3 @@ char *text_last_lines (char *text, size_t n, long lines);
 void duration_text (char *buf, size_t size, double seconds);
 /* "2026-11-21 10:55" */
 void time_text (char *buf, size_t size, double when);
-
-#endif

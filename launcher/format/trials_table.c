@@ -16,7 +16,6 @@
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/terminal.h"
 
 /* clang-format off */

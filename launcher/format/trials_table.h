@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of trials, the best of them, and the machines that are excluded. */
-#ifndef LAUNCHER_FORMAT_TRIALS_TABLE_H
-#define LAUNCHER_FORMAT_TRIALS_TABLE_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -25,5 +24,3 @@ void print_excluded (const struct sweep *s);
  * which metrics never had a number.
  */
 void print_best (const struct sweep *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands dl shell, dl notebook and dl tensorboard. */
-#ifndef LAUNCHER_INTERACTIVE_INTERACTIVE_H
-#define LAUNCHER_INTERACTIVE_INTERACTIVE_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -12,5 +11,3 @@ int cmd_tensorboard (const struct settings *st);
 
 /* Print the words that may follow 'dl notebook', for completion. */
 void notebook_words (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Jupyter server in a job says of itself. */
-#ifndef LAUNCHER_INTERACTIVE_SERVER_FILE_H
-#define LAUNCHER_INTERACTIVE_SERVER_FILE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ int notebook_server_read (const char *folder,
                           long job,
                           struct notebook_server *s,
                           struct slurmdl_error *err);
-
-#endif

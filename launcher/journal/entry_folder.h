@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder that entries of the log are put into, open from one to the next.
  */
-#ifndef LAUNCHER_JOURNAL_ENTRY_FOLDER_H
-#define LAUNCHER_JOURNAL_ENTRY_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ void entry_begin_to_settle (struct entry_folder *f);
 
 /* Close the descriptor of the folder; it may be closed already. */
 void entry_close (struct entry_folder *f);
-
-#endif

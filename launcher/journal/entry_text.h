@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a log entry: its events, and the checksum of them. */
-#ifndef LAUNCHER_JOURNAL_ENTRY_TEXT_H
-#define LAUNCHER_JOURNAL_ENTRY_TEXT_H
+#pragma once
 
 #include "launcher/journal/event.h"
 
@@ -14,5 +13,3 @@ char *journal_entry_text (const struct event *events, size_t n);
  * the checksum of what is before it.
  */
 char *journal_entry_body (char *text, size_t len);
-
-#endif

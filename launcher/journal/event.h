@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events of the decision log, and their two forms: JSON and packed. */
-#ifndef LAUNCHER_JOURNAL_EVENT_H
-#define LAUNCHER_JOURNAL_EVENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -127,5 +126,3 @@ int event_unpack (const char *data, size_t size, size_t *at, struct event *e);
 
 /* Changes whenever packed events of another version must not be read. */
 uint64_t event_layout (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The decision log: numbered, immutable entries that only ever grow. */
-#ifndef LAUNCHER_JOURNAL_LOG_H
-#define LAUNCHER_JOURNAL_LOG_H
+#pragma once
 
 #include "launcher/journal/event.h"
 #include "launcher/sys/publish.h"
@@ -70,5 +69,3 @@ bool log_is_mine (const struct log *log);
 
 /* Number of entries that were read. */
 long log_length (const struct log *log);
-
-#endif

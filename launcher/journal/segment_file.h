@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a full block of the decision log in one file, to be fast. */
-#ifndef LAUNCHER_JOURNAL_SEGMENT_FILE_H
-#define LAUNCHER_JOURNAL_SEGMENT_FILE_H
+#pragma once
 
 #include "launcher/journal/event.h"
 
@@ -20,5 +19,3 @@ void pack_close (struct pack *p);
 
 /* As event_unpack(). */
 int pack_next (struct pack *p, struct event *e);
-
-#endif

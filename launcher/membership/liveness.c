@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

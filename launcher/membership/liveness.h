@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The claims and signs of life that a worker remembers of others. */
-#ifndef LAUNCHER_MEMBERSHIP_LIVENESS_H
-#define LAUNCHER_MEMBERSHIP_LIVENESS_H
+#pragma once
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -51,5 +50,3 @@ bool peer_is_nonce (const char *text);
 
 /* Fill in who this process is. */
 void peer_describe (struct peer_membership *p, const char *slot);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers as seen by each other: identity, signs of life, claims. */
-#ifndef LAUNCHER_MEMBERSHIP_PEER_H
-#define LAUNCHER_MEMBERSHIP_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ long peer_list (const char *dir,
  * counters for 'seconds'; 0 takes them at their word.
  */
 long peer_count (const char *dir, double seconds, struct slurmdl_error *err);
-
-#endif

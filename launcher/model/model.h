@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl model: a registry of checkpoints, in plain files. */
-#ifndef LAUNCHER_MODEL_MODEL_H
-#define LAUNCHER_MODEL_MODEL_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -17,5 +16,3 @@ int model_ls (const struct settings *st);
 int model_show (const struct settings *st);
 int model_promote (const struct settings *st);
 int model_export (const struct settings *st);
-
-#endif

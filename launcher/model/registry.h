@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a registry of models. */
-#ifndef LAUNCHER_MODEL_REGISTRY_H
-#define LAUNCHER_MODEL_REGISTRY_H
+#pragma once
 
 #include <jansson.h>
 #include <limits.h>
@@ -107,5 +106,3 @@ int registry_keep (const struct registry *r,
 const char *
 entry_text (const json_t *entry, const char *group, const char *key);
 json_int_t entry_int (const json_t *entry, const char *group, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Advice from the resource usage of a step. */
-#ifndef LAUNCHER_MONITOR_ADVISE_H
-#define LAUNCHER_MONITOR_ADVISE_H
+#pragma once
 
 #include "launcher/monitor/usage.h"
 
@@ -65,5 +64,3 @@ void advice_text (const struct usage *u,
 /* The rank that has least of it (OF_LOWEST_...); NULL: there are no two. */
 const struct usage_rank *advise_lowest (const struct usage *u,
                                         enum advice_of of);
-
-#endif

@@ -13,7 +13,6 @@
 
 enum { CARDS = 128, VENDOR = 0x1002 };
 
-/* clang-format off */
 static const struct file {
     const char *path; /* below the device */
     enum gpu_field field;
@@ -30,7 +29,6 @@ static const struct file {
     { "freq1_input",         GPU_CLOCK,        1e-6 },
     { "freq2_input",         GPU_MEMORY_CLOCK, 1e-6 },
 };
-/* clang-format on */
 
 static void
 read_files (int device, const struct file *f, size_t n, struct gpu_sample *g)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPUs of a job step on this node do. */
-#ifndef LAUNCHER_MONITOR_GPUS_H
-#define LAUNCHER_MONITOR_GPUS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -68,5 +67,3 @@ int gpus_fd (const struct gpus *g);
 void gpus_ask (struct gpus *g);
 int gpus_take (struct gpus *g, struct gpu_readings *r);
 void gpus_end (struct gpus *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of each rank use: CPU, memory, files. */
-#ifndef LAUNCHER_MONITOR_LOAD_H
-#define LAUNCHER_MONITOR_LOAD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -23,5 +22,3 @@ void load_sample (struct load *l,
                   const struct ranks *ranks,
                   double time,
                   struct series *s);
-
-#endif

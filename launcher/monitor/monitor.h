@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command dl monitor, and the folder of a monitored step. */
-#ifndef LAUNCHER_MONITOR_MONITOR_H
-#define LAUNCHER_MONITOR_MONITOR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 
 /* The command: an exit status of launcher/sys/say.h. */
 int cmd_monitor (const struct settings *st);
-
-#endif

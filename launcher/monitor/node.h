@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node as a whole does: memory, network, pressure. */
-#ifndef LAUNCHER_MONITOR_NODE_H
-#define LAUNCHER_MONITOR_NODE_H
+#pragma once
 
 #include "launcher/monitor/series.h"
 
@@ -15,5 +14,3 @@ void node_destroy (struct node_usage *n);
 
 /* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
 void node_sample (struct node_usage *n, struct series *s);
-
-#endif

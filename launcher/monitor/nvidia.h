@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read NVIDIA's GPUs. */
-#ifndef LAUNCHER_MONITOR_NVIDIA_H
-#define LAUNCHER_MONITOR_NVIDIA_H
+#pragma once
 
 #include "launcher/monitor/gpus.h"
 
@@ -10,5 +9,3 @@ struct nvidia;
 struct nvidia *nvidia_open (void);
 void nvidia_close (struct nvidia *n);
 void nvidia_read (struct nvidia *n, struct gpu_readings *r);
-
-#endif

@@ -27,6 +27,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/process_id.h"
+#include "runtime/base/word.h"
 #include "runtime/storage/own_folder.h"
 
 enum {
@@ -363,16 +364,6 @@ static void leave_cores (void)
         return; /* it then takes its turn like the tasks */
 }
 
-/* "3,4,5": the ranks of this node. */
-static long count_tasks (const char *ranks)
-{
-    long n = *ranks != '\0';
-
-    for (; *ranks; ranks++)
-        n += *ranks == ',';
-    return n;
-}
-
 /* Cores for each rank; 0: Slurm does not say. */
 static double cores_given (long tasks)
 {
@@ -428,7 +419,7 @@ static int start (struct usage_sampler *m, const char *proc, const char *sys)
     struct slurmdl_error err = { "" };
     pid_t task = (pid_t)environment_number ("SLURM_TASK_PID", 0);
 
-    m->expected = count_tasks (variable ("SLURM_GTIDS"));
+    m->expected = words_count (variable ("SLURM_GTIDS"));
     m->ranks = ranks_create (proc, variable ("SLURM_JOB_ID"), m->step, &err);
     m->load = load_create (proc, cores_given (m->expected));
     m->node = node_create (proc, sys);

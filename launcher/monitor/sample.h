@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command dl sample, which the plugin starts beside the ranks of a node. */
-#ifndef LAUNCHER_MONITOR_SAMPLE_H
-#define LAUNCHER_MONITOR_SAMPLE_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
 /* The command: an exit status of launcher/sys/say.h. */
 int cmd_sample (const struct settings *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file of a monitor: named values over time, of bounded size. */
-#ifndef LAUNCHER_MONITOR_SERIES_H
-#define LAUNCHER_MONITOR_SERIES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ void series_put (struct series *s,
  * then lost, and the next one has all values.
  */
 int series_end (struct series *s, double time);
-
-#endif

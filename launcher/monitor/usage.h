@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a monitored step used, from the files of its nodes. */
-#ifndef LAUNCHER_MONITOR_USAGE_H
-#define LAUNCHER_MONITOR_USAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ int usage_read_since (struct usage *u,
                       double since,
                       struct slurmdl_error *err);
 void usage_free (struct usage *u);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands dl check, dl gather and dl check-rank. */
-#ifndef LAUNCHER_NODECHECK_COMMAND_H
-#define LAUNCHER_NODECHECK_COMMAND_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -9,5 +8,3 @@
 int cmd_check (const struct settings *st);
 int cmd_check_rank (const struct settings *st);
 int cmd_gather (const struct settings *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnose the nodes of a step from the reports of its ranks. */
-#ifndef LAUNCHER_NODECHECK_DIAGNOSIS_H
-#define LAUNCHER_NODECHECK_DIAGNOSIS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ void diagnosis_destroy (struct diagnosis *d);
 
 /* What rank 'rank' ends with: an enum gather_status. */
 int diagnosis_status (const struct diagnosis *d, long rank);
-
-#endif

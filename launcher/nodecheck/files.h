@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the working directory and TMPDIR. */
-#ifndef LAUNCHER_NODECHECK_FILES_H
-#define LAUNCHER_NODECHECK_FILES_H
+#pragma once
 
 #include "launcher/nodecheck/output.h"
 
 /* Findings where this rank cannot use the working directory, or TMPDIR. */
 void check_directory (const struct check_place *p);
 void check_temporary (const struct check_place *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collector: it judges what the ranks of a step report. */
-#ifndef LAUNCHER_NODECHECK_GATHER_H
-#define LAUNCHER_NODECHECK_GATHER_H
+#pragma once
 
 #include "launcher/nodecheck/open.h"
 
@@ -12,5 +11,3 @@
  * the step.
  */
 int gather_serve (struct gather *g);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measure products of matrices on a GPU with cuBLAS, loaded where it is there.
  */
-#ifndef LAUNCHER_NODECHECK_GPU_PRODUCT_H
-#define LAUNCHER_NODECHECK_GPU_PRODUCT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void gpu_product_fill (unsigned *words, size_t size);
 
 /* On the current context.  On failure -1 with 'severity' and 'why'. */
 int gpu_product_measure (struct gpu_product *g);
-
-#endif

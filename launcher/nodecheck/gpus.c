@@ -11,6 +11,7 @@
 
 #include "launcher/sys/nvml.h"
 #include "runtime/base/environment.h"
+#include "runtime/base/word.h"
 
 enum { PROCESSES = 64 };
 
@@ -33,22 +34,13 @@ static const char *visible (void)
     return list && strcmp (list, "NoDevFiles") ? list : NULL;
 }
 
-static long count_items (const char *list)
-{
-    long n = *list != '\0';
-
-    for (; *list; list++)
-        n += *list == ',';
-    return n;
-}
-
 /* The number of GPUs that Slurm gave to this process, by its variables. */
 static long gpus_given (void)
 {
     const char *list = visible ();
 
     if (list && *list)
-        return strcmp (list, "-1") ? count_items (list) : 0;
+        return strcmp (list, "-1") ? words_count (list) : 0;
     return (long)environment_number ("SLURM_GPUS_ON_NODE", 0);
 }
 

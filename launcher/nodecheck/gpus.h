@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the NVIDIA GPUs of this process. */
-#ifndef LAUNCHER_NODECHECK_GPUS_H
-#define LAUNCHER_NODECHECK_GPUS_H
+#pragma once
 
 #include "launcher/nodecheck/output.h"
 
@@ -17,5 +16,3 @@ bool gpus_none (void);
  * look at some of them each.
  */
 bool gpu_is_mine (const struct check_place *p, long i);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run checks, each in a process that may hang. */
-#ifndef LAUNCHER_NODECHECK_HEALTH_H
-#define LAUNCHER_NODECHECK_HEALTH_H
+#pragma once
 
 #include "launcher/nodecheck/output.h"
 
@@ -24,5 +23,3 @@ void health_run (const struct check_row *table,
                  double seconds,
                  json_t *facts,
                  json_t *findings);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The depth of a check, and its limits of time. */
-#ifndef LAUNCHER_NODECHECK_LEVEL_H
-#define LAUNCHER_NODECHECK_LEVEL_H
+#pragma once
 
 enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
 
@@ -15,5 +14,3 @@ struct gather_times {
     double probes, facts, peers, all;
 };
 extern const struct gather_times gather_times[3]; /* by level */
-
-#endif

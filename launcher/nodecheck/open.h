@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listen for the ranks of a step. */
-#ifndef LAUNCHER_NODECHECK_OPEN_H
-#define LAUNCHER_NODECHECK_OPEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ int gather_open (struct gather *g,
 
 /* What the ranks and the collector know of each other. */
 struct handshake gather_handshake (const unsigned char *key);
-
-#endif

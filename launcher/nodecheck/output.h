@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a check reports from its process: findings and facts. */
-#ifndef LAUNCHER_NODECHECK_OUTPUT_H
-#define LAUNCHER_NODECHECK_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "launcher/nodecheck/diagnosis.h"
 #include "launcher/nodecheck/level.h"
@@ -33,5 +31,3 @@ void check_stage (const struct check_place *p, const char *fmt, ...)
 
 /* A finding as it is sent; 'why' is cleaned. */
 json_t *finding_json (enum severity severity, const char *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check that nodes reach each other over TCP. */
-#ifndef LAUNCHER_NODECHECK_PEERS_H
-#define LAUNCHER_NODECHECK_PEERS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -24,5 +23,3 @@ pid_t peers_serve (const unsigned char *key,
                    int *port,
                    json_t *findings);
 void peers_end (pid_t pid);
-
-#endif

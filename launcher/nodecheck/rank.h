@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of one rank: facts, checks, and the answer of the collector. */
-#ifndef LAUNCHER_NODECHECK_RANK_H
-#define LAUNCHER_NODECHECK_RANK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ struct gather_client {
  * owns.  Returns an enum gather_status.
  */
 int gather_rank (const struct gather_client *c, json_t **all);
-
-#endif

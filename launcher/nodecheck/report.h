@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print a diagnosis, and where each rank runs. */
-#ifndef LAUNCHER_NODECHECK_REPORT_H
-#define LAUNCHER_NODECHECK_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -21,5 +20,3 @@ void diagnosis_print (const struct diagnosis *d, FILE *to);
 
 /* A row for each rank: who is where. */
 void ranks_print (json_t *const *ranks, long size, FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Name the nodes of a step that never answered the collector. */
-#ifndef LAUNCHER_NODECHECK_SILENT_H
-#define LAUNCHER_NODECHECK_SILENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -16,5 +15,3 @@ void silent_print (const char *nodes,
                    json_t *const *ranks,
                    long size,
                    FILE *to);
-
-#endif

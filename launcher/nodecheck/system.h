@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check memory, network, kernel log and AMD GPUs of a node. */
-#ifndef LAUNCHER_NODECHECK_SYSTEM_H
-#define LAUNCHER_NODECHECK_SYSTEM_H
+#pragma once
 
 #include "launcher/nodecheck/output.h"
 
@@ -13,5 +12,3 @@ void check_kernel (const struct check_place *p);
 void check_network (const struct check_place *p);
 void check_memory (const struct check_place *p);
 void check_bandwidth (const struct check_place *p);
-
-#endif

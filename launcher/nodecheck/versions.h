@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report the versions of software that the ranks must agree on. */
-#ifndef LAUNCHER_NODECHECK_VERSIONS_H
-#define LAUNCHER_NODECHECK_VERSIONS_H
+#pragma once
 
 #include "launcher/nodecheck/output.h"
 
@@ -10,5 +9,3 @@
  */
 void check_versions (const struct check_place *p);
 void check_python (const struct check_place *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages between the ranks and the collector. */
-#ifndef LAUNCHER_NODECHECK_WIRE_H
-#define LAUNCHER_NODECHECK_WIRE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int gather_write (int fd, const json_t *object, double deadline);
 
 /* Copy text that another node sent, without control characters, cut to fit. */
 void gather_clean (char *buf, size_t size, const char *text);
-
-#endif

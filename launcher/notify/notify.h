@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tell somebody of the end of an experiment, of failures, of lines in a log. */
-#ifndef LAUNCHER_NOTIFY_NOTIFY_H
-#define LAUNCHER_NOTIFY_NOTIFY_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -37,5 +36,3 @@ void notify_watch (const struct sweep *s,
                    long attempt,
                    struct notify_watch *w);
 bool notify_unwatch (struct notify_watch *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ways to tell somebody: a command, a mail, a webhook. */
-#ifndef LAUNCHER_NOTIFY_SEND_H
-#define LAUNCHER_NOTIFY_SEND_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 
@@ -14,5 +13,3 @@ struct notice {
 
 /* By each way that the experiment has; what fails is said on standard error. */
 void notice_send (const struct experiment *e, const struct notice *n);
-
-#endif

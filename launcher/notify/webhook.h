@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The URL of a webhook, which is a secret, and what curl is told. */
-#ifndef LAUNCHER_NOTIFY_WEBHOOK_H
-#define LAUNCHER_NOTIFY_WEBHOOK_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
@@ -19,5 +18,3 @@ int webhook_check (const struct experiment *e, struct slurmdl_error *err);
 
 /* That of the experiment file, also where trials run in a frozen copy of it. */
 const char *notice_folder (const struct experiment *e);
-
-#endif

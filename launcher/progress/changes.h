@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changes in an experiment, as lines into a file or a pipe. */
-#ifndef LAUNCHER_PROGRESS_CHANGES_H
-#define LAUNCHER_PROGRESS_CHANGES_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -19,5 +18,3 @@ void changes_say (struct changes *c, const struct sweep *s);
 /* Take all that there is for said. */
 void changes_skip (struct changes *c, const struct sweep *s);
 void changes_free (struct changes *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPUs of running trials do now, from the files of --dl-monitor. */
-#ifndef LAUNCHER_PROGRESS_GPU_FILL_H
-#define LAUNCHER_PROGRESS_GPU_FILL_H
+#pragma once
 
 #include "launcher/monitor/usage.h"
 #include "launcher/sweep/sweep.h"
@@ -34,5 +33,3 @@ void monitored_trials (const struct sweep *s,
 
 /* How busy and full the GPUs of its open trials are; NaN: not known. */
 struct gpu_fill gpu_fill_look (const struct sweep *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results in their order, and since when each trial is as it is. */
-#ifndef LAUNCHER_PROGRESS_HISTORY_H
-#define LAUNCHER_PROGRESS_HISTORY_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -54,5 +53,3 @@ int history_rungs (const struct history *h,
 long history_best (const struct history *h,
                    const struct sweep *s,
                    double **list);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small chart of one line, of Braille dots where there is UTF-8. */
-#ifndef LAUNCHER_PROGRESS_LINE_CHART_H
-#define LAUNCHER_PROGRESS_LINE_CHART_H
+#pragma once
 
 #include "launcher/progress/screen.h"
 
@@ -9,5 +8,3 @@
  * lowest value stand beside it.
  */
 void line_chart (struct screen *c, const double *values, long n, int height);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest value of a trial at work, read again only if its file changed. */
-#ifndef LAUNCHER_PROGRESS_NEWEST_H
-#define LAUNCHER_PROGRESS_NEWEST_H
+#pragma once
 
 #include "launcher/results/latest_metric.h"
 
@@ -19,5 +18,3 @@ bool newest_value (const struct sweep *s,
                    struct picture_trial *t,
                    long number,
                    struct metric_progress *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The picture of an experiment at work, for the window of a terminal. */
-#ifndef LAUNCHER_PROGRESS_PICTURE_H
-#define LAUNCHER_PROGRESS_PICTURE_H
+#pragma once
 
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/history.h"
@@ -26,5 +25,3 @@ int picture_look (struct picture *p, struct slurmdl_error *err);
 /* Draw it, with as much as there is room for. */
 void picture_draw (struct picture *p, struct screen *c);
 void picture_free (struct picture *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of trials in the picture of an experiment. */
-#ifndef LAUNCHER_PROGRESS_PICTURE_TRIALS_H
-#define LAUNCHER_PROGRESS_PICTURE_TRIALS_H
+#pragma once
 
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/phase.h"
@@ -23,5 +22,3 @@ struct picture_tally {
 void picture_trials (struct picture *p,
                      const struct picture_tally *t,
                      struct screen *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A picture that fills the window of a terminal and is redrawn in place. */
-#ifndef LAUNCHER_PROGRESS_SCREEN_H
-#define LAUNCHER_PROGRESS_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -88,5 +87,3 @@ void screen_end (struct screen *s, FILE *to);
 
 /* Columns that a text takes, as screen_put() shows it. */
 int screen_columns (const struct screen *s, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workers of an experiment by what they said last: Slurm is not asked. */
-#ifndef LAUNCHER_PROGRESS_WORKERS_H
-#define LAUNCHER_PROGRESS_WORKERS_H
+#pragma once
 
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/sweep.h"
@@ -46,5 +45,3 @@ void workers_idle_text (const struct sweep *s,
                         const struct worker_view *v,
                         char *buf,
                         size_t size);
-
-#endif

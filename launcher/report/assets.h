@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files that a report's page is made of, embedded at build. */
-#ifndef LAUNCHER_REPORT_ASSETS_H
-#define LAUNCHER_REPORT_ASSETS_H
+#pragma once
 
 /* Texts that end with a NUL; NULL where D3 was not found. */
 extern const char *const asset_template;
@@ -9,5 +8,3 @@ extern const char *const asset_style;
 extern const char *const asset_script;
 extern const char *const asset_d3;      /* the modules that the script uses */
 extern const char *const asset_licence; /* of D3 */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main charts as SVG, for readers without scripts. */
-#ifndef LAUNCHER_REPORT_CHART_H
-#define LAUNCHER_REPORT_CHART_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@
 /* Write the values of all trials in their order, and the learning curves. */
 void chart_history_put (FILE *f, const struct report_data *d);
 void chart_curves_put (FILE *f, const struct report_data *d);
-
-#endif

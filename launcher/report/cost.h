@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What experiments have cost: seconds of workers and of GPUs. */
-#ifndef LAUNCHER_REPORT_COST_H
-#define LAUNCHER_REPORT_COST_H
+#pragma once
 
 #include "launcher/report/model.h"
 
@@ -17,5 +16,3 @@ struct report_cost {
 
 /* Of one of the report's experiments; with 'sweep' r->nsweeps: of all. */
 struct report_cost report_cost_of (const struct report *r, size_t sweep);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning curves: what trials have logged, thinned and packed. */
-#ifndef LAUNCHER_REPORT_CURVES_H
-#define LAUNCHER_REPORT_CURVES_H
+#pragma once
 
 #include "launcher/report/model.h"
 
@@ -41,5 +40,3 @@ size_t curve_thin (const struct trial_curves *t,
                    size_t name,
                    size_t max,
                    struct curve_point *to);
-
-#endif

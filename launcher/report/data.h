@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that a report says, and the JSON that its script draws. */
-#ifndef LAUNCHER_REPORT_DATA_H
-#define LAUNCHER_REPORT_DATA_H
+#pragma once
 
 #include "launcher/report/curves.h"
 #include "launcher/report/explain.h"
@@ -31,5 +30,3 @@ void data_free (struct report_data *d);
 
 /* doc/formats.md has the layout.  NULL: out of memory. */
 json_t *data_json (const struct report_data *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which parameters matter, and by which values. */
-#ifndef LAUNCHER_REPORT_EXPLAIN_H
-#define LAUNCHER_REPORT_EXPLAIN_H
+#pragma once
 
 #include "launcher/report/params.h"
 #include "searcher/models/importance.h"
@@ -35,5 +34,3 @@ void explained_put (const struct explanation *x,
 /* ... and the surfaces as a list. */
 json_t *explained_surfaces (const struct explanation *x,
                             const struct report_params *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures by cause, and the parameter's values at which they concentrate. */
-#ifndef LAUNCHER_REPORT_FAILURES_H
-#define LAUNCHER_REPORT_FAILURES_H
+#pragma once
 
 #include "launcher/report/params.h"
 
@@ -31,5 +30,3 @@ struct failure_finding {
 struct failure_finding failure_explain (const struct report *r,
                                         const struct report_params *p,
                                         const bool *failed);
-
-#endif

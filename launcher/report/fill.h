@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather what a report is of, from the folders of its experiments. */
-#ifndef LAUNCHER_REPORT_FILL_H
-#define LAUNCHER_REPORT_FILL_H
+#pragma once
 
 #include "launcher/report/model.h"
 
@@ -15,5 +14,3 @@ int report_fill (struct report *r,
 
 /* Look what is kept of each trial's checkpoints, in all attempts' folders. */
 void report_fill_files (struct report *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attempts made of their GPUs, from the files of srun --dl-monitor. */
-#ifndef LAUNCHER_REPORT_GPU_USE_H
-#define LAUNCHER_REPORT_GPU_USE_H
+#pragma once
 
 #include "launcher/report/model.h"
 
@@ -35,5 +34,3 @@ void gpu_use_free (struct gpu_use *u);
 
 /* What report.js draws of it, an array each; the caller owns it. */
 json_t *gpu_use_json (const struct gpu_use *u);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a report is of: the trials and attempts of several experiments. */
-#ifndef LAUNCHER_REPORT_MODEL_H
-#define LAUNCHER_REPORT_MODEL_H
+#pragma once
 
 #include "launcher/report/words.h"
 #include "launcher/results/metric_rows.h"
@@ -109,5 +108,3 @@ bool report_focus (const struct report *r,
                    long n,
                    double *low,
                    double *high);
-
-#endif

@@ -78,7 +78,6 @@ static void put_data (FILE *f, const struct page *p)
     json_decref (o);
 }
 
-/* clang-format off */
 static const struct part {
     const char *name;
     void (*put) (FILE *f, const struct page *p); /* one of these: */
@@ -105,7 +104,6 @@ static const struct part {
     { "data", .put = put_data },
     { "script", .text = &asset_script },
 };
-/* clang-format on */
 
 static const struct part *find_part (const char *name, size_t n)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a report: one HTML file that needs no other. */
-#ifndef LAUNCHER_REPORT_PAGE_H
-#define LAUNCHER_REPORT_PAGE_H
+#pragma once
 
 #include "launcher/report/data.h"
 
@@ -9,5 +8,3 @@
  * without D3).
  */
 int page_put (FILE *f, const struct report_data *d, struct slurmdl_error *err);
-
-#endif

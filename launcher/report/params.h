@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hyperparameters of a report's experiments as columns. */
-#ifndef LAUNCHER_REPORT_PARAMS_H
-#define LAUNCHER_REPORT_PARAMS_H
+#pragma once
 
 #include "launcher/report/model.h"
 
@@ -32,5 +31,3 @@ bool param_text (const struct report_param *p,
                  long trial,
                  char *buf,
                  size_t size);
-
-#endif

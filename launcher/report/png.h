@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An image as PNG in the text of a page. */
-#ifndef LAUNCHER_REPORT_PNG_H
-#define LAUNCHER_REPORT_PNG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@ int png_put (FILE *f,
              unsigned height,
              unsigned channels,
              const unsigned char *pixels);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a report's page that need no script. */
-#ifndef LAUNCHER_REPORT_SUMMARY_H
-#define LAUNCHER_REPORT_SUMMARY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -22,5 +21,3 @@ void provenance_put (FILE *f, const struct report_data *d);
 
 /* "digits-0001" or, of several experiments, "digits-0001/17" */
 void trial_name (const struct report *r, long trial, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts and numbers as the report's JSON and HTML have them. */
-#ifndef LAUNCHER_REPORT_WORDS_H
-#define LAUNCHER_REPORT_WORDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void html_number (FILE *f, double v, int digits);
 void html_count (FILE *f, int64_t n);
 void html_seconds (FILE *f, double seconds);
 void html_bytes (FILE *f, double bytes);
-
-#endif

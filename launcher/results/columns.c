@@ -9,7 +9,6 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 
 /* ---- of every trial ---- */

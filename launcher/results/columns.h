@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of trials: its columns, for every format that it is written in.
  */
-#ifndef LAUNCHER_RESULTS_COLUMNS_H
-#define LAUNCHER_RESULTS_COLUMNS_H
+#pragma once
 
 #include "launcher/results/logged_metrics.h"
 #include "launcher/sweep/sweep.h"
@@ -47,5 +46,3 @@ void columns_destroy (struct columns *c);
 
 struct cell
 column_cell (const struct result_column *c, const struct sweep *s, long trial);
-
-#endif

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "launcher/results/metric_summary.h"
-#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest values of metrics that an attempt has logged. */
-#ifndef LAUNCHER_RESULTS_LATEST_METRIC_H
-#define LAUNCHER_RESULTS_LATEST_METRIC_H
+#pragma once
 
 #include "launcher/sweep/attempt.h"
 
@@ -40,5 +39,3 @@ double progress_age (const struct metric_progress *p);
 int attempt_metrics (const struct trial_attempt *a,
                      int64_t *step,
                      double *values);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest values of the metrics that are logged, but not optimised. */
-#ifndef LAUNCHER_RESULTS_LOGGED_METRICS_H
-#define LAUNCHER_RESULTS_LOGGED_METRICS_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -37,5 +36,3 @@ int logged_read_all (struct logged_metrics *l,
                      const long *trials,
                      long n);
 void logged_free (struct logged_metrics *l);
-
-#endif

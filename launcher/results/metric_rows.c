@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 

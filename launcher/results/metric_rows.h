@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics that led to the results of all trials, as one table. */
-#ifndef LAUNCHER_RESULTS_METRIC_ROWS_H
-#define LAUNCHER_RESULTS_METRIC_ROWS_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -40,5 +39,3 @@ struct rows {
  */
 int rows_read (struct rows *r, const struct sweep *s, const struct rows *old);
 void rows_destroy (struct rows *r);
-
-#endif

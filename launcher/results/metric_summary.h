@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The value of a trial, made of all values of a metric: searcher.summary. */
-#ifndef LAUNCHER_RESULTS_METRIC_SUMMARY_H
-#define LAUNCHER_RESULTS_METRIC_SUMMARY_H
+#pragma once
 
 #include "launcher/sweep/attempt.h"
 
@@ -20,5 +19,3 @@ int best_checkpoint (const struct sweep *s,
                      long trial,
                      char *path,
                      size_t size);
-
-#endif

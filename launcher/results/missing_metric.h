@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an attempt logged in place of the metric that is waited for. */
-#ifndef LAUNCHER_RESULTS_MISSING_METRIC_H
-#define LAUNCHER_RESULTS_MISSING_METRIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void matched_lines (const struct trial_attempt *a, long *matched, long *lines);
 void missing_metric_text (const struct trial_attempt *a,
                           char *buf,
                           size_t size);
-
-#endif

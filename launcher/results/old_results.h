@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read what is to be kept of an old results.h5. */
-#ifndef LAUNCHER_RESULTS_OLD_RESULTS_H
-#define LAUNCHER_RESULTS_OLD_RESULTS_H
+#pragma once
 
 #include "launcher/results/metric_rows.h"
 #include "runtime/storage/h5.h"
@@ -26,5 +25,3 @@ hid_t results_row_type (void);
  * rows_destroy() in any case.
  */
 void old_results_read (struct rows *r, const struct sweep *s, const char *path);
-
-#endif

@@ -18,7 +18,6 @@
 #include "launcher/results/old_results.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: all trials of an experiment in one HDF5 file. */
-#ifndef LAUNCHER_RESULTS_RESULTS_FILE_H
-#define LAUNCHER_RESULTS_RESULTS_FILE_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -26,5 +25,3 @@ int results_renew (const struct sweep *s, struct slurmdl_error *err);
 
 /* Trials of which results.h5 lacks rows that could not be read. */
 long results_damaged (const struct sweep *s);
-
-#endif

@@ -17,7 +17,6 @@
 #include "launcher/retention/removal.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"

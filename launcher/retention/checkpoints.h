@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints of an experiment stay, and the removal of the others. */
-#ifndef LAUNCHER_RETENTION_CHECKPOINTS_H
-#define LAUNCHER_RETENTION_CHECKPOINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ int gc_run (const struct sweep *s,
             struct gc_report *report,
             struct slurmdl_error *err);
 void gc_report_free (struct gc_report *report);
-
-#endif

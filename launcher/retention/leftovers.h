@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hidden files that writers left when they were killed. */
-#ifndef LAUNCHER_RETENTION_LEFTOVERS_H
-#define LAUNCHER_RETENTION_LEFTOVERS_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -18,5 +17,3 @@ int leftovers_find (const struct sweep *s,
 
 /* Remove what trainers that were killed on this machine left in its memory. */
 void leftovers_clean_memory (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remove the file of a checkpoint, and nothing outside its folder. */
-#ifndef LAUNCHER_RETENTION_REMOVAL_H
-#define LAUNCHER_RETENTION_REMOVAL_H
+#pragma once
 
 /* Remove a file, and if it is a link of ours, what it leads to.  Returns -1
  * with errno; a file that is not there is no failure.
@@ -10,5 +9,3 @@ int removal_file (const char *path);
 
 /* Remove the folder of 'path' if it is empty: it is an inode as well. */
 void removal_folder (const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search space of a request, and its points. */
-#ifndef LAUNCHER_SEARCHSERVER_ENTRIES_H
-#define LAUNCHER_SEARCHSERVER_ENTRIES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ int header_fit (const struct search_header *h,
 
 /* The parameters at a point, without those that are not active. */
 json_t *header_params (const struct search_header *h, const double *x);
-
-#endif

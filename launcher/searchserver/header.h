@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A search as a program describes it in a line of JSON: dl-search-server(1).
  */
-#ifndef LAUNCHER_SEARCHSERVER_HEADER_H
-#define LAUNCHER_SEARCHSERVER_HEADER_H
+#pragma once
 
 #include "launcher/searchserver/entries.h"
 
@@ -26,5 +25,3 @@ int header_values (const struct search_header *h,
                    const char *who,
                    double *values,
                    struct slurmdl_error *err);
-
-#endif

@@ -17,7 +17,6 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Experiments and files that the user names. */
-#ifndef LAUNCHER_SESSION_OPEN_H
-#define LAUNCHER_SESSION_OPEN_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
@@ -69,5 +68,3 @@ void share_umask (const char *dir);
  * the owner.
  */
 int fail_on (const struct sweep *s, const struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load the modules and the environment in which the trials run, once. */
-#ifndef LAUNCHER_SOFTWARE_ACTIVATE_H
-#define LAUNCHER_SOFTWARE_ACTIVATE_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
@@ -29,5 +28,3 @@ const char *software_variable (const struct software *s, const char *name);
  * frees it; NULL: none.
  */
 char *program_path (const char *list, const char *name);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folders that a container sees. */
-#ifndef LAUNCHER_SOFTWARE_BINDS_H
-#define LAUNCHER_SOFTWARE_BINDS_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -16,5 +13,3 @@ int container_binds (char ***binds,
                      char *const *folders,
                      const char *const *shared,
                      struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look whether the container and environment of the trials are there. */
-#ifndef LAUNCHER_SOFTWARE_CHECK_H
-#define LAUNCHER_SOFTWARE_CHECK_H
+#pragma once
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -20,5 +19,3 @@ void software_check (struct experiment *e,
  * containers.  Returns -1 with errno, EINVAL for what is not there.
  */
 int software_enter (struct experiment *e, struct slurmdl_error *err);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line that runs a trial in a container, for each runtime. */
-#ifndef LAUNCHER_SOFTWARE_CONTAINER_H
-#define LAUNCHER_SOFTWARE_CONTAINER_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
@@ -26,5 +23,3 @@ char **container_command (const struct software *s,
                           char *const *command,
                           char **name,
                           struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image of a container: a file, a folder, or a reference. */
-#ifndef LAUNCHER_SOFTWARE_IMAGE_H
-#define LAUNCHER_SOFTWARE_IMAGE_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 
@@ -15,5 +14,3 @@ char *container_image (const struct software *s, const char *dir);
 
 /* The kind of what container_image() returns. */
 enum image_kind image_kind_of (const char *image);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* srun (pyxis) starts the ranks of a trial in containers. */
-#ifndef LAUNCHER_SOFTWARE_PYXIS_H
-#define LAUNCHER_SOFTWARE_PYXIS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ int container_srun_words (const struct software *s,
                           char *const *variables,
                           char ***words,
                           struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The container and environment of an experiment as JSON. */
-#ifndef LAUNCHER_SOFTWARE_RECORD_H
-#define LAUNCHER_SOFTWARE_RECORD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -31,5 +30,3 @@ bool software_image_differs (const json_t *record);
 
 /* Print what the trials run in, a line each; nothing without. */
 void software_print (const struct software *s);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl within: run a command in the container of DL_SOFTWARE. */
-#ifndef LAUNCHER_SOFTWARE_WITHIN_H
-#define LAUNCHER_SOFTWARE_WITHIN_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
 /* The command; returns an exit status. */
 int cmd_within (const struct settings *st);
-
-#endif

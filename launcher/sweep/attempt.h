@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt at a segment of a trial. */
-#ifndef LAUNCHER_SWEEP_ATTEMPT_H
-#define LAUNCHER_SWEEP_ATTEMPT_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -13,5 +12,3 @@ struct trial_attempt {
     const char *socket; /* for `dl log`, NULL: none */
     char dir[4096];     /* trials/0007/a.2 */
 };
-
-#endif

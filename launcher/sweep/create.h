@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the folder of a new experiment. */
-#ifndef LAUNCHER_SWEEP_CREATE_H
-#define LAUNCHER_SWEEP_CREATE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ int sweep_create (const struct experiment *e,
                   char *dir,
                   size_t size,
                   struct slurmdl_error *err);
-
-#endif

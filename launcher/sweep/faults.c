@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "launcher/sweep/state_edit.h"
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 

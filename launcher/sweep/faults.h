@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures that are the same, counted while no trial has given a result. */
-#ifndef LAUNCHER_SWEEP_FAULTS_H
-#define LAUNCHER_SWEEP_FAULTS_H
-
-#include <stddef.h>
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -35,5 +32,3 @@ void faults_forget (struct sweep *s);
 
 /* The experiment is paused because of a fault. */
 bool sweep_is_faulty (const struct sweep *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checkpoint with which every trial of a fork begins. */
-#ifndef LAUNCHER_SWEEP_FORK_SOURCE_H
-#define LAUNCHER_SWEEP_FORK_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ int fork_source_publish (const struct experiment *e,
                          const char *dir,
                          struct slurmdl_error *err);
 void fork_source_dir (char *buf, size_t size, const char *dir);
-
-#endif

@@ -7,7 +7,6 @@
 
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/state_edit.h"
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 
 /* So many failures in a row, and results elsewhere meanwhile. */

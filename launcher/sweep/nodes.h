@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of the machines on which attempts ended. */
-#ifndef LAUNCHER_SWEEP_NODES_H
-#define LAUNCHER_SWEEP_NODES_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -19,5 +18,3 @@ void host_fails (struct sweep *s, const char *name, long trial);
 int apply_exclude (struct sweep *s,
                    const struct event *e,
                    struct slurmdl_error *err);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/sweep.h"
 
 static double
 value_of (const struct sweep *s, const struct sweep_trial *t, size_t i)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Pareto front of the trials of an experiment with several metrics. */
-#ifndef LAUNCHER_SWEEP_PARETO_FRONT_H
-#define LAUNCHER_SWEEP_PARETO_FRONT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
  * another; trial N is at N - 1.  The caller frees it; NULL if out of memory.
  */
 bool *sweep_front (const struct sweep *s);
-
-#endif

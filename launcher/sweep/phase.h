@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a trial does now, or how it ended, as pictures and reports show it. */
-#ifndef LAUNCHER_SWEEP_PHASE_H
-#define LAUNCHER_SWEEP_PHASE_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -22,5 +21,3 @@ extern const char *const trial_phases[TRIAL_PHASES];
  */
 enum trial_phase trial_phase_of (const struct sweep *s,
                                  const struct sweep_trial *t);
-
-#endif

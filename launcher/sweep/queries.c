@@ -13,7 +13,6 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 
 bool sweep_better (const struct sweep *s, double a, double b)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the state of an experiment says of it and of its trials. */
-#ifndef LAUNCHER_SWEEP_QUERIES_H
-#define LAUNCHER_SWEEP_QUERIES_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -93,5 +92,3 @@ struct host *sweep_host (const struct sweep *s, const char *name);
  */
 bool attempt_is_missing (
     const struct sweep *s, long n, long attempt, char *dir, size_t size);
-
-#endif

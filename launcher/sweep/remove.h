@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remove the folder of an experiment. */
-#ifndef LAUNCHER_SWEEP_REMOVE_H
-#define LAUNCHER_SWEEP_REMOVE_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -9,5 +8,3 @@
  * are removed, not followed, and what is mounted there stays.
  */
 int sweep_remove (const char *dir, struct slurmdl_error *err);
-
-#endif

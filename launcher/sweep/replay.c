@@ -15,7 +15,6 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/states.h"
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 

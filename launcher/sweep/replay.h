@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay the decision log: what each event does to the state of a sweep. */
-#ifndef LAUNCHER_SWEEP_REPLAY_H
-#define LAUNCHER_SWEEP_REPLAY_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -12,5 +11,3 @@ int sweep_apply (const struct event *event,
 
 /* Whether a result that was put now would count. */
 bool sweep_takes_result (struct sweep *s, const struct event *e);
-
-#endif

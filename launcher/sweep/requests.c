@@ -10,7 +10,6 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/state_edit.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"

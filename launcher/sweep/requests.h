@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay what users request of an experiment. */
-#ifndef LAUNCHER_SWEEP_REQUESTS_H
-#define LAUNCHER_SWEEP_REQUESTS_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -38,5 +37,3 @@ int apply_archive (struct sweep *s,
 
 /* Whether the worker of 'slot' is to end. */
 bool sweep_retires (const struct sweep *s, const char *slot);
-
-#endif

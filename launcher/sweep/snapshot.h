@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of a sweep's searcher that cost no more than what changes in them. */
-#ifndef LAUNCHER_SWEEP_SNAPSHOT_H
-#define LAUNCHER_SWEEP_SNAPSHOT_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -18,5 +17,3 @@ void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot);
  */
 int sweep_unshare_searcher (struct sweep *s);
 void sweep_destroy_searcher (struct sweep *s);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Change the state of a sweep. */
-#ifndef LAUNCHER_SWEEP_STATE_EDIT_H
-#define LAUNCHER_SWEEP_STATE_EDIT_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -19,5 +18,3 @@ void state_remove_open (struct sweep *s, long n);
 
 /* Note that a segment of trial N has begun (N), or ended (-N). */
 int state_add_history (struct sweep *s, long what, struct slurmdl_error *err);
-
-#endif

@@ -3,8 +3,6 @@
  */
 #include "launcher/sweep/states.h"
 
-#include "launcher/sweep/sweep.h"
-
 #define IN(name) (1u << SWEEP_##name)
 #define ENDED                                                                  \
     (IN (STOPPED) | IN (KILLED) | IN (COMPLETED) | IN (FAILED) | IN (PARTIAL))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The states of an experiment, and the requests that lead from one to another.
  */
-#ifndef LAUNCHER_SWEEP_STATES_H
-#define LAUNCHER_SWEEP_STATES_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -19,5 +18,3 @@ bool sweep_has_ended (const struct sweep *s);
 
 /* "running", "paused", ... as users see it. */
 const char *sweep_state_name (enum sweep_state state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An experiment's folder, and its state: a replay of the decision log. */
-#ifndef LAUNCHER_SWEEP_SWEEP_H
-#define LAUNCHER_SWEEP_SWEEP_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -204,5 +203,3 @@ int sweep_insist (struct sweep *s,
                   bool (*still) (const struct sweep *s, const void *arg),
                   const void *arg,
                   struct slurmdl_error *err);
-
-#endif

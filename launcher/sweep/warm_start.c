@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/known_points.h"
 #include "launcher/config/points.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learn from an earlier experiment, or from results of another program. */
-#ifndef LAUNCHER_SWEEP_WARM_START_H
-#define LAUNCHER_SWEEP_WARM_START_H
+#pragma once
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -13,5 +12,3 @@
  * copy.  Returns -1 after a problem.
  */
 int warm_start (struct experiment *e, struct problems *p);
-
-#endif

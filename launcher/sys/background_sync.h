@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sync a folder by a thread of its own, while the caller does something else.
  */
-#ifndef LAUNCHER_SYS_BACKGROUND_SYNC_H
-#define LAUNCHER_SYS_BACKGROUND_SYNC_H
+#pragma once
 
 struct background_sync;
 
@@ -17,5 +16,3 @@ void background_sync_begin (struct background_sync *s, int fd);
 
 /* Wait until it is done: 0, or -1 with errno. */
 int background_sync_end (struct background_sync *s);
-
-#endif

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs and cores of this machine, shared out among workers. */
-#ifndef LAUNCHER_SYS_DEVICES_H
-#define LAUNCHER_SYS_DEVICES_H
-
-#include <stdbool.h>
-#include <stddef.h>
+#pragma once
 
 enum { DEVICES_MAX = 256 };
 
@@ -32,5 +28,3 @@ void devices_take (const struct devices *d, int i, int each);
  * of their own.
  */
 void cores_take (long i, long n, long each);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 in hexadecimal. */
-#ifndef LAUNCHER_SYS_DIGEST_H
-#define LAUNCHER_SYS_DIGEST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int digest_of_file (char digest[DIGEST_SIZE], int fd);
 
 /* So many bytes from getrandom(2), in hexadecimal; -1 with errno. */
 int random_word (char *buf, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Space that an experiment keeps for its results when the disk is full. */
-#ifndef LAUNCHER_SYS_DISK_RESERVE_H
-#define LAUNCHER_SYS_DISK_RESERVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool disk_reserve_is_spent (const char *dir);
  * of a full disk; all other errors are 0, too.
  */
 int disk_error (const char *dir);
-
-#endif

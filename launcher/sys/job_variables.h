@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which environment variables Slurm sets for a job, and which for a step. */
-#ifndef LAUNCHER_SYS_JOB_VARIABLES_H
-#define LAUNCHER_SYS_JOB_VARIABLES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool variable_is_of_step (const char *variable);
 
 /* Remove from 'environ' the variables of which 'is' is true. */
 void variables_drop (bool (*is) (const char *variable));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as JSON, with those that JSON does not have. */
-#ifndef LAUNCHER_SYS_JSON_NUMBER_H
-#define LAUNCHER_SYS_JSON_NUMBER_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ char *json_string_of (const json_t *v, size_t flags);
 
 /* The number that 'v' is; NaN if it is none. */
 double number_from_json (const json_t *v);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's management library, loaded where it is there. */
-#ifndef LAUNCHER_SYS_NVML_H
-#define LAUNCHER_SYS_NVML_H
-
-#include <stddef.h>
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -153,5 +150,3 @@ void nvml_close (struct nvml *n);
 int nvml_memory (const struct nvml *n,
                  struct nvml_device *d,
                  struct nvml_memory *m);
-
-#endif

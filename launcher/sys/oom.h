@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel says of the memory of a cgroup: kills, the limit, the peak.
  */
-#ifndef LAUNCHER_SYS_OOM_H
-#define LAUNCHER_SYS_OOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ long oom_kills_of_job (const char *root);
  * least limit of it, of those above it and of the machine.  0: not known.
  */
 int64_t oom_memory_limit (const char *root);
-
-#endif

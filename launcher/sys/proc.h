@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the small files of proc(5). */
-#ifndef LAUNCHER_SYS_PROC_H
-#define LAUNCHER_SYS_PROC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct proc_stat {
 
 /* Returns -1 if it cannot be read or understood. */
 int proc_stat (int dir, const char *path, struct proc_stat *s);
-
-#endif

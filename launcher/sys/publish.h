@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Change shared state: create a complete file under a name not yet taken. */
-#ifndef LAUNCHER_SYS_PUBLISH_H
-#define LAUNCHER_SYS_PUBLISH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -54,5 +53,3 @@ int publish_replace (const char *path,
 
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
 int folder_create (const char *path, struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Call the Python package of slurm-dl. */
-#ifndef LAUNCHER_SYS_PYTHON_H
-#define LAUNCHER_SYS_PYTHON_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -23,5 +22,3 @@ pid_t python_start (const char *module,
  * 'what' needs Python.
  */
 int python_wait (pid_t pid, const char *what);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages on standard error, and exit statuses. */
-#ifndef LAUNCHER_SYS_SAY_H
-#define LAUNCHER_SYS_SAY_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -34,5 +33,3 @@ int error_status (int e);
 
 /* Print an error that a function gave; returns the exit status for errno. */
 int fail (const struct slurmdl_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's folder in TMPDIR, removed by a later one if this one was killed.
  */
-#ifndef LAUNCHER_SYS_SCRATCH_H
-#define LAUNCHER_SYS_SCRATCH_H
+#pragma once
 
 #include <limits.h>
 
@@ -27,5 +26,3 @@ struct scratch {
  */
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err);
 void scratch_remove (struct scratch *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of a command's options and its arguments. */
-#ifndef LAUNCHER_SYS_SETTINGS_H
-#define LAUNCHER_SYS_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ struct settings {
     char **args;     /* what is no option, NULL-ended */
     int nargs;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts of memory as Slurm writes them. */
-#ifndef LAUNCHER_SYS_SLURM_MEMORY_H
-#define LAUNCHER_SYS_SLURM_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ int64_t slurm_bytes (const char *text);
 
 /* The same back, in the largest unit that fits, of whole M: "16G", "1536M". */
 void slurm_bytes_text (char *buf, size_t size, int64_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read small files. */
-#ifndef LAUNCHER_SYS_SMALL_FILE_H
-#define LAUNCHER_SYS_SMALL_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -50,5 +49,3 @@ char *file_text (const char *path, size_t max);
  * a 0 behind them.  Returns how many; 0 also of fd -1, and on failure.
  */
 size_t file_tail (int fd, char *buf, size_t size);
-
-#endif

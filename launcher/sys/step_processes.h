@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the processes of each rank of a job step on this node. */
-#ifndef LAUNCHER_SYS_STEP_PROCESSES_H
-#define LAUNCHER_SYS_STEP_PROCESSES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ const struct rank_process *ranks_all (const struct ranks *r, size_t *n);
 /* Those of one rank; NULL and *n 0 if there are none. */
 const struct rank_process *
 ranks_of (const struct ranks *r, long rank, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts: NULL-ended lists of them, and which are safe as names and words. */
-#ifndef LAUNCHER_SYS_STRINGS_H
-#define LAUNCHER_SYS_STRINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void word_make_fit (char *text);
  * it.  NULL if out of memory.
  */
 char *shell_word (const char *text);
-
-#endif

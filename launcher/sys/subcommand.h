@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of a command, as 'ls' of 'dl ckpt ls'. */
-#ifndef LAUNCHER_SYS_SUBCOMMAND_H
-#define LAUNCHER_SYS_SUBCOMMAND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ int subcommand_run (const char *command,
 
 /* Print the names, one a line, for the completion of command lines. */
 void subcommand_words (const struct subcommand *list);
-
-#endif

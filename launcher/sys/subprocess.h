@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start other programs, and take what they print. */
-#ifndef LAUNCHER_SYS_SUBPROCESS_H
-#define LAUNCHER_SYS_SUBPROCESS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size);
  * before each of its lines.
  */
 void command_said (char *out, size_t size, const char *said);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Give a file that never changes another name, or copy it. */
-#ifndef LAUNCHER_SYS_TAKE_FILE_H
-#define LAUNCHER_SYS_TAKE_FILE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -16,5 +15,3 @@ int file_take (const char *from, const char *to);
  */
 enum { ANYBODY = -1 };
 int file_take_of (const char *from, const char *to, uid_t owner);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a terminal may be told: no control characters of others. */
-#ifndef LAUNCHER_SYS_TERMINAL_H
-#define LAUNCHER_SYS_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ void terminal_allow_colours (bool allow);
 /* What this program itself tells the terminal on standard output. */
 void terminal_control (const char *fmt, ...)
     __attribute__ ((format (printf, 1, 2)));
-
-#endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The user that runs this process. */
-#ifndef LAUNCHER_SYS_USER_H
-#define LAUNCHER_SYS_USER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 
 #include "runtime/slurmdl.h"
 
@@ -45,5 +43,3 @@ int user_names_check (const char *path, struct slurmdl_error *err);
 
 /* TMPDIR, or /tmp where that is none, or others may exchange what is in it. */
 const char *user_tmp (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the folder of an attempt, with what the trainer finds in it. */
-#ifndef LAUNCHER_TRAINER_ATTEMPT_FOLDER_H
-#define LAUNCHER_TRAINER_ATTEMPT_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ int attempt_folder (const struct trial_attempt *a,
                     int *log,
                     bool *made,
                     struct slurmdl_error *err);
-
-#endif

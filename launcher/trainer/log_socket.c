@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "launcher/sys/say.h"
-#include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"
 
 /* A message is a line with the step (-1: one further than that of the message

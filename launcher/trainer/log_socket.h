@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
-#ifndef LAUNCHER_TRAINER_LOG_SOCKET_H
-#define LAUNCHER_TRAINER_LOG_SOCKET_H
+#pragma once
 
 #include "launcher/sys/scratch.h"
 #include "launcher/trainer/trainer.h"
@@ -26,5 +25,3 @@ void log_socket_serve (struct log_socket *s, struct trainer *t);
 int log_socket_send (const char *path,
                      const char *text,
                      struct slurmdl_error *err);
-
-#endif

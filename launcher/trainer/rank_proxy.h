@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a trial that is a step: srun's signals become a trainer's. */
-#ifndef LAUNCHER_TRAINER_RANK_PROXY_H
-#define LAUNCHER_TRAINER_RANK_PROXY_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -12,5 +11,3 @@ enum { PREEMPT_WAIT = 300 };
 
 /* dl rank: the command that srun starts for each rank. */
 int cmd_rank (const struct settings *st);
-
-#endif

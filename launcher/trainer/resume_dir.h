@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folders in which a trial's files outlive an attempt. */
-#ifndef LAUNCHER_TRAINER_RESUME_DIR_H
-#define LAUNCHER_TRAINER_RESUME_DIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool folder_has_files (const char *dir, const char *file);
  */
 int each_trainer_file (const char *dir,
                        void (*f) (const char *dir, const char *name));
-
-#endif

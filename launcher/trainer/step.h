@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial of several ranks: a step of the worker's job, started by srun. */
-#ifndef LAUNCHER_TRAINER_STEP_H
-#define LAUNCHER_TRAINER_STEP_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
@@ -23,5 +21,3 @@ void step_signal (pid_t srun, int signal, double *ended);
 
 /* End it, and wait for that. */
 void step_end (pid_t srun, double *ended);
-
-#endif

@@ -17,7 +17,6 @@
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/queries.h"
 #include "launcher/software/activate.h"
-#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/attempt_folder.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the command of one attempt, and read what it reports. */
-#ifndef LAUNCHER_TRAINER_TRAINER_H
-#define LAUNCHER_TRAINER_TRAINER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ bool trainer_lingers (const struct trainer *t);
 
 /* Send a signal to the trainer, or through srun to its ranks. */
 void trainer_signal (struct trainer *t, int signal);
-
-#endif

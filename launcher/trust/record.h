@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user remembers of the experiments that he works at. */
-#ifndef LAUNCHER_TRUST_RECORD_H
-#define LAUNCHER_TRUST_RECORD_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "launcher/sweep/sweep.h"
@@ -35,5 +33,3 @@ int record_write (const struct sweep *s,
 
 /* Remove all of it: the experiment is to be removed. */
 void record_remove (const struct sweep *s);
-
-#endif

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "launcher/config/flat.h"
-#include "launcher/sweep/sweep.h"
-#include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/record.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a user wants to run what an experiment's files say. */
-#ifndef LAUNCHER_TRUST_TRUST_H
-#define LAUNCHER_TRUST_TRUST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ int trust_folder (const struct sweep *s,
  * group writes, no more than four times those of the file, or 16, after a line.
  */
 long trust_workers (const struct sweep *s);
-
-#endif

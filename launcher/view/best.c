@@ -17,7 +17,6 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/view/trial_command.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings in which experiments differ. */
-#ifndef LAUNCHER_VIEW_DIFFERENCES_H
-#define LAUNCHER_VIEW_DIFFERENCES_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -15,5 +14,3 @@ int differences_each (struct sweep *const *list,
                                  char *const *values,
                                  void *arg),
                       void *arg);
-
-#endif

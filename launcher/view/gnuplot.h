@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gnuplot as a program: what it can draw on, and safe text for it. */
-#ifndef LAUNCHER_VIEW_GNUPLOT_H
-#define LAUNCHER_VIEW_GNUPLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ int gnuplot_run (const char *script,
                  char **out,
                  size_t *nout,
                  struct slurmdl_error *err);
-
-#endif

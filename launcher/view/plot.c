@@ -156,9 +156,7 @@ static int find_param (struct plot *p, const char *name)
         meant = words ? nearest_word (name, words) : NULL;
         complain ("'%s' is no hyperparameter that is searched%s%s%s",
                   name,
-                  meant ? "; did you mean '" : "",
-                  meant ? meant : "",
-                  meant ? "'?" : "");
+                  DID_YOU_MEAN (meant, "'", "'", ""));
     }
     free (words);
     return p->param ? EXIT_OK : EXIT_USAGE;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The charts of dl plot, as commands of gnuplot's. */
-#ifndef LAUNCHER_VIEW_PLOT_CHARTS_H
-#define LAUNCHER_VIEW_PLOT_CHARTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -32,5 +31,3 @@ extern const struct plot_kind plot_kinds[]; /* ended by name NULL */
 
 /* What all charts have, before each. */
 void plot_style (const struct plot *p);
-
-#endif

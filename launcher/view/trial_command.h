@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line that trains a trial's point again, from the beginning. */
-#ifndef LAUNCHER_VIEW_TRIAL_COMMAND_H
-#define LAUNCHER_VIEW_TRIAL_COMMAND_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 
@@ -9,5 +8,3 @@
  * the variables that the trainer would find them in.  The caller frees it.
  */
 char *trial_command (const struct sweep *s, long trial, int64_t length);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that show experiments and jobs in the terminal. */
-#ifndef LAUNCHER_VIEW_VIEW_H
-#define LAUNCHER_VIEW_VIEW_H
+#pragma once
 
 #include "launcher/sys/settings.h"
 
@@ -15,5 +14,3 @@ int cmd_top (const struct settings *st);
 
 /* Print what dl plot can draw, for completion. */
 void plot_words (void);
-
-#endif

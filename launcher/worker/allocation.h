@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocation that a worker is in. */
-#ifndef LAUNCHER_WORKER_ALLOCATION_H
-#define LAUNCHER_WORKER_ALLOCATION_H
+#pragma once
 
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
@@ -24,5 +23,3 @@ enum job_state {
 
 /* Ask Slurm how the job of this worker is. */
 enum job_state allocation_state (void);
-
-#endif

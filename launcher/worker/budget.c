@@ -10,7 +10,6 @@
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 
 /* A segment may take so many times what the others took. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time that a worker has, and what fits into it. */
-#ifndef LAUNCHER_WORKER_BUDGET_H
-#define LAUNCHER_WORKER_BUDGET_H
+#pragma once
 
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/self.h"
@@ -17,5 +16,3 @@ bool budget_fits (const struct worker *w, long trial, int64_t length);
  * no checkpoint and was no further than those before it.
  */
 bool budget_in_vain (const struct worker *w, const struct trial_attempt *a);
-
-#endif

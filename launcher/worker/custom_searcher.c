@@ -19,7 +19,6 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
-#ifndef LAUNCHER_WORKER_CUSTOM_SEARCHER_H
-#define LAUNCHER_WORKER_CUSTOM_SEARCHER_H
+#pragma once
 
 #include "launcher/worker/self.h"
 
@@ -17,5 +16,3 @@ int custom_ask (struct worker *w, double *x, struct slurmdl_error *err);
  */
 bool custom_is_taken (const struct worker *w, const double *x);
 void custom_close (struct worker *w);
-
-#endif

@@ -16,7 +16,6 @@
 #include "launcher/worker/custom_searcher.h"
 #include "launcher/worker/memory.h"
 #include "launcher/worker/offers.h"
-#include "launcher/worker/self.h"
 #include "runtime/base/error.h"
 
 static bool decides_by_program (const struct worker *w)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what comes next: begin segments, end the sweep. */
-#ifndef LAUNCHER_WORKER_DECIDE_H
-#define LAUNCHER_WORKER_DECIDE_H
+#pragma once
 
 #include "launcher/worker/self.h"
 
@@ -19,5 +18,3 @@ int worker_publish_result (struct worker *w,
 int worker_finish (struct worker *w, struct slurmdl_error *err);
 /* Instead, once searcher.max_hours is over. */
 int worker_wind_up (struct worker *w, struct slurmdl_error *err);
-
-#endif

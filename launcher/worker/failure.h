@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a failed attempt means: try again, and where, and how often. */
-#ifndef LAUNCHER_WORKER_FAILURE_H
-#define LAUNCHER_WORKER_FAILURE_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct trial_attempt;
 
@@ -62,5 +60,3 @@ struct end_row {
     bool exclude; /* the machine */
 };
 extern const struct end_row end_table[]; /* ended by the status -1 */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last line that an attempt printed. */
-#ifndef LAUNCHER_WORKER_LAST_LINE_H
-#define LAUNCHER_WORKER_LAST_LINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ int last_line (const char *dir, char line[LAST_LINE]);
 
 /* Whether one of the texts, NULL-ended, is in the last 16 KiB of the log. */
 bool last_lines_have (const char *dir, const char *const *texts);
-
-#endif

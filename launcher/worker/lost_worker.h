@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why the worker that was at this place before is gone. */
-#ifndef LAUNCHER_WORKER_LOST_WORKER_H
-#define LAUNCHER_WORKER_LOST_WORKER_H
+#pragma once
 
 #include <stdbool.h>
-
-#include <stddef.h>
 
 struct worker_exit {
     bool counted;  /* the trainer's fault: counts towards max_restarts */
@@ -30,5 +27,3 @@ bool worker_exit_can_ask (const char *slot);
  * Slurm does not know.
  */
 void worker_exit_ask (const char *slot, struct worker_exit *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a worker's attempts have, and more for those that ran out. */
-#ifndef LAUNCHER_WORKER_MEMORY_H
-#define LAUNCHER_WORKER_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
 
 /* Append "; tried again with 6G of memory instead of 4G" to a reason. */
 void memory_add_reason (char *why, size_t size, int64_t had, int64_t more);
-
-#endif

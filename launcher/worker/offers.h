@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that their workers could not put, for whoever puts the next entry. */
-#ifndef LAUNCHER_WORKER_OFFERS_H
-#define LAUNCHER_WORKER_OFFERS_H
+#pragma once
 
 #include "launcher/journal/event.h"
 #include "launcher/worker/self.h"
@@ -39,5 +38,3 @@ void offer_put (struct worker *w, const struct event *events);
 
 /* It is in the log, or is no more to be. */
 void offer_withdraw (struct worker *w);
-
-#endif

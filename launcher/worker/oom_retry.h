@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With what an attempt that ran out of memory is tried again. */
-#ifndef LAUNCHER_WORKER_OOM_RETRY_H
-#define LAUNCHER_WORKER_OOM_RETRY_H
+#pragma once
 
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
@@ -14,5 +13,3 @@ void oom_retry_decide (const struct worker *w,
                        long trial,
                        struct segment_report *r);
 void oom_retry_free (struct segment_report *r);
-
-#endif

@@ -22,7 +22,6 @@
 #include "launcher/worker/failure.h"
 #include "launcher/worker/offers.h"
 #include "launcher/worker/oom_retry.h"
-#include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 #include "launcher/worker/shared_fault.h"
 #include "runtime/base/clock.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publish what came of an attempt, and keep what is made of the results. */
-#ifndef LAUNCHER_WORKER_REPORT_H
-#define LAUNCHER_WORKER_REPORT_H
+#pragma once
 
 #include "launcher/worker/segment.h"
 
@@ -20,5 +19,3 @@ void worker_close_sweep (const struct worker *w);
  * results.h5.
  */
 void worker_leave_sweep (const struct worker *w);
-
-#endif

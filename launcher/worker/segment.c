@@ -23,9 +23,7 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/budget.h"
-#include "launcher/worker/failure.h"
 #include "launcher/worker/memory.h"
-#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

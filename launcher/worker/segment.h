@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one attempt at a segment to its end, whatever that is. */
-#ifndef LAUNCHER_WORKER_SEGMENT_H
-#define LAUNCHER_WORKER_SEGMENT_H
+#pragma once
 
 #include "launcher/worker/failure.h"
 #include "launcher/worker/self.h"
@@ -40,5 +39,3 @@ int segment_run (struct worker *w,
 
 /* Release the trainer of a report. */
 void segment_end (struct segment_report *report);
-
-#endif

@@ -16,7 +16,6 @@
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a worker, and its services: signals, signs of life, log entries.
  */
-#ifndef LAUNCHER_WORKER_SELF_H
-#define LAUNCHER_WORKER_SELF_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/log_socket.h"
@@ -96,5 +95,3 @@ void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why);
 
 /* Whether there is space for what an attempt will have to say. */
 bool worker_has_space (struct worker *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pause an experiment whose attempts all fail in the same way. */
-#ifndef LAUNCHER_WORKER_SHARED_FAULT_H
-#define LAUNCHER_WORKER_SHARED_FAULT_H
+#pragma once
 
 #include "launcher/worker/self.h"
 
@@ -33,5 +32,3 @@ int fault_let_others_begin (struct worker *w,
  * -1 on failure.
  */
 int fault_stop (struct worker *w, struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker: pulls segments of a sweep and trains them until none is left. */
-#ifndef LAUNCHER_WORKER_WORKER_H
-#define LAUNCHER_WORKER_WORKER_H
+#pragma once
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/lost_worker.h"
@@ -30,5 +29,3 @@ struct worker_place {
 enum worker_end worker_run (struct sweep *sweep,
                             const struct worker_place *place,
                             struct slurmdl_error *err);
-
-#endif

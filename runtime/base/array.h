@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that grow, by one element or by many at a time. */
-#ifndef RUNTIME_BASE_ARRAY_H
-#define RUNTIME_BASE_ARRAY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ int array_reserve (
 
 /* Of two doubles, upwards, for qsort(). */
 int compare_doubles (const void *a, const void *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is not the host's: a table of functions a separate module has. */
-#ifndef RUNTIME_BASE_DEVICE_MEMORY_H
-#define RUNTIME_BASE_DEVICE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ struct memory_ops {
  * process that has the CUDA runtime or driver: others never pay for it.
  */
 const struct memory_ops *memory_ops_of (const void *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of the environment. */
-#ifndef RUNTIME_BASE_ENVIRONMENT_H
-#define RUNTIME_BASE_ENVIRONMENT_H
+#pragma once
 
 /* The variable's value; 'otherwise' where it is unset, empty or no number. */
 const char *environment_text (const char *name, const char *otherwise);
@@ -11,5 +10,3 @@ long long environment_number (const char *name, long long otherwise);
  * of the Slurm step, else 0 of 1.
  */
 void environment_rank (long *rank, long *size);
-
-#endif

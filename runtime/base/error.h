@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fill a struct slurmdl_error; inside the project only. */
-#ifndef RUNTIME_BASE_ERROR_H
-#define RUNTIME_BASE_ERROR_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 
@@ -14,5 +13,3 @@ void error_clear (struct slurmdl_error *err);
  */
 int errorf (struct slurmdl_error *err, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
-
-#endif

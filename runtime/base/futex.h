@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sleep until a word changes; time that does not jump. */
-#ifndef RUNTIME_BASE_FUTEX_H
-#define RUNTIME_BASE_FUTEX_H
+#pragma once
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <time.h>
 
 /* Wait while '*word' is 'value', at most 'ms' milliseconds (-1: for ever).
@@ -20,5 +18,3 @@ void futex_wake_shared (atomic_uint *word);
 
 /* Milliseconds since then, which clock_gettime (CLOCK_MONOTONIC) gave. */
 long elapsed (const struct timespec *then);
-
-#endif

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 uint64_t process_start (const char *proc, int64_t pid)
 {

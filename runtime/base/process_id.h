@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which process a rank is, and whether it has ended. */
-#ifndef RUNTIME_BASE_PROCESS_ID_H
-#define RUNTIME_BASE_PROCESS_ID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ void process_id_describe (struct process_id *m);
 /* Only of a process that 'self' could see it can be told; else false. */
 bool process_id_has_ended (const struct process_id *m,
                            const struct process_id *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Slurm step that this process is a task of. */
-#ifndef RUNTIME_BASE_STEP_ID_H
-#define RUNTIME_BASE_STEP_ID_H
+#pragma once
 
 /* Its number, as the text of SLURM_STEP_ID; "" outside Slurm, in a batch script
  * and in the shell of an interactive step, where Slurm sets numbers that are
@@ -9,5 +8,3 @@
  * environment.
  */
 const char *step_id (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of functions of libraries that are loaded when they are needed. */
-#ifndef RUNTIME_BASE_SYMBOLS_H
-#define RUNTIME_BASE_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ struct symbol {
  */
 const char *
 symbols_load (void *table, void *library, const struct symbol *list);
-
-#endif

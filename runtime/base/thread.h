@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start a thread of the library's own beside the program's. */
-#ifndef RUNTIME_BASE_THREAD_H
-#define RUNTIME_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -9,5 +8,3 @@
  * or -1 with errno; the caller joins or detaches it.
  */
 int thread_start (pthread_t *thread, void *(*f) (void *), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several threads that do one thing together. */
-#ifndef RUNTIME_BASE_THREAD_POOL_H
-#define RUNTIME_BASE_THREAD_POOL_H
+#pragma once
 
 enum { THREAD_POOL_MAX = 8 };
 
@@ -13,5 +12,3 @@ long thread_pool_size (long most);
  * and wait until all have returned.
  */
 void thread_pool_run (long n, void *(*f) (void *), void *arg);
-
-#endif

@@ -2,7 +2,6 @@
 /* The distance of two words, and the nearest word by it. */
 #include "runtime/base/word.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -80,6 +79,15 @@ const char *other_word (const char *word, const char *const (*pairs)[2])
     while ((*pairs)[0] && strcasecmp ((*pairs)[0], word))
         pairs++;
     return (*pairs)[1];
+}
+
+int words_count (const char *list)
+{
+    int n = *list != '\0';
+
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
 }
 
 bool word_listed (const char *list, const char *name)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checkpoints that a run could go on from. */
-#ifndef RUNTIME_CHECKPOINT_CANDIDATES_H
-#define RUNTIME_CHECKPOINT_CANDIDATES_H
+#pragma once
 
 #include "runtime/run/run.h"
 
@@ -21,5 +20,3 @@ struct candidates {
 /* By their names, the newest first; nothing was read yet. */
 void candidates_find (struct candidates *c, const struct slurmdl *run);
 void candidates_free (struct candidates *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open a checkpoint, list, read and verify its tensors. */
-#ifndef RUNTIME_CHECKPOINT_CHECK_H
-#define RUNTIME_CHECKPOINT_CHECK_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -15,5 +14,3 @@ struct slurmdl_checkpoint {
     struct manifest m;
     char *path;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make one checkpoint of what the ranks have, and give it its name. */
-#ifndef RUNTIME_CHECKPOINT_COMMIT_H
-#define RUNTIME_CHECKPOINT_COMMIT_H
+#pragma once
 
 #include "runtime/run/run.h"
 
@@ -57,5 +56,3 @@ int commit_lead (struct slurmdl *run,
 int commit_follow (struct slurmdl *run,
                    struct save_job *job,
                    struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copy much memory that is not read again soon. */
-#ifndef RUNTIME_CHECKPOINT_COPY_H
-#define RUNTIME_CHECKPOINT_COPY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
  * not read from memory first, and pushes nothing out.
  */
 void copy_past_caches (void *to, const void *from, size_t n);
-
-#endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read parts of a checkpoint by several threads, and verify them. */
-#ifndef RUNTIME_CHECKPOINT_FETCH_H
-#define RUNTIME_CHECKPOINT_FETCH_H
+#pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "runtime/checkpoint/manifest.h"
 
@@ -44,5 +42,3 @@ int fetch_add_whole (struct fetch *f, const struct manifest_row *row);
  */
 int fetch_run (struct fetch *f, long threads, atomic_int *cancel);
 void fetch_free (struct fetch *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seal a checkpoint that was written, read it back, and give it its name. */
-#ifndef RUNTIME_CHECKPOINT_FINISH_H
-#define RUNTIME_CHECKPOINT_FINISH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ int finish_file (struct draft *d,
 
 /* Name a finished file; what is of this name already is out of date. */
 int finish_name (const char *tmp, const char *path);
-
-#endif

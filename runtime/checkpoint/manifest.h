@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables in a checkpoint that say what is in it, with checksums. */
-#ifndef RUNTIME_CHECKPOINT_MANIFEST_H
-#define RUNTIME_CHECKPOINT_MANIFEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -109,5 +108,3 @@ struct slab shard_slab (const struct manifest_row *row,
  * they do not is put into 'name'.
  */
 bool manifest_covered (const struct manifest *m, char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all ranks have, put together as one checkpoint. */
-#ifndef RUNTIME_CHECKPOINT_MERGE_H
-#define RUNTIME_CHECKPOINT_MERGE_H
+#pragma once
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/staging.h"
@@ -64,5 +63,3 @@ void merge_own_offsets (const struct merge *g, struct save_job *job);
 int merge_own_crcs (struct merge *g, const struct save_job *job);
 
 void merge_free (struct merge *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read one saved slab of a tensor, and compare its checksum. */
-#ifndef RUNTIME_CHECKPOINT_SHARD_H
-#define RUNTIME_CHECKPOINT_SHARD_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ int read_shard (int fd,
                 void *data,
                 struct shard_scratch *scratch,
                 atomic_int *cancel);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copy protected memory, so that training can go on while it is written. */
-#ifndef RUNTIME_CHECKPOINT_SNAPSHOT_H
-#define RUNTIME_CHECKPOINT_SNAPSHOT_H
+#pragma once
 
 #include "runtime/checkpoint/commit.h"
 
@@ -28,5 +27,3 @@ int snapshot_take (struct buffer *b, struct save_job *job);
 /* Get the buffer that the job will need: 0, or -1 with ENOMEM. */
 int snapshot_prepare (struct buffer *b, const struct save_job *job);
 void buffer_free (struct buffer *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint that is being made: the layout by HDF5, the rest by us. */
-#ifndef RUNTIME_CHECKPOINT_STAGING_H
-#define RUNTIME_CHECKPOINT_STAGING_H
+#pragma once
 
 #include "runtime/checkpoint/manifest.h"
 
@@ -58,5 +57,3 @@ void draft_close (struct draft *d);
 /* Remove from /dev/shm what processes of this user that were killed have left.
  */
 void draft_clean_up (void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write memory into a file at the speed of the disk, summing it up. */
-#ifndef RUNTIME_CHECKPOINT_STRIPED_WRITE_H
-#define RUNTIME_CHECKPOINT_STRIPED_WRITE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int pour (int fd, int direct, const struct extent *list, size_t n);
  * DL_DIRECT=0 forbids it.
  */
 int pour_open_direct (const char *path);
-
-#endif

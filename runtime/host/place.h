@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPUs, cores and network device each rank of a node gets. */
-#ifndef RUNTIME_HOST_PLACE_H
-#define RUNTIME_HOST_PLACE_H
+#pragma once
 
 #include "runtime/host/topology.h"
 
@@ -55,5 +54,3 @@ int place_rank (const struct topology *t,
 
 /* Cores of which 'cpus' has at least one thread. */
 int place_cores (const struct topology *t, const struct cpu_set *cpus);
-
-#endif

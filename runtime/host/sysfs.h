@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small files and folders below an open root; for topology.c. */
-#ifndef RUNTIME_HOST_SYSFS_H
-#define RUNTIME_HOST_SYSFS_H
+#pragma once
 
 struct topology;
 
@@ -19,5 +18,3 @@ void sysfs_each (int root,
                  const char *folder,
                  struct topology *t,
                  void (*f) (int, struct topology *, const char *));
-
-#endif

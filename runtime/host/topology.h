@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs, network devices, NUMA nodes and cores of this machine, from sysfs. */
-#ifndef RUNTIME_HOST_TOPOLOGY_H
-#define RUNTIME_HOST_TOPOLOGY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ int topology_visible (const struct topology *t,
                       enum gpu_vendor vendor,
                       const char *list,
                       int visible[static GPUS_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first bytes of a metrics file, as libhdf5 makes them. */
-#ifndef RUNTIME_METRICS_BLANK_H
-#define RUNTIME_METRICS_BLANK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int blank_make (struct blank *b,
  */
 void blank_place (struct blank *b, const struct column *c);
 void blank_end (struct blank *b, uint64_t end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open a metrics file that a writer may be at work on, and read datasets. */
-#ifndef RUNTIME_METRICS_DATASET_H
-#define RUNTIME_METRICS_DATASET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int dataset_read (const struct source *s,
 uint64_t dataset_skip_hole (const struct source *s,
                             const struct dataset *d,
                             uint64_t first);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file: a plain HDF5 file whose datasets grow without libhdf5. */
-#ifndef RUNTIME_METRICS_FILE_H
-#define RUNTIME_METRICS_FILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -147,5 +146,3 @@ bool metrics_file_is_done (const struct metrics_file *f);
 
 /* Close the file, rewritten in its exact size if that saves much. */
 int metrics_file_close (struct metrics_file *f);
-
-#endif

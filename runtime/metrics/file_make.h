@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file itself: for file.c and what replaces the file. */
-#ifndef RUNTIME_METRICS_FILE_MAKE_H
-#define RUNTIME_METRICS_FILE_MAKE_H
+#pragma once
 
 #include "runtime/metrics/file.h"
 
@@ -99,5 +98,3 @@ int metrics_file_begin_sync (struct metrics_file *f, atomic_uint *bell);
 
 /* Wait until it has ended: 0, or -1 with the errno of a sync. */
 int metrics_file_end_work (struct metrics_file *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find datasets in the first bytes of a metrics file, without libhdf5. */
-#ifndef RUNTIME_METRICS_HEADER_H
-#define RUNTIME_METRICS_HEADER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ int header_find (const struct header_image *image,
 
 /* The attribute 'attempt' of the root group; -1 as above. */
 int header_attempt (const struct header_image *image, int64_t *attempt);
-
-#endif

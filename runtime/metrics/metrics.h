@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is logged, on its way to the file; inside the library only. */
-#ifndef RUNTIME_METRICS_METRICS_H
-#define RUNTIME_METRICS_METRICS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -173,5 +172,3 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
  * accepted.
  */
 void metrics_resumed (struct slurmdl_metrics *m, int64_t step);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows on their way from any thread to the one that writes them. */
-#ifndef RUNTIME_METRICS_RING_H
-#define RUNTIME_METRICS_RING_H
+#pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/metrics/file.h"
 
@@ -46,5 +43,3 @@ static inline unsigned long ring_count (const struct ring *r)
 {
     return atomic_load (&r->tail);
 }
-
-#endif

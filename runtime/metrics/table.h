@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file that is read, while a writer may be at work on it. */
-#ifndef RUNTIME_METRICS_TABLE_H
-#define RUNTIME_METRICS_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ int each_metrics_file (const char *dir,
                                  struct slurmdl_error *err),
                        void *arg,
                        struct slurmdl_error *err);
-
-#endif

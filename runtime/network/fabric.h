@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which high-speed network a node has, as sysfs tells. */
-#ifndef RUNTIME_NETWORK_FABRIC_H
-#define RUNTIME_NETWORK_FABRIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ size_t fabric_text (const struct fabric *f, char *buf, size_t size);
  * the first whose name does not begin with docker, lo or virbr.  NULL if none.
  */
 const struct fabric_interface *fabric_nccl_choice (const struct fabric *f);
-
-#endif

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/word.h"
+
 struct parser {
     const char *file;
     int line;
@@ -82,9 +84,7 @@ static const char *why_not (const struct nccl_setting *s,
         snprintf (why,
                   NCCL_WHY,
                   "no variable that a profile may set%s%s%s",
-                  meant ? "; did you mean " : "",
-                  meant ? meant : "",
-                  meant ? "?" : "");
+                  DID_YOU_MEAN (meant, "", "", ""));
     if (!v || nccl_value_is_wrong (s->name, s->value, why))
         return why;
     if (v->class == NCCL_GONE)

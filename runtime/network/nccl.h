@@ -2,8 +2,7 @@
 /* Network variables of NCCL, UCX, libfabric and Open MPI: site profiles, and
  * what is wrong with those that a user exported.
  */
-#ifndef RUNTIME_NETWORK_NCCL_H
-#define RUNTIME_NETWORK_NCCL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,5 +131,3 @@ int nccl_lint (char *const *env,
                const char *skip,
                const struct fabric *f,
                char lines[static NCCL_LINES][NCCL_LINE]);
-
-#endif

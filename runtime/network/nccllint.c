@@ -310,9 +310,7 @@ static void lint_nccl_name (struct lint *l, const char *e)
     tell (l,
           "%s: NCCL has no such variable%s%s%s",
           name,
-          meant ? "; did you mean " : "",
-          meant ? meant : "",
-          meant ? "?" : "");
+          DID_YOU_MEAN (meant, "", "", ""));
 }
 
 static void lint_ucx_name (struct lint *l, const char *e)

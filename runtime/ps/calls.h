@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker's calls share. */
-#ifndef RUNTIME_PS_CALLS_H
-#define RUNTIME_PS_CALLS_H
+#pragma once
 
 #include "runtime/ps/link.h"
 
@@ -13,5 +12,3 @@ int psclient_ready (struct slurmdl_ps *ps, struct slurmdl_error *err);
 struct ps_ticket *psticket_create (struct slurmdl_ps *ps);
 
 bool psclient_all_sent (struct slurmdl_ps *ps, int64_t arg);
-
-#endif

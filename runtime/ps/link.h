@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's connection to a server, and what it has said to it. */
-#ifndef RUNTIME_PS_LINK_H
-#define RUNTIME_PS_LINK_H
+#pragma once
 
 #include "runtime/ps/ps.h"
 
@@ -123,5 +122,3 @@ void psclient_answered (struct slurmdl_ps *ps,
                         const struct ps_record *r,
                         const struct ps_header *h);
 int psclient_break (struct slurmdl_ps *ps, int code, const char *why);
-
-#endif

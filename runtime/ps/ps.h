@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the parameter server share. */
-#ifndef RUNTIME_PS_PS_H
-#define RUNTIME_PS_PS_H
+#pragma once
 
 #include <limits.h>
 
@@ -45,5 +44,3 @@ struct handshake pshandshake_with (const struct ps_entry *e);
 /* client.c: ps->client; also after a failure it is to be closed. */
 int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err);
 int psclient_close (struct slurmdl_ps *ps); /* as slurmdl_ps_close() */
-
-#endif

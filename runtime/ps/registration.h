@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who a server or worker of a group is, and where. */
-#ifndef RUNTIME_PS_REGISTRATION_H
-#define RUNTIME_PS_REGISTRATION_H
+#pragma once
 
 #include "runtime/base/process_id.h"
 #include "runtime/comm/net/handshake.h"
@@ -82,5 +81,3 @@ char *psregistration_save_path (char *path,
                                 const char *dir,
                                 long server,
                                 const struct ps_saved *s);
-
-#endif

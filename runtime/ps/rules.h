@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a gradient does to a parameter. */
-#ifndef RUNTIME_PS_RULES_H
-#define RUNTIME_PS_RULES_H
+#pragma once
 
 #include "runtime/ps/wire.h"
 
@@ -23,5 +22,3 @@ const struct ps_rule *ps_rule (uint32_t rule);
 
 /* sum[i] += more[i] */
 void ps_add (float *sum, const float *more, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server saves. */
-#ifndef RUNTIME_PS_SAVE_H
-#define RUNTIME_PS_SAVE_H
+#pragma once
 
 #include "runtime/ps/server.h"
 #include "runtime/ps/snapshot.h"
@@ -38,5 +37,3 @@ int pssave_arrays (const struct ps_copy *c, struct ps_array *a);
 void pssave_describe (const struct ps_spec *spec,
                       const struct ps_array *a,
                       struct slurmdl_tensor *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server at work. */
-#ifndef RUNTIME_PS_SERVER_H
-#define RUNTIME_PS_SERVER_H
+#pragma once
 
 #include "runtime/comm/net/listener.h"
 #include "runtime/ps/ps.h"
@@ -164,5 +163,3 @@ long psspare_wait (struct slurmdl_ps *ps, struct slurmdl_error *err);
 void psanswer (struct ps_peer *p, const void *body, size_t n);
 void *psanswer_room (struct ps_peer *p, size_t n); /* NULL: out of memory */
 void psanswer_error (struct ps_peer *p, int code, const char *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table as it was at one moment, copied while it goes on changing. */
-#ifndef RUNTIME_PS_SNAPSHOT_H
-#define RUNTIME_PS_SNAPSHOT_H
+#pragma once
 
 #include "runtime/ps/table.h"
 
@@ -35,5 +34,3 @@ void ps_copy_row (struct ps_table *t, uint64_t r);
 
 /* Copy a part.  Returns false when all was copied. */
 bool ps_copy_some (struct ps_table *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker has pushed in an iteration that has not ended. */
-#ifndef RUNTIME_PS_SUM_H
-#define RUNTIME_PS_SUM_H
+#pragma once
 
 #include "runtime/ps/table.h"
 
@@ -12,5 +11,3 @@ struct ps_sum {
     float *rows;
     uint64_t n, room;
 };
-
-#endif

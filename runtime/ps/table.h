@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server's part of a table. */
-#ifndef RUNTIME_PS_TABLE_H
-#define RUNTIME_PS_TABLE_H
+#pragma once
 
 #include "runtime/ps/rules.h"
 
@@ -84,5 +83,3 @@ void ps_table_forget (struct ps_table *t, long worker);
 
 /* Apply the sums of all workers, in their order, once. */
 int ps_table_end (struct ps_table *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parameter server and its workers say to each other, over TCP. */
-#ifndef RUNTIME_PS_WIRE_H
-#define RUNTIME_PS_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -116,5 +115,3 @@ struct ps_pulse {
  */
 enum { PS_LOOK_MAX = 3 };
 bool pswire_is_dead (int fd, double grace, struct ps_pulse *pulse);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --dl-bind: which cores, GPUs and variables one task gets. */
-#ifndef RUNTIME_RANK_BINDING_H
-#define RUNTIME_RANK_BINDING_H
+#pragma once
 
 #include "runtime/host/place.h"
 #include "runtime/rank/variables.h"
@@ -63,5 +62,3 @@ void binding_set (struct binding *b);
 int binding_gpus (const struct topology *t,
                   enum gpu_vendor vendor,
                   bool reachable);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rank of a step runs on which node, from what Slurm says. */
-#ifndef RUNTIME_RANK_LAYOUT_H
-#define RUNTIME_RANK_LAYOUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ int layout_each_host (const char *list,
  * Returns -1 with errno EINVAL if it does not say.
  */
 long layout_tasks_of_node (const char *spec, long node);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of the Slurm plugin: the one table of them. */
-#ifndef RUNTIME_RANK_PLUGIN_OPTIONS_H
-#define RUNTIME_RANK_PLUGIN_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ struct hang_options {
 
 /* Read "hang:SECONDS[,kill]".  Returns 0, or -1. */
 int hang_options_parse (const char *value, struct hang_options *h);
-
-#endif

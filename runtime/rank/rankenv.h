@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank environment: from facts about a step to variables. */
-#ifndef RUNTIME_RANK_RANKENV_H
-#define RUNTIME_RANK_RANKENV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -116,5 +115,3 @@ struct rank_ports rankenv_ports (const char *reserved,
                                  uint32_t step,
                                  int ephemeral,
                                  long tasks);
-
-#endif

@@ -79,9 +79,7 @@ add_role (struct rank_roles *r, const char **text, char *why, size_t size)
                        size,
                        "no role '%s'%s%s%s",
                        name,
-                       meant ? "; did you mean " : "",
-                       meant ? meant : "",
-                       meant ? "?" : "");
+                       DID_YOU_MEAN (meant, "", "", ""));
     *text += n;
     if (*(*text)++ != ':' || (count = read_count (text)) == 0)
         return refuse (

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roles of ranks: "chief:1,ps:2,worker:*". */
-#ifndef RUNTIME_RANK_ROLES_H
-#define RUNTIME_RANK_ROLES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ enum role roles_of (const struct rank_roles *r, long rank, long *index);
 
 /* How many ranks have the role; in *first, if not NULL, the first of them. */
 long roles_count (const struct rank_roles *r, enum role role, long *first);
-
-#endif

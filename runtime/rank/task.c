@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/word.h"
+
 enum { NAME = 64 };
 
 static int read_place (struct task *t)
@@ -38,15 +40,6 @@ static int read_place (struct task *t)
     return 0;
 }
 
-static long count_items (const char *list)
-{
-    long n = *list != '\0';
-
-    for (; *list; list++)
-        n += *list == ',';
-    return n;
-}
-
 static void read_gpus (struct task *t)
 {
     static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
@@ -60,7 +53,7 @@ static void read_gpus (struct task *t)
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         if (variables_text (&t->vars, names[i], list, sizeof (list)) == 0
             && *list && strcmp (list, "NoDevFiles") && strcmp (list, "-1")) {
-            f->visible_gpus = count_items (list);
+            f->visible_gpus = words_count (list);
             break;
         }
     n = variables_number (&t->vars, "SLURM_GPUS_ON_NODE");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a task is in its step, and the variables that it gets. */
-#ifndef RUNTIME_RANK_TASK_H
-#define RUNTIME_RANK_TASK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral);
 
 /* Set the first n of t->environment, and say which in DL_ENV_SET. */
 void task_set (struct task *t, int n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the frameworks share: to write variables, and lists of ranks. */
-#ifndef RUNTIME_RANK_VALUES_H
-#define RUNTIME_RANK_VALUES_H
+#pragma once
 
 #include "runtime/rank/rankenv.h"
 
@@ -35,5 +34,3 @@ void env_why (struct rank_environment *e, const char *why);
 void fill_tf (const struct rank_facts *f, struct rank_environment *e);
 void fill_ps (const struct rank_facts *f, struct rank_environment *e);
 void fill_paddle (const struct rank_facts *f, struct rank_environment *e);
-
-#endif

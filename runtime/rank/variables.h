@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a task, wherever it is kept. */
-#ifndef RUNTIME_RANK_VARIABLES_H
-#define RUNTIME_RANK_VARIABLES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ bool given_set (struct given *g, const char *name, const char *value);
 
 /* Write the list of what was set. */
 void given_end (struct given *g, const char *mark);
-
-#endif

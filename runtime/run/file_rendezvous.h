@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of a run meet, and wait: what the files of a session share. */
-#ifndef RUNTIME_RUN_FILE_RENDEZVOUS_H
-#define RUNTIME_RUN_FILE_RENDEZVOUS_H
+#pragma once
 
 #include <limits.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int session_timed_out (const struct session *t,
 
 /* Rank 0, while it waits: a rank may not have heard its welcome. */
 void session_welcome_again (struct session *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run's checkpoints consist of: protected memory and states. */
-#ifndef RUNTIME_RUN_REGION_H
-#define RUNTIME_RUN_REGION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -40,5 +39,3 @@ void regions_clear (struct regions *r);
 /* "state/NAME" with the rank for %r; 'own' says whether there was one. */
 int state_dataset (const char *name, long rank, char *buf, bool *own);
 bool is_state (const char *dataset);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of its checkpoints an attempt keeps while it runs. */
-#ifndef RUNTIME_RUN_RETAIN_H
-#define RUNTIME_RUN_RETAIN_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void retain_score (struct retention *r,
 
 /* A checkpoint of 'step' is in 'folder': remove what need not stay. */
 void retain_saved (struct retention *r, const char *folder, int64_t step);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of libslurmdl share. */
-#ifndef RUNTIME_RUN_RUN_H
-#define RUNTIME_RUN_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void time_limit_saved (double seconds); /* that is how long a save takes */
 
 /* agree.c; NULL is accepted */
 void agreement_destroy (struct agreement *a);
-
-#endif

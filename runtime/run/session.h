@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks of a run meet and tell each other things through files. */
-#ifndef RUNTIME_RUN_SESSION_H
-#define RUNTIME_RUN_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ void session_forget (struct session *t, const char *name);
 /* Numbers of what is done together: each rank counts the same. */
 enum session_count { SESSION_SAVE, SESSION_RESTORE, SESSION_COUNTS };
 unsigned session_count (struct session *t, enum session_count what);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli), as in iSCSI (RFC 3720, appendix B.4). */
-#ifndef RUNTIME_STORAGE_CRC32C_H
-#define RUNTIME_STORAGE_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n);
 
 /* The same as the first without the processor's instruction, for the test. */
 uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HDF5 as this library uses it: quiet, without locks, old file format. */
-#ifndef RUNTIME_STORAGE_H5_H
-#define RUNTIME_STORAGE_H5_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -48,5 +47,3 @@ int h5_read_number (hid_t object, const char *name, hid_t type, void *value);
  * negative if it is none.
  */
 hid_t h5_open_inside (hid_t file, const char *name);
-
-#endif

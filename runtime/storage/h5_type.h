@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types of elements as HDF5 knows them. */
-#ifndef RUNTIME_STORAGE_H5_TYPE_H
-#define RUNTIME_STORAGE_H5_TYPE_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 #include "runtime/storage/hdf5_table.h"
 
 /* The caller closes it (H5Tclose). */
 hid_t storage_h5_type (enum slurmdl_type type);
-
-#endif

@@ -3,8 +3,7 @@
  * library when it first needs it, as it costs 5 ms (with what Debian links it
  * to) and most commands do not; all else is linked with it.
  */
-#ifndef RUNTIME_STORAGE_HDF5_TABLE_H
-#define RUNTIME_STORAGE_HDF5_TABLE_H
+#pragma once
 
 #include <hdf5.h>
 
@@ -149,5 +148,3 @@ const struct hdf5_table *hdf5 (void);
 #define H5T_STD_U8LE_g (*hdf5 ()->H5T_STD_U8LE_g)
 #endif
 /* clang-format on */
-
-#endif

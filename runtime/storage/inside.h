@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open what is inside a folder that others may write to. */
-#ifndef RUNTIME_STORAGE_INSIDE_H
-#define RUNTIME_STORAGE_INSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -70,5 +69,3 @@ const char *inside_error (int e);
 
 /* inside_open() of kernels without openat2(2): Linux before 5.6. */
 int inside_walk (const char *path, int flags, mode_t mode);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read and write all of a range of a file. */
-#ifndef RUNTIME_STORAGE_IO_H
-#define RUNTIME_STORAGE_IO_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -9,5 +8,3 @@
 /* 0, or -1 with errno set; a file that ends early is EIO. */
 int io_write_at (int fd, const void *buf, size_t len, off_t at);
 int io_read_at (int fd, void *buf, size_t len, off_t at);
-
-#endif

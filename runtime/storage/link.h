@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Give a finished file its name, if no other file has it. */
-#ifndef RUNTIME_STORAGE_LINK_H
-#define RUNTIME_STORAGE_LINK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ int link_may_replace (const char *path, struct slurmdl_error *err);
 
 /* fsync() of a folder, where that can be done. */
 int link_sync_folder (int folder);
-
-#endif

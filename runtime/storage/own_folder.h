@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder with a name that others know, too: it is made, or it is one's own.
  */
-#ifndef RUNTIME_STORAGE_OWN_FOLDER_H
-#define RUNTIME_STORAGE_OWN_FOLDER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -30,5 +29,3 @@ void own_folder_close (struct own_folder *f);
 
 /* Remove the files in it, itself by its name if it is then empty, and close. */
 void own_folder_remove (struct own_folder *f, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs of a tensor: overlap, and the runs that two of them share. */
-#ifndef RUNTIME_STORAGE_SLAB_H
-#define RUNTIME_STORAGE_SLAB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void slab_copy (const struct slab *to_box,
                 const struct slab *from_box,
                 const void *from,
                 uint64_t element_size);
-
-#endif

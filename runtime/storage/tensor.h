@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which names and shapes a checkpoint's tensor may have. */
-#ifndef RUNTIME_STORAGE_TENSOR_H
-#define RUNTIME_STORAGE_TENSOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ int tensor_bytes (enum slurmdl_type type,
                   int ndims,
                   const uint64_t *dims,
                   uint64_t *bytes);
-
-#endif

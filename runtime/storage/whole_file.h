@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small file that is whole when it has its name. */
-#ifndef RUNTIME_STORAGE_WHOLE_FILE_H
-#define RUNTIME_STORAGE_WHOLE_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ int message_put (const char *path, const void *data, size_t n);
  * message, EPERM if another user has put it, or it is no file.
  */
 int message_get (const char *path, void **data, size_t *n);
-
-#endif

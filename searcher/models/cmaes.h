@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CMA-ES with margin: a normal distribution that moves to the best points. */
-#ifndef SEARCHER_MODELS_CMAES_H
-#define SEARCHER_MODELS_CMAES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ double cmaes_sigma (const void *state);
  * harmless.
  */
 bool cmaes_should_stop (const void *state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfer between fidelities: what short trainings say about long ones. */
-#ifndef SEARCHER_MODELS_FIDELITY_TRANSFER_H
-#define SEARCHER_MODELS_FIDELITY_TRANSFER_H
+#pragma once
 
 #include "searcher/models/training_set.h"
 
@@ -15,5 +14,3 @@
  * them first, and an even share of the others.
  */
 int transfer_open (struct training_set *v, const struct searcher *s);
-
-#endif

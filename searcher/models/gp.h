@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gaussian process regression. */
-#ifndef SEARCHER_MODELS_GP_H
-#define SEARCHER_MODELS_GP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ double gp_best (const struct gp *gp);
  * units of the values' variance: 0 is perfect, 1 as good as the mean.
  */
 double gp_error (const struct gp *gp);
-
-#endif

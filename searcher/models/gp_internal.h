@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside a Gaussian process: for gp.c, posterior.c and their test only. */
-#ifndef SEARCHER_MODELS_GP_INTERNAL_H
-#define SEARCHER_MODELS_GP_INTERNAL_H
+#pragma once
 
 #include "searcher/models/gp.h"
 #include "searcher/numeric/factor.h"
@@ -64,5 +63,3 @@ double gp_energy (void *gp, const double *theta, double *gradient);
  * where there are none, and only their prior held them.
  */
 double gp_promise (const struct gp *gp, const double *gradient);
-
-#endif

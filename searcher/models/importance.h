@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much of a value's variance each parameter explains. */
-#ifndef SEARCHER_MODELS_IMPORTANCE_H
-#define SEARCHER_MODELS_IMPORTANCE_H
+#pragma once
 
 #include "searcher/searcher.h"
 
@@ -45,5 +44,3 @@ int importance_fit (struct importance *m,
                     const double *y,
                     long n);
 void importance_free (struct importance *m);
-
-#endif

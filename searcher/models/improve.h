@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The acquisition function: the expected improvement of a trial at a point. */
-#ifndef SEARCHER_MODELS_IMPROVE_H
-#define SEARCHER_MODELS_IMPROVE_H
+#pragma once
 
 #include "searcher/models/surrogate.h"
 #include "searcher/objectives/pareto.h"
@@ -27,5 +26,3 @@ void improve_close (struct improve *a);
 
 /* Of a masked point; -INFINITY if it is not allowed. */
 double improve_log (const struct improve *a, const double *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Parzen estimator: a density made of a kernel round each of some points. */
-#ifndef SEARCHER_MODELS_PARZEN_H
-#define SEARCHER_MODELS_PARZEN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void parzen_sample (const struct parzen *p, struct rng *r, double *u);
 
 /* Logarithm of the density at such a point. */
 double parzen_log (const struct parzen *p, const double *u);
-
-#endif

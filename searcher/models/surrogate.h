@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The surrogate model of a search: a Gaussian process for each objective. */
-#ifndef SEARCHER_MODELS_SURROGATE_H
-#define SEARCHER_MODELS_SURROGATE_H
+#pragma once
 
 #include "searcher/models/gp.h"
 #include "searcher/models/training_set.h"
@@ -45,5 +44,3 @@ static inline long surrogate_trial (const struct surrogate *t, int64_t i)
 {
     return t->v->trial[t->row[i]];
 }
-
-#endif

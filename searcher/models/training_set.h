@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The training set of a model: trials and their values. */
-#ifndef SEARCHER_MODELS_TRAINING_SET_H
-#define SEARCHER_MODELS_TRAINING_SET_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -31,5 +30,3 @@ int64_t training_set_good (const struct training_set *v);
 
 /* Trials that have a value, bad ones included: at the rung with the most. */
 int64_t training_set_count (const struct searcher *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Minimise a smooth function within bounds, by BFGS. */
-#ifndef SEARCHER_NUMERIC_BFGS_H
-#define SEARCHER_NUMERIC_BFGS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ void bfgs_scale (const struct bfgs *b, double scale);
  * Numerical Optimization, 2006, 6.1, with steps cut off at the bounds).
  */
 void bfgs_minimise (const struct bfgs *b, double *x, int steps);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cholesky factorisation of a covariance, and what is solved with it. */
-#ifndef SEARCHER_NUMERIC_FACTOR_H
-#define SEARCHER_NUMERIC_FACTOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ double factor_weigh (const struct factor *f,
                      double *w);
 
 double factor_dot (const double *a, const double *b, int64_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Kumaraswamy warp: widens one part of a range and narrows another. */
-#ifndef SEARCHER_NUMERIC_KUMARASWAMY_H
-#define SEARCHER_NUMERIC_KUMARASWAMY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void kumaraswamy (const double *u,
 /* Of one point: u[i] with a[i] and b[i]. */
 void kumaraswamy_point (
     const double *u, const double *a, const double *b, int64_t n, double *w);
-
-#endif

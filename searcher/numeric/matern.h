@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matern covariances of many pairs of points at once. */
-#ifndef SEARCHER_NUMERIC_MATERN_H
-#define SEARCHER_NUMERIC_MATERN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void matern_add_unequal (
  * sqrt(5 r2); slope, if not NULL, is their derivative by r2.
  */
 void matern (double *r2, double *slope, int64_t n);
-
-#endif

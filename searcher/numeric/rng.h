@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counter-based random numbers: a function of what they are for. */
-#ifndef SEARCHER_NUMERIC_RNG_H
-#define SEARCHER_NUMERIC_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ double rng_gauss_between (struct rng *r, double low, double high);
 /* Uniform in 0 .. bound - 1, each value equally likely. */
 uint64_t
 rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of a row of numbers. */
-#ifndef SEARCHER_NUMERIC_ROW_H
-#define SEARCHER_NUMERIC_ROW_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ static inline int row_ascending (const void *a, const void *b)
 
     return (*x > *y) - (*x < *y);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops that are compiled for several vector units. */
-#ifndef SEARCHER_NUMERIC_VECTOR_H
-#define SEARCHER_NUMERIC_VECTOR_H
+#pragma once
 
 #include <features.h>
 #include <stdint.h>
@@ -108,5 +107,3 @@ INLINE double minus_log (double u)
     p = p * t + 1;
     return -k * 0x1.62e42fefa39efp-1 - (k * 0x1.abc9e3b39803fp-56 + 2 * s * p);
 }
-
-#endif

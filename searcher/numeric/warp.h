@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Yeo-Johnson transformation, which makes values look normal. */
-#ifndef SEARCHER_NUMERIC_WARP_H
-#define SEARCHER_NUMERIC_WARP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
  * standardised.
  */
 void warp_values (double *y, int64_t n, double *warped);
-
-#endif

@@ -2,8 +2,7 @@
 /* Several objectives: Pareto ranks, hypervolume and its expected improvement.
  *
  */
-#ifndef SEARCHER_OBJECTIVES_PARETO_H
-#define SEARCHER_OBJECTIVES_PARETO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ void pareto_boxes_destroy (struct pareto_boxes *b);
 double pareto_log_ehvi (const struct pareto_boxes *b,
                         const double *mean,
                         const double *deviation);
-
-#endif

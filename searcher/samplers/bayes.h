@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bayesian optimisation: the point of largest expected improvement. */
-#ifndef SEARCHER_SAMPLERS_BAYES_H
-#define SEARCHER_SAMPLERS_BAYES_H
+#pragma once
 
 #include "searcher/models/training_set.h"
 
@@ -22,5 +21,3 @@ double bayes_error (const struct hunt *h);
 /* Write the best point to x, all parameters.  False: there is none that is new.
  */
 bool bayes_find (struct hunt *h, double *x);
-
-#endif

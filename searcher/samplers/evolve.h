@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points from CMA-ES, as part of a sampler's state. */
-#ifndef SEARCHER_SAMPLERS_EVOLVE_H
-#define SEARCHER_SAMPLERS_EVOLVE_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -18,5 +17,3 @@ void evolve_point (const struct searcher *s,
                    const void *evolution,
                    long trial,
                    double *x);
-
-#endif

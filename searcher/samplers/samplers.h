@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The samplers: where points come from. */
-#ifndef SEARCHER_SAMPLERS_SAMPLERS_H
-#define SEARCHER_SAMPLERS_SAMPLERS_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -16,5 +15,3 @@ extern const struct search_scheduler schedule_grid;
 void sobol_point (const struct searcher *s, long trial, double *x);
 void tpe_point (const struct searcher *s, long trial, double *x);
 void nsga2_point (const struct searcher *s, long trial, double *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous successive halving: what its variants share. */
-#ifndef SEARCHER_SCHEDULERS_ASHA_H
-#define SEARCHER_SCHEDULERS_ASHA_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -33,5 +32,3 @@ bool asha_promote_best (struct searcher *s, struct bracket *b, int rung);
 
 /* Promote the trial of a result, if it still waits in its rung. */
 bool asha_promote (struct searcher *s, long trial, int rung);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results at one rung of a bracket, ranked. */
-#ifndef SEARCHER_SCHEDULERS_RUNG_H
-#define SEARCHER_SCHEDULERS_RUNG_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -39,5 +38,3 @@ void rung_move (struct results *to, const struct results *from);
 
 /* The best result, -1 if there is none. */
 int32_t rung_best (const struct results *r);
-
-#endif

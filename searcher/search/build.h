@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan a search, lay out its state and create it. */
-#ifndef SEARCHER_SEARCH_BUILD_H
-#define SEARCHER_SEARCH_BUILD_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -29,5 +28,3 @@ void search_lay_out_own (struct searcher *s, int64_t room);
 
 /* What is planned, if each rung promotes its share, in units of length. */
 double search_work (const struct search_plan *plan);
-
-#endif

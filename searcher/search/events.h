@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events of the trials of a method, without repeats: see searcher.h. */
-#ifndef SEARCHER_SEARCH_EVENTS_H
-#define SEARCHER_SEARCH_EVENTS_H
+#pragma once
 
 #include <errno.h>
 
@@ -30,5 +29,3 @@ int inner_revive (struct searcher *s, long trial);
 
 /* The progress after there came to be more to do. */
 void inner_restart_progress (struct searcher *s);
-
-#endif

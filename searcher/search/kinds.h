@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search methods by name, and those of a search. */
-#ifndef SEARCHER_SEARCH_KINDS_H
-#define SEARCHER_SEARCH_KINDS_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -20,5 +19,3 @@ searcher_sampler (const struct searcher *s)
 {
     return searcher_kinds[s->sampler].sampler;
 }
-
-#endif

@@ -17,7 +17,6 @@
 
 enum level { CALL, OR, AND, COMPARE, SUM, PRODUCT };
 
-/* clang-format off */
 /* A text is tried before its beginning. */
 static const struct word {
     const char *text;
@@ -38,7 +37,6 @@ static const struct word {
     { "floor", CALL, OP_FLOOR },   { "ceil", CALL, OP_CEIL },
     { "min", CALL, OP_MIN },       { "max", CALL, OP_MAX },
 };
-/* clang-format on */
 
 struct constraint_span {
     const char *text;

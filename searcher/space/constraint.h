@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A constraint: an expression that a point of a space must satisfy. */
-#ifndef SEARCHER_SPACE_CONSTRAINT_H
-#define SEARCHER_SPACE_CONSTRAINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ bool constraint_holds (const struct constraint *c, const double *x);
 
 /* The same, but what is unknown does not hold. */
 bool constraint_is_true (const struct constraint *c, const double *x);
-
-#endif

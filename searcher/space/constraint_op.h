@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of a compiled constraint, and the truth values that they give. */
-#ifndef SEARCHER_SPACE_CONSTRAINT_OP_H
-#define SEARCHER_SPACE_CONSTRAINT_OP_H
+#pragma once
 
 /* && takes the least of two, || the greatest.  A comparison is broken by a
  * number that does not exist, unknown for a parameter that is not active.
@@ -21,5 +20,3 @@ enum constraint_op {
     OP_SUBTRACT, OP_MULTIPLY, OP_DIVIDE, OP_MODULO, OP_POWER, OP_MIN, OP_MAX,
 };
 /* clang-format on */
-
-#endif

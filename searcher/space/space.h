@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One dimension of a space: its values at random, in the middle, on a grid. */
-#ifndef SEARCHER_SPACE_SPACE_H
-#define SEARCHER_SPACE_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ double space_part (const struct dim *d, double x);
 
 /* Can 'x' be a value of 'd'? */
 bool space_has (const struct dim *d, double x);
-
-#endif

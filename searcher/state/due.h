@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trials that wait for their next segment: a ring, first come first out. */
-#ifndef SEARCHER_STATE_DUE_H
-#define SEARCHER_STATE_DUE_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -19,5 +18,3 @@ void due_demote (struct searcher *s, long trial);
 
 /* Take a trial that is due out of the ring. */
 void due_remove (struct searcher *s, long trial);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact arithmetic of successive halving: rungs, brackets and their trials. */
-#ifndef SEARCHER_STATE_LADDER_H
-#define SEARCHER_STATE_LADDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ void bracket_limits (struct ratio d,
 
 /* min (floor (d^(height - 1)), max): trials that fill a bracket. */
 int64_t bracket_width (struct ratio d, int height, int64_t max);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of a method, made before there is any state. */
-#ifndef SEARCHER_STATE_PLAN_H
-#define SEARCHER_STATE_PLAN_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -14,5 +13,3 @@ void plan_flat (struct search_plan *plan,
 const char *plan_constraint (const struct search_request *request,
                              struct constraint *c,
                              int *column);
-
-#endif

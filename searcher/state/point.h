@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points of a search: which parameters are active, what is allowed. */
-#ifndef SEARCHER_STATE_POINT_H
-#define SEARCHER_STATE_POINT_H
+#pragma once
 
 #include "searcher/state/state.h"
 
@@ -22,5 +21,3 @@ bool point_possible (const struct searcher *s);
 
 /* Draw the point of a trial, not masked; allowed if at all possible. */
 void point_random (const struct searcher *s, long trial, double *x);
-
-#endif

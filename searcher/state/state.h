@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a search, and what a method is. */
-#ifndef SEARCHER_STATE_STATE_H
-#define SEARCHER_STATE_STATE_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -300,5 +299,3 @@ searcher_objective (const struct searcher *s, int64_t k, double value)
 {
     return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
 }
-
-#endif

@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
-cd "$work" || exit 1
 unset DL_FREEZE
 
 # ---- an experiment with frozen code

@@ -5,7 +5,6 @@
 . "$srcdir/tests/python/site.sh"
 need_package numpy
 preload_sanitizers
-cd "$work" || exit 1
 
 for what in elastic current part comm run server; do
     bad=

@@ -3,7 +3,6 @@
 # thousands of connections of another user, silent or not, to each port of a job: it goes on as if there were none
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 command -v python3 >/dev/null || skip_all "no python3"
 steady=$builddir/tests/attacks/steady
 pswork=$builddir/tests/runtime/ps/pswork

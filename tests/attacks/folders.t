@@ -6,7 +6,6 @@
 need_package numpy
 . "$srcdir/tests/attacks/users.sh"
 preload_sanitizers
-cd "$work" || exit 1
 group=$work/group
 shared_folder "$group"
 cd "$group" || exit 1
@@ -14,7 +13,6 @@ cd "$group" || exit 1
 py () { # py USER FOLDER CODE: as that user, whose umask hides nothing
     user=$1
     folder=$2
-    # shellcheck disable=SC2016
     $user env -u SLURM_JOB_ID -u SLURM_STEP_ID DL_COMM_TIMEOUT=20 sh -c 'umask 0; exec timeout 120 "$@"' sh "$python" -c "
 import os, sys, numpy, time
 folder = '$folder'

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # programs, libraries, the plugin and the Python extensions are built with what the compiler has against broken memory
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 CC=${CC:-cc}
 
 can () { # can FLAGS: whether the compiler and the linker take them

@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
-cd "$work" || exit 1
 
 e=$group/evil-0001
 mkdir bin

@@ -3,7 +3,6 @@
 # another user of the machine wants to be a rank: the real ones meet, and nothing of the other's is heard
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 command -v python3 >/dev/null || skip_all "no python3"
 meet=$builddir/tests/runtime/comm/meet
 network=$srcdir/tests/attacks/network.py

@@ -5,7 +5,6 @@
 . "$srcdir/tests/python/site.sh"
 need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
-cd "$work" || exit 1
 unset DL_DIR DL_FREEZE
 mkdir -p evil/conda-meta evil/etc/conda/activate.d
 echo "touch $work/ran" >evil/etc/conda/activate.d/x.sh
@@ -180,7 +179,6 @@ if [ "$(id -u)" -eq 0 ]; then
     mkdir -p keys/munge
     bash -c "$(function_of start_munged); head () { stat -c %a keys/munge/key >&2; }; munged () { :; }; dir=keys; start_munged" 2>out
     is "$(cat out)" 600 "the key is never another's to read"
-    # shellcheck disable=SC2016
     claim=$(bash -c "umask 0; $(grep '^umask ' "$srcdir/contrib/minicluster"); $(function_of claim_place)"'
         port_is_free () { :; }; place_is_taken () { :; }; dir=keys; claim_place; echo "/tmp/minicluster-place-$(cat keys/place)"')
     is "$(stat -c %a "$claim" "$claim/folder" | xargs)" "755 644" "its place is nobody else's to write to, whatever the umask"

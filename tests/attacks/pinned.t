@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
 . "$srcdir/tests/attacks/groups.sh"
-cd "$work" || exit 1
 state=.local/state/slurm-dl
 
 # another member's change: the commands of the next trials

@@ -6,7 +6,6 @@
 need_package numpy
 preload_sanitizers && skip_all "sanitizers"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 group=$work/group
 shared_folder "$group"
 secret=$victim_home/secret

@@ -3,7 +3,6 @@
 # another user's registry of models and folder of exports: not taken for one's own, and no way to other files
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 unset DL_DIR DL_MODELS
 shared_folder "$work/group"
 echo secret >"$victim_home/secret"

@@ -3,7 +3,6 @@
 # what is frozen beside the experiments of a group: nothing else of the user's is removed, linked or told to the group
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 unset DL_FREEZE DL_DIR
 group=$work/group
 shared_folder "$group"

@@ -3,7 +3,6 @@
 # what others have written reaches a terminal as text, and a spreadsheet as no formula
 . "$srcdir/tests/lib.sh"
 command -v script >/dev/null || skip_all "no script(1)"
-cd "$work" || exit 1
 export LC_ALL=C.UTF-8
 
 # A title, a cleared screen, C1, a lone byte, DEL, a bell, a colour, and a line that is written over.

@@ -6,7 +6,6 @@
 need_package numpy
 . "$srcdir/tests/attacks/users.sh"
 preload_sanitizers
-cd "$work" || exit 1
 group=$work/group
 shared_folder "$group"
 cd "$group" || exit 1
@@ -22,7 +21,6 @@ do_it () { # do_it USER save|load plain|trust|weights_only KIND...: a line of ea
     user=$1 action=$2 how=$3
     shift 3
     rm -f "$ran".*
-    # shellcheck disable=SC2016
     RAN=$ran $user sh -c 'umask 2; exec timeout 600 "$@"' sh \
         "$python" "$srcdir/tests/attacks/trust.py" "$action" "$group" "$how" "$@" >"$work/said" 2>&1
 }

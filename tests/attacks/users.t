@@ -3,7 +3,6 @@
 # the two users of these tests: are they ordinary, apart, and of one group?
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-cd "$work" || exit 1
 
 is "$(victim id -u)/$(attacker id -u)" "$victim_id/$attacker_id" "two users"
 is "$(victim sh -c 'grep ^CapEff /proc/self/status | tr -d "\t"')" CapEff:0000000000000000 "without capabilities"

@@ -5,7 +5,6 @@
 . "$srcdir/tests/python/site.sh"
 need_package numpy
 preload_sanitizers
-cd "$work" || exit 1
 port=$((20000 + $$ % 2000 * 5))
 RAN=$work/ran
 export RAN OMP_NUM_THREADS=1

@@ -7,14 +7,6 @@
  *     attach EXPERIMENT.conf FOLDER N METRICS.h5    make one whose attempts
  *                                        have this file, and print its folder
  */
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "launcher/config/hparams.h"
 #include "launcher/sys/small_file.h"
 #include "tests/bench/bench.h"

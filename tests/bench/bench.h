@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the benchmarks share: a clock and a median. */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Seconds on a clock. */
 static inline double seconds_of (clockid_t clock)
@@ -35,5 +41,3 @@ static inline double median (double *v, size_t n)
     qsort (v, n, sizeof (*v), ascending);
     return v[n / 2];
 }
-
-#endif

@@ -5,13 +5,8 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/slurmdl_comm.h"
 #include "tests/bench/bench.h"

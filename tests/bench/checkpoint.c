@@ -3,16 +3,8 @@
  *
  *     checkpoint DIR WHAT MIB    prints "NAME SECONDS" lines; see checkpoint.py
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/bench/bench.h"

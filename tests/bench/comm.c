@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time of all-reduce and of the start, of slurmdl_comm.h or, with PEER_MPI, of
  * MPI: the same program, so that only the library differs.  comm.py runs it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/bench/bench.h"
 
 #ifdef PEER_MPI

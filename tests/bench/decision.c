@@ -6,10 +6,6 @@
  * 1 choice of 4.  Prints the median processor time of ask, begin and tell
  * together, and of replaying all begins and tells before.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/searcher.h"
 #include "tests/bench/bench.h"
 

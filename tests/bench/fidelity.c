@@ -15,9 +15,6 @@
  * hyperparameters (with their names), sec_per_epoch, any, values by epoch.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "searcher/searcher.h"
 #include "tests/bench/bench.h"

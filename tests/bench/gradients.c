@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time to reduce gradients by name; gradients.py runs it beside gloo. */
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/slurmdl_comm.h"
 #include "tests/bench/bench.h"

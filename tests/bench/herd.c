@@ -10,18 +10,10 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <math.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "launcher/journal/log.h"
 #include "launcher/sweep/queries.h"

@@ -8,9 +8,6 @@
  * (0: as many as it can) are logged for so long, the rate that was reached,
  * and the milliseconds of the 100 that took longest.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "runtime/slurmdl.h"
 #include "tests/bench/bench.h"
 

@@ -9,15 +9,9 @@
  * workers push and pull a dense table of 100 MB.  Then rows of 64 elements.
  * Medians, and the ratio of each round's pair.
  */
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/socket.h"

@@ -10,13 +10,6 @@
  * median, the 99th percentile and the longest of an iteration of either kind,
  * of all rounds, and how long a save took.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/slurmdl_ps.h"
 #include "tests/bench/bench.h"

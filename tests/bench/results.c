@@ -3,9 +3,6 @@
  * FOLDER, which must not exist, gets TRIALS finished trials of ROWS metrics
  * each; the file is written anew, again, and after ADDED further trials.
  */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "launcher/results/results_file.h"
 #include "tests/bench/bench.h"
 #include "tests/launcher/made.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time of a decision: make tests/bench/searcher && tests/bench/searcher */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/searcher.h"
 #include "tests/bench/bench.h"
 

@@ -3,7 +3,6 @@
 # allocations on a real Slurm cluster: several arrays, time limits, lanes, ranks, steps
 . "$srcdir/tests/lib.sh"
 need_slurm
-unset DL_DIR
 # as root the GPUs are device files of the cluster's own
 gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=4
@@ -11,7 +10,6 @@ gpus=0
 printf '#!/bin/sh\necho unset SLURM_JOB_END_TIME\n' >"$work/prolog"
 chmod 755 "$work" "$work/prolog"
 cluster_up alloc --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4 --conf TaskProlog="$work/prolog"
-cd "$work" || exit 1
 
 conf () { # conf NAME TRAINER TRIALS RESOURCES [MORE-SEARCHER]
     cat >"$1.conf" <<END

@@ -7,7 +7,6 @@ need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, for jobs of another user"
 command -v strace >/dev/null && command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no strace, setpriv or python3"
 strace -f -o /dev/null true 2>/dev/null || skip_all "strace may not trace here"
-cd "$work" || exit 1
 chmod 755 "$work"
 # the plugin and dl where another user finds them, a profile, and a folder of that user's
 cp "$PLUGIN" dl.so
@@ -18,13 +17,7 @@ chmod +x dl
 chown nobody home
 line="optional $work/dl.so nccl_dir=$work/nccl.d dl=$work/dl"
 
-mkdir bin
-cat >bin/slurmd <<END
-#!/bin/sh
-PATH=\${PATH#*:}
-exec slurmd -d $work/bin/slurmstepd "\$@"
-END
-stepd=$(readlink -f "$(command -v slurmstepd)")
+own_stepd
 cat >bin/slurmstepd <<END
 #!/bin/sh
 exec strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o $work/trace.\$\$ $stepd "\$@"

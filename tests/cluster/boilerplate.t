@@ -6,7 +6,6 @@
 need_cluster
 need_hosts
 command -v bash >/dev/null || skip_all "no bash"
-cd "$work" || exit 1
 mkdir nccl.d bin
 try_cluster boiler --hosts --nodes=2 --plugin="$PLUGIN nccl_dir=$work/nccl.d" || skip_all "no network namespaces"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS
@@ -48,7 +47,6 @@ ranks () { # ranks PART WHEN [OPTION]...
     sort "$script.out" >"$script.ranks"
 }
 for shape in "-N2 -n4 --ntasks-per-node=2" "-N2 -n3" "-N2 -n4 -m cyclic" "-N1 -n2 -w n2"; do
-    # shellcheck disable=SC2086
     for when in before after; do
         ranks ranks $when $shape -c1
     done

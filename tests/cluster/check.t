@@ -6,7 +6,6 @@ need_cluster
 mkdir "$work/gpus"
 ln -s "$builddir/tests/fakes/.libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
 export LD_LIBRARY_PATH="$work/gpus"
-cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
 

@@ -5,7 +5,6 @@
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Python"
 need_cluster
 cluster_up debug --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
-cd "$work" || exit 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT NCCL_DEBUG PYTHONPATH DL_DEBUG_DIR
 export DL_DEBUG_PYTHON="$srcdir/etc/debug" PYTHONDONTWRITEBYTECODE=1
 

@@ -8,7 +8,6 @@ unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS KMP_AFFINITY OMP_P
 gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=2
 hosts_up defaults --nodes=2 --gpus=$gpus --plugin="$PLUGIN dl=$builddir/launcher/dl defualt=torch"
-cd "$work" || exit 1
 line="optional $PLUGIN dl=$builddir/launcher/dl"
 ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCCL|SECRET|DEFAULTS))"; true'
 

@@ -9,7 +9,6 @@ need_slurm
 try_cluster eh --nodes=6 --hosts --conf=SlurmdTimeout=3600 || skip_all "no cluster"
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 trap 'ip link del "${bridge}x" 2>/dev/null; clean_up' EXIT
-cd "$work" || exit 1
 export DL_COMM_TIMEOUT=10 DL_ELASTIC_SETTLE=20 DL_ELASTIC_TIMEOUT=600
 
 links () { # links up|down HOST...

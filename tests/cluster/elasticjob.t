@@ -12,7 +12,6 @@ trap 'as_ordinary "$mc" down --all >/dev/null 2>&1; clean_up' EXIT
 chmod 1777 "$work"
 cp "$srcdir/contrib/minicluster" "$builddir/tests/runtime/comm/elastic.t" "$work"
 cp "$(command -v dl)" "$work/dl"
-cd "$work" || exit 1
 export MINICLUSTER_DIR="$work" DL_COMM_TIMEOUT=20 DL_ELASTIC_SETTLE=10 DL_ELASTIC_TIMEOUT=60
 unset XDG_RUNTIME_DIR SLURM_CONF
 as_ordinary "$mc" up --name=$name --nodes=5 --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }

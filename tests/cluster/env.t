@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl env promises what each rank of a real Slurm then has; tests/launcher/env.t is of what needs none
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
@@ -17,10 +16,8 @@ mkdir -p "$d"
 promise () {
     dl env "$@" --job="$SLURM_JOB_ID.$s" --json >"$d/promised" 2>"$d/err" || { cat "$d/err"; exit 1; }
 }
-# shellcheck disable=SC2086
 [ "$RESERVED" ] || promise $facts "$@"
 timeout 300 srun "$@" sh -c 'env -0 >"$0/$SLURM_PROCID"' "$d" 2>"$d/err" || { cat "$d/err"; exit; }
-# shellcheck disable=SC2086
 [ "$RESERVED" ] && promise $facts --resv-ports="$(tr '\0' '\n' <"$d/0" | sed -n 's/^SLURM_STEP_RESV_PORTS=//p')" "$@"
 cd "$d" && /usr/bin/python3 "$srcdir/tests/cluster/env.py" promised $(ls | grep '^[0-9]' | sort -n)
 END

@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
-cd "$work" || exit 1
 chmod 755 "$work"
 printf '#define POOR "%s"\n#include "tests/cluster/hooks/poor.h"\n' "$work/poor" >poor.h
 {
@@ -16,13 +15,7 @@ ok $? "the variants"
 sed 's/^/# /' err
 
 # slurmd without a plugin: srun and slurmstepd read plugstack.conf at each launch
-mkdir bin
-cat >bin/slurmd <<END
-#!/bin/sh
-PATH=\${PATH#*:}
-exec slurmd -d $work/bin/slurmstepd "\$@"
-END
-stepd=$(readlink -f "$(command -v slurmstepd)")
+own_stepd
 plain_stepd () {
     printf '#!/bin/sh\nexec %s "$@"\n' "$stepd" >bin/stepd.new
     chmod +x bin/stepd.new

@@ -5,7 +5,6 @@
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
 command -v python3 >/dev/null || skip_all "no python3"
-cd "$work" || exit 1
 asan=$(${CC:-cc} -print-file-name=libasan.so)
 [ -f "$asan" ] || skip_all "this compiler has no libasan.so"
 variant "$work/dl.so" -fsanitize=address,undefined -fno-sanitize-recover=undefined 2>err
@@ -17,15 +16,10 @@ ${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE -o forklock.so "$srcdir/tests/fakes/fo
 ok $? "and what keeps a sanitizer's allocator whole over a fork"
 
 # slurmstepd begins with the sanitizer's library; not slurmd, whose threads and forks it is not made for
-mkdir bin
-cat >bin/slurmd <<END
-#!/bin/sh
-PATH=\${PATH#*:}
-exec slurmd -d $work/bin/slurmstepd "\$@"
-END
+own_stepd
 cat >bin/slurmstepd <<END
 #!/bin/sh
-LD_PRELOAD="$work/forklock.so $asan" exec $(readlink -f "$(command -v slurmstepd)") "\$@"
+LD_PRELOAD="$work/forklock.so $asan" exec $stepd "\$@"
 END
 chmod +x bin/slurmd bin/slurmstepd
 export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:handle_abort=1:log_path=$work/asan.log" UBSAN_OPTIONS=print_stacktrace=1

@@ -27,7 +27,6 @@ pmix=
 case $offered in *pmix*) pmix=1 ;; esac
 if [ -n "$pmix" ] && grep -q 'pmix=yes' "$builddir/config.log"; then
     step "pmix over native" "over PMIx" --mpi=pmix "$meet"
-    # shellcheck disable=SC2016
     step "pmix over native" "rank 0 is late" --mpi=pmix sh -c '[ $PMIX_RANK != 0 ] || sleep 1; exec "$0"' "$meet"
 else
     skip "over PMIx" "no PMIx"
@@ -38,7 +37,6 @@ fi
 # all others come in time on a busy machine
 export DL_COMM_TIMEOUT=10
 missing () { # missing RANK PATTERN NAME
-    # shellcheck disable=SC2016
     out=$(timeout 300 srun -Q -N2 -n4 --mpi=none sh -c '[ $SLURM_PROCID != $1 ] || exit 0; exec "$0"' "$meet" "$1" 2>&1)
     like "$out" "$2" "$3"
     is "$(echo "$out" | grep -c "$2")" 3 "on all of the others"
@@ -48,17 +46,13 @@ missing 0 'rank 0 did not answer at .* within 10 s' "rank 0, too"
 unset DL_COMM_TIMEOUT
 
 # ---- the secret of a step
-# shellcheck disable=SC2016
 secrets=$(timeout 300 srun -Q -N2 -n4 --dl=torch sh -c 'echo $DL_SECRET' | sort -u)
 like "$secrets" '^[0-9a-f]{32}$' "all tasks of a step have a secret"
 is "$(echo "$secrets" | wc -l)" 1 "the same"
-# shellcheck disable=SC2016
 [ "$secrets" != "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET')" ]
 ok $? "the next one has another"
-# shellcheck disable=SC2016
 het=$(timeout 300 srun -Q --dl=torch -N1 -n1 -w n1 sh -c 'echo $DL_SECRET' : -N1 -n1 -w n2 sh -c 'echo $DL_SECRET' | sort | uniq -c)
 like "$het" '^ *2 [0-9a-f]{32}$' "components of a heterogeneous job the same"
-# shellcheck disable=SC2016
 inner=$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET; srun -Q --overlap -n1 sh -c "echo \${DL_SECRET-none}"
     srun -Q --overlap -n1 --dl=torch sh -c "echo \$DL_SECRET"')
 is "$(echo "$inner" | sed -n 2p)" none "a step in it does not inherit it"
@@ -70,7 +64,6 @@ before=$(kept)
 step "tcp over native" "without the environment" --export=NONE --dl=torch "$meet"
 step "tcp over native" "nor the plugin" --export=NONE --mpi=none "$meet"
 is "$(kept)" "$before" "and no secret stays"
-# shellcheck disable=SC2016
 is "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "\n" |
     awk "index (\$0, ENVIRON[\"DL_SECRET\"]) { n++ } END { print n + 0 }"')" 0 "it is on no command line"
 

@@ -27,7 +27,6 @@ printf '#!/bin/sh\n[ "$1" != -un ] && exec /usr/bin/id "$@"\n' >"$work/bin/id"
 chmod +x "$work/bin/id"
 like "$(PATH=$work/bin:$PATH "$mc" up --name=none 2>&1)" "^minicluster: user [0-9]+ has no name, and Slurm runs as a user who has one" "a user without a name"
 for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'up --conf=nope' 'env nope'; do
-    # shellcheck disable=SC2086
     out=$(timeout 300 "$mc" $bad 2>&1)
     is $? 1 "refused: $bad"
     like "$out" '^minicluster: ' "says why: $bad"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # --dl-monitor and dl monitor in a real Slurm; tests/launcher/monitor.t is of the monitor alone
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 . "$srcdir/tests/launcher/samples.sh"
 need_cluster
 export PATH="$builddir/launcher:$PATH"

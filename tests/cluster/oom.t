@@ -4,8 +4,6 @@
 . "$srcdir/tests/lib.sh"
 group=
 trap 'rmdir "$group" 2>/dev/null; clean_up' EXIT
-cd "$work" || exit 1
-unset DL_DIR
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
 
 # ---- a cgroup of 256 MB below ours: version 1, or 2 where our own may have children
@@ -22,7 +20,6 @@ limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max 
 [ ! -e "$group/memory.oom.group" ] || echo 0 >"$group/memory.oom.group"
 
 inside () { # inside COMMAND...
-    # shellcheck disable=SC2016
     timeout 300 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
 }
 cat >hog.sh <<'END'

@@ -4,7 +4,6 @@
 . "$srcdir/tests/lib.sh"
 need_cluster
 cluster_up ps --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
-cd "$work" || exit 1
 embedding=$builddir/contrib/examples/ps/embedding
 data=$srcdir/contrib/examples/digits/digits.csv.gz
 DL_PS_TIMEOUT=60

@@ -8,7 +8,6 @@ need_hosts
 # Slurm is to keep out of it
 try_cluster ph --hosts --nodes=6 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" --conf=SlurmdTimeout=3000 ||
     skip_all "no network namespaces"
-cd "$work" || exit 1
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 pswork=$builddir/tests/runtime/ps/pswork
 srun=

@@ -5,7 +5,6 @@
 need_cluster
 export PATH="$builddir/launcher:$PATH"
 cluster_up spank --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
-cd "$work" || exit 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 
 # ---- srun
@@ -107,7 +106,6 @@ is "$(timeout 300 srun -n1 sh -c 'env | grep -cE "^(NCCL_|DL_NCCL)"')" 0 "a job 
 
 # ---- typos never reach a node
 for c in "srun true" "sbatch job.sh" "salloc true"; do
-    # shellcheck disable=SC2086
     out=$(timeout 300 ${c% *} --dl=toch ${c#* } 2>&1)
     [ $? -ne 0 ]
     ok $? "${c%% *} --dl=toch is refused"

@@ -3,14 +3,11 @@
 # the sweep on a real Slurm cluster: a job array of workers, killed and preempted
 . "$srcdir/tests/lib.sh"
 need_slurm
-unset DL_DIR
 plugin=
 if [ -f "$PLUGIN" ] && ! nm -D "$PLUGIN" | grep -q __asan_; then
     plugin="--plugin $PLUGIN"
 fi
-# shellcheck disable=SC2086
 cluster_up sweep --nodes 2 --cpus 2 $plugin
-cd "$work" || exit 1
 
 results_once () { # each segment has one result
     [ -z "$(cat "$1"/log/0*/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]

@@ -3,7 +3,6 @@
 # each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/doc/cookbook.sh"
-cd "$work" || exit 1
 unset DL_DIR DL_FREEZE
 export HOME="$work"
 
@@ -134,7 +133,6 @@ for r in 18 19; do
 done
 
 recipe 20
-# shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = --lr ] && echo "$2"\n' >one-epoch
 chmod +x one-epoch
 follow

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # the examples of the manuals are true
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 
 # ---- slurmdl(3): the example compiles, trains, goes on
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl.3" | sed '/^\./d; s/\\-/-/g' >prog.c
-# shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" prog.c -L"$builddir/runtime/.libs" -lslurmdl \
     -Wl,-rpath,"$builddir/runtime/.libs" -o prog >out 2>&1
 ok $? "the example of slurmdl(3) compiles"
@@ -37,7 +35,6 @@ done
 
 # ---- slurmdl_comm(3): the example compiles, and is one rank
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl_comm.3" | sed '/^\./d; /^The mean/d; s/\\-/-/g; s/\\e/\\/g' >mean.c
-# shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" mean.c -L"$builddir/runtime/.libs" -lslurmdl-comm \
     -Wl,-rpath,"$builddir/runtime/.libs" -o mean >out 2>&1
 ok $? "the example of slurmdl_comm(3) compiles"
@@ -89,7 +86,6 @@ int main (void) {
     echo '    return 0; }'
 } >body.c
 { section C | grep '^#include'; cat body.c; } >readme.c
-# shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" readme.c -L"$builddir/runtime/.libs" -lslurmdl \
     -Wl,-rpath,"$builddir/runtime/.libs" -o readme >out 2>&1
 ok $? "the program of the README compiles"

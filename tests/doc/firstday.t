@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what a first day meets: messages that say what to do, a resume too many, a fork of a trial with files of its own
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 export HOME=$work
 
 conf () { # conf NAME ENTRYPOINT [MORE]
@@ -42,7 +39,6 @@ like "$(cat out)" '^ +[12] open +0 +[0-9.]*[1-9][0-9.]*s +1 ' "dl run tells the 
 is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1)" 1 "nobody counts an attempt that has not begun"
 
 # ---- a fork of a trial that keeps files of its own
-# shellcheck disable=SC2016
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
 timeout 300 dl run --local own.conf >out 2>&1
 dl fork --local own-0001 1 >out 2>&1

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests see of the stand-in for CUDA's runtime. */
-#ifndef TESTS_FAKES_CUDART_H
-#define TESTS_FAKES_CUDART_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ struct fakecuda_counts fakecuda_counted (void);
  * do not find each other), "stuck" (kernels do not end), "async" (one fails).
  */
 bool fakecuda_has (const char *fault);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks send to the collector of dl check: a line each. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "launcher/nodecheck/diagnosis.h"
 #include "launcher/nodecheck/report.h"

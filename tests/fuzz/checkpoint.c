@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint: what is before the trailer, and a trailer whose checksums are
  * made right. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/fuzz/fuzz.h"

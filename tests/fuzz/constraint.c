@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constraint expressions, over four parameters. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "searcher/space/constraint.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slurm's configuration, as dl doctor reads it: files below a root, and CONFIG,
  * scontrol's answer. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/doctor/host.h"
 #include "launcher/doctor/jobs.h"
 #include "launcher/doctor/plugin.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of dl debug, and NCCL's and Python's files in it. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/debug/folder.h"
 #include "launcher/debug/stacks.h"
 #include "tests/fuzz/fuzz.h"

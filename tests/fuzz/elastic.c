@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder in which elastic ranks agree. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/comm/elastic/folder.h"
 #include "tests/fuzz/fuzz.h"
 

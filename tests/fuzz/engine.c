@@ -2,9 +2,6 @@
 /* Packets about named tensors: to rank 0 from those below it, or from rank 0.
  * The first byte says which. */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/engine/control.h"

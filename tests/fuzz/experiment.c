@@ -2,13 +2,9 @@
 /* Experiment files: dl run, dl preview.  "---" first is YAML; lines "#set
  * KEY=VALUE" are options --set.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "launcher/config/experiment.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
-#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flow files and the records of a run: flow.conf, steps/STEP/I/done ... */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/config/diagnostics.h"
 #include "launcher/flow/results.h"
 #include "launcher/sys/strings.h"

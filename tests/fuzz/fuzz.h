@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzzers share: a folder of their own, and inputs as files. */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "runtime/slurmdl.h"
 
@@ -59,5 +62,3 @@ extern bool fuzz_refused;
 
 /* The same with its reason: ends the program if there is none. */
 void fuzz_failed (const struct slurmdl_error *err);
-
-#endif

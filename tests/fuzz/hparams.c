@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of a point, below it a text with {names}. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/experiment.h"
 #include "launcher/sys/json_number.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of hosts and numbers of tasks, as Slurm writes them: hosts, tasks,
  * distribution, plane, ranks, node, ranks of the node, components. */
-#include <stdlib.h>
-
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 #include "tests/fuzz/fuzz.h"

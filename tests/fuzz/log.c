@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An entry of the decision log, without its checksum, after the first one. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "launcher/config/diagnostics.h"

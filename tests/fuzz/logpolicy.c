@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_policies: the first line is an expression, the rest a failed attempt's
  * log. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/config/log_policy.h"
 #include "tests/fuzz/fuzz.h"
 

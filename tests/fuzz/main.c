@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run a fuzzer once over files and folders of inputs, without libFuzzer. */
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "tests/fuzz/fuzz.h"

@@ -3,10 +3,7 @@
  * long it should be, and whether it is reduced as it comes.
  */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/mesh/endpoint.h"

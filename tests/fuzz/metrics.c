@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of metrics. */
 #include <hdf5.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fuzz/fuzz.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of NCCL's variables, and an environment. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/network/nccl.h"
 #include "tests/fuzz/fuzz.h"
 

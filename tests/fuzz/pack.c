@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a pack of the decision log. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "launcher/journal/event.h"
 #include "launcher/journal/segment_file.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metric patterns: the first line is one, the others are a program's output. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/config/metric_pattern.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of workers and claims in an experiment's folder. */
-#include <stdlib.h>
-
 #include "launcher/membership/peer.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A proc(5) with the ranks of a step, and cgroups. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "launcher/debug/progress.h"
 #include "launcher/sys/oom.h"

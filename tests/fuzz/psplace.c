@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Registrations of parameter servers and workers. */
-#include <string.h>
-
 #include "runtime/ps/registration.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a worker that a parameter server knows, after its handshake. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/ps/server.h"
 #include "tests/fuzz/fuzz.h"

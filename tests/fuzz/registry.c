@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of a registry of models, which a group may share. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "launcher/model/model.h"
 #include "launcher/model/registry.h"
+#include "launcher/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

@@ -2,8 +2,6 @@
 /* An older results.h5, after its seal was found to be right. */
 #include "launcher/results/old_results.c"
 
-#include <stdlib.h>
-
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

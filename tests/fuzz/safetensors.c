@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of safetensors: dl ckpt import. */
-#include <stdlib.h>
-
 #include "launcher/ckpt/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

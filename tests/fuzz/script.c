@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch scripts and options of Slurm: dl env. */
-#include <stdlib.h>
-
 #include "launcher/env/slurm_options.h"
 #include "launcher/sys/slurm_time.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to dl search-server. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "launcher/searchserver/server.h"
 #include "tests/fuzz/fuzz.h"
 

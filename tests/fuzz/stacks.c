@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of stacks: dl debug. */
-#include <stdlib.h>
-
 #include "launcher/debug/stacks.h"
 #include "tests/fuzz/fuzz.h"
 

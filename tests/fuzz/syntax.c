@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Experiment files that libconfig refuses, at each of their first lines. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/config/syntax_hint.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machine's sys, proc and dev, and VISIBLE, a list of devices. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module slurmdl-nccl.so with one rank on a GPU or its stand-in; TAP. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"

@@ -31,7 +31,6 @@ out=$("$work/moved/run" --only=nothing 2>&1)
 is "$? $out" "1 run: --only=nothing: there is no such case; --list lists them" "a case that there is not"
 
 # ---- all of it; PyTorch is where Debian's Python is
-cd "$work" || exit 1
 mkdir scratch
 "$work/moved/run" --stand-ins --scratch=scratch --python="$(sed -n 's/^PYTHON = //p' "$builddir/Makefile")" --out=results --limit=3000 >out 2>err
 is $? 0 "its cases succeed against stand-ins"

@@ -4,9 +4,6 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int count, failed;
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of TAP with figures, and CUDA's runtime as the module has it. */
-#ifndef TESTS_GPU_DEVICE_H
-#define TESTS_GPU_DEVICE_H
+#pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Print a case; returns the condition. */
 __attribute__ ((format (printf, 2, 3))) bool
@@ -43,5 +47,3 @@ bool cuda_has (const char *what,
                const void *device,
                const void *want,
                size_t n);
-
-#endif

@@ -3,7 +3,6 @@
 # case: order 50, seconds 60
 # the plugin in a Slurm of one node: what a step sees of the GPU, PyTorch in it, monitor and check
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 PLUGIN=$DL_GPU_BUNDLE/lib/slurm-dl/dl.so
 slurm=$DL_GPU_BUNDLE/slurm
 if [ -x "$slurm/sbin/slurmctld" ]; then

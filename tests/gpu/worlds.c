@@ -2,12 +2,6 @@
 /* Two ranks on one GPU: refused by NCCL, and through the host. */
 #include "tests/gpu/worlds.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/gpu/device.h"

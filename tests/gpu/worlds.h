@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases with two ranks on one GPU or its stand-in. */
-#ifndef TESTS_GPU_WORLDS_H
-#define TESTS_GPU_WORLDS_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Before this process has touched CUDA, which does not survive a fork. */
 void two_ranks (bool stand_ins);
-
-#endif

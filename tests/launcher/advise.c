@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a step's use of its machines, from made samples. */
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/amd.h"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -399,14 +391,12 @@ static void who_is_asked_answers (void **state)
     free (r);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (table),         cmocka_unit_test (all_rows_are_made),
-        cmocka_unit_test (who_is_behind), IN_FOLDER (from_a_file),
-        IN_FOLDER (joined_samples),       IN_FOLDER (no_samples),
-        cmocka_unit_test (select_gpus),   IN_FOLDER (cards_in_sysfs),
-        IN_FOLDER (who_is_asked_answers),
-    };
-    return cmocka_run_group_tests_name ("advise", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (table),         cmocka_unit_test (all_rows_are_made),
+    cmocka_unit_test (who_is_behind), IN_FOLDER (from_a_file),
+    IN_FOLDER (joined_samples),       IN_FOLDER (no_samples),
+    cmocka_unit_test (select_gpus),   IN_FOLDER (cards_in_sysfs),
+    IN_FOLDER (who_is_asked_answers),
+};
+
+RUN_TESTS (tests)

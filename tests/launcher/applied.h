@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sweep in memory, without a log of its own, to which events are applied. */
-#ifndef TESTS_LAUNCHER_APPLIED_H
-#define TESTS_LAUNCHER_APPLIED_H
+#pragma once
 
 #include "launcher/sweep/replay.h"
 #include "tests/folder.h"
@@ -93,5 +92,3 @@ static inline struct sweep *created (const char *metric, const char *searcher)
     put (s, create);
     return s;
 }
-
-#endif

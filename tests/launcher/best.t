@@ -3,7 +3,6 @@
 # dl best, dl failures, dl compare
 . "$srcdir/tests/lib.sh"
 python3 -c 'import json' 2>/dev/null || skip_all "no Python"
-cd "$work" || exit 1
 unset COLUMNS DL_DIR
 make=$builddir/tests/launcher/makesweep
 python3 -c '

@@ -10,7 +10,6 @@ ln -s "$libs/cuda.so" "$work/gpus/libcuda.so.1"
 ln -s "$libs/cuda.so" "$work/gpus/libcublas.so.13"
 ln -s "$libs/cuda.so" "$work/gpus/libnccl.so.2"
 ln -s "$libs/nvmlless.so" "$work/less/libnvidia-ml.so.1"
-cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
 
@@ -77,7 +76,6 @@ like "$out" 'Slurm gave 3, the driver has 2' "and it is told"
 out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "an old driver, without most functions"
 like "$out" '2 GPUs: good' "has GPUs all the same"
-
 
 # ---- the ranks of a node
 rank () { # rank LEVEL LOCALID FAULTS: as of two on this node, without a collector
@@ -191,7 +189,6 @@ touch /proc/driver/nvidia/version'
     FAKE_KERNEL_LOG=none machine "$loaded; LD_PRELOAD=$libs/nvml.so; export LD_PRELOAD"
     like "$out" "note: .*Xid events were not looked for: the kernel's log is not readable for users" "a log that may not be read"
     unset FAKE_KERNEL_LOG
-    # shellcheck disable=SC2016
     amd='mount -t tmpfs none /sys/class
 for d in card1 card2 card1-DP-1; do
     mkdir -p /sys/class/drm/$d/device/ras

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl ckpt: tables, verification, extraction, differences, safetensors
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 python=/usr/bin/python3
 "$python" -c 'import json' 2>/dev/null || skip_all "no Python"
 st="$srcdir/tests/launcher/exchange.py"

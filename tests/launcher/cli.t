@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the command line: help, versions, mistakes, exit statuses
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR DL_SOCKET
 
 like "$(dl --help)" '^usage: dl COMMAND' "help"

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # frozen code: what the trials run, where it comes from, to run it again, to compare it
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR DL_FREEZE
 HOME=$work/home
 export HOME
@@ -248,7 +246,6 @@ if git --version >/dev/null 2>&1; then
     git init -q .
     printf 'ignored/\n' >.gitignore
     mkdir ignored
-    # shellcheck disable=SC2016
     echo 'echo loss = $(cat value.txt)$(cat ignored/x)$(cat new.txt); [ -L ignored ] && git rev-parse HEAD' >train.sh
     echo 1 >value.txt
     echo 0 >ignored/x
@@ -272,7 +269,6 @@ if git --version >/dev/null 2>&1; then
     git -c protocol.file.allow=always submodule --quiet update --init --recursive
     echo 20 >sub/lib/value.txt
     echo 3 >sub/new.txt
-    # shellcheck disable=SC2016
     echo 'until [ -f $1 ]; do sleep 0.1; done; echo loss = $(cat sub/value.txt)$(cat sub/lib/value.txt)$(cat sub/new.txt)' >train.sh
     rm -r git-0001
     conf conf/git "cd .. && sh train.sh $work/go2"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # completion of bash, zsh and fish: commands, options, experiments, trials
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 mkdir -p exps/digits-0001/trials/0001 exps/digits-0001/trials/0012 exps/other-0001/trials
 touch exps/digits-0001/experiment.conf exps/other-0001/experiment.conf
 DL_DIR=$work/exps

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # each mistake in an experiment file gives one clear line: file, line, what, what to do
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 # libconfig forgets a text before a syntax error
 LSAN_OPTIONS="suppressions=$srcdir/tests/fuzz/leaks:print_suppressions=0"
 export LSAN_OPTIONS

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # the command line of each container runtime by stand-ins that print it, and trials in a real container of Charliecloud
 # where that is installed
-# shellcheck disable=SC2016
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR CUDA_VISIBLE_DEVICES SLURM_PROCID
 mkdir fakes image code data
 : >model.sif

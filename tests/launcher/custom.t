@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # searcher "custom": a program of the user chooses the points
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 command -v python3 >/dev/null || skip_all "no python3"
 
 # ---- a random searcher that notes what it is told

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what a user reads of experiments whose workers died, and of files that were damaged or removed
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 python=/usr/bin/python3
 "$python" -c 'import h5py' 2>/dev/null || python=
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on facts of a healthy step, and on what each change to them makes.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/gather.h"
 #include "launcher/nodecheck/report.h"
@@ -417,12 +413,10 @@ static void who_is_where (void **state)
     json_decref (ranks[2]);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
-        cmocka_unit_test (unknown_places), cmocka_unit_test (all_findings),
-        cmocka_unit_test (many_nodes),     cmocka_unit_test (who_is_where),
-    };
-    return cmocka_run_group_tests_name ("diagnosis", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
+    cmocka_unit_test (unknown_places), cmocka_unit_test (all_findings),
+    cmocka_unit_test (many_nodes),     cmocka_unit_test (who_is_where),
+};
+
+RUN_TESTS (tests)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the digits example: resumes as if it had never stopped, obeys stops, in C and in Python
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 cp "$srcdir"/contrib/examples/digits/* .
 ln -sf "$builddir/contrib/examples/digits/digits" digits
 unset DL_DIR DL_ATTEMPT_DIR

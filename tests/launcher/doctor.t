@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl doctor: sites that are well, and each thing that can be wrong with one
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
 # A plugin of any release of Slurm's: doctor reads it, and never loads it.
@@ -64,7 +63,6 @@ sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
     out=$(doctor 2>&1)
     status=$?
     is $status 1 "$1: status"
-    # shellcheck disable=SC2016
     like "$(echo "$out" | grep -E '^(change|broken)')" "$2" "$1: told"
     is "$(echo "$out" | grep -cE '^(change|broken)')" "${4:-1}" "$1: and nothing else"
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl env: what each rank would have, by hand, of scripts and files, on recorded machines; tests/cluster/env.t compares with Slurm
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
@@ -155,7 +154,6 @@ bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: all ranks of one no
 }
 if [ -x "$builddir/tests/fakes/spank" ] && [ -f "$PLUGIN" ]; then
     while read -r case; do
-        # shellcheck disable=SC2086
         bound $case
         ok $? "the plugin binds as promised: $case"
         rm -f real.* promised.*

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # the environment of the trials: modules by a stand-in for modulecmd, a real virtual environment, a conda environment's folder,
 # variables
-# shellcheck disable=SC2016
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR LMOD_CMD MODULES_CMD MODULESHOME CONDA_EXE MAMBA_ROOT_PREFIX VIRTUAL_ENV
 HOME=$work/home
 mkdir -p home modules bin

@@ -2,11 +2,6 @@
 /* Events keep all that they say through JSON and through packing. */
 #include "launcher/journal/event.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit.h"
 
 static double x[3] = { 0.1, NAN, -INFINITY };
@@ -149,13 +144,11 @@ static void unknown_events (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (through_json),
-        cmocka_unit_test (through_packing),
-        cmocka_unit_test (damaged_packing),
-        cmocka_unit_test (unknown_events),
-    };
-    return cmocka_run_group_tests_name ("event", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (through_json),
+    cmocka_unit_test (through_packing),
+    cmocka_unit_test (damaged_packing),
+    cmocka_unit_test (unknown_events),
+};
+
+RUN_TESTS (tests)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # how workers are started: local ones with their devices, arrays with a Slurm that refuses
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 real=$(readlink -f "$(command -v dl)")
 
@@ -426,7 +425,6 @@ kill $pid
 wait $pid
 like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended"
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
-# shellcheck disable=SC2086
 wait $limited
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"

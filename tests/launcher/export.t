@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl export, results.h5 in other programs' hands, dl gc
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 pythons=
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do

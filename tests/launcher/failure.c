@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from each end of a trainer, and from lines of its log. */
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "launcher/worker/failure.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/failure.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define EXIT(n) ((n) << 8)
 
@@ -298,14 +291,12 @@ static void runs_out (void **state)
     assert_int_equal (v.oom, OOM_NONE);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
-        IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_logs),
-        IN_FOLDER (several_policies), IN_FOLDER (long_lines),
-        IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
-        IN_FOLDER (runs_out),
-    };
-    return cmocka_run_group_tests_name ("verdict", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
+    IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_logs),
+    IN_FOLDER (several_policies), IN_FOLDER (long_lines),
+    IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
+    IN_FOLDER (runs_out),
+};
+
+RUN_TESTS (tests)

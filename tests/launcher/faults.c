@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which failures are the same, and when they are a fault that all share. */
-#include <stdio.h>
-#include <string.h>
-
 #include "launcher/sweep/faults.h"
 #include "tests/unit.h"
 
@@ -80,11 +77,9 @@ static void when_it_is_shared (void **state)
     assert_null (fault_most (&s));
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (what_is_the_same),
-        cmocka_unit_test (when_it_is_shared),
-    };
-    return cmocka_run_group_tests_name ("faults", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (what_is_the_same),
+    cmocka_unit_test (when_it_is_shared),
+};
+
+RUN_TESTS (tests)

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # a fault that all trials share stops the experiment; what failed is told
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 # conf NAME ENTRYPOINT [MORE]
 conf () {
@@ -72,7 +69,6 @@ like "$(cat out)" "^paused after 3 attempts" "and the cause"
 like "$(dl failures import-0003)" '; 3 attempts failed or were lost$' "dl failures: what the pause has stopped is not counted"
 
 # ---- one that logs a metric lets all others begin at once, however long it trains
-# shellcheck disable=SC2016
 conf alive 'echo epoch 1: accuracy = 0.1; until [ $(ls -d alive-0001/trials/*/a.1 | wc -l) -eq 8 ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
 sed -i 's/max_trials = 12/max_trials = 8/' alive.conf
 timeout 300 dl run --local --workers=8 alive.conf >out4 2>&1
@@ -89,7 +85,6 @@ is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that ha
 is "$(grep -c '^failed: ' out)" 0 "and none has failed"
 
 # ---- different failures are no shared fault
-# shellcheck disable=SC2016
 conf mixed 'exit $((DL_TRIAL + 1))' 'max_restarts = 0;'
 sed -i 's/max_trials = 12/max_trials = 5/' mixed.conf
 timeout 300 dl run --local mixed.conf >out 2>&1
@@ -109,7 +104,6 @@ if [ "$(id -u)" -eq 0 ] && unshare -u true 2>/dev/null; then
     worker () { # worker HOST EXPERIMENT
         unshare -u sh -c "hostname $1; exec timeout 300 dl worker --slot $1 $2" >>"$1.out" 2>&1
     }
-    # shellcheck disable=SC2016
     conf one '[ $(hostname) = n2 ] || { echo broken >&2; exit 1; }; until [ -f go ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
     sed -i 's/max_trials = 12/max_trials = 4/' one.conf
     dl run --no-workers one.conf >out
@@ -136,7 +130,6 @@ else
 fi
 
 # ---- max_failed
-# shellcheck disable=SC2016
 conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'
 sed -i 's/max_trials = 12/max_trials = 8/' half.conf
 timeout 300 dl run --local half.conf >out 2>&1
@@ -153,7 +146,6 @@ is $? 0 "max_failed: completed"
 like "$(cat out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
 
 # ---- a last line is cleaned and cut
-# shellcheck disable=SC2016
 conf dirty "printf '%0400d \\\\033[31mred\\\\377\\\\n' 7; exit 1"
 timeout 300 dl run --local --workers=1 dirty.conf >out 2>&1
 is $? 11 "a last line of any bytes"

@@ -283,11 +283,9 @@ E='name = "x"; steps = { v = { entrypoint = "true"; values = ["k", "l"]; }; w = 
 '
 each () { printf '%s' "$E c = { entrypoint = \"x\"; after_each = \"$1\"; ${2:+foreach = \"$2\";} }; };"; }
 for pair in "a {w.k}" "a {v.l}" "a 1..2" "a" "b 1..3" "b {v.k}" "b" "u 1..2"; do
-    # shellcheck disable=SC2086
     bad "after_each $pair" "step 'c': 'after_each' needs a 'foreach' as long as that of '${pair%% *}'$" "$(each $pair)"
 done
 for pair in "a {v.k}" "b 1..2"; do
-    # shellcheck disable=SC2086
     each $pair >good.conf
     timeout 60 dl flow run --dry-run good.conf >out 2>&1
     is $? 0 "after_each $pair is as long"

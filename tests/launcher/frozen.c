@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen code: patterns, and archives that are whole or not. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "launcher/code/archive.h"
 #include "launcher/code/pattern_list.h"
 #include "launcher/sys/remove_tree.h"

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # sessions with dl search-server and experiment files, with faults made at random: dl ends, and says why in lines of its own
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 command -v python3 >/dev/null || skip_all "no python3"
 
 seed=${DL_TEST_SEED:-1}

@@ -3,17 +3,11 @@
  * of which lie.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/gather.h"
@@ -272,14 +266,11 @@ static void many_ranks (void **state)
     assert_int_equal (status, 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (cleaning),
-        cmocka_unit_test (lines),
-        cmocka_unit_test (endless_line),
-        cmocka_unit_test (many_ranks),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (cleaning),
+    cmocka_unit_test (lines),
+    cmocka_unit_test (endless_line),
+    cmocka_unit_test (many_ranks),
+};
 
-    return cmocka_run_group_tests_name ("gather", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "launcher/retention/checkpoints.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 /* ---- the table that Determined documents; smaller is better ---- */
 
@@ -454,25 +450,22 @@ static void hidden_files (void **state)
 
 #define IN_FILES(f) cmocka_unit_test_setup_teardown (f, make_dir, close_all)
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (conforms),
-        cmocka_unit_test (any_order),
-        cmocka_unit_test (larger_is_better),
-        cmocka_unit_test (no_numbers_are_no_validation),
-        cmocka_unit_test (of_equal_ones_the_older),
-        cmocka_unit_test (one_of_a_step),
-        IN_FILES (best_and_latest_stay),
-        IN_FILES (next_for_a_damaged_one),
-        IN_FILES (nothing_goes_if_none_verifies),
-        IN_FILES (nothing_goes_if_metrics_are_damaged),
-        IN_FILES (zero_keeps_what_is_gone_on_from),
-        IN_FILES (another_trial_begins_there),
-        IN_FILES (failed_trials_keep_by_the_policy_only),
-        IN_FILES (stops_at_what_cannot_be_removed),
-        IN_FILES (hidden_files),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (conforms),
+    cmocka_unit_test (any_order),
+    cmocka_unit_test (larger_is_better),
+    cmocka_unit_test (no_numbers_are_no_validation),
+    cmocka_unit_test (of_equal_ones_the_older),
+    cmocka_unit_test (one_of_a_step),
+    IN_FILES (best_and_latest_stay),
+    IN_FILES (next_for_a_damaged_one),
+    IN_FILES (nothing_goes_if_none_verifies),
+    IN_FILES (nothing_goes_if_metrics_are_damaged),
+    IN_FILES (zero_keeps_what_is_gone_on_from),
+    IN_FILES (another_trial_begins_there),
+    IN_FILES (failed_trials_keep_by_the_policy_only),
+    IN_FILES (stops_at_what_cannot_be_removed),
+    IN_FILES (hidden_files),
+};
 
-    return cmocka_run_group_tests_name ("gc", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

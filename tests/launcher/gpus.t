@@ -3,7 +3,6 @@
 # resources.gpus_per_trial and slots_per_trial: the shapes that nodes allow, which starts first, what the user has chosen,
 # what cannot be, experiments of older versions
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR SBATCH_PARTITION
 
 mkdir bin
@@ -193,14 +192,12 @@ is $? 0 "a dry run does without"
 mkdir dev
 touch dev/nvidia0 dev/nvidia1 dev/nvidiactl
 conf 'gpus_per_trial = 2; workers = 1;'
-# shellcheck disable=SC2016
 sed -i 's/"true"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local g.conf >out 2>&1
 is $? 0 "--local"
 is "$(cat g-0001/trials/0001/a.1/log)" "0,1" "--local: a trial has them all"
 rm dev/nvidia1
 for options in --local "--local --dry-run"; do
-    # shellcheck disable=SC2086
     DL_DEVICE_FOLDER=$work/dev timeout 300 dl run $options g.conf >out 2>&1
     is "$? $(cat out)" "2 dl: a trial needs 2 GPUs ('resources.gpus_per_trial') and this machine has 1" "$options: too many"
 done

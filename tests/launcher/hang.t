@@ -3,7 +3,6 @@
 # the watcher of a node beside ranks that are started here: who hangs, who has ended, who is stopped; tests/cluster/debug.t is of steps
 . "$srcdir/tests/lib.sh"
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Python"
-cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(\(SLURM\|DL_DEBUG\|PYTHON\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 export PYTHONDONTWRITEBYTECODE=1
 trap 'kill -9 $(cat pid.* 2>/dev/null) 2>/dev/null; clean_up' EXIT

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl shell, notebook and tensorboard, with programs that stand in for Slurm, Jupyter and Python
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 mkdir bin home
 XDG_STATE_HOME=$work/home/state
 export XDG_STATE_HOME

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # from one state to another: pause, resume, stop, kill, continue, retry, fork, wait, logs -f, marks, rm
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
 unset DL_DIR DL_SOCKET
 
 # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]

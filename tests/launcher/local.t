@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # whole sweeps in local processes, with trainers of every kind
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
 conf () {

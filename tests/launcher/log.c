@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Put-if-absent and the decision log. */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/journal/log.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 static int files_in_dir (void)
 {
@@ -294,24 +284,17 @@ static void damage_is_noticed (void **state)
     log_destroy (log);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (first_put_wins),
-        cmocka_unit_test_setup_teardown (
-            put_into_nowhere, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            one_winner_a_name, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            entries_come_in_order, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            a_full_disk_is_told, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            writers_share_a_log, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            a_pack_stands_for_its_block, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            damage_is_noticed, make_dir, remove_dir),
-    };
-    return cmocka_run_group_tests_name ("log", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (first_put_wins),
+    cmocka_unit_test_setup_teardown (put_into_nowhere, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (one_winner_a_name, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (
+        entries_come_in_order, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (a_full_disk_is_told, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (writers_share_a_log, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (
+        a_pack_stands_for_its_block, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (damage_is_noticed, make_dir, remove_dir),
+};
+
+RUN_TESTS (tests)

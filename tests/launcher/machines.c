@@ -104,13 +104,10 @@ static void a_bad_trial_is_no_bad_machine (void **state)
     sweep_close (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (machines),
-        IN_FOLDER (spoilers),
-        IN_FOLDER (a_bad_trial_is_no_bad_machine),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (machines),
+    IN_FOLDER (spoilers),
+    IN_FOLDER (a_bad_trial_is_no_bad_machine),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

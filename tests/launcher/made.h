@@ -2,8 +2,7 @@
 /* Experiments and sweeps for tests: read from a file, created, opened, or made
  * by hand in the test's folder, with attempts on the disk.
  */
-#ifndef TESTS_LAUNCHER_MADE_H
-#define TESTS_LAUNCHER_MADE_H
+#pragma once
 
 #include <errno.h>
 #include <math.h>
@@ -127,5 +126,3 @@ made_attempt (const struct sweep *s, long n, long attempt)
     snprintf (path + at, sizeof (path) - (size_t)at, "/a.%ld", attempt);
     return mkdir (path, 0777) == 0 || errno == EEXIST ? path : NULL;
 }
-
-#endif

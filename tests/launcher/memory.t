@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # trials that run out of memory: half of a parameter, a job of more memory, what Slurm refuses
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 conf () { # conf NAME COMMAND SEARCHER HYPERPARAMETERS [MORE]
     cat >"$1.conf" <<END
@@ -178,7 +176,6 @@ printf '#!/bin/sh\necho OUT_OF_MEMORY\n' >bin/sacct
 chmod +x bin/sacct
 : >asked
 export SAYS=
-# shellcheck disable=SC2016
 conf step '[ $DL_ATTEMPT -gt 1 ] || sleep 300; dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' \
     'resources = { workers = 1; memory = "4G"; max_memory = "16G"; };'
 timeout 300 dl run --detach step.conf >/dev/null 2>&1

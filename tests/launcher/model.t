@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl model: a registry of checkpoints in plain files
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset DL_DIR DL_MODELS
 
 cat >exp.conf <<END

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the monitor of a node, beside ranks that are started here: with made GPUs, killed, without room
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 . "$srcdir/tests/launcher/samples.sh"
 unset SLURM_CONF
 mkdir nvml

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # notify: a command, a mail, a webhook at the end, at a failure and at a line of a log, each once
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 # ---- stand-ins for mail, sendmail and curl, which write down what they got
 mkdir bin nomail
@@ -42,7 +40,6 @@ search () { # search NAME
 }
 
 # ---- the end, each way
-# shellcheck disable=SC2016
 conf all "echo loss={trial}" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
 search all
 is $? 0 "a sweep"
@@ -59,7 +56,6 @@ is "$(grep -rl secret-word all-0001 out)" "" "and stands nowhere"
 # ---- trials in a frozen copy of the code: the command has the user's folder
 rm -f texts curls
 echo "echo loss=1" >say.sh
-# shellcheck disable=SC2016
 conf frozen "sh say.sh" 'command = "echo $DL_NOTIFY_EVENT >>texts"; webhook = "url";'
 (export DL_FREEZE=true && search frozen)
 is "$? $(ls -d frozen-0001/code)" "0 frozen-0001/code" "a sweep with frozen code"
@@ -91,7 +87,6 @@ END
     python3 server.py &
     server=$!
     wait_for 60 test -s port
-    # shellcheck disable=SC2016
     conf real "echo 'loss=1 \\\"quoted\\\" \\\\\\\\ back'; exit 78" 'webhook = "$HOOK"; on = "failure";'
     HOOK=http://127.0.0.1:$(cat port)/hook/secret timeout 300 dl run --local real.conf >out 2>&1
     like "$(cat posted)" '^/hook/secret application/json {"text":"real-0001: trial [0-9]+ failed: .*"quoted' "curl posts to what a variable names" || cat out
@@ -116,7 +111,6 @@ fi
 
 # ---- failures
 rm -f texts got
-# shellcheck disable=SC2016
 conf bad 'echo broken; exit 78' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts";'
 search bad
 is "$(grep -c '^failure: bad-0001: trial [0-9]* failed: ' texts)" 1 "the first failed trial, once"
@@ -125,7 +119,6 @@ is "$(wc -l <texts)" 2 "nothing else"
 
 # ---- a line of a log
 rm -f texts
-# shellcheck disable=SC2016
 conf line 'echo loss=1; echo the gradient is NaN in trial {trial}' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; on = (); pattern = ["gradient is NaN", "never there"];'
 search line
 is "$(wc -l <texts)" 1 "a pattern is told once"
@@ -133,7 +126,6 @@ like "$(cat texts)" '^pattern: line-0001: trial [0-9]: the gradient is NaN in tr
 
 # ---- one while the attempt goes on, and a stop
 rm -f texts got
-# shellcheck disable=SC2016
 conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1; done' 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; pattern = "is NaN";'
 PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
 wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the value of a trial (searcher.summary), searcher.goal, repeats with their means, times of all attempts, trials at work
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 
 # curve NAME SEARCHER-KEYS: each trial logs 5 3 1 2 8 at the steps 1 to 5
 curve () {
@@ -98,7 +97,6 @@ is "$(count goal-0001 result)" 5 "it goes on until it is reached again"
 # ---- 0.1 is 0.1 wherever JSON is shown
 is "$(dl show --json goal | grep -oE '"x": [0-9.]+' | sort | tr '\n' ' ')" '"x": 0.0 "x": 0.1 "x": 0.2 "x": 0.3 "x": 0.4 ' "dl show --json"
 for what in "show goal 2" "best --json goal" "export --format=json goal"; do
-    # shellcheck disable=SC2086
     is "$(dl $what | grep -cE '"x": ?0\.[0-9]{2}')" 0 "dl $what"
 done
 is "$(cat goal-0001/trials/0002/a.1/hparams.json)" "$(printf '{\n  "x": 0.1\n}')" "hparams.json"

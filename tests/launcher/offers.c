@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the results that others offer a worker takes. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "launcher/worker/offers.h"
 #include "launcher/journal/entry_text.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
-#include "launcher/worker/offers.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -235,13 +228,10 @@ static void what_is_offered (void **state)
     unmake (&w);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (what_is_taken),
-        IN_FOLDER (what_is_not_taken),
-        IN_FOLDER (what_is_offered),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (what_is_taken),
+    IN_FOLDER (what_is_not_taken),
+    IN_FOLDER (what_is_offered),
+};
 
-    return cmocka_run_group_tests_name ("offers", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

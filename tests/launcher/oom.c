@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: the kernel's counters and limits, amounts; why a worker was lost. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "launcher/sys/oom.h"
 #include "launcher/sys/slurm_memory.h"
 #include "launcher/worker/lost_worker.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* ---- counters of the kernel ---- */
 
@@ -297,13 +291,10 @@ static void limits (void **state)
     assert_int_equal (oom_memory_limit (dir), 4096);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (recorded_trees), IN_FOLDER (lost_workers),
-        IN_FOLDER (states_of_jobs), cmocka_unit_test (amounts),
-        IN_FOLDER (limits),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (recorded_trees), IN_FOLDER (lost_workers),
+    IN_FOLDER (states_of_jobs), cmocka_unit_test (amounts),
+    IN_FOLDER (limits),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -3,7 +3,6 @@
 # the manuals, the options of each command, the exit statuses, the keys of the experiment file and the searchers agree
 . "$srcdir/tests/lib.sh"
 trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
 
 # ---- "COMMAND --OPTION" of the pages: in a section "dl COMMAND", or the OPTIONS of a page dl-COMMAND(1).
 # What STARTING WORKERS in dl-run(1) has is of the commands that it names, and OPTIONS in dl(1) of those that have it.

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what sweeps carry beside results: inactive parameters, budgets, reports, rejects, several metrics
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 export DL_HP_left_over=1
 
 # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]

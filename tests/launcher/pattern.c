@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics in lines of output; words that were meant; placeholders. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
 #include "runtime/base/word.h"
@@ -254,16 +249,14 @@ static void numbers_survive (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (patterns_find_numbers),
-        cmocka_unit_test (lines_are_steps),
-        cmocka_unit_test (bad_patterns),
-        cmocka_unit_test (nearest_words),
-        cmocka_unit_test (placeholders),
-        cmocka_unit_test (optional_groups),
-        cmocka_unit_test (numbers_survive),
-    };
-    return cmocka_run_group_tests_name ("pattern", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (patterns_find_numbers),
+    cmocka_unit_test (lines_are_steps),
+    cmocka_unit_test (bad_patterns),
+    cmocka_unit_test (nearest_words),
+    cmocka_unit_test (placeholders),
+    cmocka_unit_test (optional_groups),
+    cmocka_unit_test (numbers_survive),
+};
+
+RUN_TESTS (tests)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl plot: charts in the terminal and as files; texts of others are no commands of gnuplot's
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset COLUMNS LINES DL_DIR TMUX KITTY_WINDOW_ID TERM_PROGRAM
 export LC_ALL=C.UTF-8 TERM=xterm
 make=$builddir/tests/launcher/makesweep
@@ -30,7 +29,6 @@ is "$(LC_ALL=C grep -c "$(printf '\033')" out)" 0 "no colours in a pipe"
 [ "$(wc -L <out)" -gt 60 ] && [ "$(wc -L <out)" -le 80 ]
 ok $? "80 columns"
 for what in curves "scatter lr" "scatter opt" "scatter momentum" parallel; do
-    # shellcheck disable=SC2086
     COLUMNS=110 dl plot rungs $what >out 2>&1
     is "$? $(wc -l <out | awk '{ print ($1 > 15) }')" "0 1" "$what"
     [ "$(wc -L <out)" -le 110 ]
@@ -106,7 +104,6 @@ ok $? "a sweep with hostile texts"
 [ -d hostile-0001 ] || sed 's/^/# /' out
 for what in history curves "scatter opt" "scatter other" parallel; do
     for to in --term=dumb --output=x.svg --output=x.png --output=x.pdf; do
-        # shellcheck disable=SC2086
         dl plot hostile $what $to >out 2>err
         is "$? $(cat err)" "0 " "$what $to"
         is "$(LC_ALL=C tr -d '\n\t\040-\176\302-\364\200-\277' <out | wc -c)" 0 "$what $to: no control characters"

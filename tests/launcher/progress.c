@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which signs in a made-up /proc are progress of a rank; what a look disturbs.
  */
-#include <math.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/debug/dump.h"
 #include "launcher/debug/family.h"
 #include "launcher/debug/progress.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* A thread as proc shows it. */
 static void put_thread (int pid, int tid, long faults, long cpu, long written)
@@ -271,13 +263,10 @@ static void looks (void **state)
     close (target);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (main_thread),        IN_FOLDER (asked),
-        IN_FOLDER (other_threads),      IN_FOLDER (other_processes),
-        IN_FOLDER (kinds_of_processes), cmocka_unit_test (looks),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (main_thread),        IN_FOLDER (asked),
+    IN_FOLDER (other_threads),      IN_FOLDER (other_processes),
+    IN_FOLDER (kinds_of_processes), cmocka_unit_test (looks),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

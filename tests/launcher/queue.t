@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl resume and retry where Slurm has tasks of the experiment already, or may have, or does not say
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 mkdir bin
 cat >bin/sbatch <<'END'

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes are a rank's, in made trees of proc, and which have ended. */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/debug/roots.h"
 #include "launcher/sys/step_processes.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 /* ---- a tree ---- */
 

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # whole sweeps in local processes that are paused, killed or frozen
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 conf () { # conf NAME SEARCHER-LINES ENTRYPOINT
     cat >"$1.conf" <<END

@@ -8,7 +8,6 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "tests/launcher/applied.h"
-#include "tests/unit.h"
 
 static bool same (const struct sweep *a, const struct sweep *b)
 {
@@ -258,7 +257,6 @@ static void front (void **state)
 
 /* ---- logs that contradict themselves ---- */
 
-/* clang-format off */
 static const struct {
     const char *events[4]; /* the last one is refused */
 } wrong[] = {
@@ -274,7 +272,6 @@ static const struct {
         END ("result", "1", "1", ",'length':1,'metric':1"),
         BEGIN ("1", "3", "0.5") } },
 };
-/* clang-format on */
 
 static void contradictions (void **state)
 {
@@ -330,7 +327,6 @@ static void gpus (void **state)
                  { 3, 4, 2, 4, 7200 },
                  { 2, 1, 1, 2, 14400 } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
         char keys[256], text[512];
         struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 9");
@@ -394,21 +390,18 @@ static void rules_decide (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (late_events_are_harmless),
-        IN_FOLDER (plain_states),
-        IN_FOLDER (stopped_states),
-        IN_FOLDER (nobody_stops_but_the_searcher),
-        IN_FOLDER (transitions),
-        IN_FOLDER (requests),
-        IN_FOLDER (front),
-        IN_FOLDER (contradictions),
-        IN_FOLDER (versions),
-        IN_FOLDER (gpus),
-        IN_FOLDER (rules_decide),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (late_events_are_harmless),
+    IN_FOLDER (plain_states),
+    IN_FOLDER (stopped_states),
+    IN_FOLDER (nobody_stops_but_the_searcher),
+    IN_FOLDER (transitions),
+    IN_FOLDER (requests),
+    IN_FOLDER (front),
+    IN_FOLDER (contradictions),
+    IN_FOLDER (versions),
+    IN_FOLDER (gpus),
+    IN_FOLDER (rules_decide),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl report: the file, its renewal, and the page in a headless Chromium
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 make=$builddir/tests/launcher/makesweep
 space='hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; width = { type = "int"; minval = 1; maxval = 8; };
     opt = { type = "categorical"; vals = ("adam", "sgd", "lion"); };
@@ -156,7 +154,6 @@ int main (void)
     return 0;
 }
 END
-# shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:-} -I"$srcdir/runtime" media.c -L"$builddir/runtime/.libs" -lslurmdl -Wl,-rpath,"$builddir/runtime/.libs" -o media >out 2>&1
 ok $? "a program that logs texts and images"
 printf 'name = "media"; entrypoint = "./media"; searcher = { name = "random"; metric = "loss"; max_trials = 8; };\n%s\n' \

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "launcher/journal/log.h"
 #include "launcher/report/data.h"
 #include "launcher/report/words.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 /* ---- texts ---- */
 
@@ -240,15 +234,12 @@ static void test_data (void **state)
     sweep_close (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_html),
-        cmocka_unit_test (test_json_text),
-        cmocka_unit_test (test_numbers),
-        cmocka_unit_test (test_thin),
-        cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_html),
+    cmocka_unit_test (test_json_text),
+    cmocka_unit_test (test_numbers),
+    cmocka_unit_test (test_thin),
+    cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: what is in it, and what is taken from the old one. */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "launcher/results/columns.h"
 #include "launcher/results/metric_rows.h"
 #include "launcher/results/results_file.h"
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
-#include "tests/unit.h"
 
 static const char conf[] =
     "name = \"t\"; entrypoint = \"true\";\n"
@@ -329,19 +325,16 @@ static void a_folder_that_is_not_there (void **state)
     sweep_close (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (columns),
-        IN_FOLDER (repeated_steps_count_once),
-        IN_FOLDER (rows_beyond_a_restore_are_left_out),
-        IN_FOLDER (old_rows_are_kept),
-        IN_FOLDER (unreadable_metrics_are_tried_again),
-        IN_FOLDER (an_old_file_is_used_if_it_is_whole),
-        IN_FOLDER (another_experiment_is_not_used),
-        IN_FOLDER (no_trials_yet),
-        IN_FOLDER (a_folder_that_is_not_there),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (columns),
+    IN_FOLDER (repeated_steps_count_once),
+    IN_FOLDER (rows_beyond_a_restore_are_left_out),
+    IN_FOLDER (old_rows_are_kept),
+    IN_FOLDER (unreadable_metrics_are_tried_again),
+    IN_FOLDER (an_old_file_is_used_if_it_is_whole),
+    IN_FOLDER (another_experiment_is_not_used),
+    IN_FOLDER (no_trials_yet),
+    IN_FOLDER (a_folder_that_is_not_there),
+};
 
-    return cmocka_run_group_tests_name ("results", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

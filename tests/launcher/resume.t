@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # scripts as they are: files of their own survive a pause, absent values leave their option out, a typo is told
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 
 # An unedited script: it saves into --out, goes on from --resume, knows nothing of dl, and dies of SIGTERM.
 cat >train.sh <<'END'
@@ -120,7 +117,6 @@ refused 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchpr
 like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm a line: its nodes may have it"
 refused 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
 is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
-# shellcheck disable=SC2016
 for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
     sed "s|^entrypoint.*|entrypoint = \"$command\";|" pause.conf >good.conf
     dl run --dry-run good.conf >out 2>&1

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl search-server: the protocol, every searcher behind it, bad lines
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 space='"space":[{"name":"lr","type":"float","low":1e-4,"high":1,"log":true},{"name":"k","type":"int","low":1,"high":64,"log":true},{"name":"act","type":"categorical","choices":["relu",7]}]'
 
 serve () { # serve OPTION... <lines

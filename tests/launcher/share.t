@@ -4,8 +4,6 @@
 . "$srcdir/tests/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to be two users"
 command -v setpriv >/dev/null || skip_all "no setpriv"
-cd "$work" || exit 1
-unset DL_DIR
 chmod 755 .
 alice=54321 bob=54322 group=54323
 as () { # as UID COMMAND...: in the group, but not first

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl show: what fits into the window, which trials and columns, real values as JSON and CSV
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
 unset COLUMNS
 
 cat >many.conf <<'EOF2'

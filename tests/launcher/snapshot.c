@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A snapshot of a sweep's searcher is as good as a whole copy, for all of them.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/sweep/snapshot.h"
 #include "tests/unit.h"
 
@@ -137,11 +134,8 @@ static void snapshots_are_copies (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (snapshots_are_copies),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (snapshots_are_copies),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

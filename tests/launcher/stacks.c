@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks as faulthandler, gdb, eu-stack and the kernel wrote them. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/debug/dump.h"
 #include "launcher/debug/stacks.h"
@@ -287,18 +281,15 @@ static void a_process_is_dumped (void **state)
     free (text);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (python_main_thread),
-        cmocka_unit_test (native_main_thread),
-        cmocka_unit_test (kernel_only),
-        cmocka_unit_test (states_are_said),
-        cmocka_unit_test (odd_ones_are_named),
-        cmocka_unit_test (several_processes_of_a_rank),
-        cmocka_unit_test (damaged_text),
-        cmocka_unit_test (a_process_is_dumped),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (python_main_thread),
+    cmocka_unit_test (native_main_thread),
+    cmocka_unit_test (kernel_only),
+    cmocka_unit_test (states_are_said),
+    cmocka_unit_test (odd_ones_are_named),
+    cmocka_unit_test (several_processes_of_a_rank),
+    cmocka_unit_test (damaged_text),
+    cmocka_unit_test (a_process_is_dumped),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

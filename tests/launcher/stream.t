@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl export for other tools: the lines that the Python package reads, by a stand-in for it; tests/python/export.t has the tools
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-unset DL_DIR
 
 cat >some.conf <<'END'
 name = "some"; description = "a \"word\"";

@@ -2,10 +2,6 @@
 /* Tables of many lines, which dl prints itself, are those of libsmartcols; the
  * chart of one line.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/format/table.h"
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/screen.h"

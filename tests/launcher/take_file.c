@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose checkpoints a fork may copy, and what of a registered file is copied.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "launcher/sys/take_file.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 enum { OTHER = 61001, THIRD = 61002 };
 
@@ -92,13 +85,10 @@ static void registered (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (own_files),
-        IN_FOLDER (files_of_others),
-        IN_FOLDER (registered),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (own_files),
+    IN_FOLDER (files_of_others),
+    IN_FOLDER (registered),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl try: one short trial here, and what was seen of it
 . "$srcdir/tests/lib.sh"
-cd "$work" || exit 1
-work=$(pwd -P)
-unset DL_DIR
 mkdir tmp
 TMPDIR=$work/tmp
 export TMPDIR

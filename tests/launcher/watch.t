@@ -3,7 +3,6 @@
 # dl watch in windows of tmux and in a pipe; dl top
 . "$srcdir/tests/lib.sh"
 command -v tmux >/dev/null || skip_all "no tmux"
-cd "$work" || exit 1
 unset COLUMNS LINES TMUX NO_COLOR DL_DIR DL_MONITOR_DIR
 export LC_ALL=C.UTF-8 TERM=xterm-256color
 make=$builddir/tests/launcher/makesweep

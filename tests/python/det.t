@@ -6,7 +6,6 @@
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
 need_package numpy
 PATH=/usr/bin:$PATH
-cd "$work" || exit 1
 $python -c 'import numpy, slurmdl; slurmdl.dump("plain.h5", {"w": numpy.ones(3)})'
 tap calls env DL_LENGTH=7 DL_HP_lr=0.5 $python -m slurmdl.det "$here/det_calls.py" "$work/plain.h5"
 is "$($python -m slurmdl.det nothing.py 2>&1)" "slurmdl.det: nothing.py: there is no such script" "no script"

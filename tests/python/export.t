@@ -6,7 +6,6 @@
 . "$srcdir/tests/python/site.sh"
 need_package numpy
 preload_sanitizers && skip_all "sanitizers"
-cd "$work" || exit 1
 tools=${DL_TEST_PYTHON:-$python}
 export DL_PYTHON="$tools"
 

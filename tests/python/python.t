@@ -36,7 +36,6 @@ tap server $python "$here/server.py"
 tap capture $python "$here/capture.py"
 
 # ---- several ranks, and then another number of them
-cd "$work" || exit 1
 for ranks in 3 2; do
     rank=0
     rm -f ranks.out

@@ -5,7 +5,6 @@
 . "$srcdir/tests/python/site.sh"
 case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
 need_package numpy h5py
-cd "$work" || exit 1
 
 # ---- a sweep
 cp "$srcdir"/contrib/examples/python/digits.* "$srcdir/contrib/examples/digits/digits.csv.gz" .

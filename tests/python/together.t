@@ -6,7 +6,6 @@ python=${DL_TEST_PYTHON:-/usr/bin/python3}
 . "$srcdir/tests/python/site.sh"
 need_package numpy
 preload_sanitizers
-cd "$work" || exit 1
 
 cat >worlds <<END
 one 1 $here/together.py

@@ -5,7 +5,6 @@
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 enum { CALLS = 4000 };
 
@@ -72,11 +71,8 @@ static void all_stop_at_the_same_step (void **state)
     assert_true (stops > 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (all_stop_at_the_same_step),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (all_stop_at_the_same_step),
+};
 
-    return cmocka_run_group_tests_name ("agree", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

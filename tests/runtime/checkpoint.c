@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: save, restore, damage, which one is found. */
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
@@ -479,22 +469,20 @@ static void metrics_before_checkpoint (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST (save_and_restore),
-        TEST (the_best_stays),
-        TEST (save_a_step_again),
-        TEST (other_models_are_refused),
-        TEST (bad_regions),
-        TEST (flipped_bits),
-        TEST (cut_files),
-        TEST (what_is_passed_over_is_told),
-        TEST (what_is_no_file_is_told),
-        TEST (which_is_found),
-        TEST (device_memory),
-        TEST (device_snapshot),
-        TEST (metrics_before_checkpoint),
-    };
-    return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST (save_and_restore),
+    TEST (the_best_stays),
+    TEST (save_a_step_again),
+    TEST (other_models_are_refused),
+    TEST (bad_regions),
+    TEST (flipped_bits),
+    TEST (cut_files),
+    TEST (what_is_passed_over_is_told),
+    TEST (what_is_no_file_is_told),
+    TEST (which_is_found),
+    TEST (device_memory),
+    TEST (device_snapshot),
+    TEST (metrics_before_checkpoint),
+};
+
+RUN_TESTS (tests)

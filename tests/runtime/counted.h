@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many checkpoints a test's run has. */
-#ifndef TESTS_RUNTIME_COUNTED_H
-#define TESTS_RUNTIME_COUNTED_H
+#pragma once
 
 #include "tests/folder.h"
 
@@ -22,5 +21,3 @@ static inline long checkpoints (void)
         pclose (f);
     return n;
 }
-
-#endif

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged checkpoints of several ranks, restored by other numbers of them. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 /* A tensor of which each rank has some rows. */
 enum { ROWS = 60, COLUMNS = 31, SAVERS = 3 };

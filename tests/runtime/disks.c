@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logging where the disk refuses or hangs, in children and in threads. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "runtime/base/clock.h"
 #include "tests/runtime/logged.h"
@@ -262,14 +259,11 @@ static void other_ranks_log_nowhere (void **state)
     assert_int_equal (slurmdl_close (run), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_forgets),
-        IN_FOLDER (a_disk_that_hangs),       IN_FOLDER (closing_while_it_hangs),
-        IN_FOLDER (children_of_fork),        IN_FOLDER (threads),
-        IN_FOLDER (other_ranks_log_nowhere),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_forgets),
+    IN_FOLDER (a_disk_that_hangs),       IN_FOLDER (closing_while_it_hangs),
+    IN_FOLDER (children_of_fork),        IN_FOLDER (threads),
+    IN_FOLDER (other_ranks_log_nowhere),
+};
 
-    return cmocka_run_group_tests_name ("disks", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

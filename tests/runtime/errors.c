@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each public function that takes 'err' clears and fills it when it fails. */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/slurmdl_ps.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/world.h"
-#include "tests/unit.h"
 
 enum { POISON = 0x5a, SPARE_NAMES = 1100 };
 

@@ -9,15 +9,7 @@
  *     net NAME INDEX TYPE FLAGS STATE SPEED [MASTER]
  *     is TEXT, choice INTERFACE, default NAME=VALUE...   what is expected
  */
-#ifndef TESTS_RUNTIME_FABRIC_H
-#define TESTS_RUNTIME_FABRIC_H
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#pragma once
 
 #include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
@@ -182,5 +174,3 @@ static inline void read_tree (const char *name, struct fabric *f, int check)
         check_line (lines[i], f, &p, &defaults);
     assert_true (!check || defaults == p.n);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks of the steps in steps.h have in their environment. */
-#ifndef TESTS_RUNTIME_GOLDEN_H
-#define TESTS_RUNTIME_GOLDEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -249,5 +248,3 @@ static const struct golden {
       NULL },
 };
 /* clang-format on */
-
-#endif

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files in a folder that others may write to: what is opened, and what not. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 #define HIDDEN ".0123456789abcdef0123456789abcdef"
 
@@ -130,14 +122,11 @@ static void entered (void **state)
     assert_false (inside_has (in_dir ("way/file")));
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown (kinds, plant, remove_dir),
-        cmocka_unit_test_setup_teardown (without_openat2, plant, remove_dir),
-        cmocka_unit_test_setup_teardown (changes, plant, remove_dir),
-        cmocka_unit_test_setup_teardown (entered, plant, remove_dir),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown (kinds, plant, remove_dir),
+    cmocka_unit_test_setup_teardown (without_openat2, plant, remove_dir),
+    cmocka_unit_test_setup_teardown (changes, plant, remove_dir),
+    cmocka_unit_test_setup_teardown (entered, plant, remove_dir),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -10,7 +10,6 @@ unset DL_ATTEMPT_DIR
 case $CFLAGS in
 *-fsanitize*) skip_all "the library needs the sanitizers' run time" ;;
 esac
-cd "$work" || exit 1
 
 cat >prog.cc <<'END'
 #include <slurmdl.h>

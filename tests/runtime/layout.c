@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rank is where, and what its role is. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/rank/layout.h"
 #include "runtime/rank/roles.h"
 #include "tests/runtime/steps.h"
@@ -278,13 +273,11 @@ static void fuzz_layouts (void **state)
     free (l);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests_of_layout[] = {
-        cmocka_unit_test (first_hosts), cmocka_unit_test (tasks_of_nodes),
-        cmocka_unit_test (layouts),     cmocka_unit_test (layouts_have_limits),
-        cmocka_unit_test (cross_ranks), cmocka_unit_test (roles_of_ranks),
-        cmocka_unit_test (fuzz_roles),  cmocka_unit_test (fuzz_layouts),
-    };
-    return cmocka_run_group_tests_name ("layout", tests_of_layout, NULL, NULL);
-}
+static const struct CMUnitTest tests_of_layout[] = {
+    cmocka_unit_test (first_hosts), cmocka_unit_test (tasks_of_nodes),
+    cmocka_unit_test (layouts),     cmocka_unit_test (layouts_have_limits),
+    cmocka_unit_test (cross_ranks), cmocka_unit_test (roles_of_ranks),
+    cmocka_unit_test (fuzz_roles),  cmocka_unit_test (fuzz_layouts),
+};
+
+RUN_TESTS (tests_of_layout)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in the test's folder, and what is read of their logs, as a text. */
-#ifndef TESTS_RUNTIME_LOGGED_H
-#define TESTS_RUNTIME_LOGGED_H
+#pragma once
 
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
@@ -51,5 +50,3 @@ static inline int add_record (const struct slurmdl_record *r, void *arg)
          (const char *)r->data);
     return 0;
 }
-
-#endif

@@ -7,10 +7,8 @@
  *     ib|cxi|net NAME NODE PATH [INTERFACE]
  *     file PATH TEXT
  */
-#ifndef TESTS_RUNTIME_MACHINE_H
-#define TESTS_RUNTIME_MACHINE_H
+#pragma once
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,5 +283,3 @@ static inline void machine_unpack (const char *file, const char *root)
         machine_line (&t, line);
     fclose (f);
 }
-
-#endif

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics files: what is logged is read back, whatever happens between. */
-#include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/metrics/dataset.h"
 #include "runtime/metrics/header.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 struct seen {
     long n;
@@ -477,24 +468,22 @@ static void damaged_rows_are_told (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (crc_of_known_bytes),
-        IN_FOLDER (rows_come_back),
-        IN_FOLDER (rows_are_written_by_themselves),
-        IN_FOLDER (file_grows),
-        IN_FOLDER (each_writer_has_its_file),
-        IN_FOLDER (names_are_checked),
-        IN_FOLDER (threads_share_a_file),
-        IN_FOLDER (child_does_not_write),
-        IN_FOLDER (full_disk),
-        IN_FOLDER (full_disk_does_not_hold_up),
-        IN_FOLDER (much_at_once),
-        IN_FOLDER (not_a_metrics_file),
-        IN_FOLDER (libhdf5_reads_other_layouts),
-        IN_FOLDER (damaged_headers),
-        IN_FOLDER (damaged_rows_are_told),
-    };
-    return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (crc_of_known_bytes),
+    IN_FOLDER (rows_come_back),
+    IN_FOLDER (rows_are_written_by_themselves),
+    IN_FOLDER (file_grows),
+    IN_FOLDER (each_writer_has_its_file),
+    IN_FOLDER (names_are_checked),
+    IN_FOLDER (threads_share_a_file),
+    IN_FOLDER (child_does_not_write),
+    IN_FOLDER (full_disk),
+    IN_FOLDER (full_disk_does_not_hold_up),
+    IN_FOLDER (much_at_once),
+    IN_FOLDER (not_a_metrics_file),
+    IN_FOLDER (libhdf5_reads_other_layouts),
+    IN_FOLDER (damaged_headers),
+    IN_FOLDER (damaged_rows_are_told),
+};
+
+RUN_TESTS (tests)

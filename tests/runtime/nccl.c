@@ -2,17 +2,9 @@
 /* Fabrics from descriptions (tests/runtime/fabric/), profiles, lint of the
  * user's variables.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "runtime/network/fabric.h"
 #include "runtime/network/nccl.h"
+#include "runtime/network/fabric.h"
 #include "tests/runtime/fabric.h"
-#include "tests/unit.h"
 
 static void trees (void **state)
 {

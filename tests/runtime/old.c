@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that earlier versions have written stay readable. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/slurmdl.h"
 #include "tests/unit.h"
 
@@ -162,14 +158,11 @@ static void metrics_of_version_2 (void **state)
     assert_int_equal (records, 5);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (checkpoint_of_version_1),
-        cmocka_unit_test (checkpoint_of_version_2),
-        cmocka_unit_test (metrics_of_version_1),
-        cmocka_unit_test (metrics_of_version_2),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (checkpoint_of_version_1),
+    cmocka_unit_test (checkpoint_of_version_2),
+    cmocka_unit_test (metrics_of_version_1),
+    cmocka_unit_test (metrics_of_version_2),
+};
 
-    return cmocka_run_group_tests_name ("old", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs in the plainest way, element by element. */
-#ifndef TESTS_RUNTIME_PLAIN_H
-#define TESTS_RUNTIME_PLAIN_H
+#pragma once
 
 #include "runtime/storage/slab.h"
 
@@ -32,5 +31,3 @@ plain_place (const struct slab *a, const struct slab *b, uint64_t k)
     }
     return (int64_t)n;
 }
-
-#endif

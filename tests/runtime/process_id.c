@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a process has ended: a zombie, a pid that is used again, no proc. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "runtime/base/process_id.h"
 #include "tests/unit.h"
 
@@ -64,13 +60,11 @@ static void member (void **state)
     assert_false (process_id_has_ended (&other, &self));
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (living),
-        cmocka_unit_test (zombie),
-        cmocka_unit_test (unreadable),
-        cmocka_unit_test (member),
-    };
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (living),
+    cmocka_unit_test (zombie),
+    cmocka_unit_test (unreadable),
+    cmocka_unit_test (member),
+};
+
+RUN_TESTS (tests)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank environment as a function of facts. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "runtime/base/word.h"
 #include "runtime/rank/rankenv.h"
+#include "runtime/base/word.h"
 #include "tests/runtime/golden.h"
 #include "tests/runtime/steps.h"
 #include "tests/unit.h"
@@ -347,18 +342,15 @@ static void frameworks_are_known (void **state)
     free (c);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests_of_rankenv[] = {
-        cmocka_unit_test (ports_are_chosen),
-        cmocka_unit_test (ports_differ),
-        cmocka_unit_test (golden_environments),
-        cmocka_unit_test (gpus),
-        cmocka_unit_test (communicator),
-        cmocka_unit_test (long_lists),
-        cmocka_unit_test (lists_need_ports),
-        cmocka_unit_test (frameworks_are_known),
-    };
-    return cmocka_run_group_tests_name (
-        "rankenv", tests_of_rankenv, NULL, NULL);
-}
+static const struct CMUnitTest tests_of_rankenv[] = {
+    cmocka_unit_test (ports_are_chosen),
+    cmocka_unit_test (ports_differ),
+    cmocka_unit_test (golden_environments),
+    cmocka_unit_test (gpus),
+    cmocka_unit_test (communicator),
+    cmocka_unit_test (long_lists),
+    cmocka_unit_test (lists_need_ports),
+    cmocka_unit_test (frameworks_are_known),
+};
+
+RUN_TESTS (tests_of_rankenv)

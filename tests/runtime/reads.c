@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring reads what it needs: the saved parts that it touches. */
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
-#include "tests/unit.h"
 
 /* Rows of a MiB, which are saved in parts of 16. */
 enum { ROWS = 40, COLUMNS = 256 << 10, PART = 16, MIB = 1 << 20 };

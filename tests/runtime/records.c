@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is logged beside scalars, and who superseded whom. */
-#include <errno.h>
-#include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/metrics/header.h"
 #include "tests/runtime/logged.h"
@@ -341,8 +336,6 @@ static int claim (const char *path, const char *name, uint64_t n, uint64_t size)
 
 static int no_row (const struct slurmdl_row *r, void *arg)
 {
-    (void)r;
-    (void)arg;
     fail ();
     return 0;
 }
@@ -352,7 +345,6 @@ static void claims (void **state)
     struct slurmdl *run = open_run ();
     char name[200];
 
-    (void)state;
     slurmdl_log (run, "a", 1, 1);
     slurmdl_close (run);
     snprintf (name, sizeof (name), "%s/metrics.h5", attempt_dir (1));
@@ -366,18 +358,16 @@ static void claims (void **state)
     alarm (0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (records_come_back),
-        IN_FOLDER (nonsense_is_refused),
-        IN_FOLDER (samples),
-        IN_FOLDER (samples_of_each_type),
-        IN_FOLDER (epochs),
-        IN_FOLDER (a_resumed_run_supersedes),
-        IN_FOLDER (what_is_logged_again_is_superseded),
-        IN_FOLDER (back_in_one_run),
-        IN_FOLDER (claims),
-    };
-    return cmocka_run_group_tests_name ("records", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER (records_come_back),
+    IN_FOLDER (nonsense_is_refused),
+    IN_FOLDER (samples),
+    IN_FOLDER (samples_of_each_type),
+    IN_FOLDER (epochs),
+    IN_FOLDER (a_resumed_run_supersedes),
+    IN_FOLDER (what_is_logged_again_is_superseded),
+    IN_FOLDER (back_in_one_run),
+    IN_FOLDER (claims),
+};
+
+RUN_TESTS (tests)

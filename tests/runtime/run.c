@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: what they know of the worker and of the ranks, stop requests. */
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "runtime/slurmdl.h"
 #include "tests/ranks.h"
 #include "tests/runtime/unattended.h"
@@ -141,13 +135,10 @@ static void stop_requests (void **state)
     signal (SIGUSR2, SIG_DFL);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST (run_without_a_worker), TEST (a_program_may_go_elsewhere),
-        TEST (run_of_a_worker),      TEST (ranks_of_a_step),
-        TEST (stop_requests),
-    };
+static const struct CMUnitTest tests[] = {
+    TEST (run_without_a_worker), TEST (a_program_may_go_elsewhere),
+    TEST (run_of_a_worker),      TEST (ranks_of_a_step),
+    TEST (stop_requests),
+};
 
-    return cmocka_run_group_tests_name ("run", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

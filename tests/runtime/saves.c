@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large and asynchronous saves, the time limit, files by themselves. */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/checkpoint/finish.h"
 #include "runtime/slurmdl.h"
 #include "tests/runtime/counted.h"
-#include "tests/unit.h"
 
 /* ---- large: past the page cache, verified by the thread ---- */
 

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of several ranks: slabs, states, resharding, missing ranks. */
-#include <errno.h>
 #include <glob.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/slurmdl.h"
 #include "tests/ranks.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/plain.h"
-#include "tests/unit.h"
 
 /* ---- a tensor cut into a grid of slabs ---- */
 
@@ -423,7 +416,6 @@ static void flipped_bits_of_shards (void **state)
 
 int main (void)
 {
-    /* clang-format off */
     const struct CMUnitTest tests[] = {
         IN_FOLDER (save_and_reshard),
         IN_FOLDER (a_missing_rank_is_named),
@@ -434,7 +426,6 @@ int main (void)
         IN_FOLDER (all_ranks_restore_the_same),
         IN_FOLDER (flipped_bits_of_shards),
     };
-    /* clang-format on */
 
     unsetenv ("SLURM_JOB_END_TIME");
     return cmocka_run_group_tests_name ("shards", tests, NULL, NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs of tensors, against the plainest way. */
-
 #include "tests/runtime/plain.h"
 #include "tests/unit.h"
 
@@ -123,13 +122,10 @@ static void slabs_without_elements (void **state)
     assert_false (slab_fits (&none, all.dims));
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (slabs_copy_what_they_share),
-        cmocka_unit_test (slabs_cut_in_order),
-        cmocka_unit_test (slabs_without_elements),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (slabs_copy_what_they_share),
+    cmocka_unit_test (slabs_cut_in_order),
+    cmocka_unit_test (slabs_without_elements),
+};
 
-    return cmocka_run_group_tests_name ("slabs", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of many kinds, for the tests of layouts and of environments. */
-#ifndef TESTS_RUNTIME_STEPS_H
-#define TESTS_RUNTIME_STEPS_H
+#pragma once
+
+#include <errno.h>
 
 #include "runtime/rank/layout.h"
 
@@ -65,5 +66,3 @@ static int lay_out (struct rank_layout *l, const struct step *s, long node)
         f.groups[f.ngroups++] = s->groups[i];
     return layout_fill (l, &f);
 }
-
-#endif

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader and the choice on machines of tests/runtime/topology/. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
-#include "tests/unit.h"
 
 /* Its files, unless the folder has them already: a thousand for a large one. */
 static void unpack (const char *name)
@@ -234,7 +229,6 @@ static void test_addresses (void **state)
 
 static void test_visible (void **state)
 {
-    /* clang-format off */
     static const struct {
         const char *list, *found;
     } rows[] = {
@@ -249,7 +243,6 @@ static void test_visible (void **state)
         { "MIG-GPU-00000001-0000-0000-0000-000000000000/7/0", "1 " },
         { "MIG-6a7ba0b4-5f2b-5b36-9e0e-5f8b5a0c0001,MIG-x", "-1 -1 " },
     };
-    /* clang-format on */
     struct topology *t = machine ("pcie-4gpu", "0-31");
     int visible[GPUS_MAX];
     char text[256];
@@ -430,15 +423,12 @@ static void test_bad_requests (void **state)
     topology_close (t);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
-        IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
-        IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
-        IN_FOLDER (test_visible),      IN_FOLDER (test_places),
-        IN_FOLDER (test_bad_requests),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
+    IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
+    IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
+    IN_FOLDER (test_visible),      IN_FOLDER (test_places),
+    IN_FOLDER (test_bad_requests),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of its own for a test, and no worker or step around it. */
-#ifndef TESTS_RUNTIME_UNATTENDED_H
-#define TESTS_RUNTIME_UNATTENDED_H
-
-#include <stdlib.h>
+#pragma once
 
 #include "tests/folder.h"
 #include "tests/unit.h"
@@ -34,5 +31,3 @@ static inline int clean (void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
-
-#endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clang-format off */
 /* A program to be killed: logs metrics or saves checkpoints for ever; and a
  * trainer, which does both to its end.
  *
@@ -19,7 +18,6 @@
  *                           one of them, with larger slabs; each prints
  *                           "saved STEP" or "failed STEP"
  */
-/* clang-format on */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

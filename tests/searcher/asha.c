@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which trials ASHA promotes, and that it always comes to an end. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -398,17 +394,11 @@ static void test_model (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_decisions),
-        cmocka_unit_test (test_no_limit),
-        cmocka_unit_test (test_forgets),
-        cmocka_unit_test (test_forgets_highest),
-        cmocka_unit_test (test_brackets),
-        cmocka_unit_test (test_shuffled),
-        cmocka_unit_test (test_model),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_decisions), cmocka_unit_test (test_no_limit),
+    cmocka_unit_test (test_forgets),   cmocka_unit_test (test_forgets_highest),
+    cmocka_unit_test (test_brackets),  cmocka_unit_test (test_shuffled),
+    cmocka_unit_test (test_model),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Gaussian process, and the search with it. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/models/gp_internal.h"
 #include "searcher/numeric/kumaraswamy.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 enum { N = 30, D = 3 };
 
@@ -429,22 +425,20 @@ static void auto_mixes (void **state)
     assert_in_range (rugged_tpe, 40, 60);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (process_learns),
-        cmocka_unit_test (best_is_the_smallest_mean),
-        cmocka_unit_test (beliefs_do_not_mislead),
-        cmocka_unit_test (degenerate_data),
-        cmocka_unit_test (curves),
-        cmocka_unit_test (gradient_is_exact),
-        cmocka_unit_test (warps_where_it_helps),
-        cmocka_unit_test (is_straight_elsewhere),
-        cmocka_unit_test (search_learns),
-        cmocka_unit_test (mirrors_and_copies),
-        cmocka_unit_test (points_are_not_repeated),
-        cmocka_unit_test (odd_searches),
-        cmocka_unit_test (auto_mixes),
-    };
-    return cmocka_run_group_tests_name ("bayes", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (process_learns),
+    cmocka_unit_test (best_is_the_smallest_mean),
+    cmocka_unit_test (beliefs_do_not_mislead),
+    cmocka_unit_test (degenerate_data),
+    cmocka_unit_test (curves),
+    cmocka_unit_test (gradient_is_exact),
+    cmocka_unit_test (warps_where_it_helps),
+    cmocka_unit_test (is_straight_elsewhere),
+    cmocka_unit_test (search_learns),
+    cmocka_unit_test (mirrors_and_copies),
+    cmocka_unit_test (points_are_not_repeated),
+    cmocka_unit_test (odd_searches),
+    cmocka_unit_test (auto_mixes),
+};
+
+RUN_TESTS (tests)

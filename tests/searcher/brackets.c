@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ASHA keeps its promises: the end, the preview, the limits, the progress. */
-#include <math.h>
-
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -240,18 +238,15 @@ static void test_progress (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_out_of_order),
-        cmocka_unit_test (test_preview_is_met),
-        cmocka_unit_test (test_all_bad),
-        cmocka_unit_test (test_bad_counts),
-        cmocka_unit_test (test_limit_below_brackets),
-        cmocka_unit_test (test_limits),
-        cmocka_unit_test (test_turns),
-        cmocka_unit_test (test_progress),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_out_of_order),
+    cmocka_unit_test (test_preview_is_met),
+    cmocka_unit_test (test_all_bad),
+    cmocka_unit_test (test_bad_counts),
+    cmocka_unit_test (test_limit_below_brackets),
+    cmocka_unit_test (test_limits),
+    cmocka_unit_test (test_turns),
+    cmocka_unit_test (test_progress),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

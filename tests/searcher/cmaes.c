@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CMA-ES: does it find the best point, from ranks only, in any state? */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/models/cmaes.h"
 #include "tests/unit.h"
 
@@ -477,24 +473,21 @@ static void test_size (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_finds),
-        cmocka_unit_test (test_reference),
-        cmocka_unit_test (test_ranks),
-        cmocka_unit_test (test_ties),
-        cmocka_unit_test (test_order),
-        cmocka_unit_test (test_asynchronous),
-        cmocka_unit_test (test_margin),
-        cmocka_unit_test (test_warm_start),
-        cmocka_unit_test (test_warm_start_few),
-        cmocka_unit_test (test_degenerate),
-        cmocka_unit_test (test_foreign),
-        cmocka_unit_test (test_replay),
-        cmocka_unit_test (test_stop),
-        cmocka_unit_test (test_size),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_finds),
+    cmocka_unit_test (test_reference),
+    cmocka_unit_test (test_ranks),
+    cmocka_unit_test (test_ties),
+    cmocka_unit_test (test_order),
+    cmocka_unit_test (test_asynchronous),
+    cmocka_unit_test (test_margin),
+    cmocka_unit_test (test_warm_start),
+    cmocka_unit_test (test_warm_start_few),
+    cmocka_unit_test (test_degenerate),
+    cmocka_unit_test (test_foreign),
+    cmocka_unit_test (test_replay),
+    cmocka_unit_test (test_stop),
+    cmocka_unit_test (test_size),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two features do together, and what happens at their limits. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/models/fidelity_transfer.h"
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
-#include "tests/unit.h"
 
 static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
                                       FLOAT ("y", 0, 1, 0) };
@@ -272,16 +267,10 @@ static void test_kept (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_extend_known),
-        cmocka_unit_test (test_pasha_waits),
-        cmocka_unit_test (test_inactive),
-        cmocka_unit_test (test_brackets_max),
-        cmocka_unit_test (test_moved),
-        cmocka_unit_test (test_kept),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_extend_known), cmocka_unit_test (test_pasha_waits),
+    cmocka_unit_test (test_inactive),     cmocka_unit_test (test_brackets_max),
+    cmocka_unit_test (test_moved),        cmocka_unit_test (test_kept),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

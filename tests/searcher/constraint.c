@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constraints: what holds, what is refused and where, mutated texts. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/space/constraint.h"
 #include "tests/unit.h"
 
@@ -303,7 +298,6 @@ repeat (int n, const char *before, const char *middle, const char *after)
     return text;
 }
 
-/* clang-format off */
 static const struct {
     const char *before, *middle, *after;
     int most;
@@ -320,7 +314,6 @@ static const struct {
     { " ", "true", "", 65531, 65536, LONG },
     { "0", "1 == 1", "", 62, 1, LITERAL },
 };
-/* clang-format on */
 
 static void test_limits (void **state)
 {
@@ -386,7 +379,7 @@ static void change (char *byte)
 }
 
 /* Put a byte or a piece of another text over 'text', or into it. */
-static void splice (char *text, size_t size)
+static void splice_into (char *text, size_t size)
 {
     static const char bytes[] = "()+-*/^<>=!&|,.'\"` \t019abc\xc3\x80";
     size_t n = strlen (text), at = draw (n + 1), gone = draw (3);
@@ -443,7 +436,7 @@ static void test_mutations (void **state)
         for (int k = draw (5); k > 0; k--)
             change (text + draw (strlen (text) + 1));
         for (int k = draw (4); k > 0; k--)
-            splice (text, sizeof (text));
+            splice_into (text, sizeof (text));
         good += try (text);
     }
     assert_in_range (good, 10000, 190000);

@@ -34,7 +34,6 @@ static void certain_improvement (void **state)
 {
     double y[ROOM], x[PARETO_MAX], deviation[PARETO_MAX];
 
-    (void)state;
     for (int k = 0; k < PARETO_MAX; k++)
         deviation[k] = 1e-9;
     for (int c = 0; c < 2000; c++) {
@@ -58,7 +57,6 @@ static void ehvi_by_monte_carlo (void **state)
 {
     enum { DRAWS = 4000 };
 
-    (void)state;
     for (int c = 0; c < 24; c++) {
         struct rng r = { .seed = c };
         double y[ROOM], mean[PARETO_MAX], deviation[PARETO_MAX], x[PARETO_MAX];
@@ -89,7 +87,6 @@ static void one_objective (void **state)
 {
     static const double y[] = { 3, 2, NAN, 5 }, reference = 4;
 
-    (void)state;
     for (double z = -4; z < 10; z += 0.125) {
         double deviation = 0.75, mean = 2 - z * deviation;
         double density = exp (-z * z / 2) / sqrt (8 * atan (1));
@@ -109,7 +106,6 @@ static void one_objective (void **state)
 }
 
 /* With 60 digits, of the front (1, 4), (2, 2), (4, 1) below (5, 5). */
-/* clang-format off */
 static const struct {
     double mean[2], deviation[2], log_ehvi;
 } far[] = {
@@ -130,13 +126,11 @@ static const struct {
     { { 2, 2 }, { 1e6, 1e6 }, 25.793151569381611 },
     { { 1e9, 0 }, { 0.5, 1 }, -1.9999999800000001e+18 },
 };
-/* clang-format on */
 
 static void known_ehvi (void **state)
 {
     static const double y[] = { 4, 1, 2, 2, 1, 4 }, reference[] = { 5, 5 };
 
-    (void)state;
     for (size_t i = 0; i < COUNT (far); i++)
         assert_near (
             log_ehvi (y, 3, 2, reference, far[i].mean, far[i].deviation),
@@ -149,7 +143,6 @@ static void ehvi_falls_for_ever (void **state)
 {
     double y[ROOM], mean[4];
 
-    (void)state;
     for (int c = 0; c < 20; c++) {
         struct rng r = { .seed = c };
         int64_t n = 10, m = 1 + c % 4;
@@ -189,7 +182,6 @@ static void narrow_boxes (void **state)
 {
     static double y[2002];
 
-    (void)state;
     for (size_t c = 0; c < COUNT (narrow); c++) {
         double s = narrow[c].s, mean[] = { narrow[c].mean, narrow[c].mean };
         double reference[] = { s + 1, s + 1 };
@@ -203,16 +195,13 @@ static void narrow_boxes (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (certain_improvement),
-        cmocka_unit_test (ehvi_by_monte_carlo),
-        cmocka_unit_test (one_objective),
-        cmocka_unit_test (known_ehvi),
-        cmocka_unit_test (ehvi_falls_for_ever),
-        cmocka_unit_test (narrow_boxes),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (certain_improvement),
+    cmocka_unit_test (ehvi_by_monte_carlo),
+    cmocka_unit_test (one_objective),
+    cmocka_unit_test (known_ehvi),
+    cmocka_unit_test (ehvi_falls_for_ever),
+    cmocka_unit_test (narrow_boxes),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All methods with all events: determinism, replay, copies, and nonsense. */
-#include <errno.h>
 #include <limits.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -419,14 +415,11 @@ static void test_choices (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_replay),  cmocka_unit_test (test_copy),
-        cmocka_unit_test (test_fuzz),    cmocka_unit_test (test_outstanding),
-        cmocka_unit_test (test_pending), cmocka_unit_test (test_choices),
-        cmocka_unit_test (test_long),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_replay),  cmocka_unit_test (test_copy),
+    cmocka_unit_test (test_fuzz),    cmocka_unit_test (test_outstanding),
+    cmocka_unit_test (test_pending), cmocka_unit_test (test_choices),
+    cmocka_unit_test (test_long),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

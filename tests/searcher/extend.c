@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches that go on with other limits, and trials that are tried again. */
-#include <errno.h>
 #include <limits.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/searcher/extend.h"
-#include "tests/unit.h"
 
 /* ---- done, and on ---- */
 
@@ -440,24 +435,21 @@ static void test_room (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_more_trials),
-        cmocka_unit_test (test_longer),
-        cmocka_unit_test (test_ladders),
-        cmocka_unit_test (test_midst),
-        cmocka_unit_test (test_fewer),
-        cmocka_unit_test (test_anything),
-        cmocka_unit_test (test_revive),
-        cmocka_unit_test (test_revive_repeat),
-        cmocka_unit_test (test_revive_longer),
-        cmocka_unit_test (test_values),
-        cmocka_unit_test (test_cube),
-        cmocka_unit_test (test_budget),
-        cmocka_unit_test (test_errors),
-        cmocka_unit_test (test_room),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_more_trials),
+    cmocka_unit_test (test_longer),
+    cmocka_unit_test (test_ladders),
+    cmocka_unit_test (test_midst),
+    cmocka_unit_test (test_fewer),
+    cmocka_unit_test (test_anything),
+    cmocka_unit_test (test_revive),
+    cmocka_unit_test (test_revive_repeat),
+    cmocka_unit_test (test_revive_longer),
+    cmocka_unit_test (test_values),
+    cmocka_unit_test (test_cube),
+    cmocka_unit_test (test_budget),
+    cmocka_unit_test (test_errors),
+    cmocka_unit_test (test_room),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

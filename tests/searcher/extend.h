@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drive a search that goes on with other limits, and check each step. */
-#ifndef TESTS_SEARCHER_EXTEND_H
-#define TESTS_SEARCHER_EXTEND_H
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#pragma once
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
@@ -266,5 +261,3 @@ static inline const struct searcher_kind *kind (const char *name)
         k++;
     return k;
 }
-
-#endif

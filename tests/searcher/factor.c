@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is solved with a Cholesky factor is right, and reads nothing beside it.
  */
-#include <math.h>
-
 #include "searcher/numeric/factor.h"
 #include "tests/unit.h"
 
@@ -108,13 +106,10 @@ static void inverts (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (solves),
-        cmocka_unit_test (grows),
-        cmocka_unit_test (inverts),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (solves),
+    cmocka_unit_test (grows),
+    cmocka_unit_test (inverts),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

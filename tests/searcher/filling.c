@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that fill the space: Sobol, Latin hypercube. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 enum { MANY = 70 };
 
@@ -176,15 +172,12 @@ static void discrete_and_many (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (sobol_is_a_net),
-        cmocka_unit_test (sobol_is_joe_and_kuos),
-        cmocka_unit_test (even_points_integrate_better),
-        cmocka_unit_test (latin_hypercube),
-        cmocka_unit_test (discrete_and_many),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (sobol_is_a_net),
+    cmocka_unit_test (sobol_is_joe_and_kuos),
+    cmocka_unit_test (even_points_integrate_better),
+    cmocka_unit_test (latin_hypercube),
+    cmocka_unit_test (discrete_and_many),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

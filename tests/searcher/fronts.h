@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of points for the tests of several objectives. */
-#ifndef TESTS_SEARCHER_FRONTS_H
-#define TESTS_SEARCHER_FRONTS_H
-
-#include <errno.h>
-#include <math.h>
-#include <string.h>
+#pragma once
 
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
@@ -47,5 +42,3 @@ static inline double volume_of (const double *y, int64_t n, int64_t m)
     assert_int_equal (pareto_hypervolume (y, n, m, ones, &volume), 0);
     return volume;
 }
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The points of a grid and their order. */
-#include <math.h>
-
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -170,15 +168,12 @@ static void test_grid_ends_at_max (void **state)
     sweep_free (&w);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_grid),
-        cmocka_unit_test (test_grid_sizes),
-        cmocka_unit_test (test_grid_nested),
-        cmocka_unit_test (test_grid_ends_at_max),
-        cmocka_unit_test (test_concurrent),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_grid),
+    cmocka_unit_test (test_grid_sizes),
+    cmocka_unit_test (test_grid_nested),
+    cmocka_unit_test (test_grid_ends_at_max),
+    cmocka_unit_test (test_concurrent),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Halving rung by rung, Hyperband, BOHB and PASHA. */
-#include <math.h>
-#include <string.h>
-
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -437,14 +434,11 @@ static void test_pasha_best (void **state)
     sweep_free (&w);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_halving), cmocka_unit_test (test_hyperband),
-        cmocka_unit_test (test_rounds),  cmocka_unit_test (test_ends),
-        cmocka_unit_test (test_async),   cmocka_unit_test (test_bohb),
-        cmocka_unit_test (test_pasha),   cmocka_unit_test (test_pasha_best),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_halving), cmocka_unit_test (test_hyperband),
+    cmocka_unit_test (test_rounds),  cmocka_unit_test (test_ends),
+    cmocka_unit_test (test_async),   cmocka_unit_test (test_bohb),
+    cmocka_unit_test (test_pasha),   cmocka_unit_test (test_pasha_best),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Importance of parameters, against functions whose indices are known. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/models/importance.h"
 #include "tests/unit.h"
 
@@ -237,14 +234,11 @@ static void test_nothing (void **state)
     made_free (&m);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_ishigami),    cmocka_unit_test (test_additive),
-        cmocka_unit_test (test_range),       cmocka_unit_test (test_diverging),
-        cmocka_unit_test (test_conditional), cmocka_unit_test (test_nothing),
-        cmocka_unit_test (test_optuna),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_ishigami),    cmocka_unit_test (test_additive),
+    cmocka_unit_test (test_range),       cmocka_unit_test (test_diverging),
+    cmocka_unit_test (test_conditional), cmocka_unit_test (test_nothing),
+    cmocka_unit_test (test_optuna),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

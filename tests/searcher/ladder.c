@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rungs, brackets, their trials and the preview. */
-#include <errno.h>
-
 #include "searcher/state/ladder.h"
 #include "tests/unit.h"
 
@@ -354,20 +352,17 @@ static void test_preview_short (void **state)
     assert_int_equal (out[2].trials, -1);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_ratio),
-        cmocka_unit_test (test_rungs),
-        cmocka_unit_test (test_wide),
-        cmocka_unit_test (test_height),
-        cmocka_unit_test (test_bracket_trials),
-        cmocka_unit_test (test_bracket_total),
-        cmocka_unit_test (test_bracket_limits),
-        cmocka_unit_test (test_preview),
-        cmocka_unit_test (test_preview_flat),
-        cmocka_unit_test (test_preview_short),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_ratio),
+    cmocka_unit_test (test_rungs),
+    cmocka_unit_test (test_wide),
+    cmocka_unit_test (test_height),
+    cmocka_unit_test (test_bracket_trials),
+    cmocka_unit_test (test_bracket_total),
+    cmocka_unit_test (test_bracket_limits),
+    cmocka_unit_test (test_preview),
+    cmocka_unit_test (test_preview_flat),
+    cmocka_unit_test (test_preview_short),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

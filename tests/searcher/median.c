@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The median rule. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/numeric/row.h"
 #include "tests/searcher/stopping.h"
-#include "tests/unit.h"
 
 struct medians {
     double report[TRIALS][LENGTH + 1]; /* NaN: none */
@@ -167,13 +163,10 @@ static void test_few (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_median), cmocka_unit_test (test_outlier),
-        cmocka_unit_test (test_late),   cmocka_unit_test (test_gap),
-        cmocka_unit_test (test_few),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_median), cmocka_unit_test (test_outlier),
+    cmocka_unit_test (test_late),   cmocka_unit_test (test_gap),
+    cmocka_unit_test (test_few),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Parzen estimator and TPE. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "searcher/models/parzen.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"
-#include "tests/unit.h"
 
 /* ---- integers in the logarithm ---- */
 
@@ -332,19 +327,17 @@ static void copies_agree (void **state)
         search_copies (names[k], 50, bowl_space, 3, bowl);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (logarithmic_integers),
-        cmocka_unit_test (densities_are_normalised),
-        cmocka_unit_test (samples_follow_the_density),
-        cmocka_unit_test (widths_are_distances),
-        cmocka_unit_test (tpe_learns),
-        cmocka_unit_test (tpe_mirrors),
-        cmocka_unit_test (tpe_waits_for_nobody),
-        cmocka_unit_test (tpe_takes_a_tenth_as_good),
-        cmocka_unit_test (tpe_groups_by_parent),
-        cmocka_unit_test (copies_agree),
-    };
-    return cmocka_run_group_tests_name ("model", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (logarithmic_integers),
+    cmocka_unit_test (densities_are_normalised),
+    cmocka_unit_test (samples_follow_the_density),
+    cmocka_unit_test (widths_are_distances),
+    cmocka_unit_test (tpe_learns),
+    cmocka_unit_test (tpe_mirrors),
+    cmocka_unit_test (tpe_waits_for_nobody),
+    cmocka_unit_test (tpe_takes_a_tenth_as_good),
+    cmocka_unit_test (tpe_groups_by_parent),
+    cmocka_unit_test (copies_agree),
+};
+
+RUN_TESTS (tests)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several objectives at once: what is told, and that methods learn from it. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/objectives/pareto.h"
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
@@ -263,14 +260,11 @@ static void test_repeats (void **state)
     searcher_destroy (twice);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_learns),  cmocka_unit_test (test_learns_gp),
-        cmocka_unit_test (test_larger),  cmocka_unit_test (test_bad_values),
-        cmocka_unit_test (test_known),   cmocka_unit_test (test_bad),
-        cmocka_unit_test (test_repeats),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_learns),  cmocka_unit_test (test_learns_gp),
+    cmocka_unit_test (test_larger),  cmocka_unit_test (test_bad_values),
+    cmocka_unit_test (test_known),   cmocka_unit_test (test_bad),
+    cmocka_unit_test (test_repeats),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters in one line. */
-#ifndef TESTS_SEARCHER_PARAMS_H
-#define TESTS_SEARCHER_PARAMS_H
+#pragma once
 
 #include "searcher/searcher.h"
 
@@ -21,5 +20,3 @@
     {                                                                          \
         name, PARAM_CATEGORICAL, 0, 0, 0, n, 0                                 \
     }
-
-#endif

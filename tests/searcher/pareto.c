@@ -4,7 +4,6 @@
 
 /* ---- order ---- */
 
-/* clang-format off */
 static const struct {
     double a[3], b[3];
     bool first, second; /* a dominates b, b dominates a */
@@ -20,11 +19,9 @@ static const struct {
     { { INFINITY, 9, 9 }, { INFINITY, 0, 0 }, false, false },
     { { -INFINITY, 0, 0 }, { INFINITY, 9, 9 }, false, false },
 };
-/* clang-format on */
 
 static void dominance (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (pairs); i++) {
         const double *a = pairs[i].a, *b = pairs[i].b;
         assert_int_equal (pareto_dominates (a, b, 3), pairs[i].first);
@@ -57,7 +54,6 @@ static void ranks_are_those_of_the_definition (void **state)
     double y[ROOM];
     int64_t rank[ROWS], expected[ROWS];
 
-    (void)state;
     for (int c = 0; c < 800; c++) {
         struct rng r = { .seed = c };
         int64_t n = rng_below (c, 0, 1, ROWS + 1), m = 1 + c % 4;
@@ -95,7 +91,6 @@ static void crowding (void **state)
     double y[COUNT (crowd) * 2], distance[COUNT (crowd)];
     int64_t rank[COUNT (crowd)], n = COUNT (crowd);
 
-    (void)state;
     for (int64_t i = 0; i < n; i++)
         memcpy (y + 2 * i, crowd[i].y, sizeof (crowd[i].y));
     assert_int_equal (pareto_ranks (y, n, 2, rank), 0);
@@ -119,7 +114,6 @@ static void crowding_of_odd_values (void **state)
     static const int64_t rank[4];
     double distance[4];
 
-    (void)state;
     assert_int_equal (pareto_crowding (equal, 4, 1, rank, distance), 0);
     assert_true (distance[0] == INFINITY && distance[3] == INFINITY);
     assert_true (distance[1] == 0 && distance[2] == 0);
@@ -133,7 +127,6 @@ static void crowding_of_odd_values (void **state)
 
 /* ---- volume ---- */
 
-/* clang-format off */
 static const struct {
     int64_t n, m;
     double y[12], reference, volume;
@@ -151,11 +144,9 @@ static const struct {
     { 3, 4, { 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1 }, 2, 4 },
     { 1, 8, { 1, 1, 1, 1, 1, 1, 1, 1 }, 3, 256 },
 };
-/* clang-format on */
 
 static void known_volumes (void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT (known); i++) {
         double reference[PARETO_MAX], volume = NAN;
         for (int k = 0; k < PARETO_MAX; k++)
@@ -198,7 +189,6 @@ static void volumes_by_inclusion_and_exclusion (void **state)
 {
     double y[ROOM];
 
-    (void)state;
     for (int c = 0; c < 700; c++) {
         struct rng r = { .seed = c };
         int64_t n = c % 9, m = 1 + c % 7;
@@ -214,7 +204,6 @@ static void volumes_by_monte_carlo (void **state)
 {
     enum { DRAWS = 40000 };
 
-    (void)state;
     for (int64_t m = 2; m <= 5; m++) {
         struct rng r = { .seed = m };
         double y[ROOM], x[PARETO_MAX], part;
@@ -247,7 +236,6 @@ static void volumes_do_not_depend_on_the_order (void **state)
 {
     double y[ROOM], x[ROOM];
 
-    (void)state;
     for (int c = 0; c < 50; c++) {
         struct rng r = { .seed = c };
         int64_t n = 40, m = 2 + c % 4;
@@ -308,7 +296,6 @@ static void choice_is_greedy_and_good (void **state)
     double y[ROOM];
     int64_t chosen[ROWS];
 
-    (void)state;
     for (int c = 0; c < 60; c++) {
         struct rng r = { .seed = c };
         int64_t n = 8, m = 1 + c % 5, want = 1 + c % 4;
@@ -330,7 +317,6 @@ static void choice_of_all (void **state)
     static const int64_t order[] = { 1, 4, 5, 2, 3, 7, 0, 6 };
     int64_t chosen[8];
 
-    (void)state;
     assert_int_equal (pareto_choose (y, 8, 2, ones, 8, chosen), 0);
     assert_memory_equal (chosen, order, sizeof (order));
     assert_int_equal (pareto_choose (y, 8, 2, ones, 0, chosen), 0);
@@ -342,7 +328,6 @@ static void refusals (void **state)
     double y[9] = { 0 }, volume = 7;
     int64_t chosen[1] = { 7 };
 
-    (void)state;
     for (int64_t m = 0; m <= 9; m += 9) {
         errno = 0;
         assert_int_equal (pareto_hypervolume (y, 1, m, y, &volume), -1);
@@ -359,21 +344,18 @@ static void refusals (void **state)
     assert_true (volume == 7 && chosen[0] == 7);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (dominance),
-        cmocka_unit_test (ranks_are_those_of_the_definition),
-        cmocka_unit_test (crowding),
-        cmocka_unit_test (crowding_of_odd_values),
-        cmocka_unit_test (known_volumes),
-        cmocka_unit_test (volumes_by_inclusion_and_exclusion),
-        cmocka_unit_test (volumes_by_monte_carlo),
-        cmocka_unit_test (volumes_do_not_depend_on_the_order),
-        cmocka_unit_test (choice_is_greedy_and_good),
-        cmocka_unit_test (choice_of_all),
-        cmocka_unit_test (refusals),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (dominance),
+    cmocka_unit_test (ranks_are_those_of_the_definition),
+    cmocka_unit_test (crowding),
+    cmocka_unit_test (crowding_of_odd_values),
+    cmocka_unit_test (known_volumes),
+    cmocka_unit_test (volumes_by_inclusion_and_exclusion),
+    cmocka_unit_test (volumes_by_monte_carlo),
+    cmocka_unit_test (volumes_do_not_depend_on_the_order),
+    cmocka_unit_test (choice_is_greedy_and_good),
+    cmocka_unit_test (choice_of_all),
+    cmocka_unit_test (refusals),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

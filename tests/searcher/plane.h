@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches in a plane whose best point is (0.7, 0.2), for any searcher. */
-#ifndef TESTS_SEARCHER_PLANE_H
-#define TESTS_SEARCHER_PLANE_H
-
-#include <errno.h>
-#include <math.h>
+#pragma once
 
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
@@ -51,5 +47,3 @@ refused (const struct search_config *config, const char *why, int where)
     assert_null (searcher_create (config, plane, 2));
     assert_int_equal (errno, EINVAL);
 }
-
-#endif

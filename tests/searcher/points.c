@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that are given, forbidden and rejected. */
-#include <math.h>
-#include <string.h>
-
 #include "tests/searcher/plane.h"
-#include "tests/unit.h"
 
 /* ---- another point ---- */
 
@@ -308,21 +304,18 @@ static void test_reject (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_half),
-        cmocka_unit_test (test_move),
-        cmocka_unit_test (test_band),
-        cmocka_unit_test (test_model_in_band),
-        cmocka_unit_test (test_bad_constraints),
-        cmocka_unit_test (test_first),
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_half),
+    cmocka_unit_test (test_move),
+    cmocka_unit_test (test_band),
+    cmocka_unit_test (test_model_in_band),
+    cmocka_unit_test (test_bad_constraints),
+    cmocka_unit_test (test_first),
 
-        cmocka_unit_test (test_first_outside),
-        cmocka_unit_test (test_known),
-        cmocka_unit_test (test_known_bad),
-        cmocka_unit_test (test_reject),
-    };
+    cmocka_unit_test (test_first_outside),
+    cmocka_unit_test (test_known),
+    cmocka_unit_test (test_known_bad),
+    cmocka_unit_test (test_reject),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

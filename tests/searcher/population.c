@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Population based training: who ends, who is cloned, what is changed. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -450,18 +445,15 @@ static void test_bad (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_model),
-        cmocka_unit_test (test_bad_ones),
-        cmocka_unit_test (test_all_reach_the_end),
-        cmocka_unit_test (test_advance_together),
-        cmocka_unit_test (test_explore),
-        cmocka_unit_test (test_improves),
-        cmocka_unit_test (test_places_are_kept),
-        cmocka_unit_test (test_bad),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_model),
+    cmocka_unit_test (test_bad_ones),
+    cmocka_unit_test (test_all_reach_the_end),
+    cmocka_unit_test (test_advance_together),
+    cmocka_unit_test (test_explore),
+    cmocka_unit_test (test_improves),
+    cmocka_unit_test (test_places_are_kept),
+    cmocka_unit_test (test_bad),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Population based training: four members, ranked by hand. */
-#include <math.h>
-
 #include "searcher/searcher.h"
 #include "tests/unit.h"
 
@@ -109,13 +107,10 @@ static void test_bad_place_waits (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_first_arrivals),
-        cmocka_unit_test (test_clone_is_ranked),
-        cmocka_unit_test (test_bad_place_waits),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_first_arrivals),
+    cmocka_unit_test (test_clone_is_ranked),
+    cmocka_unit_test (test_bad_place_waits),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

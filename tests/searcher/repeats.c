@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trials that are repeated, and searches that end after so many seconds. */
-#include <math.h>
-#include <string.h>
-
 #include "tests/searcher/plane.h"
-#include "tests/unit.h"
 
 static double repeated (const struct sweep *w, long trial, int64_t length)
 {
@@ -190,15 +186,12 @@ static void test_spend_nonsense (void **state)
     searcher_destroy (s);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_repeats),
-        cmocka_unit_test (test_repeats_at_once),
-        cmocka_unit_test (test_repeats_nonsense),
-        cmocka_unit_test (test_seconds),
-        cmocka_unit_test (test_spend_nonsense),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_repeats),
+    cmocka_unit_test (test_repeats_at_once),
+    cmocka_unit_test (test_repeats_nonsense),
+    cmocka_unit_test (test_seconds),
+    cmocka_unit_test (test_spend_nonsense),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

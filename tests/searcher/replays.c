@@ -3,10 +3,6 @@
  * same results bring the same decisions, by the rules that it began with.
  */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "searcher/schedulers/schedulers.h"
 #include "tests/searcher/params.h"
@@ -323,9 +319,6 @@ static void test_replays (void **state)
     assert_int_equal (changed, 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test (test_replays) };
+static const struct CMUnitTest tests[] = { cmocka_unit_test (test_replays) };
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: the normal distribution in an interval. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/numeric/rng.h"
 #include "tests/unit.h"
 
@@ -57,11 +54,8 @@ static void test_gauss_between (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_gauss_between),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_gauss_between),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

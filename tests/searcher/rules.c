@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of methods that only many trials show: pasha's noise, auto's shares. */
-#include <math.h>
-
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -278,15 +276,10 @@ static void weights (void **state)
     sweep_free (&w);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (pasha_noise),
-        cmocka_unit_test (auto_evolves),
-        cmocka_unit_test (auto_has_a_crowd),
-        cmocka_unit_test (auto_stays_random),
-        cmocka_unit_test (weights),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (pasha_noise),      cmocka_unit_test (auto_evolves),
+    cmocka_unit_test (auto_has_a_crowd), cmocka_unit_test (auto_stays_random),
+    cmocka_unit_test (weights),
+};
 
-    return cmocka_run_group_tests_name ("rules", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drive a searcher of full trainings from a unit test. */
-#ifndef TESTS_SEARCHER_SEARCH_H
-#define TESTS_SEARCHER_SEARCH_H
-
-#include <math.h>
+#pragma once
 
 #include "searcher/searcher.h"
 #include "tests/unit.h"
@@ -113,5 +110,3 @@ static inline void search_copies (const char *name,
     }
     searcher_destroy (s);
 }
-
-#endif

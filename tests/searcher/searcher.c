@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of ask and tell: determinism, replay, duplicates, races. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
@@ -257,7 +252,6 @@ static void test_duplicates (void **state)
 }
 
 /* What never fits, at the start and in the middle of a search. */
-/* clang-format off */
 static const struct event misfits[] = {
     { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
     { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
@@ -286,7 +280,6 @@ static const struct event misfits[] = {
     { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
     { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
 };
-/* clang-format on */
 
 static void test_nonsense (void **state)
 {
@@ -386,20 +379,17 @@ static void test_trial_seed (void **state)
         }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_deterministic),
-        cmocka_unit_test (test_order_of_params),
-        cmocka_unit_test (test_strings_are_not_kept),
-        cmocka_unit_test (test_replay),
-        cmocka_unit_test (test_clone),
-        cmocka_unit_test (test_duplicates),
-        cmocka_unit_test (test_nonsense),
-        cmocka_unit_test (test_race),
-        cmocka_unit_test (test_begin_out_of_order),
-        cmocka_unit_test (test_trial_seed),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_deterministic),
+    cmocka_unit_test (test_order_of_params),
+    cmocka_unit_test (test_strings_are_not_kept),
+    cmocka_unit_test (test_replay),
+    cmocka_unit_test (test_clone),
+    cmocka_unit_test (test_duplicates),
+    cmocka_unit_test (test_nonsense),
+    cmocka_unit_test (test_race),
+    cmocka_unit_test (test_begin_out_of_order),
+    cmocka_unit_test (test_trial_seed),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

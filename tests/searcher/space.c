@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The space: what is refused, the middle, random points. */
-#include <errno.h>
-#include <math.h>
-
 #include "searcher/numeric/rng.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
@@ -288,16 +285,13 @@ static void test_random_independent (void **state)
     assert_true (fabs (next / DRAWS) < 0.025);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_bad_params),
-        cmocka_unit_test (test_bad_config),
-        cmocka_unit_test (test_single),
-        cmocka_unit_test (test_random_values),
-        cmocka_unit_test (test_below),
-        cmocka_unit_test (test_random_independent),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_bad_params),
+    cmocka_unit_test (test_bad_config),
+    cmocka_unit_test (test_single),
+    cmocka_unit_test (test_random_values),
+    cmocka_unit_test (test_below),
+    cmocka_unit_test (test_random_independent),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods that stop trials on the way, and asha's ladder. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/searcher/stopping.h"
-#include "tests/unit.h"
 
 struct ladder {
     int rungs;
@@ -239,17 +234,11 @@ static void test_never_reported (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_ladder),
-        cmocka_unit_test (test_skipped),
-        cmocka_unit_test (test_share),
-        cmocka_unit_test (test_brackets),
-        cmocka_unit_test (test_after_stop),
-        cmocka_unit_test (test_old_reports),
-        cmocka_unit_test (test_never_reported),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_ladder),         cmocka_unit_test (test_skipped),
+    cmocka_unit_test (test_share),          cmocka_unit_test (test_brackets),
+    cmocka_unit_test (test_after_stop),     cmocka_unit_test (test_old_reports),
+    cmocka_unit_test (test_never_reported),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches whose trials report and may be stopped, whole or step by step. */
-#ifndef TESTS_SEARCHER_STOPPING_H
-#define TESTS_SEARCHER_STOPPING_H
-
-#include <math.h>
+#pragma once
 
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -74,5 +71,3 @@ report (struct searcher *s, long trial, int64_t length, double y)
     assert_int_equal (searcher_report (s, trial, length, y), 0);
     return searcher_stops (s, trial);
 }
-
-#endif

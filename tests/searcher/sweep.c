@@ -2,9 +2,6 @@
 /* Run a whole search against a made-up metric. */
 #include "tests/searcher/sweep.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit.h"
 
 uint64_t sweep_random (uint64_t *state, uint64_t bound)

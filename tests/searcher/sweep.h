@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run a whole search against a made-up metric. */
-#ifndef TESTS_SEARCHER_SWEEP_H
-#define TESTS_SEARCHER_SWEEP_H
+#pragma once
 
 #include "searcher/searcher.h"
 
@@ -91,5 +90,3 @@ sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
 
 /* For sweep.fails: one segment of 12. */
 bool sweep_seldom (const struct sweep *w, long trial, int segment);
-
-#endif

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters that are active only for some values of another one. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
-#include "tests/unit.h"
 
 static const double nets[] = { 0, 2 }, one[] = { 1 }, deep[] = { 3, 4 };
 static const double early[] = { 0.3, 1 };
@@ -479,14 +473,11 @@ static void test_many_arms (void **state)
     assert_true (bowl_best ("auto", p) < 0.7 * bowl_best ("tpe", p));
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_active), cmocka_unit_test (test_single),
-        cmocka_unit_test (test_grid),   cmocka_unit_test (test_grid_order),
-        cmocka_unit_test (test_bad),    cmocka_unit_test (test_points),
-        cmocka_unit_test (test_learns), cmocka_unit_test (test_many_arms),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_active), cmocka_unit_test (test_single),
+    cmocka_unit_test (test_grid),   cmocka_unit_test (test_grid_order),
+    cmocka_unit_test (test_bad),    cmocka_unit_test (test_points),
+    cmocka_unit_test (test_learns), cmocka_unit_test (test_many_arms),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of one parameter: steps, normal priors, parts of the mass. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "searcher/space/space.h"
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
@@ -205,7 +202,6 @@ static void test_quantiles (void **state)
 
 /* ---- parts and values ---- */
 
-/* clang-format off */
 static const struct param plain[] = {
     { .name = "a", .type = PARAM_FLOAT, .min = -3, .max = 7 },
     { .name = "a", .type = PARAM_LOG, .base = 2, .min = -20, .max = 3 },
@@ -216,7 +212,6 @@ static const struct param plain[] = {
     { .name = "a", .type = PARAM_CATEGORICAL, .choices = 1 },
     { .name = "a", .type = PARAM_FLOAT, .min = .1, .max = .9, .step = .07 },
 };
-/* clang-format on */
 
 static void check_inverse (const struct param *p)
 {
@@ -401,20 +396,12 @@ static void test_bad (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_steps),
-        cmocka_unit_test (test_step_grid),
-        cmocka_unit_test (test_moments),
-        cmocka_unit_test (test_quantiles),
-        cmocka_unit_test (test_inverse),
-        cmocka_unit_test (test_extreme_priors),
-        cmocka_unit_test (test_models_stay),
-        cmocka_unit_test (test_all_values),
-        cmocka_unit_test (test_constant),
-        cmocka_unit_test (test_bad),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_steps),       cmocka_unit_test (test_step_grid),
+    cmocka_unit_test (test_moments),     cmocka_unit_test (test_quantiles),
+    cmocka_unit_test (test_inverse),     cmocka_unit_test (test_extreme_priors),
+    cmocka_unit_test (test_models_stay), cmocka_unit_test (test_all_values),
+    cmocka_unit_test (test_constant),    cmocka_unit_test (test_bad),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

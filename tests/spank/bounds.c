@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site's bounds and lists do to options of any kind. */
-#include <stdio.h>
-#include <string.h>
-
 #include "spank/check.h"
 #include "spank/policy.h"
 #include "tests/unit.h"
@@ -167,14 +164,11 @@ static void wrong_conditions (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (all_cases),
-        cmocka_unit_test (a_default_keeps_to_the_bounds),
-        cmocka_unit_test (all_conditions),
-        cmocka_unit_test (wrong_conditions),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (all_cases),
+    cmocka_unit_test (a_default_keeps_to_the_bounds),
+    cmocka_unit_test (all_conditions),
+    cmocka_unit_test (wrong_conditions),
+};
 
-    return cmocka_run_group_tests_name ("bounds", tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -80,7 +80,6 @@ advice () { # advice OPTION VARIABLE...
     shift
     fake "$@" "$stub" "$PLUGIN" 0 "$option" 2>&1 | sed -n 's/^error dl: --dl=[a-z]*: //p'
 }
-# shellcheck disable=SC2086
 {
     is "$(advice dl=torch $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "one rank on a node for its 4 GPUs; for a rank for each GPU use --ntasks-per-node=4, for torchrun --dl=torchrun" "one rank, four GPUs"
     is "$(advice dl=jax $one CUDA_VISIBLE_DEVICES=0,1,2,3)" "" "as JAX wants them"
@@ -205,7 +204,6 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
         shift
     done
     shift
-    # shellcheck disable=SC2086
     env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_DEFAULTS:-no}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
 }
 is "$(free --)" bind "nobody has chosen cores: the default may"

@@ -8,7 +8,6 @@ stub=$builddir/tests/fakes/spank
 one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
     SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0 SLURM_CPUS_ON_NODE=1 SLURM_TASKS_PER_NODE=1'
 
-# shellcheck disable=SC2086
 refused () { # refused OPTION LINE ARGUMENT...
     option=$1
     line=$2
@@ -59,7 +58,6 @@ taken dl-nccl=none allow_nccl=auto
 taken dl=torch allow=tf allow=torch
 
 # ---- defaults
-# shellcheck disable=SC2086
 task () { # task ARGUMENT...
     env -i $one SLURM_STEP_GPUS=0 DL_DEFAULTS=bind "$stub" "$PLUGIN" 0 "$@"
 }

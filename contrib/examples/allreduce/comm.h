@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the measurement needs of a communication library. */
-#ifndef ALLREDUCE_COMM_H
-#define ALLREDUCE_COMM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ extern const struct comm_ops comm;
  * after a line on stderr that names who is missing.
  */
 int spread (const struct place *p, void *data, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The images of handwritten digits (DATA.md). */
-#ifndef DIGITS_DATA_H
-#define DIGITS_DATA_H
+#pragma once
 
 #include "mlp.h"
 
@@ -15,5 +14,3 @@ void data_free (struct data *d);
 void data_split (const struct data *all,
                  struct data *train,
                  struct data *valid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A multilayer perceptron with one hidden layer, trained by SGD. */
-#ifndef DIGITS_MLP_H
-#define DIGITS_MLP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ void mlp_update (struct mlp *m,
 
 /* Part of 'd' that is classified rightly. */
 double mlp_accuracy (const struct mlp *m, const struct data *d);
-
-#endif

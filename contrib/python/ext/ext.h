@@ -2,8 +2,7 @@
 /* What the modules _slurmdl, _slurmdl_comm and _slurmdl_ps share; each has
  * its own copy.
  */
-#ifndef PYTHON_EXT_H
-#define PYTHON_EXT_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -144,5 +143,3 @@ struct protect_args {
 /* -1 with an error, and nothing is lent. */
 int protect_args_of (PyObject *args, struct protect_args *p);
 int protect_slab_of (PyObject *args, struct protect_args *p);
-
-#endif

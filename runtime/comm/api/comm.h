@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the communicator share. */
-#ifndef RUNTIME_COMM_API_COMM_H
-#define RUNTIME_COMM_API_COMM_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -72,5 +71,3 @@ enum {
     COMM_CHANNEL_ELASTIC = 2,
     COMM_CHANNEL_PARTS = 16
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a communication library does for us: a table of functions. */
-#ifndef RUNTIME_COMM_BACKEND_BACKEND_H
-#define RUNTIME_COMM_BACKEND_BACKEND_H
+#pragma once
 
 #include "runtime/comm/mesh/mesh.h"
 #include "runtime/comm/mesh/tag.h"
@@ -115,5 +114,3 @@ extern const struct comm_backend comm_backend_native;
 /* The module 'name', NULL with 'err' filled. */
 const struct comm_backend *comm_backend_load (const char *name,
                                               struct slurmdl_error *err);
-
-#endif

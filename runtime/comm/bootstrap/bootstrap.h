@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks of a communicator find each other. */
-#ifndef RUNTIME_COMM_BOOTSTRAP_BOOTSTRAP_H
-#define RUNTIME_COMM_BOOTSTRAP_BOOTSTRAP_H
+#pragma once
 
 #include "runtime/slurmdl_comm.h"
 
@@ -35,5 +34,3 @@ int boot_allgather (struct boot *b,
                     size_t bytes,
                     void *all,
                     struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways to learn who the ranks are, and where rank 0 listens. */
-#ifndef RUNTIME_COMM_BOOTSTRAP_METHOD_H
-#define RUNTIME_COMM_BOOTSTRAP_METHOD_H
+#pragma once
 
 #include "runtime/comm/bootstrap/tcp.h"
 
@@ -29,5 +28,3 @@ int boot_parse (struct boot_place *p, const char *notice);
  * it.  NULL: not known.
  */
 struct rank_layout *boot_layout (const struct boot_place *p);
-
-#endif

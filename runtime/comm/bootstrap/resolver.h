@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ask the resolver, which may take long, without waiting for it. */
-#ifndef RUNTIME_COMM_BOOTSTRAP_RESOLVER_H
-#define RUNTIME_COMM_BOOTSTRAP_RESOLVER_H
+#pragma once
 
 struct lookup;
 
@@ -17,5 +16,3 @@ const char *lookup_answer (const struct lookup *l);
 
 /* The thread ends by itself; NULL is accepted, errno is kept. */
 void lookup_leave (struct lookup *l);
-
-#endif

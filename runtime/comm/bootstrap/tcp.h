@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks meet at a port of rank 0's, and exchange messages over a tree. */
-#ifndef RUNTIME_COMM_BOOTSTRAP_TCP_H
-#define RUNTIME_COMM_BOOTSTRAP_TCP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -169,5 +168,3 @@ void boot_name_ranks (char *buf,
                       const bool *missing,
                       long n,
                       const struct rank_layout *layout);
-
-#endif

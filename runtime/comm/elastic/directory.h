@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a new generation have of the commits of the one before. */
-#ifndef RUNTIME_COMM_ELASTIC_DIRECTORY_H
-#define RUNTIME_COMM_ELASTIC_DIRECTORY_H
+#pragma once
 
 #include "runtime/comm/elastic/elastic.h"
 
@@ -54,5 +53,3 @@ struct slot *elastic_slot (struct slurmdl_elastic *e, uint64_t id);
 int restore_slabs (struct slurmdl_elastic *e,
                    const struct directory *d,
                    struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of elastic training share. */
-#ifndef RUNTIME_COMM_ELASTIC_ELASTIC_H
-#define RUNTIME_COMM_ELASTIC_ELASTIC_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -171,5 +170,3 @@ int state_commit (struct slurmdl_elastic *e,
                   int64_t step,
                   long *request,
                   struct slurmdl_error *err);
-
-#endif

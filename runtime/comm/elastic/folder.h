@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder in which ranks agree on who is in a generation. */
-#ifndef RUNTIME_COMM_ELASTIC_FOLDER_H
-#define RUNTIME_COMM_ELASTIC_FOLDER_H
+#pragma once
 
 #include "runtime/comm/elastic/elastic.h"
 
@@ -70,5 +69,3 @@ int folder_put_generation (const char *dir, const struct generation *w);
 struct generation *folder_get_generation (const char *dir, uint64_t generation);
 void folder_take_generation (const char *dir, uint64_t generation);
 int folder_put_empty (const char *dir, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: the steps of a batch. */
-#ifndef RUNTIME_COMM_ENGINE_BATCH_H
-#define RUNTIME_COMM_ENGINE_BATCH_H
+#pragma once
 
 #include "runtime/comm/engine/engine.h"
 
@@ -64,5 +63,3 @@ size_t batch_elements (const struct engine_batch *b);
 /* out = factor * in; they may be the same. */
 void batch_scale (
     void *out, const void *in, size_t n, enum slurmdl_type type, double factor);
-
-#endif

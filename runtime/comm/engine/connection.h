@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets over a stream socket, without waiting. */
-#ifndef RUNTIME_COMM_ENGINE_CONNECTION_H
-#define RUNTIME_COMM_ENGINE_CONNECTION_H
+#pragma once
 
 #include "runtime/comm/engine/packet.h"
 
@@ -30,5 +29,3 @@ int connection_read (struct connection *w);
 
 /* The next whole packet, which lives until connection_read(). */
 bool connection_take (struct connection *w, struct packet *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: what the control thread has. */
-#ifndef RUNTIME_COMM_ENGINE_CONTROL_H
-#define RUNTIME_COMM_ENGINE_CONTROL_H
+#pragma once
 
 #include "runtime/comm/engine/connection.h"
 #include "runtime/comm/engine/coordinator.h"
@@ -60,5 +59,3 @@ int control_up (struct control *k, size_t unit, struct packet *p);
 
 /* responses.c: one packet from above. */
 int control_down (struct control *k, struct packet *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0 decides which tensors are reduced, and which together. */
-#ifndef RUNTIME_COMM_ENGINE_COORDINATOR_H
-#define RUNTIME_COMM_ENGINE_COORDINATOR_H
+#pragma once
 
 #include "runtime/comm/engine/tensor.h"
 
@@ -54,5 +53,3 @@ size_t coordinator_emit (struct coordinator *c, size_t fusion, size_t room);
 
 /* Whether some are ready and not in a batch. */
 bool coordinator_waits (const struct coordinator *c);
-
-#endif

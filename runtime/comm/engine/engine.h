@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: what the files of the engine share. */
-#ifndef RUNTIME_COMM_ENGINE_ENGINE_H
-#define RUNTIME_COMM_ENGINE_ENGINE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -201,5 +200,3 @@ int batch_unpack (struct engine *e,
 
 /* At least 'n' bytes; NULL: no memory. */
 void *engine_buffer_room (struct engine_buffer *b, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pointers found by a number. */
-#ifndef RUNTIME_COMM_ENGINE_MAP_H
-#define RUNTIME_COMM_ENGINE_MAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void *map_next (const struct map *m, size_t *at);
 void map_free (struct map *m); /* not what it points to */
 
 uint64_t map_hash (const char *text); /* FNV-1a */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers and texts one after the other in memory. */
-#ifndef RUNTIME_COMM_ENGINE_PACKET_H
-#define RUNTIME_COMM_ENGINE_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct packet_run {
 };
 struct packet_run packet_take_ids (struct packet *p);
 bool packet_take_id (struct packet *p, struct packet_run *r, uint32_t *id);
-
-#endif

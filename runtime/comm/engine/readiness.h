@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Count which parts of the ranks are ready for a tensor. */
-#ifndef RUNTIME_COMM_ENGINE_READINESS_H
-#define RUNTIME_COMM_ENGINE_READINESS_H
+#pragma once
 
 #include "runtime/comm/engine/packet.h"
 
@@ -48,5 +47,3 @@ struct engine_tree {
 int engine_tree_make (
     struct engine_tree *t, long rank, long size, const long *node, long fan);
 void engine_tree_free (struct engine_tree *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0 finds out who keeps a tensor waiting. */
-#ifndef RUNTIME_COMM_ENGINE_STALL_H
-#define RUNTIME_COMM_ENGINE_STALL_H
+#pragma once
 
 #include "runtime/comm/engine/coordinator.h"
 
@@ -35,5 +34,3 @@ double stall_wait_seconds (const struct stall *s, double now);
 /* Whether there is something to tell; '*age' of the oldest in seconds. */
 bool stall_text (
     struct stall *s, double now, char *text, size_t size, double *age);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks have to agree on before they reduce a named tensor. */
-#ifndef RUNTIME_COMM_ENGINE_TENSOR_H
-#define RUNTIME_COMM_ENGINE_TENSOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -54,5 +53,3 @@ struct tensor *tensor_take (struct packet *p); /* NULL: bad, or no memory */
 
 /* What kind of thing it is, for messages: "gradient", ... */
 const char *tensor_noun (const struct tensor *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What rank 0 knows of named tensors. */
-#ifndef RUNTIME_COMM_ENGINE_TENSOR_TABLE_H
-#define RUNTIME_COMM_ENGINE_TENSOR_TABLE_H
+#pragma once
 
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/map.h"
@@ -59,5 +58,3 @@ void tensor_entry_used (struct coordinator *c, struct tensor_entry *f);
 
 /* The ranks have asked; from now on they may ask for it again. */
 void tensor_entry_reset (struct tensor_entry *f);
-
-#endif

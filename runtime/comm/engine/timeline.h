@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events in Chrome's trace format. */
-#ifndef RUNTIME_COMM_ENGINE_TIMELINE_H
-#define RUNTIME_COMM_ENGINE_TIMELINE_H
+#pragma once
 
 #include "runtime/slurmdl_comm.h"
 
@@ -31,5 +30,3 @@ void timeline_span (struct timeline *t,
 
 /* What was written so far can be read by others: at most twice a second. */
 void timeline_flush (struct timeline *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: what the public functions need of the engine. */
-#ifndef RUNTIME_COMM_ENGINE_USERS_H
-#define RUNTIME_COMM_ENGINE_USERS_H
+#pragma once
 
 #include "runtime/comm/engine/engine.h"
 
@@ -11,5 +10,3 @@
 struct engine *
 engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
 void engine_leave (struct engine *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives in which all ranks of a mesh are alike: nodes do not matter. */
-#ifndef RUNTIME_COMM_FLAT_FLAT_H
-#define RUNTIME_COMM_FLAT_FLAT_H
+#pragma once
 
 #include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/mesh/mesh.h"
@@ -10,5 +9,3 @@
 int flat_run (struct mesh *m,
               const struct collective *c,
               struct slurmdl_error *err);
-
-#endif

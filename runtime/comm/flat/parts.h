@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithms over a mesh, for those that choose between them. */
-#ifndef RUNTIME_COMM_FLAT_PARTS_H
-#define RUNTIME_COMM_FLAT_PARTS_H
+#pragma once
 
 #include "runtime/comm/mesh/mesh.h"
 
@@ -55,5 +54,3 @@ int parts_chain (struct mesh *m,
                  size_t bytes,
                  long root,
                  struct slurmdl_error *err);
-
-#endif

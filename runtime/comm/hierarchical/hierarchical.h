@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives in two stages: inside nodes and between them. */
-#ifndef RUNTIME_COMM_HIERARCHICAL_HIERARCHICAL_H
-#define RUNTIME_COMM_HIERARCHICAL_HIERARCHICAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -48,5 +47,3 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err);
 int hierarchy_run (struct hierarchy *h,
                    const struct collective *c,
                    struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the mesh share: its links. */
-#ifndef RUNTIME_COMM_MESH_CHANNEL_H
-#define RUNTIME_COMM_MESH_CHANNEL_H
+#pragma once
 
 #include "runtime/comm/mesh/endpoint.h"
 
@@ -109,5 +108,3 @@ void mesh_close_links (struct mesh *m);
 /* Who it is for whom all wait in the end, 'peer' or one that it waits for
  * itself, and why it does not come; its number in the world. */
 long mesh_find_culprit (struct mesh *m, long peer, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One collective, as the program has called it. */
-#ifndef RUNTIME_COMM_MESH_COLLECTIVE_H
-#define RUNTIME_COMM_MESH_COLLECTIVE_H
+#pragma once
 
 #include "runtime/slurmdl_comm.h"
 
@@ -38,5 +37,3 @@ struct collective {
 typedef int (*collective_f) (void *self,
                              const struct collective *c,
                              struct slurmdl_error *err);
-
-#endif

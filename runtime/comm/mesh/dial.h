@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TCP connections between ranks: made within a time, and watched. */
-#ifndef RUNTIME_COMM_MESH_DIAL_H
-#define RUNTIME_COMM_MESH_DIAL_H
+#pragma once
 
 #include "runtime/comm/mesh/peer_info.h"
 #include "runtime/slurmdl.h"
@@ -64,5 +63,3 @@ void dial_watch (int fd, double timeout);
 bool dial_is_silent (int fd, double timeout);
 bool dial_reaches (const struct dial_caller *caller,
                    const struct mesh_peer_info *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The endpoint of a rank: its listener, and the addresses of its peers. */
-#ifndef RUNTIME_COMM_MESH_ENDPOINT_H
-#define RUNTIME_COMM_MESH_ENDPOINT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -73,5 +72,3 @@ struct mesh_report {
 
 void mesh_state (struct mesh *m, struct mesh_report *s);
 void mesh_forked (struct mesh *m); /* close all sockets, in a child */
-
-#endif

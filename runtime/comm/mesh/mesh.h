@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between any two ranks, over shared memory or TCP. */
-#ifndef RUNTIME_COMM_MESH_MESH_H
-#define RUNTIME_COMM_MESH_MESH_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/uio.h>
@@ -153,5 +152,3 @@ struct mesh_sendrecv {
 int mesh_sendrecv (struct mesh *m,
                    const struct mesh_sendrecv *t,
                    struct slurmdl_error *err);
-
-#endif

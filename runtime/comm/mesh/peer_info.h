@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each rank tells all others of itself: who, where, and how to reach it.
  */
-#ifndef RUNTIME_COMM_MESH_PEER_INFO_H
-#define RUNTIME_COMM_MESH_PEER_INFO_H
+#pragma once
 
 #include "runtime/base/process_id.h"
 #include "runtime/comm/net/handshake.h"
@@ -38,5 +37,3 @@ bool peer_info_same_net (const struct mesh_peer_info *a,
                          const struct mesh_peer_info *b);
 bool peer_info_same_node (const struct mesh_peer_info *a,
                           const struct mesh_peer_info *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which collective a message belongs to, in 32 bits. */
-#ifndef RUNTIME_COMM_MESH_TAG_H
-#define RUNTIME_COMM_MESH_TAG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool tag_clash (uint32_t a, uint32_t b);
 
 /* "allreduce of f32, sum (number 5)" */
 void tag_text (uint32_t tag, char *buf, size_t size);
-
-#endif

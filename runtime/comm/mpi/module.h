@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the module slurmdl-mpi.so share. */
-#ifndef RUNTIME_COMM_MPI_MODULE_H
-#define RUNTIME_COMM_MPI_MODULE_H
+#pragma once
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -87,5 +86,3 @@ int mpi_forward (struct mpi_self *s,
 
 /* The functions of struct comm_backend (calls.c). */
 int mpi_run (void *self, const struct collective *a, struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the module slurmdl-nccl.so share. */
-#ifndef RUNTIME_COMM_NCCL_MODULE_H
-#define RUNTIME_COMM_NCCL_MODULE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -78,5 +77,3 @@ bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op);
 int nccl_run (void *self,
               const struct collective *a,
               struct slurmdl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and numbers of hosts. */
-#ifndef RUNTIME_COMM_NET_ADDRESS_H
-#define RUNTIME_COMM_NET_ADDRESS_H
+#pragma once
 
 #include <netdb.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void address_own (const char *name, char *buf, size_t size);
 
 /* Address of the other side of 'fd' without the port, for messages. */
 void address_of_peer (int fd, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each TCP connection between processes of a job begins with. */
-#ifndef RUNTIME_COMM_NET_HANDSHAKE_H
-#define RUNTIME_COMM_NET_HANDSHAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ void handshake_derive (const unsigned char *key,
 
 /* Forget a key. */
 void handshake_forget (void *key, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of this machine's network interfaces. */
-#ifndef RUNTIME_COMM_NET_INTERFACE_H
-#define RUNTIME_COMM_NET_INTERFACE_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ union interface_socket {
 socklen_t interface_socket (const struct interface_address *a,
                             int port,
                             union interface_socket *to);
-
-#endif

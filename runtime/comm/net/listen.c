@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/comm/net/address.h"
-#include "runtime/comm/net/interface.h"
 #include "runtime/comm/net/socket.h"
 
 enum { BACKLOG = 4096, TRIES = 100 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listen on a port of this machine's own addresses. */
-#ifndef RUNTIME_COMM_NET_LISTEN_H
-#define RUNTIME_COMM_NET_LISTEN_H
+#pragma once
 
 #include "runtime/base/error.h"
 #include "runtime/comm/net/interface.h"
@@ -31,5 +30,3 @@ int listen_open_range (struct listen_sockets *s,
                        struct slurmdl_error *err);
 
 void listen_close (struct listen_sockets *s); /* errno is kept */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Accept connections, and find out who calls; strangers are bounded. */
-#ifndef RUNTIME_COMM_NET_LISTENER_H
-#define RUNTIME_COMM_NET_LISTENER_H
+#pragma once
 
 #include <poll.h>
 
@@ -78,5 +77,3 @@ bool listener_take (struct listener *l, struct listener_arrival *a);
 
 /* All that is open is closed, and the memory given back. */
 void listener_close (struct listener *l);
-
-#endif

@@ -2,8 +2,7 @@
 /* The secret of a step, which its processes have and nobody else: in their
  * environment, or in a file of the user's.
  */
-#ifndef RUNTIME_COMM_NET_SECRET_H
-#define RUNTIME_COMM_NET_SECRET_H
+#pragma once
 
 #include "runtime/base/error.h"
 #include "runtime/comm/net/handshake.h"
@@ -38,5 +37,3 @@ void secret_remove (const char *name); /* errno is kept */
  * this is no step.
  */
 int secret_step_name (char *buf, size_t size, int port);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TCP sockets with deadlines. */
-#ifndef RUNTIME_COMM_NET_SOCKET_H
-#define RUNTIME_COMM_NET_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int socket_recv (int fd, void *data, size_t n, double deadline);
 /* Milliseconds for poll(2) until the deadline, at least 0, at most 1,000,000.
  */
 int socket_left (double deadline);
-
-#endif

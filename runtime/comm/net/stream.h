@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole messages over a socket, as they come. */
-#ifndef RUNTIME_COMM_NET_STREAM_H
-#define RUNTIME_COMM_NET_STREAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int net_stream_send (struct net_stream *w,
                      const void *body,
                      size_t n,
                      double deadline);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives among the ranks of one node, through shared memory. */
-#ifndef RUNTIME_COMM_NODE_NODE_H
-#define RUNTIME_COMM_NODE_NODE_H
+#pragma once
 
 #include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/mesh/mesh.h"
@@ -59,5 +58,3 @@ int node_allgather (struct node_group *n,
                     void *out,
                     const struct node_layout *l,
                     struct slurmdl_error *err);
-
-#endif

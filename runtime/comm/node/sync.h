@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a node share, and how they wait for each other. */
-#ifndef RUNTIME_COMM_NODE_SYNC_H
-#define RUNTIME_COMM_NODE_SYNC_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -128,5 +127,3 @@ static inline char *node_result (struct node_group *n, uint64_t step)
 {
     return n->results + step % NODE_SLOTS * n->chunk;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over arrays that compilers make vector instructions of. */
-#ifndef RUNTIME_COMM_REDUCE_KERNELS_H
-#define RUNTIME_COMM_REDUCE_KERNELS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -92,5 +91,3 @@ kernel_pair_f kernel_pair (enum slurmdl_type type, enum slurmdl_op op);
 
 /* NULL if it is not one of F16, BF16, F8. */
 const struct kernel_narrow *kernel_narrow (enum slurmdl_type type);
-
-#endif

@@ -93,7 +93,6 @@ COMPLEX (c128, f64, double)
         [SLURMDL_PRODUCT] = name##_product,                                    \
     }
 
-/* clang-format off */
 static const kernel_pair_f pairs[SLURMDL_F8_E5M2 + 1][KERNEL_OPS] = {
     [SLURMDL_I8]   = INTEGERS (i, 8),
     [SLURMDL_U8]   = INTEGERS (u, 8),
@@ -112,7 +111,6 @@ static const kernel_pair_f pairs[SLURMDL_F8_E5M2 + 1][KERNEL_OPS] = {
         [SLURMDL_MIN] = bool_and, [SLURMDL_MAX] = bool_or,
     },
 };
-/* clang-format on */
 
 kernel_pair_f kernel_pair (enum slurmdl_type type, enum slurmdl_op op)
 {

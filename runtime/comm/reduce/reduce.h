@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic on arrays of each type. */
-#ifndef RUNTIME_COMM_REDUCE_REDUCE_H
-#define RUNTIME_COMM_REDUCE_REDUCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ void reduce_convert (void *out,
                      const void *in,
                      enum slurmdl_type from,
                      size_t n);
-
-#endif

@@ -2,7 +2,6 @@
 /* A SPANK plugin that looks at a user's file as root: tests/cluster/asroot.t
  * sees it.
  */
-#include <stdio.h>
 #include <unistd.h>
 
 #include <slurm/spank.h>

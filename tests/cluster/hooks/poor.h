@@ -3,8 +3,7 @@
  * system or of Slurm fails, as the file POOR says: "memory", "fork", "files",
  * "spank", "register" and "network", any of them.
  */
-#ifndef TESTS_CLUSTER_HOOKS_POOR_H
-#define TESTS_CLUSTER_HOOKS_POOR_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -70,5 +69,3 @@ static inline int fail_with (int e)
 #define spank_get_item(...) (is_poor ("spank") ? ESPANK_ERROR : (spank_get_item) (__VA_ARGS__))
 #define spank_option_register(...) (is_poor ("register") ? ESPANK_BAD_ARG : (spank_option_register) (__VA_ARGS__))
 /* clang-format on */
-
-#endif

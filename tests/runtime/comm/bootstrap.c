@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that meet, come late, come twice, die, or do not come. */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -451,6 +444,5 @@ int main (void)
     if (results == MAP_FAILED)
         return 99;
     alarm (900);
-    cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -4,10 +4,8 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/reduce/reduce.h"

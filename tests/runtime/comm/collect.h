@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives compared with the serial result: what a rank does (world_f). */
-#ifndef TESTS_RUNTIME_COMM_COLLECT_H
-#define TESTS_RUNTIME_COMM_COLLECT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ int collect_rounding (struct slurmdl_comm *w, void *arg);
 int collect_parts (struct slurmdl_comm *w, void *arg);
 /* Threads with a channel each, and the main one at the same time. */
 int collect_threads (struct slurmdl_comm *w, void *arg);
-
-#endif

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of several ranks and nodes, compared with the serial result. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/runtime/comm/collect.h"
 #include "tests/runtime/comm/world.h"
 #include "tests/unit.h"
@@ -153,15 +146,12 @@ static void one_rank (void **state)
     assert_int_equal (world_run (1, 0, collect_sizes, NULL, 300, NULL), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (one_rank), cmocka_unit_test (nodes),
-        cmocka_unit_test (types),    cmocka_unit_test (sizes),
-        cmocka_unit_test (rounding), cmocka_unit_test (parts),
-        cmocka_unit_test (threads),  cmocka_unit_test (errors),
-        cmocka_unit_test (children),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (one_rank), cmocka_unit_test (nodes),
+    cmocka_unit_test (types),    cmocka_unit_test (sizes),
+    cmocka_unit_test (rounding), cmocka_unit_test (parts),
+    cmocka_unit_test (threads),  cmocka_unit_test (errors),
+    cmocka_unit_test (children),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors in the memory of a stand-in for CUDA's devices. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/ondevice.h"

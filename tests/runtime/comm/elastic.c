@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training goes on when ranks are killed, frozen, added and taken away. */
-#include <errno.h>
 #include <glob.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/elastic/folder.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
-#include "tests/unit.h"
 
 static void add (struct crowd *c, const struct job *j)
 {

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that train together, for tests of what becomes of them. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "runtime/base/clock.h"
 #include "tests/runtime/comm/elasticcrowd.h"
+#include "runtime/base/clock.h"
 #include "tests/unit.h"
 
 static void be_rank (const char *dir, const struct job *j)

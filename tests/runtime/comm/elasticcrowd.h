@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that train together, for tests of what becomes of them. */
-#ifndef TESTS_RUNTIME_COMM_ELASTICCROWD_H
-#define TESTS_RUNTIME_COMM_ELASTICCROWD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -32,5 +31,3 @@ long crowd_check (struct crowd *c, int64_t steps, int64_t *restarts);
 
 /* Whether no commit of that world is among the last 100 of a trace. */
 bool crowd_rests (const char *trace, long world);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank of elastic training whose result can be checked to the bit. */
-#ifndef TESTS_RUNTIME_COMM_ELASTICRANK_H
-#define TESTS_RUNTIME_COMM_ELASTICRANK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ uint64_t mix (uint64_t x);
  * dl elastic says the rest; its exit status.
  */
 int rank_main (char **args);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that was left out waits until it is taken in, as long as that takes.
  */
-#include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"
@@ -9,7 +8,6 @@
 #include "runtime/comm/net/listener.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/elasticcrowd.h"
-#include "tests/unit.h"
 
 /* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
 static struct elastic_member make_silent (int port)
@@ -92,9 +90,6 @@ static void test_long_wait (void **state)
     listen_close (&at);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = { IN_FOLDER (test_long_wait) };
+static const struct CMUnitTest tests[] = { IN_FOLDER (test_long_wait) };
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: submitted in any order, reduced as the serial sum. */
-#include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
@@ -332,7 +326,6 @@ static int one_dies (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
 
-    (void)arg;
     CHECK (c, slurmdl_join (c, NULL, &err) == 0);
     if (slurmdl_comm_rank (c) == 1) {
         usleep (200000); /* the others are in the call by then, mostly */
@@ -346,7 +339,6 @@ static void test_join (void **state)
 {
     int status[3];
 
-    (void)state;
     assert_int_equal (world_run (3, 0, one_dies, NULL, 300, status), 1);
     assert_int_equal (WEXITSTATUS (status[1]), 7);
     assert_int_equal (world_run (4, 2, uneven, NULL, 300, NULL), 0);
@@ -410,14 +402,11 @@ static void test_same_bits (void **state)
     assert_int_equal (world_run (5, 2, same_bits, NULL, 300, NULL), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_orders),    cmocka_unit_test (test_chain),
-        cmocka_unit_test (test_threads),   cmocka_unit_test (test_groups),
-        cmocka_unit_test (test_join),      cmocka_unit_test (test_parts),
-        cmocka_unit_test (test_same_bits),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_orders),    cmocka_unit_test (test_chain),
+    cmocka_unit_test (test_threads),   cmocka_unit_test (test_groups),
+    cmocka_unit_test (test_join),      cmocka_unit_test (test_parts),
+    cmocka_unit_test (test_same_bits),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -2,8 +2,6 @@
 /* Small floating-point numbers, by the book. */
 #include "tests/runtime/comm/format.h"
 
-#include <math.h>
-
 #include "tests/unit.h"
 
 const struct format formats[FORMATS] = {

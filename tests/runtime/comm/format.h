@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small floating-point numbers, by the book. */
-#ifndef TESTS_RUNTIME_COMM_FORMAT_H
-#define TESTS_RUNTIME_COMM_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void same_double (double got, double want);
 
 /* Numbers by lot. */
 uint64_t draw (uint64_t *seed);
-
-#endif

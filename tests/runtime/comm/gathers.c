@@ -2,11 +2,6 @@
 /* Named tensors that are not reduced whole: all-gathers of rows, broadcasts,
  * reduce-scatters.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 
@@ -194,13 +189,10 @@ static void test_state_and_parts (void **state)
     assert_int_equal (world_run (4, 2, scatters, NULL, 300, NULL), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_ragged),
-        cmocka_unit_test (test_zero_width),
-        cmocka_unit_test (test_state_and_parts),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_ragged),
+    cmocka_unit_test (test_zero_width),
+    cmocka_unit_test (test_state_and_parts),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

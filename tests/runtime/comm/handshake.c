@@ -2,16 +2,11 @@
 /* The handshake, and who it lets in: of what is changed, sent back, sent again,
  * or said by somebody without the key, nobody.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"
@@ -404,6 +399,5 @@ int main (void)
     };
 
     alarm (900);
-    cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of named tensors share. */
-#ifndef TESTS_RUNTIME_COMM_NAMED_H
-#define TESTS_RUNTIME_COMM_NAMED_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline int64_t sum_floats (struct slurmdl_comm *c,
 
     return slurmdl_submit (c, &r, err);
 }
-
-#endif

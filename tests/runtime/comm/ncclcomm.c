@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The back end NCCL over a stand-in for NCCL and CUDA, which fails as told. */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/api/comm.h"

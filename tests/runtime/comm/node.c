@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives through shared memory and between nodes: all parts at their
  * places, in any order of ranks, and what happens when one does not come. */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/api/comm.h"
@@ -332,15 +325,12 @@ static void different_calls_are_told (void **state)
     assert_int_equal (world_run (2, 0, differs, NULL, 300, NULL), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (parts_are_at_their_places),
-        cmocka_unit_test (memory_is_shared_where_it_can_be),
-        cmocka_unit_test (a_killed_rank_is_named),
-        cmocka_unit_test (a_late_rank_is_named),
-        cmocka_unit_test (different_calls_are_told),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (parts_are_at_their_places),
+    cmocka_unit_test (memory_is_shared_where_it_can_be),
+    cmocka_unit_test (a_killed_rank_is_named),
+    cmocka_unit_test (a_late_rank_is_named),
+    cmocka_unit_test (different_calls_are_told),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in arrays of any type. */
-#ifndef TESTS_RUNTIME_COMM_NUMBERS_H
-#define TESTS_RUNTIME_COMM_NUMBERS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -35,5 +34,3 @@ put_number (void *to, size_t j, enum slurmdl_type type, double v)
 {
     put_complex (to, j, type, v, 0);
 }
-
-#endif

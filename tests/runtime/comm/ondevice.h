@@ -2,8 +2,7 @@
 /* Tensors of small whole numbers, exact in every type, in the memory of a
  * stand-in for CUDA's devices.
  */
-#ifndef TESTS_RUNTIME_COMM_ONDEVICE_H
-#define TESTS_RUNTIME_COMM_ONDEVICE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -147,5 +146,3 @@ static inline int run_all (struct slurmdl_comm *c, struct one *all, int n)
     }
     return 0;
 }
-
-#endif

@@ -2,9 +2,6 @@
 /* Operations on two arrays of all types beside plain ones. */
 #include "tests/runtime/comm/pairs.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/runtime/comm/format.h"
 #include "tests/unit.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of operations on two arrays, for tests/runtime/comm/reduce.c. */
-#ifndef TESTS_RUNTIME_COMM_PAIRS_H
-#define TESTS_RUNTIME_COMM_PAIRS_H
+#pragma once
 
 void all_pairs_of_bytes (void **state);
 void pairs_of_halves (void **state);
@@ -16,5 +15,3 @@ void pairs_of_uint64_t (void **state);
 void truth_values (void **state);
 void pairs_of_floats (void **state);
 void pairs_of_complex_numbers (void **state);
-
-#endif

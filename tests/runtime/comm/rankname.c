@@ -4,11 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
@@ -223,15 +218,11 @@ static void nobody_waits_for_the_resolver (void **state)
     meet_without_resolver (100);
 }
 
-int main (void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (addresses),
-        cmocka_unit_test (names),
-        cmocka_unit_test (congestion_control),
-        cmocka_unit_test (nobody_waits_for_the_resolver),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (addresses),
+    cmocka_unit_test (names),
+    cmocka_unit_test (congestion_control),
+    cmocka_unit_test (nobody_waits_for_the_resolver),
+};
 
-    cmocka_set_message_output (CM_OUTPUT_TAP);
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of all types beside a plain one in double precision. */
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/comm/reduce/reduce.h"
 #include "tests/runtime/comm/format.h"
@@ -224,28 +221,25 @@ static void a_third_of_three_times_is_the_same (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (every_code_is_widened),
-        cmocka_unit_test (what_lies_between_is_rounded_to_even),
-        cmocka_unit_test (all_pairs_of_bytes),
-        cmocka_unit_test (pairs_of_halves),
-        cmocka_unit_test (pairs_of_int8_t),
-        cmocka_unit_test (pairs_of_uint8_t),
-        cmocka_unit_test (pairs_of_int16_t),
-        cmocka_unit_test (pairs_of_uint16_t),
-        cmocka_unit_test (pairs_of_int32_t),
-        cmocka_unit_test (pairs_of_uint32_t),
-        cmocka_unit_test (pairs_of_int64_t),
-        cmocka_unit_test (pairs_of_uint64_t),
-        cmocka_unit_test (truth_values),
-        cmocka_unit_test (pairs_of_floats),
-        cmocka_unit_test (pairs_of_complex_numbers),
-        cmocka_unit_test (several_arrays_are_rounded_once),
-        cmocka_unit_test (any_address_will_do),
-        cmocka_unit_test (a_third_of_three_times_is_the_same),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (every_code_is_widened),
+    cmocka_unit_test (what_lies_between_is_rounded_to_even),
+    cmocka_unit_test (all_pairs_of_bytes),
+    cmocka_unit_test (pairs_of_halves),
+    cmocka_unit_test (pairs_of_int8_t),
+    cmocka_unit_test (pairs_of_uint8_t),
+    cmocka_unit_test (pairs_of_int16_t),
+    cmocka_unit_test (pairs_of_uint16_t),
+    cmocka_unit_test (pairs_of_int32_t),
+    cmocka_unit_test (pairs_of_uint32_t),
+    cmocka_unit_test (pairs_of_int64_t),
+    cmocka_unit_test (pairs_of_uint64_t),
+    cmocka_unit_test (truth_values),
+    cmocka_unit_test (pairs_of_floats),
+    cmocka_unit_test (pairs_of_complex_numbers),
+    cmocka_unit_test (several_arrays_are_rounded_once),
+    cmocka_unit_test (any_address_will_do),
+    cmocka_unit_test (a_third_of_three_times_is_the_same),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The secret of a step: parsed, derived, and in a file; and clean texts. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/secret.h"
+#include "runtime/comm/net/clean.h"
 #include "tests/folder.h"
-#include "tests/unit.h"
 
 static void parsing (void **state)
 {
@@ -133,14 +125,11 @@ static void cleaning (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (parsing),
-        cmocka_unit_test (deriving),
-        IN_FOLDER (in_a_file),
-        cmocka_unit_test (cleaning),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (parsing),
+    cmocka_unit_test (deriving),
+    IN_FOLDER (in_a_file),
+    cmocka_unit_test (cleaning),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

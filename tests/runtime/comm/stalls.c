@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: ranks that disagree, keep others waiting, or die. */
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "runtime/comm/api/comm.h"
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
@@ -416,14 +411,11 @@ static void test_timeline (void **state)
     assert_int_equal (system (command), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_refusals), cmocka_unit_test (test_disagreement),
-        cmocka_unit_test (test_stall),    cmocka_unit_test (test_absent),
-        cmocka_unit_test (test_killed),   cmocka_unit_test (test_leaving),
-        cmocka_unit_test (test_timeline),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_refusals), cmocka_unit_test (test_disagreement),
+    cmocka_unit_test (test_stall),    cmocka_unit_test (test_absent),
+    cmocka_unit_test (test_killed),   cmocka_unit_test (test_leaving),
+    cmocka_unit_test (test_timeline),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of named tensors: who decides, and what is rounded. */
-#include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/map.h"
@@ -430,20 +428,12 @@ static void test_rounding (void **state)
     assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_packet),
-        cmocka_unit_test (test_hostile_packet),
-        cmocka_unit_test (test_map),
-        cmocka_unit_test (test_tree),
-        cmocka_unit_test (test_relay),
-        cmocka_unit_test (test_coordinator),
-        cmocka_unit_test (test_limit),
-        cmocka_unit_test (test_stall_text),
-        cmocka_unit_test (test_learning),
-        cmocka_unit_test (test_rounding),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_packet),   cmocka_unit_test (test_hostile_packet),
+    cmocka_unit_test (test_map),      cmocka_unit_test (test_tree),
+    cmocka_unit_test (test_relay),    cmocka_unit_test (test_coordinator),
+    cmocka_unit_test (test_limit),    cmocka_unit_test (test_stall_text),
+    cmocka_unit_test (test_learning), cmocka_unit_test (test_rounding),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

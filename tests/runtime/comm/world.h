@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several ranks of a communicator, as processes of this machine. */
-#ifndef TESTS_RUNTIME_COMM_WORLD_H
-#define TESTS_RUNTIME_COMM_WORLD_H
+#pragma once
 
 #include "runtime/slurmdl_comm.h"
 
@@ -24,5 +23,3 @@ int world_run (
  * may.
  */
 int world_hold_port (int *port);
-
-#endif

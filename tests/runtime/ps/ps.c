@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: what is summed, who is refused.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/rules.h"
@@ -390,22 +384,13 @@ static void wrong_calls_are_told (void **state)
     run_group (declare_wrongly, NULL);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_GROUP (the_folder_has_a_name),
-        IN_GROUP (sync_equals_the_serial_sum),
-        IN_GROUP (push_pull_is_a_step),
-        IN_GROUP (rows_are_made_and_summed),
-        IN_GROUP (tensors_of_64_mib),
-        IN_GROUP (async_loses_nothing),
-        IN_GROUP (staleness_is_bounded),
-        IN_GROUP (who_does_not_come_is_named),
-        IN_GROUP (no_server_is_an_error),
-        IN_GROUP (strangers_are_refused),
-        IN_GROUP (a_wrong_mode_is_refused),
-        IN_GROUP (wrong_calls_are_told),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_GROUP (the_folder_has_a_name),   IN_GROUP (sync_equals_the_serial_sum),
+    IN_GROUP (push_pull_is_a_step),     IN_GROUP (rows_are_made_and_summed),
+    IN_GROUP (tensors_of_64_mib),       IN_GROUP (async_loses_nothing),
+    IN_GROUP (staleness_is_bounded),    IN_GROUP (who_does_not_come_is_named),
+    IN_GROUP (no_server_is_an_error),   IN_GROUP (strangers_are_refused),
+    IN_GROUP (a_wrong_mode_is_refused), IN_GROUP (wrong_calls_are_told),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and workers as processes, and what they train. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/ps/rules.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
-#include "tests/unit.h"
 
 struct slurmdl_ps_options options;
 struct board *board;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group of parameter servers and workers for tests, as processes. */
-#ifndef TESTS_RUNTIME_PS_PSGROUP_H
-#define TESTS_RUNTIME_PS_PSGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -79,5 +78,3 @@ void check_values (const struct train *t);
 /* worker_f: integers, of which the order of sums does not matter; each worker
  * looks at the end whether all was summed. */
 void train_counts (struct slurmdl_ps *ps, void *arg);
-
-#endif

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers as processes: who is lost and replaced, and
  * what is saved. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/ps/ps.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
@@ -169,19 +163,16 @@ static void a_push_names_the_lost_server (void **state)
     lose (g.servers[0]);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_GROUP (a_lost_server_is_replaced),
-        IN_GROUP (a_spare_takes_over_from_a_save),
-        IN_GROUP (a_server_is_replaced_when_some_have_left),
-        IN_GROUP (all_servers_are_replaced),
-        IN_GROUP (async_loses_nothing_with_a_server),
-        IN_GROUP (a_small_log_makes_servers_save),
-        IN_GROUP (a_push_names_the_lost_server),
-        IN_GROUP (a_lost_worker_holds_nobody),
-        IN_GROUP (a_lost_worker_is_replaced),
-    };
+static const struct CMUnitTest tests[] = {
+    IN_GROUP (a_lost_server_is_replaced),
+    IN_GROUP (a_spare_takes_over_from_a_save),
+    IN_GROUP (a_server_is_replaced_when_some_have_left),
+    IN_GROUP (all_servers_are_replaced),
+    IN_GROUP (async_loses_nothing_with_a_server),
+    IN_GROUP (a_small_log_makes_servers_save),
+    IN_GROUP (a_push_names_the_lost_server),
+    IN_GROUP (a_lost_worker_holds_nobody),
+    IN_GROUP (a_lost_worker_is_replaced),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter servers and workers: what is saved, and restored by others. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/ps/snapshot.h"
 #include "tests/ranks.h"
 #include "tests/runtime/ps/psgroup.h"
@@ -276,18 +272,15 @@ static void a_copy_is_of_one_moment (void **state)
     }
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (a_copy_is_of_one_moment),
-        IN_GROUP (all_go_on_from_a_save),
-        IN_GROUP (rows_go_on_from_a_save),
-        IN_GROUP (dense_is_spread_anew),
-        IN_GROUP (rows_are_spread_anew),
-        IN_GROUP (a_server_of_another_number_is_lost),
-        IN_GROUP (a_wrong_number_is_refused),
-        IN_GROUP (initial_values_are_still_awaited),
-    };
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (a_copy_is_of_one_moment),
+    IN_GROUP (all_go_on_from_a_save),
+    IN_GROUP (rows_go_on_from_a_save),
+    IN_GROUP (dense_is_spread_anew),
+    IN_GROUP (rows_are_spread_anew),
+    IN_GROUP (a_server_of_another_number_is_lost),
+    IN_GROUP (a_wrong_number_is_refused),
+    IN_GROUP (initial_values_are_still_awaited),
+};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_TESTS (tests)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the module slurmdl._slurmdl_comm share. */
-#ifndef PYTHON_COMM_H
-#define PYTHON_COMM_H
+#pragma once
 
 #include <slurmdl_comm.h>
 
@@ -66,5 +65,3 @@ PyObject *comm_join (PyObject *self, PyObject *unused);
 PyObject *comm_timeline (PyObject *self, PyObject *args);
 PyObject *comm_trouble (PyObject *self, PyObject *unused);
 PyObject *comm_stats (PyObject *self, PyObject *unused);
-
-#endif

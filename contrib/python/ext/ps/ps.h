@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the module slurmdl._slurmdl_ps share. */
-#ifndef PYTHON_PS_H
-#define PYTHON_PS_H
+#pragma once
 
 #include <slurmdl_ps.h>
 
@@ -32,5 +31,3 @@ PyObject *ps_pull (PyObject *o, PyObject *args);
 PyObject *ps_push_pull (PyObject *o, PyObject *args);
 PyObject *ps_push_rows (PyObject *o, PyObject *args);
 PyObject *ps_pull_rows (PyObject *o, PyObject *args);
-
-#endif

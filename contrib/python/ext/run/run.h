@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the module slurmdl._slurmdl share. */
-#ifndef PYTHON_RUN_H
-#define PYTHON_RUN_H
+#pragma once
 
 #define EXT_MODULE "slurmdl._slurmdl"
 #include "ext.h"
@@ -83,5 +82,3 @@ PyObject *find_checkpoint (PyObject *module, PyObject *args);
 PyObject *remove_checkpoint (PyObject *module, PyObject *path_object);
 PyObject *read_rows (PyObject *module, PyObject *args);
 PyObject *read_records (PyObject *module, PyObject *args);
-
-#endif
