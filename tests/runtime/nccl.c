@@ -258,6 +258,29 @@ static void examples (void **state)
     }
 }
 
+/* What NCCL has from its own file is not set once more. */
+static void configured (void **state)
+{
+    static const struct fabric f = { .kind = FABRIC_TCP };
+    struct nccl_profile all, rest;
+    struct said said = { "" };
+    char conf[512];
+    FILE *file;
+
+    snprintf (conf, sizeof (conf), "%s/nccl.conf", root);
+    nccl_choose ("/nonexistent", conf, "auto", &f, &all, note, &said);
+    assert_true (all.n > 0);
+    file = fopen (conf, "w");
+    fprintf (file, "%s=%s\n", all.settings[0].name, all.settings[0].value);
+    fclose (file);
+    nccl_choose ("/nonexistent", conf, "auto", &f, &rest, note, &said);
+    unlink (conf);
+    assert_string_equal (said.text, "");
+    assert_int_equal (rest.n, all.n - 1);
+    for (int i = 0; i < rest.n; i++)
+        assert_string_equal (rest.settings[i].name, all.settings[i + 1].name);
+}
+
 /* ---- lint ---- */
 
 /* clang-format off */
@@ -391,6 +414,7 @@ int main (void)
         cmocka_unit_test (fuzz),       cmocka_unit_test (files),
         cmocka_unit_test (examples),   cmocka_unit_test (lint),
         cmocka_unit_test (lint_order), cmocka_unit_test (tables),
+        cmocka_unit_test (configured),
     };
 
     return cmocka_run_group_tests (tests, make_root, drop_root);

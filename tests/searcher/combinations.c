@@ -155,6 +155,29 @@ static void test_inactive (void **state)
     searcher_destroy (s);
 }
 
+/* A condition on a parameter of many sizes holds as near as its size allows. */
+static void test_near (void **state)
+{
+    static const double million[] = { 1e6 };
+    static const struct param params[] = {
+        LOG ("a", 10, 0, 9, 0),
+        { .name = "b",
+          .type = PARAM_FLOAT,
+          .max = 1,
+          .when = "a",
+          .when_values = million,
+          .when_count = 1 },
+    };
+    struct dim dims[2] = { { .parent = -1 }, { .parent = -1 } };
+    double values[1];
+
+    space_fill (dims, values, 0, params, 2);
+    assert_true (space_waits (&dims[1], values, 1e6 * (1 + 5e-10)));
+    assert_true (space_waits (&dims[1], values, 1e6 * (1 - 5e-10)));
+    assert_false (space_waits (&dims[1], values, 1e6 * (1 + 2e-9)));
+    assert_false (space_waits (&dims[1], values, 1e6 * (1 - 2e-9)));
+}
+
 /* ---- as many brackets as there can be ---- */
 
 static void test_brackets_max (void **state)
@@ -271,6 +294,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_extend_known), cmocka_unit_test (test_pasha_waits),
     cmocka_unit_test (test_inactive),     cmocka_unit_test (test_brackets_max),
     cmocka_unit_test (test_moved),        cmocka_unit_test (test_kept),
+    cmocka_unit_test (test_near),
 };
 
 RUN_TESTS (tests)
