@@ -121,9 +121,10 @@ extract () {
 }
 attacker mkfifo -m 666 "$group/w.raw"
 is "$(extract)" "dl: w.raw: cannot write: it is another user's" "dl ckpt extract: not into another user's pipe"
-attacker sh -c "cat '$group/w.raw' >'$attacker_home/got'" &
+attacker sh -c "echo \$\$ >'$attacker_home/pid'; exec cat '$group/w.raw' >'$attacker_home/got'" &
+wait_for 300 grep -q . "$attacker_home/pid"
 is "$(extract)" "dl: w.raw: cannot write: it is another user's" "nor where he reads it"
-kill $! 2>/dev/null
+kill -9 "$(cat "$attacker_home/pid")" 2>/dev/null # it may wait for who writes
 attacker sh -c "umask 0; rm '$group/w.raw'; : >'$group/w.raw'"
 is "$(extract) $(cat "$group/w.raw" "$attacker_home/got")" "dl: w.raw: cannot write: it is another user's " "nor into his file"
 attacker rm "$group/w.raw"
