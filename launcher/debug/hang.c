@@ -107,10 +107,12 @@ void hang_check_end (struct watcher *w)
         return;
     snprintf (reason,
               sizeof (reason),
-              "%s, and %zu ranks on %s wait for it",
+              "%s, and %zu rank%s on %s wait%s for it",
               roots_end (&w->roots, w->folder.path, end, sizeof (end)),
               w->roots.n,
-              w->host);
+              w->roots.n == 1 ? "" : "s",
+              w->host,
+              w->roots.n == 1 ? "s" : "");
     if (watcher_request (w, DEBUG_END, reason) == 0)
         w->end_reported = w->hang_reported = true;
 }

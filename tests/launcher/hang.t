@@ -24,6 +24,9 @@ ranks () { # ranks STEP PROGRAM: three of them, and 'out'
         (in_step $r "$python" "$2" >>out 2>/dev/null) &
         echo $! >pid.$r
     done
+    for r in 0 1 2; do # the shells before them are no ranks
+        wait_for 300 sh -c "grep -qz ^SLURM_TASK_PID= /proc/$(cat pid.$r)/environ"
+    done
 }
 watcher () { # watcher SECONDS [kill]: what it says is in 'err'
     (exec env SLURM_JOB_ID=$id SLURM_STEP_ID="$step" SLURM_GTIDS=0,1,2 SLURM_NODEID=0 SLURMD_NODENAME=m1 SLURM_STEP_NUM_NODES=1 \
@@ -48,11 +51,14 @@ step()
 END
 cat >ends.py <<'END'
 import os, threading, time
+def watched():
+    while not os.path.exists(os.environ["DL_DEBUG_PATH"] + "/watch-0"):
+        time.sleep(0.1)
 if os.environ["SLURM_PROCID"] == "2":
-    time.sleep(1)
+    watched()
     raise ValueError("no such file of data")
 if os.environ["SLURM_PROCID"] == "1":
-    time.sleep(1)
+    watched()
     os.kill(os.getpid(), 9)
 threading.Event().wait()
 END
