@@ -378,6 +378,19 @@ static double cores_given (long tasks)
 /* Whatever umask(2) says, nobody else plants files in them. */
 enum { FOLDER_MODE = 0755 };
 
+static int make_folder (const char *dir)
+{
+    char parent[PATH_MAX];
+    char *slash;
+
+    snprintf (parent, sizeof (parent), "%s", dir);
+    if ((slash = strrchr (parent, '/')) && slash != parent) {
+        *slash = '\0';
+        mkdir (parent, FOLDER_MODE); /* DL_MONITOR_DIR may be new */
+    }
+    return mkdir (dir, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
+}
+
 static int open_file (struct usage_sampler *m)
 {
     struct metrics_file_about about = {
@@ -391,7 +404,8 @@ static int open_file (struct usage_sampler *m)
     char dir[PATH_MAX];
 
     if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step)
-        < 0) {
+            < 0
+        || make_folder (dir) < 0) {
         complain (
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;

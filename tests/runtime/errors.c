@@ -144,6 +144,7 @@ static void reading (void **state)
     FAILS (slurmdl_records_read, file, any_record, NULL);
     FAILS (slurmdl_records_read_dir, attempt, any_record, NULL);
     FAILS (slurmdl_checkpoint_verify, file, &step);
+    FAILS (slurmdl_checkpoint_remove, dir);
     GIVES_NULL (slurmdl_checkpoint_open, file);
     free (attempt);
     free (file);
