@@ -103,7 +103,7 @@ END
 timeout 300 srun --dl-debug=hang:6 -N1 -n2 "$python" ends.py >out 2>err &
 srun=$!
 wait_for 300 grep -q 'dl: rank' err
-like "$(cat err)" 'dl: rank 0 has ended.*\(ValueError: no such file of data\), and 1 ranks on n[12] wait for it: rank 1 is in wait' "the rank that ended first, why, and where the other waits"
+like "$(cat err)" 'dl: rank 0 has ended.*\(ValueError: no such file of data\), and 1 rank on n[12] waits for it: rank 1 is in wait' "the rank that ended first, why, and where the other waits"
 scancel -u "$(id -un)"
 wait $srun 2>/dev/null
 is "$(sed -n '1s/(.*//p' "$(folder)"/error.0.*)" "Traceback " "its exception is kept"
