@@ -130,7 +130,9 @@ conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1
 PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
 wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts
 ok $? "a line is told while its attempt goes on"
+wait_for 300 test -e early-0001/trials/0002/a.1/log
 dl stop early >out2
+wait_for 300 grep -q '^end: ' texts # by whoever sees it first
 is "$(grep -c '^end: ' texts) $(grep '^end: ' texts)" "1 end: early-0001: stopped by $(id -un), 0 of its trials failed; 2 trials" "dl stop tells, who it was"
 touch go
 wait
