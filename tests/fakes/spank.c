@@ -305,12 +305,13 @@ static int probe (void)
 /* A task of slurmstepd; returns how it ended. */
 static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
 {
-    double before = now (), after;
+    double before, after;
     int status;
     pid_t pid;
 
     fflush (stdout);
     if ((pid = fork ()) == 0) {
+        before = now (); /* the fork is not the plugin's */
         rv |= call (plugin, "slurm_spank_task_init", ac, av);
         after = now ();
         if (getenv ("FAKE_TIME"))
