@@ -2,6 +2,7 @@
 /* Searches that go on with other limits, and trials that are tried again. */
 #include <limits.h>
 
+#include "searcher/state/state.h"
 #include "tests/searcher/extend.h"
 
 /* ---- done, and on ---- */
@@ -125,6 +126,64 @@ static void test_midst (void **state)
                 assert_int_equal (count_at (r, 30), r->trials);
             run_close (r);
         }
+}
+
+static long accepted (const struct run *r)
+{
+    long n = 0;
+
+    for (long i = 1; i <= r->trials; i++)
+        n += !r->job[i].bad;
+    return n;
+}
+
+/* Trials that were rejected leave brackets that have begun more than their
+ * part of what is left.
+ */
+static void test_rejected (void **state)
+{
+    const struct search_config brackets = { .max_trials = 40,
+                                            .mode = SEARCH_CONSERVATIVE };
+
+    for (long seed = 1; seed < 200; seed++) {
+        struct run *r = run_open (kind ("adaptive_asha"), &brackets);
+        long want;
+        r->random = (uint64_t)seed;
+        r->workers = 1;
+        r->rejects = 50;
+        (void)advance (r, 3 + seed % 20);
+        want = accepted (r) > 0 ? accepted (r) : 1;
+        extend (r, want, 0);
+        r->rejects = 0;
+        finish (r);
+        assert_int_equal (accepted (r), want);
+        run_close (r);
+    }
+}
+
+/* What failed at a rung is forgotten of that rung alone. */
+static void test_revive_rung (void **state)
+{
+    struct run *r = run_open (kind ("pasha"), NULL);
+    long failed = 0;
+    double low;
+
+    r->workers = 1;
+    for (r->fails = 0; !failed;) {
+        while (r->open == 0)
+            assert_int_equal (begin (r), SEARCH_RUN);
+        for (long i = 1; i <= r->trials; i++)
+            if (r->job[i].open && r->job[i].length > 0)
+                failed = i;
+        r->fails = failed ? 100 : 0;
+        end_any (r);
+    }
+    low = searcher_values (r->s, failed)[0];
+    assert_true (isfinite (low));
+    revive (r, failed);
+    assert_true (searcher_values (r->s, failed)[0] == low);
+    assert_true (isnan (searcher_values (r->s, failed)[1]));
+    run_close (r);
 }
 
 static void test_fewer (void **state)
@@ -441,6 +500,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_ladders),
     cmocka_unit_test (test_midst),
     cmocka_unit_test (test_fewer),
+    cmocka_unit_test (test_rejected),
+    cmocka_unit_test (test_revive_rung),
     cmocka_unit_test (test_anything),
     cmocka_unit_test (test_revive),
     cmocka_unit_test (test_revive_repeat),

@@ -259,6 +259,13 @@ like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plu
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
 like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
+other=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
+if unshare -rn true 2>/dev/null && echo "$other" | grep -q '^error dl: NCCL_SOCKET_IFNAME=nosuch0: this node has no such interface$'; then
+    out=$(fake SLURM_PROCID=0 NCCL_SOCKET_IFNAME=nosuch0 unshare -rn "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)
+    is "$(echo "$out" | grep -c '^error')" 0 "in a network namespace with the host's /sys nobody knows the interfaces"
+else
+    skip "no network namespace, or no interface that /sys has"
+fi
 nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
 nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
 nothing "--dl-nccl in an extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl-nccl=site -- "$dir"
