@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points that are given, forbidden and rejected. */
+#include "tests/searcher/params.h"
 #include "tests/searcher/plane.h"
+#include "tests/searcher/search.h"
 
 /* ---- another point ---- */
 
@@ -304,6 +306,31 @@ static void test_reject (void **state)
     }
 }
 
+/* Where cmaes can find nothing better it begins anew, anywhere. */
+static void test_restarts (void **state)
+{
+    const struct param p[] = { FLOAT ("x", 0, 1, 0) };
+    struct searcher *s = search_create ("cmaes", 4, 6000, p, COUNT (p));
+    double value, low = 1, high = 0;
+    long near = 0, restarts = 0;
+    double x;
+
+    for (long i = 0; i < 6000; i++) {
+        long t = search_begin (s, &x);
+        if (near > 10 && fabs (x - 0.3) > 1e-3) { /* the first new point */
+            restarts++;
+            low = fmin (low, x);
+            high = fmax (high, x);
+        }
+        near = fabs (x - 0.3) < 1e-6 ? near + 1 : 0;
+        value = (x - 0.3) * (x - 0.3);
+        searcher_observe (s, t, 1, &value);
+    }
+    assert_true (restarts >= 8);
+    assert_true (low < 0.1 && high > 0.8);
+    searcher_destroy (s);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_half),
     cmocka_unit_test (test_move),
@@ -316,6 +343,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_known),
     cmocka_unit_test (test_known_bad),
     cmocka_unit_test (test_reject),
+    cmocka_unit_test (test_restarts),
 };
 
 RUN_TESTS (tests)
