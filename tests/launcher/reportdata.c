@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
 #include "launcher/report/data.h"
+#include "launcher/report/summary.h"
 #include "launcher/report/words.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
@@ -234,11 +235,70 @@ static void test_data (void **state)
     sweep_close (s);
 }
 
+/* ---- what stands out ---- */
+
+enum { NOTED = 48 };
+
+/* Of 48 trials a parameter's values, the best trial's first. */
+static char *notes_of (double *values, bool log_scale, double low, double high)
+{
+    struct report_param p = {
+        .name = "lr", .v = values, .log = log_scale, .low = low, .high = high
+    };
+    long order[NOTED];
+    struct report_data d = { .params = { &p, 1 },
+                             .order = order,
+                             .nordered = NOTED,
+                             .report.best = -1 };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&text, &size);
+
+    for (long i = 0; i < NOTED; i++)
+        order[i] = i;
+    notes_put (f, &d);
+    fclose (f);
+    return text;
+}
+
+static void test_notes (void **state)
+{
+    static const struct {
+        double best[5]; /* NaN: without the parameter */
+        bool log;
+        double low, high;
+        const char *end; /* NULL: nothing stands out */
+    } list[] = {
+        { { 0, 0.01, 0.02, 0.5, 0.9 }, false, 0, 1, "lower" },
+        { { 1, 0.98, 0.99, 0.5, 0.1 }, false, 0, 1, "upper" },
+        { { 0, 0.01, 0.1, 0.5, 0.9 }, false, 0, 1, NULL },
+        { { 0, 0, 0, 0, NAN }, false, 0, 1, NULL },
+        { { 1e-5, 1e-5, 1.2e-5, 1e-2, 1e-1 }, true, 1e-5, 1e-1, "lower" },
+        { { 1e-5, 1e-5, 1e-4, 1e-2, 1e-1 }, true, 1e-5, 1e-1, NULL },
+    };
+
+    for (size_t i = 0; i < COUNT (list); i++) {
+        double values[NOTED];
+        char *text;
+        for (size_t k = 0; k < NOTED; k++)
+            values[k] = k < 5 ? list[i].best[k] : list[i].high;
+        text = notes_of (values, list[i].log, list[i].low, list[i].high);
+        if (list[i].end) {
+            assert_non_null (strstr (text, "The best 5 trials lie at"));
+            assert_non_null (strstr (text, list[i].end));
+            assert_non_null (strstr (text, "lr: a wider range may pay."));
+        } else
+            assert_string_equal (text, "");
+        free (text);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_html),
     cmocka_unit_test (test_json_text),
     cmocka_unit_test (test_numbers),
     cmocka_unit_test (test_thin),
+    cmocka_unit_test (test_notes),
     cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
 };
 
