@@ -24,6 +24,10 @@ dl run >/dev/null 2>&1
 is $? 2 "run without a file"
 dl show a b c >/dev/null 2>&1
 is $? 2 "too many arguments"
+for c in fork worker watch show best failures plot wait pause resume stop kill continue retry reproduce export gc archive; do
+    dl $c >/dev/null 2>&1
+    is $? 3 "dl $c is of the newest experiment, and there is none"
+done
 like "$(dl show 2>&1)" "no experiment in \." "no experiment"
 dl show >/dev/null 2>&1
 is $? 3 "no experiment: status"
