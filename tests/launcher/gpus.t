@@ -83,9 +83,12 @@ is "$(shape)" "--nodes=4 --ntasks=8 --ntasks-per-node=2 --gpus-per-node=2 --part
 conf 'gpus_per_trial = 8; gpus_per_node = 4; ranks_per_node = 1;'
 run
 is "$(shape)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=4 --partition=big " "GPUs on each node, and ranks"
-conf 'gpus_per_trial = 4; sbatch_args = ["-p", "small"];'
-run
-is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "a partition in sbatch_args"
+for chosen in '"-p", "small"' '"-psmall"' '"--partition=small"' '"--partition", "small"'; do
+    conf "gpus_per_trial = 4; sbatch_args = [$chosen];"
+    run
+    is "$(shape | sed 's/--partition=small //')" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "a partition in sbatch_args: $chosen"
+    is "$(grep -c -e --partition=big asked)" 0 "no other one is tried"
+done
 conf 'gpus_per_trial = 4;'
 export SBATCH_PARTITION=small
 run
