@@ -424,6 +424,10 @@ int collect_parts (struct slurmdl_comm *w, void *arg)
     (void)arg;
     if (bad)
         return collect_complain (w, err.text, 0);
+    /* by the key, and where that is the same by the rank */
+    bad += slurmdl_comm_rank (half)
+           != (rank % 2 ? slurmdl_comm_size (half) - 1 - rank / 2 : rank / 2);
+    bad += slurmdl_comm_rank (quarter) != slurmdl_comm_rank (half) % 2;
     bad += collect_size (half, 5000) + collect_size (quarter, 5000)
            + collect_size (w, 500);
     if (none)
