@@ -2,6 +2,8 @@
 /* The handshake, and who it lets in: of what is changed, sent back, sent again,
  * or said by somebody without the key, nobody.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -375,6 +377,31 @@ static void without_files (void **state)
     close (client);
 }
 
+static int option_of (int fd, int level, int name)
+{
+    int value = -1;
+
+    assert_int_equal (
+        getsockopt (fd, level, name, &value, &(socklen_t){ sizeof (value) }),
+        0);
+    return value;
+}
+
+/* A peer whose machine is gone is noticed: 7 s, and 5 probes 3 s apart. */
+static void a_lost_machine_is_noticed (void **state)
+{
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+
+    assert_true (fd >= 0);
+    socket_tune (fd, 7, 3, 5);
+    assert_true (option_of (fd, SOL_SOCKET, SO_KEEPALIVE));
+    assert_int_equal (option_of (fd, IPPROTO_TCP, TCP_KEEPIDLE), 7);
+    assert_int_equal (option_of (fd, IPPROTO_TCP, TCP_KEEPINTVL), 3);
+    assert_int_equal (option_of (fd, IPPROTO_TCP, TCP_KEEPCNT), 5);
+    assert_true (option_of (fd, IPPROTO_TCP, TCP_NODELAY));
+    close (fd);
+}
+
 #define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
 #define FRESH(f)                                                               \
     {                                                                          \
@@ -391,6 +418,7 @@ int main (void)
         WITH_SERVER (nothing_can_be_sent_back),
         WITH_SERVER (idle_ones_keep_nobody_out),
         WITH_SERVER (without_files),
+        cmocka_unit_test (a_lost_machine_is_noticed),
         FRESH (who_has_the_key_is_taken),
         FRESH (nobody_else),
         FRESH (no_bit_can_be_changed),
