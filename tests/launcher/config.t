@@ -122,6 +122,24 @@ $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must b
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
 s/"asha"/"xyzzy"/|4|unknown searcher "xyzzy"; there are auto, single, .*, custom$
 EOF2
+while read -r searcher edit said; do
+    printf '%s\n' "$good" | sed -e "s/asha/$searcher/; $edit" >exp.conf
+    out=$(dl run --dry-run exp.conf 2>&1)
+    is "$? $(printf '%s\n' "$out" | grep -c 'stops no trial early')" "0 $said" "$searcher $edit: said that it stops no trial early"
+done <<'EOF2'
+asha 7d 1
+asha s/max_length.=.9/max_length=3/ 1
+asha s/max_length.=.9/max_length=4/ 0
+bohb 7d 1
+stopping_asha 7d 1
+median s/max_length.=.9/max_length=2/ 0
+median 7d 1
+pbt 6,7d 1
+pbt 6d 0
+auto 7d 0
+random 7d 0
+EOF2
+like "$(printf '%s\n' "$good" | sed 7d >exp.conf; dl run --dry-run exp.conf 2>&1)" "^dl: exp.conf: searcher \"asha\" stops no trial early: 'searcher.max_length', the length of a full training, is 1, but must be at least 4 for that" "a search without rungs"
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
 accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands once in its group, with what @include puts there; --set replaces a value$" "key given twice"
