@@ -122,6 +122,7 @@ $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must b
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
 s/"asha"/"xyzzy"/|4|unknown searcher "xyzzy"; there are auto, single, .*, custom$
 EOF2
+mistake '$a resources = { framework = ""; };' "^exp.conf:13: 'resources.framework' is empty: leave it out" "no framework"
 while read -r searcher edit said; do
     printf '%s\n' "$good" | sed -e "s/asha/$searcher/; $edit" >exp.conf
     out=$(dl run --dry-run exp.conf 2>&1)
