@@ -397,9 +397,17 @@ static void warn_of_rungs (const struct experiment *e)
     double least =
         strings_contain (undivided, e->searcher_name) ? 2 : e->search.divisor;
 
-    if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
-        && strcmp (e->searcher_name, "auto")
-        && (double)e->search.max_length < least)
+    if (!(experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS))
+        && (e->search.divisor != 4 || e->search.max_rungs != 5))
+        complain ("%s: searcher \"%s\" stops no trial early: "
+                  "'searcher.divisor' and 'searcher.max_rungs' are for "
+                  "searchers with rungs, such as \"asha\" with "
+                  "'searcher.sampler'",
+                  e->file,
+                  e->searcher_name);
+    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
+             && strcmp (e->searcher_name, "auto")
+             && (double)e->search.max_length < least)
         complain ("%s: searcher \"%s\" stops no trial early: "
                   "'searcher.max_length', the length of a full training, is "
                   "%lld, but must be at least %g for that",

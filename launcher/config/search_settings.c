@@ -82,7 +82,10 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
     problem_at (p,
                 origin_of_key (cf, "searcher.mode"),
                 "'searcher.mode' must be \"aggressive\", \"standard\" or "
-                "\"conservative\"");
+                "\"conservative\"%s",
+                !strcmp (e->mode, "min") || !strcmp (e->mode, "max")
+                    ? "; did you mean 'searcher.smaller_is_better'?"
+                    : "");
     return -1;
 }
 

@@ -116,6 +116,9 @@ s/^hyperparameters/search_space/|9|unknown key 'search_space'; did you mean 'hyp
 s/^entrypoint/command/|2|unknown key 'command'; did you mean 'entrypoint'
 s/metric = /monitor = /|5|unknown key 'searcher.monitor'; did you mean 'searcher.metric'
 s/metric = /what = /|5|unknown key 'searcher.what'; dl-experiment
+s/max_trials/max_concurrent/|6|unknown key 'searcher.max_concurrent'; did you mean 'searcher.max_concurrent_trials'
+s/max_trials = 9/pruner = "median"/|6|unknown key 'searcher.pruner'; did you mean 'searcher.name'
+s/max_trials = 9/mode = "min"; &/|6|'searcher.mode' must be .*; did you mean 'searcher.smaller_is_better'
 s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
 $a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be as "4:00:00"
 $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must be an amount of memory, such as "16G"
@@ -139,6 +142,8 @@ pbt 6,7d 1
 pbt 6d 0
 auto 7d 0
 random 7d 0
+tpe s/max_trials/divisor=3;max_trials/ 1
+asha s/max_trials/divisor=3;max_trials/ 0
 EOF2
 like "$(printf '%s\n' "$good" | sed 7d >exp.conf; dl run --dry-run exp.conf 2>&1)" "^dl: exp.conf: searcher \"asha\" stops no trial early: 'searcher.max_length', the length of a full training, is 1, but must be at least 4 for that" "a search without rungs"
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
