@@ -171,6 +171,7 @@ int registry_entry (const struct registry *r,
     if (json_is_object (entry->json))
         return 1;
     json_decref (entry->json);
+    entry->json = NULL;
     errno = EBADMSG;
     return errorf (err, "%.200s: damaged: %.80s", path, why.text);
 }
