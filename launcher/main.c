@@ -108,7 +108,7 @@ static const struct cmd commands[] = {
       options_export, 0, 1, cmd_export },
     { CMD_KEEP, "ckpt", "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere",
       options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },
-    { CMD_KEEP, "model", "register|ls|show|promote|export ...", "keep checkpoints as versions of models",
+    { CMD_KEEP, "model", "register|ls|show|promote|note|rm|export ...", "keep checkpoints as versions of models",
       options_model, 1, 4, cmd_model, false, model_words },
     { CMD_KEEP, "log", "NAME=VALUE...", "log metrics from a script that a trial runs",
       options_log, 1, -1, cmd_log },

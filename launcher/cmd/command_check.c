@@ -12,6 +12,7 @@
 
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
+#include "launcher/config/queries.h"
 #include "launcher/software/activate.h"
 #include "launcher/software/check.h"
 #include "launcher/sys/say.h"
@@ -389,6 +390,33 @@ static void warn_of_lists (const struct experiment *e)
     }
 }
 
+/* The default of max_length leaves nothing to stop before; auto means that. */
+static void warn_of_rungs (const struct experiment *e)
+{
+    static const char *const undivided[] = { "median", "pbt", NULL };
+    double least =
+        strings_contain (undivided, e->searcher_name) ? 2 : e->search.divisor;
+
+    if (!(experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS))
+        && (e->search.divisor != 4 || e->search.max_rungs != 5))
+        complain ("%s: searcher \"%s\" stops no trial early: "
+                  "'searcher.divisor' and 'searcher.max_rungs' are for "
+                  "searchers with rungs, such as \"asha\" with "
+                  "'searcher.sampler'",
+                  e->file,
+                  e->searcher_name);
+    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
+             && strcmp (e->searcher_name, "auto")
+             && (double)e->search.max_length < least)
+        complain ("%s: searcher \"%s\" stops no trial early: "
+                  "'searcher.max_length', the length of a full training, is "
+                  "%lld, but must be at least %g for that",
+                  e->file,
+                  e->searcher_name,
+                  (long long)e->search.max_length,
+                  least);
+}
+
 void command_check_files (const struct experiment *e, struct problems *p)
 {
     char **words = first_words (e);
@@ -414,6 +442,7 @@ int command_check (struct experiment *e, bool local, bool loads)
         warn_of_near_names (e);
         warn_of_when (e);
         warn_of_lists (e);
+        warn_of_rungs (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

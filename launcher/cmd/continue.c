@@ -81,9 +81,8 @@ static int no_work (const struct sweep *s, const struct settings *st)
     const struct search_config *c = &s->exp->search;
 
     if (st->trials || st->length)
-        complain ("%s: there is no work to continue: the limit "
-                  "searcher.max_gpu_hours is reached, or the searcher supports "
-                  "no more trials",
+        complain ("%s: there is no work to continue: the searcher supports no "
+                  "more trials",
                   s->dir);
     else
         complain ("%s has %s: nothing is left to do; --trials N (there are "
@@ -156,6 +155,11 @@ static int check_continue (const struct sweep *s, const struct settings *st)
                   "a new one",
                   s->dir,
                   s->exp->max_hours);
+    else if (s->searcher && searcher_is_spent (s->searcher))
+        complain ("%s: searcher.max_gpu_hours (%g) is used up; 'dl fork' makes "
+                  "a new one",
+                  s->dir,
+                  s->exp->max_gpu_hours);
     else
         return EXIT_OK;
     return EXIT_USAGE;

@@ -207,6 +207,7 @@ static const struct opt of_ckpt[] = {
 static const struct opt of_model[] = {
     { "models", "DIR", "DL_MODELS", "folder of the registry (default: models beside the experiments)", OPT_STRING, AT (models) },
     { "step", "N", NULL, "of register: the checkpoint of step N (default: the best one)", OPT_INT, AT (step) },
+    { "force", NULL, NULL, "of rm: also what has a stage", OPT_FLAG, AT (force) },
     { 0 },
 };
 

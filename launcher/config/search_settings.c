@@ -82,7 +82,10 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
     problem_at (p,
                 origin_of_key (cf, "searcher.mode"),
                 "'searcher.mode' must be \"aggressive\", \"standard\" or "
-                "\"conservative\"");
+                "\"conservative\"%s",
+                !strcmp (e->mode, "min") || !strcmp (e->mode, "max")
+                    ? "; did you mean 'searcher.smaller_is_better'?"
+                    : "");
     return -1;
 }
 
@@ -303,6 +306,35 @@ static void ask (const struct experiment *e,
 
 /* ---- constraints ---- */
 
+/* ": 'hiden'; did you mean 'hidden'?", of the name that begins at 'at'. */
+static void
+name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
+{
+    const char **words = calloc (e->nparams + 1, sizeof (*words));
+    const char *meant;
+    char name[128];
+
+    at += *at == '`';
+    snprintf (name,
+              sizeof (name),
+              "%.*s",
+              (int)strcspn (at, " \t\n`<>=!&|()+-*/%^,"),
+              at);
+    for (size_t i = 0; words && i < e->nparams; i++)
+        words[i] = e->params[i].name;
+    meant = words ? nearest_word (name, words) : NULL;
+    snprintf (
+        hint,
+        size,
+        ": '%s'%s%s%s",
+        name,
+        DID_YOU_MEAN (meant,
+                      "'",
+                      "'",
+                      hparam_find (e, name) ? ", which is a constant" : ""));
+    free (words);
+}
+
 static void check_constraint (const struct experiment *e,
                               const char *text,
                               struct origin origin,
@@ -313,10 +345,17 @@ static void check_constraint (const struct experiment *e,
     };
     int at;
     const char *why = searcher_check (&config, e->params, e->nparams, &at);
+    char hint[512] = "";
 
+    if (why && at < -1 && !strncmp (why, "no parameter", 12))
+        name_hint (e, text - 2 - at, hint, sizeof (hint));
     if (why && at < -1)
-        problem_at (
-            p, origin, "searcher.constraint: column %d: %s", -1 - at, why);
+        problem_at (p,
+                    origin,
+                    "searcher.constraint: column %d: %s%s",
+                    -1 - at,
+                    why,
+                    hint);
     else if (why)
         problem_at (p, origin, "searcher.constraint: %s", why);
 }

@@ -257,6 +257,10 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
         problem_at (p,
                     origin_of_key (cf, "resources.check"),
                     "'resources.check' must be \"quick\" or \"full\"");
+    if (e->framework && !*e->framework)
+        problem_at (p,
+                    origin_of_key (cf, "resources.framework"),
+                    "'resources.framework' is empty: leave it out");
 }
 
 static void

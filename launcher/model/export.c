@@ -18,17 +18,15 @@
 #include "runtime/storage/inside.h"
 
 /* What is compared is what stands in the folder, not what was read. */
-static int put_checkpoint (const struct registry *r,
+static int put_checkpoint (const char *from,
                            const char *digest,
                            const char *path,
                            struct slurmdl_error *err)
 {
-    char from[PATH_MAX];
     char got[DIGEST_SIZE] = "";
     int64_t bytes;
     int in, out, rv;
 
-    registry_checkpoint (r, digest, from);
     if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
         return errorf (err, "%.200s: %s", from, inside_error (errno));
     out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -81,15 +79,11 @@ static int put_files (const struct registry *r,
     json_t *hparams = json_object_get (json_object_get (entry, "experiment"),
                                        "hyperparameters");
     char of_hparams[DIGEST_SIZE], of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
-    char path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
+    char from[PATH_MAX], path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
 
-    if (!digest || strlen (digest) != DIGEST_SIZE - 1
-        || strspn (digest, "0123456789abcdef") != DIGEST_SIZE - 1) {
-        errno = EBADMSG;
-        return errorf (err, "%.160s: the entry names no checkpoint", r->dir);
-    }
     snprintf (path, sizeof (path), "%s/model.h5", dir);
-    if (put_checkpoint (r, digest, path, err) < 0
+    if (registry_checkpoint (r, entry, from, err) < 0
+        || put_checkpoint (from, digest, path, err) < 0
         || put_json (dir, "hparams.json", hparams, of_hparams, err) < 0)
         return -1;
     json_object_set_new (

@@ -10,6 +10,8 @@ static const struct subcommand subcommands[] = {
     { "ls", "[NAME]", 0, 1, model_ls },
     { "show", "NAME[/VERSION|@STAGE]", 1, 1, model_show },
     { "promote", "NAME[/VERSION|@STAGE] STAGE", 2, 2, model_promote },
+    { "note", "NAME[/VERSION|@STAGE] TEXT", 2, 2, model_note },
+    { "rm", "NAME[/VERSION|@STAGE]", 1, 1, model_rm },
     { "export", "NAME[/VERSION|@STAGE] FOLDER", 2, 2, model_export },
     { 0 },
 };
@@ -26,7 +28,7 @@ int cmd_model (const struct settings *st)
     if (rv >= 0)
         return rv;
     complain ("no command 'dl model %s'; there are register, ls, show, "
-              "promote and export",
+              "promote, note, rm and export",
               st->args[0]);
     return EXIT_USAGE;
 }

@@ -15,4 +15,6 @@ int model_register (const struct settings *st);
 int model_ls (const struct settings *st);
 int model_show (const struct settings *st);
 int model_promote (const struct settings *st);
+int model_note (const struct settings *st);
+int model_rm (const struct settings *st);
 int model_export (const struct settings *st);

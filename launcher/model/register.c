@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl model register, promote: put entries into the registry. */
+/* dl model register: put a version into the registry. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
+#include "runtime/storage/inside.h"
 
 enum { RECORD_MAX = 16 << 20 };
 
@@ -130,20 +131,16 @@ static json_t *origin_json (const struct sweep *s, long trial)
 static json_t *version_json (const struct sweep *s,
                              long trial,
                              const struct chosen *c,
-                             const char *digest,
+                             json_t *kept,
                              const char *name)
 {
-    return json_pack ("{s:s, s:{s:s, s:I, s:s}, s:{s:s, s:o, s:b}, s:o, s:f, "
-                      "s:s}",
+    json_object_set_new (kept, "step", json_integer (c->step));
+    json_object_set_new (kept, "path", json_string (c->path));
+    return json_pack ("{s:s, s:O, s:{s:s, s:o, s:b}, s:o, s:f, s:s}",
                       "model",
                       name,
                       "checkpoint",
-                      "sha256",
-                      digest,
-                      "step",
-                      (json_int_t)c->step,
-                      "path",
-                      c->path,
+                      kept,
                       "metric",
                       "name",
                       sweep_metric (s, 0),
@@ -172,11 +169,30 @@ find_same (const struct registry *r, const char *name, json_t *entry)
         if (registry_entry (r, name, "version", n, &old, NULL) != 1)
             break;
         other = entry_text (old.json, "checkpoint", "sha256");
-        if (other && !strcmp (other, digest))
+        if (other && !strcmp (other, digest)
+            && !registry_has (r, name, "removed", n))
             found = n;
         json_decref (old.json);
     }
     return found;
+}
+
+/* What is kept twice goes, unless a version has lost it. */
+static void drop_copy (const struct registry *r,
+                       const char *name,
+                       long same,
+                       const json_t *entry)
+{
+    char kept[PATH_MAX], other[PATH_MAX];
+    struct model_entry old;
+
+    if (registry_entry (r, name, "version", same, &old, NULL) != 1)
+        return;
+    if (registry_checkpoint (r, entry, kept, NULL) == 0
+        && registry_checkpoint (r, old.json, other, NULL) == 0
+        && strcmp (kept, other))
+        inside_unlink (kept, 0);
+    json_decref (old.json);
 }
 
 static int put_version (const struct registry *r,
@@ -189,22 +205,12 @@ static int put_version (const struct registry *r,
 
     if (!entry)
         return errorf (err, "cannot make the entry: a name is no UTF-8");
-    if (!same && (n = registry_put (r, name, "version", entry, err)) < 0)
+    if (same)
+        drop_copy (r, name, same, entry);
+    else if ((n = registry_put (r, name, "version", entry, err)) < 0)
         return -1;
     printf ("%s/%ld%s\n", name, n, same ? " (it was there already)" : "");
     return 0;
-}
-
-/* A registry that a group shares gets files of the group. */
-static int open_to_write (struct registry *r,
-                          const struct settings *st,
-                          struct slurmdl_error *err)
-{
-    int rv = registry_open (r, st, true, err);
-
-    if (rv == 0)
-        share_umask (r->dir);
-    return rv;
 }
 
 /* Without a checkpoint no registry is made. */
@@ -214,20 +220,20 @@ static int register_trial (const struct sweep *s,
                            struct slurmdl_error *err)
 {
     struct chosen c = { NULL };
-    char digest[DIGEST_SIZE];
     struct registry r;
-    json_t *entry;
-    int rv;
+    json_t *kept = NULL, *entry;
+    int rv = -1;
 
     if (choose (s, trial, st->step, &c, err) < 0)
         return -1;
-    if ((rv = open_to_write (&r, st, err)) == 0)
-        rv = registry_keep (&r, c.path, digest, err);
-    if (rv == 0) {
-        entry = version_json (s, trial, &c, digest, st->args[3]);
+    if (registry_open_to_write (&r, st, true, err) == 0)
+        kept = registry_keep (&r, c.path, err);
+    if (kept) {
+        entry = version_json (s, trial, &c, kept, st->args[3]);
         rv = put_version (&r, st->args[3], entry, err);
         json_decref (entry);
     }
+    json_decref (kept);
     int e = errno;
     free (c.path);
     errno = e;
@@ -261,44 +267,4 @@ int model_register (const struct settings *st)
         rv = fail (&err);
     sweep_close (s);
     return rv;
-}
-
-/* ---- promote ---- */
-
-static int promote (const struct settings *st, struct slurmdl_error *err)
-{
-    struct model_reference ref;
-    struct registry r;
-    json_t *entry;
-    long n;
-
-    if (model_name_check (st->args[2], err) < 0
-        || open_to_write (&r, st, err) < 0
-        || registry_resolve (&r, st->args[1], &ref, err) < 0)
-        return -1;
-    entry = json_pack ("{s:s, s:s, s:I, s:f, s:s}",
-                       "model",
-                       ref.name,
-                       "stage",
-                       st->args[2],
-                       "version",
-                       (json_int_t)ref.version,
-                       "time",
-                       (double)time (NULL),
-                       "by",
-                       user_name ());
-    n = entry ? registry_put (&r, ref.name, "stage", entry, err)
-              : errorf (err, "out of memory");
-    json_decref (entry);
-    if (n > 0)
-        printf (
-            "%s/%ld is %s@%s\n", ref.name, ref.version, ref.name, st->args[2]);
-    return n > 0 ? 0 : -1;
-}
-
-int model_promote (const struct settings *st)
-{
-    struct slurmdl_error err = { "" };
-
-    return promote (st, &err) == 0 ? EXIT_OK : fail (&err);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/session/open.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/take_file.h"
@@ -72,6 +73,18 @@ int registry_open (struct registry *r,
                        path);
     }
     return check_folder (r->dir, named, err);
+}
+
+int registry_open_to_write (struct registry *r,
+                            const struct settings *st,
+                            bool make,
+                            struct slurmdl_error *err)
+{
+    int rv = registry_open (r, st, make, err);
+
+    if (rv == 0)
+        share_umask (r->dir);
+    return rv;
 }
 
 /* ---- names ---- */
@@ -158,16 +171,20 @@ int registry_entry (const struct registry *r,
     if (json_is_object (entry->json))
         return 1;
     json_decref (entry->json);
+    entry->json = NULL;
     errno = EBADMSG;
     return errorf (err, "%.200s: damaged: %.80s", path, why.text);
 }
 
-bool registry_has (const struct registry *r, const char *name, long version)
+bool registry_has (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   long number)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return entry_path (r, name, "version", version, path) == 0
+    return entry_path (r, name, kind, number, path) == 0
            && lstat (path, &st) == 0;
 }
 
@@ -294,8 +311,12 @@ int registry_resolve (const struct registry *r,
     }
     last = last_number (r, ref->name, "version");
     if (!*ref->stage && !ref->version)
-        ref->version = last;
-    if (rv < 0 || (ref->version >= 1 && ref->version <= last))
+        for (ref->version = last; ref->version > 0; ref->version--)
+            if (!registry_has (r, ref->name, "removed", ref->version))
+                break;
+    if (rv < 0
+        || (ref->version >= 1 && ref->version <= last
+            && !registry_has (r, ref->name, "removed", ref->version)))
         return rv;
     errno = ENOENT;
     return errorf (
@@ -331,59 +352,113 @@ int registry_each (const struct registry *r,
 
 /* ---- checkpoints ---- */
 
-void registry_checkpoint (const struct registry *r,
-                          const char *digest,
-                          char path[PATH_MAX])
+static void copy_path (const struct registry *r,
+                       const char *digest,
+                       long copy,
+                       char path[PATH_MAX])
 {
-    snprintf (path, PATH_MAX, "%s/.checkpoints/%s.h5", r->dir, digest);
+    char number[24] = "";
+
+    if (copy > 0)
+        snprintf (number, sizeof (number), ".%ld", copy);
+    snprintf (
+        path, PATH_MAX, "%s/.checkpoints/%s%s.h5", r->dir, digest, number);
+}
+
+int registry_checkpoint (const struct registry *r,
+                         const json_t *version,
+                         char path[PATH_MAX],
+                         struct slurmdl_error *err)
+{
+    const char *digest = entry_text (version, "checkpoint", "sha256");
+
+    if (digest && strlen (digest) == DIGEST_SIZE - 1
+        && strspn (digest, "0123456789abcdef") == DIGEST_SIZE - 1) {
+        copy_path (r, digest, entry_int (version, "checkpoint", "copy"), path);
+        return 0;
+    }
+    errno = EBADMSG;
+    return errorf (err, "%.160s: the entry names no checkpoint", r->dir);
 }
 
 /* The bytes that the digest is of are those that stay: it is computed from the
- * registry's own file.
+ * registry's own file.  No two versions share one, so that each may go.
  */
-static int settle (const struct registry *r,
-                   const char *tmp,
-                   char digest[DIGEST_SIZE],
-                   struct slurmdl_error *err)
+static json_t *
+settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], digest[DIGEST_SIZE];
     int64_t step;
     int fd = inside_open (tmp, O_RDONLY, 0, NULL);
     int rv = fd < 0 ? -1 : inside_close (fd, digest_of_file (digest, fd));
+    long copy;
 
     if (rv < 0)
-        return errorf (err, "%.200s: %s", tmp, inside_error (errno));
-    if (slurmdl_checkpoint_verify (tmp, &step, err) < 0)
-        return -1;
-    registry_checkpoint (r, digest, path);
-    rv = link_if_absent (tmp, path);
-    return rv < 0 ? errorf (err, "%.200s: %s", path, strerror (errno)) : rv;
+        errorf (err, "%.200s: %s", tmp, inside_error (errno));
+    if (rv < 0 || slurmdl_checkpoint_verify (tmp, &step, err) < 0)
+        return NULL;
+    for (copy = 0, rv = 1; rv == 1 && copy < VERSIONS_MAX; copy++) {
+        copy_path (r, digest, copy, path);
+        rv = link_if_absent (tmp, path);
+    }
+    if (rv == 0)
+        return json_pack (
+            "{s:s, s:I}", "sha256", digest, "copy", (json_int_t)copy - 1);
+    errorf (err, "%.200s: %s", path, strerror (errno));
+    return NULL;
 }
 
-int registry_keep (const struct registry *r,
-                   const char *from,
-                   char digest[DIGEST_SIZE],
-                   struct slurmdl_error *err)
+json_t *registry_keep (const struct registry *r,
+                       const char *from,
+                       struct slurmdl_error *err)
 {
     char path[PATH_MAX], tmp[PATH_MAX];
-    int rv;
+    json_t *kept;
 
     snprintf (path, sizeof (path), "%s/.checkpoints", r->dir);
     if (folder_create (path, err) < 0)
-        return -1;
-    registry_checkpoint (r, "new", path);
+        return NULL;
+    copy_path (r, "new", 0, path);
     link_tmp_name (tmp, sizeof (tmp), path);
-    if (file_take (from, tmp) < 0)
-        return errorf (err,
-                       "%.200s: cannot keep it in %.200s: %s",
-                       from,
-                       r->dir,
-                       inside_error (errno));
-    rv = settle (r, tmp, digest, err);
+    if (file_take (from, tmp) < 0) {
+        errorf (err,
+                "%.200s: cannot keep it in %.200s: %s",
+                from,
+                r->dir,
+                inside_error (errno));
+        return NULL;
+    }
+    kept = settle (r, tmp, err);
     int e = errno;
-    if (rv != 0)
+    if (!kept)
         inside_unlink (tmp, 0);
     errno = e;
+    return kept;
+}
+
+/* Whoever puts the entry removes the file: its name may then be that of another
+ * version.  Of a version of an older dl it may be shared.
+ */
+int registry_remove (const struct registry *r,
+                     const char *name,
+                     long version,
+                     const json_t *entry,
+                     struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    struct model_entry e = { .json = NULL };
+    char *text = json_dumps (entry, JSON_INDENT (2));
+    int rv = text ? entry_path (r, name, "removed", version, path) : -1;
+
+    if (rv == 0)
+        rv = publish_if_absent (path, text, strlen (text), err);
+    free (text);
+    if (rv == 0 && registry_entry (r, name, "version", version, &e, NULL) == 1
+        && entry_int (e.json, "checkpoint", "copy") >= 0
+        && registry_checkpoint (r, e.json, path, NULL) == 0
+        && inside_unlink (path, 0) < 0 && errno != ENOENT)
+        rv = errorf (err, "%.200s: %s", path, inside_error (errno));
+    json_decref (e.json);
     return rv < 0 ? -1 : 0;
 }
 

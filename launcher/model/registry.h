@@ -11,10 +11,11 @@
 #include "launcher/sys/settings.h"
 #include "runtime/slurmdl.h"
 
-/* NAME/version-0001.json, ... and NAME/stage-0001.json, ...: entries that are
- * put under the next free number and never change; .checkpoints/DIGEST.h5: the
- * checkpoints that versions name.  A stage is that of the version that its last
- * entry names.
+/* NAME/version-0001.json, ... and stage-0001.json, note-0001.json, ...: entries
+ * that are put under the next free number and never change; .checkpoints/
+ * DIGEST.h5, DIGEST.1.h5, ...: the checkpoints, each of one version.  A stage
+ * is that of the version that its last entry names, and the last note of a
+ * version counts.  With NAME/removed-0001.json version 1 is none any more.
  */
 struct registry {
     char dir[PATH_MAX]; /* canonical */
@@ -43,6 +44,12 @@ int registry_open (struct registry *r,
                    bool make,
                    struct slurmdl_error *err);
 
+/* The same to put entries into it, which get a sharing group's permissions. */
+int registry_open_to_write (struct registry *r,
+                            const struct settings *st,
+                            bool make,
+                            struct slurmdl_error *err);
+
 /* Letters, digits, '.', '_' and '-', no '.' first; EINVAL. */
 int model_name_check (const char *name, struct slurmdl_error *err);
 
@@ -54,7 +61,7 @@ int registry_resolve (const struct registry *r,
                       struct slurmdl_error *err);
 
 /* The entry of a number: 1, 0 if there is none, or -1 with 'err'.  'kind' is
- * "version" or "stage".  The caller owns entry->json.
+ * "version", "stage", "note" or "removed".  The caller owns entry->json.
  */
 int registry_entry (const struct registry *r,
                     const char *name,
@@ -64,7 +71,10 @@ int registry_entry (const struct registry *r,
                     struct slurmdl_error *err);
 
 /* Whether there is something in its place, be it what it may. */
-bool registry_has (const struct registry *r, const char *name, long version);
+bool registry_has (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   long number);
 
 /* Put one under the next free number, which is returned and in its "number";
  * -1 with 'err'.  'entry' stays the caller's.
@@ -74,6 +84,13 @@ long registry_put (const struct registry *r,
                    const char *kind,
                    json_t *entry,
                    struct slurmdl_error *err);
+
+/* Remove a version, and its checkpoint. */
+int registry_remove (const struct registry *r,
+                     const char *name,
+                     long version,
+                     const json_t *entry,
+                     struct slurmdl_error *err);
 
 /* The stages that a version has, "staging, production"; the caller frees it.
  * NULL with 'err'.
@@ -89,18 +106,18 @@ int registry_each (const struct registry *r,
                    void *arg,
                    struct slurmdl_error *err);
 
-/* Where the checkpoint with this digest is. */
-void registry_checkpoint (const struct registry *r,
-                          const char *digest,
-                          char path[PATH_MAX]);
+/* Where the checkpoint of a version is; EBADMSG if it names none. */
+int registry_checkpoint (const struct registry *r,
+                         const json_t *version,
+                         char path[PATH_MAX],
+                         struct slurmdl_error *err);
 
-/* Keep the checkpoint 'from', whose digest is then set: a hard link or a copy,
- * verified.
+/* Keep the checkpoint 'from' as a file of its own, a hard link or a copy,
+ * verified.  Returns an object with its "sha256" and "copy", NULL with 'err'.
  */
-int registry_keep (const struct registry *r,
-                   const char *from,
-                   char digest[DIGEST_SIZE],
-                   struct slurmdl_error *err);
+json_t *registry_keep (const struct registry *r,
+                       const char *from,
+                       struct slurmdl_error *err);
 
 /* Of an object in an entry; NULL or -1 where it is not there. */
 const char *

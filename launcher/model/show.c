@@ -45,11 +45,38 @@ static const char *or_empty (const char *text)
     return text ? text : "";
 }
 
+/* The last one of a version, "" if it has none; the caller frees it. */
+static char *note_of (const struct registry *r,
+                      const char *name,
+                      long version,
+                      struct slurmdl_error *err)
+{
+    struct model_entry e = { .json = NULL };
+    char *note = strdup ("");
+    int rv = note ? 1 : errorf (err, "out of memory");
+
+    for (long n = 1; rv == 1; n++) {
+        const char *text;
+        if ((rv = registry_entry (r, name, "note", n, &e, err)) != 1)
+            break;
+        text = entry_text (e.json, NULL, "note");
+        if (text && entry_int (e.json, NULL, "version") == version) {
+            free (note);
+            note = strdup (text);
+        }
+        json_decref (e.json);
+    }
+    if (rv == 0)
+        return note;
+    free (note);
+    return NULL;
+}
+
 static const struct table_column version_columns[] = {
     { "model", false },      { "version", true }, { "stage", false },
     { "metric", false },     { "value", true },   { "step", true },
     { "experiment", false }, { "trial", true },   { "time", false },
-    { "by", false },         { NULL, false },
+    { "by", false },         { "note", false },   { NULL, false },
 };
 
 struct model_listing {
@@ -65,6 +92,8 @@ static void add_line (const struct model_listing *l,
 {
     struct libscols_line *line = scols_table_new_line (l->tb, NULL);
     char value[32], when[32], by[64];
+    char *note =
+        note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
 
     value_text (e->json, value, sizeof (value));
     time_text (when,
@@ -85,6 +114,8 @@ static void add_line (const struct model_listing *l,
         line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
     table_set (line, 8, "%s", when);
     table_set (line, 9, "%s", by);
+    table_set (line, 10, "%s", note ? note : "?");
+    free (note);
 }
 
 static void say_damaged (struct model_listing *l,
@@ -104,10 +135,12 @@ static int list_versions (const char *name, void *arg)
 
     for (long n = 1; rv != 0; n++) {
         char *stages;
+        if (registry_has (l->r, name, "removed", n))
+            continue;
         rv = registry_entry (l->r, name, "version", n, &e, &err);
         if (rv < 0) {
             say_damaged (l, &err);
-            rv = registry_has (l->r, name, n);
+            rv = registry_has (l->r, name, "version", n);
         } else if (rv == 1) {
             if (!(stages = registry_stages (l->r, name, n, &err)))
                 say_damaged (l, &err);
@@ -190,12 +223,14 @@ static void print_values (const json_t *o, const char *prefix)
 
 static int print_entry (const struct settings *st,
                         const struct model_entry *e,
-                        const char *stages)
+                        const char *stages,
+                        const char *note)
 {
     char by[64];
 
     owner_name (e->owner, by, sizeof (by));
     json_object_set_new (e->json, "stages", json_string (stages));
+    json_object_set_new (e->json, "note", json_string (note));
     json_object_set_new (e->json, "owner", json_string (by));
     if (!st->json)
         print_values (e->json, "");
@@ -209,16 +244,18 @@ static int show (const struct settings *st, struct slurmdl_error *err)
     struct model_reference ref;
     struct model_entry e;
     struct registry r;
-    char *stages;
+    char *stages, *note = NULL;
     int rv = -1;
 
     if (registry_open (&r, st, false, err) < 0
         || registry_resolve (&r, st->args[1], &ref, err) < 0
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
-    if ((stages = registry_stages (&r, ref.name, ref.version, err)))
-        rv = print_entry (st, &e, stages);
+    if ((stages = registry_stages (&r, ref.name, ref.version, err))
+        && (note = note_of (&r, ref.name, ref.version, err)))
+        rv = print_entry (st, &e, stages, note);
     free (stages);
+    free (note);
     json_decref (e.json);
     return rv;
 }

@@ -116,12 +116,36 @@ s/^hyperparameters/search_space/|9|unknown key 'search_space'; did you mean 'hyp
 s/^entrypoint/command/|2|unknown key 'command'; did you mean 'entrypoint'
 s/metric = /monitor = /|5|unknown key 'searcher.monitor'; did you mean 'searcher.metric'
 s/metric = /what = /|5|unknown key 'searcher.what'; dl-experiment
+s/max_trials/max_concurrent/|6|unknown key 'searcher.max_concurrent'; did you mean 'searcher.max_concurrent_trials'
+s/max_trials = 9/pruner = "median"/|6|unknown key 'searcher.pruner'; did you mean 'searcher.name'
+s/max_trials = 9/mode = "min"; &/|6|'searcher.mode' must be .*; did you mean 'searcher.smaller_is_better'
 s/max_trials/eta/|6|unknown key 'searcher.eta'; did you mean 'searcher.divisor'
 $a resources = { time = "30m"; };|13|'resources.time' is '30m', but must be as "4:00:00"
 $a resources = { memory = "4 GB"; };|13|'resources.memory' is '4 GB', but must be an amount of memory, such as "16G"
 s/"asha"/"ASHA"/|4|unknown searcher "ASHA"; did you mean "asha"
 s/"asha"/"xyzzy"/|4|unknown searcher "xyzzy"; there are auto, single, .*, custom$
 EOF2
+mistake '$a resources = { framework = ""; };' "^exp.conf:13: 'resources.framework' is empty: leave it out" "no framework"
+while read -r searcher edit said; do
+    printf '%s\n' "$good" | sed -e "s/asha/$searcher/; $edit" >exp.conf
+    out=$(dl run --dry-run exp.conf 2>&1)
+    is "$? $(printf '%s\n' "$out" | grep -c 'stops no trial early')" "0 $said" "$searcher $edit: said that it stops no trial early"
+done <<'EOF2'
+asha 7d 1
+asha s/max_length.=.9/max_length=3/ 1
+asha s/max_length.=.9/max_length=4/ 0
+bohb 7d 1
+stopping_asha 7d 1
+median s/max_length.=.9/max_length=2/ 0
+median 7d 1
+pbt 6,7d 1
+pbt 6d 0
+auto 7d 0
+random 7d 0
+tpe s/max_trials/divisor=3;max_trials/ 1
+asha s/max_trials/divisor=3;max_trials/ 0
+EOF2
+like "$(printf '%s\n' "$good" | sed 7d >exp.conf; dl run --dry-run exp.conf 2>&1)" "^dl: exp.conf: searcher \"asha\" stops no trial early: 'searcher.max_length', the length of a full training, is 1, but must be at least 4 for that" "a search without rungs"
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
 accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name stands once in its group, with what @include puts there; --set replaces a value$" "key given twice"
@@ -339,6 +363,9 @@ accepted "$(more 'constraint = ("lr < 0.5 || lr > 0.7", "optimizer.momentum > 0.
 mistake "$(more 'constraint = "lr < ";')" '^exp.conf:6: searcher.constraint: column 6: a value is missing' "constraint: syntax"
 mistake "$(more 'constraint = (\n"lr < 1", "lr < 1)");')" '^exp.conf:7: searcher.constraint: column 7: ' "constraint: line of a list"
 mistake "$(more "constraint = \"optimizer.name == 'adan'\";")" '^exp.conf:6: searcher.constraint: column 19: ' "constraint: no such choice"
+mistake "$(more 'constraint = "lr < 1 \&\& optimizer.momentun > 0";')" "^exp.conf:6: searcher.constraint: column 11: no parameter has this name .*: 'optimizer.momentun'; did you mean 'optimizer.momentum'\?" "constraint: a near name"
+mistake "$(more 'constraint = "`layers` > 2 * lr";')" "^exp.conf:6: .* column 1: no parameter .*: 'layers'$" "constraint: no such name"
+mistake "$(more 'constraint = "fixed > lr";')" "^exp.conf:6: .*: 'fixed', which is a constant$" "constraint: a constant"
 mistake "$(more 'constraint = "lr > 2";')" '^exp.conf:6: searcher.constraint: .*fewer than 10 fulfil' "constraint: impossible"
 mistake "$(more 'constraint = ("lr > 0.1", "lr < 0.05");')" '^exp.conf:6: searcher.constraint: .*fewer than 10 fulfil' "constraints: impossible together"
 mistake "$(more 'constraint = 3;')" "^exp.conf:6: 'searcher.constraint' is an integer" "constraint: no text"

@@ -86,6 +86,40 @@ is "$(dl model ls nett 2>&1; echo $?)" "dl: no model 'nett' (dl model ls lists t
 3" "ls of a model that is not there"
 is "$(dl model ls --json | grep -c '"model":')" 8 "ls --json has all"
 
+# ---- note, rm
+is "$(dl model note net/1 'first one, 0.9 on test')" "net/1: noted" "note"
+dl model note net/1 'of the paper' >/dev/null
+like "$(dl model ls net)" '^net +1 .* of the paper$' "the last note counts, in the list"
+is "$(dl model show --json net/1 | sed -n 's/^  "note": "\(.*\)".*/\1/p')" "of the paper" "and of one version"
+is "$(dl model note net/1 '')$(dl model show net/1 | grep -c paper)" "net/1: no note any more0" "an empty one takes it away"
+is "$(dl model note net/9 x 2>/dev/null; echo $?)" 3 "of no such version"
+is "$(dl model rm net/2 2>&1; echo $?)" "dl: net/2 is production, staging: promote another version, or --force removes it
+2" "a version with a stage stays"
+kept () { find models/.checkpoints -name "$1*" | wc -l; }
+trial=$((other % 6 + 1)) # none of net's
+file=$(grep -lE "\"trial\": $trial,?\$" models/many/version-*.json)
+v=$(json "$file" number)
+third=$(json "$file" sha256)
+dl model register exp $trial twin >/dev/null
+is "$(kept "$third")" 2 "a checkpoint of two models: each has its own name"
+is "$(dl model register exp $trial twin) $(kept "$third")" "twin/1 (it was there already) 2" "none more for what is there"
+is "$(dl model rm "many/$v") $(kept "$third")" "many/$v is removed 1" "rm takes a version and its checkpoint"
+is "$(dl model export twin twin >/dev/null; echo $?)" 0 "and not that of the other model"
+is "$(dl model ls many | grep -c '^many ') $(dl model show "many/$v" >/dev/null 2>&1; echo $?)" "5 3" "it is listed no more"
+is "$(dl model register exp $trial many)" many/7 "its number is not used again"
+is "$(dl model rm many/7; dl model show many | sed -n 's/^number  *//p')" "many/7 is removed
+$((v == 6 ? 5 : 6))" "the newest one is the newest that is there"
+is "$(dl model rm many | grep -c removed) $(kept "$third") $(dl model ls many >/dev/null 2>&1; echo $?)" "5 1 3" "a whole model"
+dl model promote twin best >/dev/null
+is "$(dl model rm --force twin@best) $(kept "$third") $(dl model show twin@best >/dev/null 2>&1; echo $?)" "twin/1 is removed 0 3" "--force"
+is "$(dl model rm twin 2>/dev/null; echo $?)" 3 "what is removed is not there"
+sed '/"copy"/d' models/net/version-0002.json >models/net/version-0003.json
+is "$(dl model rm net/3) $(kept "$(json models/net/version-0002.json sha256)")" "net/3 is removed 1" "a checkpoint that an older version named stays"
+rm models/net/removed-0003.json
+echo '[1]' >models/net/version-0003.json
+is "$(dl model rm net/3) $(dl model ls net >/dev/null; echo $?)" "net/3 is removed 0" "rm of a damaged entry mends the list"
+rm models/net/version-0003.json models/net/removed-0003.json
+
 # ---- export, after the experiment is gone
 dl gc exp >/dev/null 2>&1
 dl rm exp-0001 >out 2>&1

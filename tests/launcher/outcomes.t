@@ -129,6 +129,10 @@ like "$(dl ls)" 'budget-0001 +completed' "as completed"
 begun=$(count budget-0001 begin)
 [ "$begun" -ge 1 ] && [ "$begun" -le 7 ]
 ok $? "after 2.2 s of training ($begun trials)"
+for option in '' --trials=600; do # shellcheck disable=SC2086
+    is "$(dl continue --local $option budget 2>&1; echo $?)" "dl: $work/budget-0001: searcher.max_gpu_hours (0.0006) is used up; 'dl fork' makes a new one
+2" "which 'dl continue $option' says, too"
+done
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
 timeout 300 dl run --local rungs.conf >out 2>&1
 is $? 0 "also with trials that are paused or due"
