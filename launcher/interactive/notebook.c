@@ -326,7 +326,7 @@ static void on_interrupt (int sig)
 static int start (const struct settings *st, const char *folder)
 {
     struct slurmdl_error err = { "" };
-    char jupyter[PATH_MAX], script[PATH_MAX + 16];
+    char jupyter[PATH_MAX], script[PATH_MAX + 16], own[PATH_MAX + 32];
     long job;
     int rv = find_jupyter (st->file, jupyter);
 
@@ -341,6 +341,8 @@ static int start (const struct settings *st, const char *folder)
             job,
             job);
     fflush (stdout);
+    snprintf (own, sizeof (own), "%s/%ld", folder, job);
+    mkdir (own, 0700); /* by it the others know one that waits */
     if (signal (SIGINT, on_interrupt) == SIG_IGN)
         signal (SIGINT, SIG_IGN);
     return attach (folder, job, true);

@@ -64,6 +64,7 @@ fake sbatch <<END
 [ -e "$work/refuse" ] && { echo "sbatch: unrecognized option '--gpu'"; echo 'Try "sbatch --help" for more information'; exit 1; }
 printf '%s\n' "\$@" >"$work/sbatch.args"
 for script; do :; done
+[ ! -e "$work/pending" ] || { setsid sleep 600 >/dev/null 2>&1 & echo \$! >"$work/job.pid"; echo 42; exit; }
 SLURM_JOB_ID=42 SLURMD_NODENAME=n7 JUPYTER_TOKEN=old setsid sh "\$script" >"$work/job.log" 2>&1 &
 echo \$! >"$work/job.pid"
 echo 42
@@ -82,7 +83,6 @@ fake jupyter-lab <<'END'
 printf '%s\n' "$@" >"$JUPYTER_RUNTIME_DIR/args"
 echo "$JUPYTER_RUNTIME_DIR" >"$JUPYTER_RUNTIME_DIR/runtime"
 echo "${JUPYTER_TOKEN:-none}" >"$JUPYTER_RUNTIME_DIR/given"
-[ ! -e "$WORK/pending" ] || exec sleep 600
 cat "$WORK/answer" >"$JUPYTER_RUNTIME_DIR/jpserver-1.json"
 exec sleep 600
 END
@@ -118,6 +118,11 @@ out=$(timeout 300 python3 interrupt.py Resources dl notebook)
 is "$?" 4 "^C ends a notebook that waits"
 like "$out" '^job 42: PENDING Resources; \^C cancels it$' "why it waits was told"
 like "$out" 'job 42 is cancelled$' "its job is cancelled"
+dl notebook >pending.out 2>&1 &
+wait_for 60 grep -q PENDING pending.out
+kill -HUP $!
+is "$(dl notebook ls)" "42 PENDING Resources -" "ls knows one that waits"
+is "$(dl notebook stop)" "job 42 is cancelled" "so does stop"
 rm pending
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
