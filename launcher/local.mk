@@ -75,7 +75,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
 	%D%/view/plot_charts.c %D%/view/top.c %D%/view/trial_command.c \
 	%D%/view/watch.c \
-	%D%/interactive/notebook.c %D%/interactive/server_file.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
+	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/server_file.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/components.c %D%/env/explain.c %D%/env/needs.c \
 	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \

@@ -310,7 +310,7 @@ OPTIONS (gc) = { dir, of_gc, NULL };
 OPTIONS (reproduce) = { dir, trust, of_reproduce, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };
 OPTIONS (log) = { of_log, NULL };
-OPTIONS (check) = { of_check, NULL };
+OPTIONS (check) = { of_check, json, NULL };
 OPTIONS (doctor) = { of_doctor, json, NULL };
 OPTIONS (env) = { of_env, json, NULL };
 /* clang-format on */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/interactive/interactive.h"
+#include "launcher/interactive/job.h"
 #include "launcher/interactive/server_file.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
@@ -24,7 +26,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-enum { IDLE = 60 /* minutes */, ASK_EVERY = 10 /* s */ };
+enum { IDLE = 60 /* minutes */, ASK_FIRST = 3, ASK_EVERY = 10 /* s */ };
+
+static volatile sig_atomic_t interrupted;
 
 /* The token is made by the server, and stands in files of mode 0600 alone: who
  * may log in to a machine sees the command lines of others.  Kernels by TCP
@@ -59,21 +63,6 @@ static const char text[] =
     "wait $pid\n";
 
 /* ---- Slurm ---- */
-
-/* "RUNNING None"; -1: Slurm does not know the job any more. */
-static int job_state (long job, char *buf, size_t size)
-{
-    struct command c = { .timeout = 60, .no_errors = true };
-    int status;
-
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--format", "%T %r");
-    command_number (&c, "--jobs", job);
-    status = command_run (&c, NULL, buf, size);
-    command_free (&c);
-    return status == 127 ? 0 : status == 0 && *buf ? 0 : -1;
-}
 
 static int submit (const struct settings *st,
                    const char *folder,
@@ -266,27 +255,54 @@ static int say_ended (const char *folder, long job)
     return EXIT_FAILED;
 }
 
+static int end_job (const char *folder, long job)
+{
+    char number[32];
+    int rv = cancel (job);
+
+    if (rv != EXIT_OK)
+        return rv;
+    snprintf (number, sizeof (number), "%ld", job);
+    forget (folder, number);
+    printf ("job %ld is cancelled\n", job);
+    return EXIT_OK;
+}
+
+static void say_state (long job, const char *state, bool own)
+{
+    printf ("job %ld: %s", job, state);
+    if (!strncmp (state, "PENDING", 7) && own)
+        printf ("; ^C cancels it");
+    else if (!strncmp (state, "PENDING", 7))
+        printf ("; 'dl notebook stop %ld' cancels it", job);
+    putchar ('\n');
+    fflush (stdout);
+}
+
 /* Until the server listens, or the job is gone: the file of one that was killed
  * remains, and its port is anybody's then.
  */
-static int attach (const char *folder, long job)
+static int attach (const char *folder, long job, bool own)
 {
     struct slurmdl_error err = { "" };
     struct notebook_server s;
-    char state[256], told[256] = "";
-    double next = 0;
+    char state[256] = "", told[256] = "";
+    double next = own ? monotonic () + ASK_FIRST : 0;
     int rv;
 
     while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
+        bool gone = false;
         if (monotonic () >= next) {
-            if (job_state (job, state, sizeof (state)) < 0)
-                return say_ended (folder, job);
-            if (strcmp (state, told))
-                printf ("job %ld: %s\n", job, state);
-            fflush (stdout);
-            snprintf (told, sizeof (told), "%s", state);
+            gone = job_state (job, state, sizeof (state)) < 0;
             next = monotonic () + ASK_EVERY;
         }
+        if (interrupted)
+            return end_job (folder, job) ?: EXIT_STOPPED;
+        if (gone)
+            return say_ended (folder, job);
+        if (strcmp (state, told))
+            say_state (job, state, own);
+        memcpy (told, state, sizeof (told));
         poll (NULL, 0, 500);
     }
     if (rv < 0 && errno == EPERM) {
@@ -302,10 +318,15 @@ static int attach (const char *folder, long job)
     return EXIT_OK;
 }
 
+static void on_interrupt (int sig)
+{
+    interrupted = sig;
+}
+
 static int start (const struct settings *st, const char *folder)
 {
     struct slurmdl_error err = { "" };
-    char jupyter[PATH_MAX], script[PATH_MAX + 16];
+    char jupyter[PATH_MAX], script[PATH_MAX + 16], own[PATH_MAX + 32];
     long job;
     int rv = find_jupyter (st->file, jupyter);
 
@@ -315,11 +336,16 @@ static int start (const struct settings *st, const char *folder)
         return fail (&err);
     if ((rv = submit (st, folder, script, &job)) != EXIT_OK)
         return rv;
-    printf ("job %ld; it goes on when this command ends, and 'dl notebook "
-            "attach %ld' comes back to it\n",
+    printf ("job %ld; ^C cancels it; it goes on when this command ends "
+            "otherwise, and 'dl notebook attach %ld' comes back to it\n",
             job,
             job);
-    return attach (folder, job);
+    fflush (stdout);
+    snprintf (own, sizeof (own), "%s/%ld", folder, job);
+    mkdir (own, 0700); /* by it the others know one that waits */
+    if (signal (SIGINT, on_interrupt) == SIG_IGN)
+        signal (SIGINT, SIG_IGN);
+    return attach (folder, job, true);
 }
 
 /* ---- those that there are ---- */
@@ -403,23 +429,14 @@ static int come_back (const struct settings *st, const char *folder)
 {
     long job = chosen (st, folder);
 
-    return job ? attach (folder, job) : EXIT_NOT_FOUND;
+    return job ? attach (folder, job, false) : EXIT_NOT_FOUND;
 }
 
 static int stop (const struct settings *st, const char *folder)
 {
     long job = chosen (st, folder);
-    char number[32];
-    int rv;
 
-    if (!job)
-        return EXIT_NOT_FOUND;
-    if ((rv = cancel (job)) != EXIT_OK)
-        return rv;
-    snprintf (number, sizeof (number), "%ld", job);
-    forget (folder, number);
-    printf ("job %ld is cancelled\n", job);
-    return EXIT_OK;
+    return job ? end_job (folder, job) : EXIT_NOT_FOUND;
 }
 
 static const struct notebook_command {

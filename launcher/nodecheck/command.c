@@ -136,10 +136,12 @@ static int alone (const struct settings *st)
     json_t *one;
     int status = gather_rank (&c, &one);
 
-    if (st->table)
+    if (st->table && !st->json)
         ranks_print (&one, 1, stdout);
     d = diagnosis_create (&one, 1, NULL);
-    if (d) {
+    if (d && st->json)
+        diagnosis_json (d, stdout);
+    else if (d) {
         diagnosis_print (d, stdout);
         diagnosis_line (d, line, sizeof (line));
         printf ("dl: check: %s\n", line);
@@ -219,6 +221,7 @@ static int together (const struct settings *st)
 {
     struct gather g = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK,
                         .table = st->table,
+                        .json = st->json,
                         .parent = -1 };
     struct gather_client c = { .level = g.level,
                                .table = g.table,

@@ -291,6 +291,10 @@ static void print_result (const struct gather_hub *h)
 {
     char line[512];
 
+    if (h->g->json) {
+        diagnosis_json (h->diagnosis, stdout);
+        return;
+    }
     if (h->g->table)
         ranks_print (h->ranks, h->size, stderr);
     if (h->g->level == LEVEL_NONE)

@@ -12,6 +12,7 @@
 struct gather {
     enum check_level level;
     bool table; /* print the node and the GPUs of each rank */
+    bool json;  /* print JSON, on standard output */
     unsigned char key[HANDSHAKE_KEY]; /* of the ranks of this step */
     struct listen_sockets listener;
     int parent;        /* fd whose end ends the collector; -1: none */

@@ -109,6 +109,11 @@ static bool is_shown (const struct diagnosis *d, const struct node_row *n)
     return d->nnodes <= NODES_SHOWN || n->bad || n->answered < n->ranks;
 }
 
+static const char *state_of (const struct node_row *n)
+{
+    return n->bad ? "BAD" : n->answered ? "good" : "silent";
+}
+
 static void nodes_print (const struct diagnosis *d, FILE *to)
 {
     static const char *const columns[] = { "NODE",    "RANKS", "GPUS",
@@ -130,7 +135,7 @@ static void nodes_print (const struct diagnosis *d, FILE *to)
         cell (line, 4, n->cores);
         cell (line, 5, n->nic);
         cell (line, 6, n->address);
-        cell (line, 7, n->bad ? "BAD" : n->answered ? "good" : "silent");
+        cell (line, 7, state_of (n));
     }
     if (table && shown)
         scols_print_table (table);
@@ -149,6 +154,64 @@ void diagnosis_print (const struct diagnosis *d, FILE *to)
         finding_text (d, f, text, sizeof (text));
         fprintf (to, "dl: check: %s: %s\n", severity_names[f->severity], text);
     }
+}
+
+static json_t *node_json (const struct node_row *n)
+{
+    return json_pack ("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}",
+                      "node",
+                      n->name,
+                      "ranks",
+                      (json_int_t)n->ranks,
+                      "gpus",
+                      (json_int_t)n->gpus,
+                      "gpu",
+                      n->gpu,
+                      "cores",
+                      n->cores,
+                      "network",
+                      n->nic,
+                      "address",
+                      n->address,
+                      "state",
+                      state_of (n));
+}
+
+static json_t *finding_of (const struct diagnosis *d, const struct finding *f)
+{
+    json_t *nodes = json_array ();
+
+    for (long i = 0; i < f->count; i++)
+        json_array_append_new (nodes, json_string (d->nodes[f->nodes[i]].name));
+    return json_pack ("{s:s, s:s, s:o}",
+                      "severity",
+                      severity_names[f->severity],
+                      "what",
+                      f->why,
+                      "nodes",
+                      nodes);
+}
+
+void diagnosis_json (const struct diagnosis *d, FILE *to)
+{
+    json_t *nodes = json_array ();
+    json_t *findings = json_array ();
+    json_t *all;
+
+    for (long i = 0; i < d->nnodes; i++)
+        json_array_append_new (nodes, node_json (&d->nodes[i]));
+    for (long i = 0; i < d->nfindings; i++)
+        json_array_append_new (findings, finding_of (d, &d->findings[i]));
+    all = json_pack ("{s:b, s:o, s:o}",
+                     "good",
+                     !d->stop,
+                     "nodes",
+                     nodes,
+                     "findings",
+                     findings);
+    json_dumpf (all, to, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
+    putc ('\n', to);
+    json_decref (all);
 }
 
 static const json_t *fact_of (const json_t *rank, const char *name)

@@ -18,5 +18,8 @@ void diagnosis_line (const struct diagnosis *d, char *buf, size_t size);
 /* The findings, a line each, and the table of nodes. */
 void diagnosis_print (const struct diagnosis *d, FILE *to);
 
+/* All of that as JSON; dl-check(1) has the fields. */
+void diagnosis_json (const struct diagnosis *d, FILE *to);
+
 /* A row for each rank: who is where. */
 void ranks_print (json_t *const *ranks, long size, FILE *to);

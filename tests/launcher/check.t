@@ -21,6 +21,12 @@ export LD_LIBRARY_PATH="$work/gpus"
 out=$(timeout 300 dl check --table)
 like "$out" '^dl: check: 1 node, 1 rank, 2 GPUs: good$' "two GPUs"
 like "$out" '00000000:1B:00\.0,00000000:1C:00\.0' "the table has their addresses"
+field () { # field EXPRESSION: of the JSON; its standard error is not part of it
+    FAKE_FAULTS=here:ecc:1 timeout 300 dl check --json 2>/dev/null | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"
+}
+is "$(field 'd["good"], len(d["nodes"]), d["nodes"][0]["gpus"], d["nodes"][0]["state"]')" "False 1 2 BAD" "--json"
+is "$(field 'd["findings"][0]["severity"], d["findings"][0]["nodes"] == [d["nodes"][0]["node"]]')" "bad True" "with the findings"
+like "$(field 'd["findings"][0]["what"]')" '^GPU 00000000:1C:00.0: 3 uncorrected ECC errors' "and what they are"
 fault () { # fault FAULT STATUS PATTERN
     out=$(FAKE_FAULTS=here:$1 timeout 300 dl check)
     is $? "$2" "$1: status $2"

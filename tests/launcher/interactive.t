@@ -27,18 +27,54 @@ on_terminal='import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(s
 out=$(SHELL=/bin/zsh python3 -c "$on_terminal" dl shell -- --gpus=1 -p "a b" </dev/null 2>&1)
 is "$?" 7 "the status is srun's"
 like "$out" '^<--pty><--gpus=1><-p><a b></bin/zsh><-i>' "its options and the user's shell"
+cat >interrupt.py <<'END'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+said, waits = b"", sys.argv[1].encode()
+while True:
+    try:
+        said += os.read(fd, 4096)
+    except OSError:
+        break
+    if waits and waits in said:
+        waits = b""
+        os.write(fd, b"\x03")
+print(said.decode().replace("\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+fake squeue <<END
+echo "\$*" >>"$work/asked"
+echo "PENDING PartitionConfig"
+END
+fake srun <<'END'
+trap 'echo "srun: Force Terminated job 41" >&2; exit 9' INT
+echo "srun: job 41 queued and waiting for resources" >&2
+while :; do sleep 0.1; done
+END
+out=$(timeout 300 python3 interrupt.py PENDING dl shell)
+is "$?" 9 "^C ends a shell that waits, by srun"
+like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it waits was told"
+like "$out" 'srun: Force Terminated job 41$' "srun's last words too"
+is "$(cat asked)" "--noheader --format=%T %r --jobs=41" "Slurm was asked once"
 
 # ---- notebook: the job is a process
 fake sbatch <<END
 [ -e "$work/refuse" ] && { echo "sbatch: unrecognized option '--gpu'"; echo 'Try "sbatch --help" for more information'; exit 1; }
 printf '%s\n' "\$@" >"$work/sbatch.args"
 for script; do :; done
+[ ! -e "$work/pending" ] || { setsid sleep 600 >/dev/null 2>&1 & echo \$! >"$work/job.pid"; echo 42; exit; }
 SLURM_JOB_ID=42 SLURMD_NODENAME=n7 JUPYTER_TOKEN=old setsid sh "\$script" >"$work/job.log" 2>&1 &
 echo \$! >"$work/job.pid"
 echo 42
 END
 fake squeue <<END
-kill -0 "\$(cat "$work/job.pid")" 2>/dev/null && echo "RUNNING None"
+[ ! -e "$work/down" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller"; exit 1; }
+[ ! -e "$work/pending" ] || { echo "PENDING Resources"; exit; }
+kill -0 "\$(cat "$work/job.pid")" 2>/dev/null && echo "RUNNING None" && exit
+echo "slurm_load_jobs error: Invalid job id specified"
+exit 1
 END
 fake scancel <<END
 kill "\$(cat "$work/job.pid")"
@@ -67,6 +103,9 @@ like "$(cat "$books/42/args")" '^--KernelManager.transport=ipc$' "its kernels do
 is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name of their folder is the user's"
 is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
 is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
+touch down
+is "$(dl notebook ls)" "42 UNKNOWN slurm_load_jobs error: Unable to contact slurm controller n7" "ls while slurmctld is down"
+rm down
 is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
 : >"$books/42.log"
 cp job.pid job.alive
@@ -74,6 +113,17 @@ sh -c 'echo $$' >job.pid # of a process that has ended
 like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not given: its port is anybody's"
 mv job.alive job.pid
 is "$(dl notebook stop)" "job 42 is cancelled" "stop"
+touch pending
+out=$(timeout 300 python3 interrupt.py Resources dl notebook)
+is "$?" 4 "^C ends a notebook that waits"
+like "$out" '^job 42: PENDING Resources; \^C cancels it$' "why it waits was told"
+like "$out" 'job 42 is cancelled$' "its job is cancelled"
+dl notebook >pending.out 2>&1 &
+wait_for 60 grep -q PENDING pending.out
+kill -HUP $!
+is "$(dl notebook ls)" "42 PENDING Resources -" "ls knows one that waits"
+is "$(dl notebook stop)" "job 42 is cancelled" "so does stop"
+rm pending
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
 printf '[I 1] hello\n[C 2] Running as root is not recommended.\n\n' >"$books/42.log"
