@@ -54,6 +54,18 @@ wait_for () {
     done
 }
 
+# A command that takes its time, beside what follows; its output is in NAME.out: beside NAME COMMAND...
+beside () {
+    beside_name=$1
+    shift
+    timeout 300 "$@" >"$beside_name.out" 2>&1 &
+    eval "beside_$beside_name=$!"
+}
+
+ended () { # ended NAME: wait for it, and have its status
+    eval "wait \$beside_$1"
+}
+
 # All nodes of the test's cluster are idle, or are after what ran has been cleared away.
 unharmed () {
     wait_for 300 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'

@@ -18,6 +18,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
+#include "searcher/space/space.h"
 
 /* ---- the words of the first command ---- */
 
@@ -358,10 +359,11 @@ static void warn_of_when (const struct experiment *e)
 {
     bool grid = e->searcher_name && !strcmp (e->searcher_name, "grid");
 
-    for (size_t i = 0; i < e->nparams * e->nparams && !grid; i++) {
-        const struct param *d = &e->params[i / e->nparams];
-        const struct param *o = &e->params[i % e->nparams];
-        if (d->when && !strcmp (d->when, o->name) && o->step == 0
+    for (size_t i = 0; i < e->nparams && !grid; i++) {
+        const struct param *d = &e->params[i];
+        int of = d->when ? space_find (e->params, e->nparams, d->when) : -1;
+        const struct param *o = of < 0 ? NULL : &e->params[of];
+        if (o && o->step == 0
             && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
             complain ("%s: hyperparameter '%s' is hardly ever active: its "
                       "'when' wants one value of the range of '%s'",

@@ -405,24 +405,30 @@ static bool names_logged (const struct selection *sel,
     return false;
 }
 
-/* As text there are those that the table chooses. */
-static int show_logged (struct selection *sel,
-                        const struct sweep *s,
-                        const struct settings *st)
+static int read_shown (struct selection *sel, const struct sweep *s)
 {
     struct columns *c = &sel->all;
 
-    if (sel->chosen || !(st->json || st->csv))
-        return 0;
     for (size_t i = 0; i < sel->logged.n; i++) {
         free (c->list[--c->n].name);
         free (c->list[c->n].text);
     }
     logged_free (&sel->logged);
-    if (logged_read_all (&sel->logged, s, sel->trials, sel->n) < 0
-        || columns_add_logged (c, &sel->logged) < 0)
+    return logged_read_all (&sel->logged, s, sel->trials, sel->n) < 0
+               ? -1
+               : columns_add_logged (c, &sel->logged);
+}
+
+/* As text there are those that the table chooses. */
+static int show_logged (struct selection *sel,
+                        const struct sweep *s,
+                        const struct settings *st)
+{
+    if (sel->chosen || !(st->json || st->csv))
+        return 0;
+    if (!sel->complete && read_shown (sel, s) < 0)
         return -1;
-    sel->shown = *c;
+    sel->shown = sel->all;
     return 0;
 }
 
@@ -438,6 +444,7 @@ static int add_logged (struct selection *sel,
         return -1;
     if (!names_logged (sel, st))
         return columns_add_logged (&sel->all, &sel->logged);
+    sel->complete = true;
     logged_free (&sel->logged);
     return logged_read (&sel->logged, s, sel->trials, sel->n, LONG_MAX) < 0
                ? -1

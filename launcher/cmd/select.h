@@ -11,6 +11,7 @@ struct selection {
     struct columns shown; /* of --columns, in that order, else all but those
                              of 'logged'; its list has columns of 'all' */
     bool chosen;          /* --columns was given */
+    bool complete;        /* all trials are in 'logged' */
     long *trials;         /* numbers, in the order of --sort, or best first */
     long n;
 };

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -378,17 +379,12 @@ static double cores_given (long tasks)
 /* Whatever umask(2) says, nobody else plants files in them. */
 enum { FOLDER_MODE = 0755 };
 
-static int make_folder (const char *dir)
+/* DL_MONITOR_DIR may be new, but not what is above it. */
+static int make_parent (const char *dir)
 {
-    char parent[PATH_MAX];
-    char *slash;
+    char *parent = dirname (strdupa (dir));
 
-    snprintf (parent, sizeof (parent), "%s", dir);
-    if ((slash = strrchr (parent, '/')) && slash != parent) {
-        *slash = '\0';
-        mkdir (parent, FOLDER_MODE); /* DL_MONITOR_DIR may be new */
-    }
-    return mkdir (dir, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
+    return mkdir (parent, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
 }
 
 static int open_file (struct usage_sampler *m)
@@ -405,7 +401,7 @@ static int open_file (struct usage_sampler *m)
 
     if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step)
             < 0
-        || make_folder (dir) < 0) {
+        || make_parent (dir) < 0) {
         complain (
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;

@@ -93,10 +93,10 @@ static int make_in (const char *tmp, struct scratch *s)
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
 {
     const char *tmp = user_tmp ();
+    bool fits = strlen (tmp) <= (size_t)longest && strcmp (tmp, "/tmp");
 
     s->lock = -1;
-    if ((strlen (tmp) <= (size_t)longest && make_in (tmp, s) == 0)
-        || make_in ("/tmp", s) == 0)
+    if ((fits && make_in (tmp, s) == 0) || make_in ("/tmp", s) == 0)
         return 0;
     return errorf (err, "cannot make a folder in /tmp: %s", strerror (errno));
 }

@@ -63,13 +63,6 @@ is $? 4 "^C: exit status"
 is "$(tail -1 out)" "stopping the workers: trials save checkpoints; 'dl resume --local quit-0001' goes on" "how to go on"
 is "$(dl show --csv --columns=attempts quit | tail -n +2 | xargs)" "1 1" "an attempt that has not begun is not counted"
 is "$(dl pause quit)" "$work/quit-0001: paused: no worker was at work; 'dl resume' goes on" "pause: nobody is there"
-dl show quit >out
-timeout 300 dl resume --local quit >out 2>&1 &
-pid=$!
-wait_for 300 [ -d quit-0001/trials/0002/a.2 ]
-kill -INT "$(pgrep -P $pid)"
-wait $pid
-timeout 300 dl wait --timeout=32 quit >/dev/null 2>waited &
 
 # ---- rows that are damaged, attempts that are gone
 cp -r end-0001 rows-0001
@@ -243,6 +236,4 @@ dir=$(timeout 100 dl run --no-workers end.conf 2>&1)
 LD_LIBRARY_PATH=$work/broken timeout 100 dl worker "$dir" >out 2>&1
 is "$? $(count "$dir" begin)" "127 0" "a worker without HDF5 takes no trial"
 like "$(cat out)" '^dl: HDF5 cannot be loaded: ' "and says why"
-wait
-like "$(cat waited)" "^dl: $work/quit-0001: no worker is at work: .*; 'dl resume quit-0001' starts workers\$" "dl wait says that nobody is there"
 done_testing

@@ -46,6 +46,16 @@ END
     for _ in $times; do limited "$dir"; done &
     limited="$limited $!"
 done
+
+# ---- nobody is at work: dl wait says so after half a minute
+conf left 'exec sleep 1000' 'workers = 1;'
+dir=$(timeout 300 dl run --no-workers left.conf)
+timeout 300 dl worker "$dir" >/dev/null 2>&1 &
+pid=$!
+wait_for 300 test -e left-0001/trials/0001/a.1/log
+kill $pid
+wait $pid
+beside waits dl wait --timeout=32 left
 # meanwhile the tests go on
 
 # ---- GPUs of local workers
@@ -65,12 +75,12 @@ conf two ./show.sh 'workers = 2; slots_per_trial = 2;'
 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local two.conf >out 2>&1
 is $? 0 "two GPUs for each of two workers"
 is "$(gpus two-0001)" "0,1 2,3 " "each worker has its own"
-ROCR_VISIBLE_DEVICES=5,6 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local two.conf >out 2>&1
+ROCR_VISIBLE_DEVICES=5,6 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local --set searcher.max_trials=2 two.conf >out 2>&1
 is $? 0 "two GPUs for two workers that want two"
 is "$(gpus two-0002)" "5,6 " "only those that the variable names"
 like "$(cat out)" '^dl: 1 of 2 workers: this machine has 2 GPUs, a trial needs 2$' "and a line says so"
 like "$(cat out)" ' 1 worker \(local\)' "one worker works"
-CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 two.conf >out 2>&1
+CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 --set searcher.max_trials=2 two.conf >out 2>&1
 is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are no numbers"
 DL_DEVICE_FOLDER=$work/none timeout 300 dl run --local two.conf >out 2>&1
 is $? 2 "no GPUs: exit status"
@@ -81,7 +91,7 @@ ok $? "no GPUs: nothing was made"
 # ---- cores
 cores=$(nproc)
 conf cores ./show.sh "workers = 1; cpus_per_trial = 1;"
-timeout 300 dl run --local cores.conf >out 2>&1
+timeout 300 dl run --local --set searcher.max_trials=2 cores.conf >out 2>&1
 is "$(sed -n 's/.*cores=//p' cores-0001/trials/*/a.1/log | sort -u)" 1 "a worker has the cores that it asks for"
 timeout 300 dl run --local --workers $((cores + 1)) cores.conf >out 2>&1
 is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "too few cores for all: nobody is bound"
@@ -134,7 +144,7 @@ is $? 2 "an experiment that has ended is not scaled"
 
 # ---- an experiment without workers, and one by hand
 rm -f go
-conf hand ./show.sh 'workers = 1;'
+conf hand 'dl log loss=1' 'workers = 1;'
 is "$(timeout 300 dl run --no-workers hand.conf)" "$work/hand-0001" "run --no-workers prints the folder"
 timeout 300 dl worker hand-0001
 is $? 0 "a worker by hand"
@@ -217,13 +227,13 @@ if [ "$n" -gt "${SIZE:-1000}" ]; then
     echo "sbatch: error: Batch job submission failed: Invalid job array specification" >&2
     exit 1
 fi
-sum=$(($(cat sum 2>/dev/null || echo 0) + n))
+sum=$(($(cat "$CALLS.sum" 2>/dev/null || echo 0) + n))
 if [ "$sum" -gt "${LIMIT:-100000}" ]; then
     echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2
     echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)" >&2
     exit 1
 fi
-echo $sum >sum
+echo $sum >"$CALLS.sum"
 echo "sbatch: warning: something else" >&2
 echo "$((100 + $(wc -l <"$CALLS")));cluster"
 END
@@ -253,6 +263,18 @@ export CALLS
 submits () { # submits NAME: "JOB:FIRST-LAST ..."
     cat "$1"/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)","first":\([0-9]*\),"last":\([0-9]*\).*/\1:\2-\3/p' | tr '\n' ' '
 }
+# what begins to ask Slurm after some seconds
+for name in failed cancelled forgotten output pending; do
+    conf $name ./show.sh 'workers = 1;'
+done
+no_job () { # no_job NAME STATE [OUTPUT]: dl run of a job that ends so
+    beside "$1" env CALLS="$work/calls.$1" ENDED="$2" TASKS= OUTPUT="${3:-}" dl run "$1.conf"
+}
+no_job failed FAILED
+no_job cancelled CANCELLED
+no_job forgotten ''
+no_job output FAILED yes
+beside pending env CALLS="$work/calls.pending" TASKS='PENDING             PartitionConfig' dl run pending.conf
 conf many ./show.sh 'workers = 10; memory = "2G";'
 : >calls
 SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
@@ -263,14 +285,7 @@ like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [
 like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many-0001/workers/job.sh$' "what sbatch gets"
 sh -n many-0001/workers/job.sh
 ok $? "the script is one"
-rm -f sum
-TASKS='PENDING             PartitionConfig' dl run many.conf >out 2>&1 &
-wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig' out
-ok $? "a pipe gets the reason for which a job waits"
-kill -INT $!
-wait
-rm -rf many-0002
-rm -f sum
+rm -f calls.sum
 : >calls
 LIMIT=7 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "a limit on submitted jobs"
@@ -278,7 +293,7 @@ is "$(submits many-0002)" "102:1-5 104:1-2 " "what is granted is taken"
 like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and said in a line"
 [ "$(wc -l <out)" -eq 2 ]
 ok $? "in one"
-rm -f sum
+rm -f calls.sum
 LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 6 "nothing granted: exit status"
 : >calls
@@ -290,26 +305,25 @@ ok $? "sbatch is not waited for"
 [ "$(wc -l <calls)" -le 64 ]
 ok $? "and is not called for ever ($(wc -l <calls))"
 
+# ---- a job that waits
+wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig' pending.out
+ok $? "a pipe gets the reason for which a job waits"
+# shellcheck disable=SC2154
+kill -INT "$beside_pending"
+ended pending
+
 # ---- a job that is gone, of which there is nothing
-conf gone ./show.sh 'workers = 1;'
-gone () { # gone STATE: what dl run says when Slurm has no job any more
-    rm -f sum
-    ENDED=$1 TASKS='' timeout 300 dl run gone.conf >out 2>&1
-    is $? 8 "${1:-forgotten}: exit status"
-    rm -rf gone-0001
+gone () { # gone NAME PATTERN TEXT: what dl run said when Slurm had no job any more
+    ended "$1"
+    is $? 8 "$1: exit status"
+    like "$(cat "$1.out")" "$2" "$3"
 }
-gone FAILED
-like "$(cat out)" "^dl: no worker is left: job [0-9]* \(FAILED\) has left no output in $work/gone-0001/workers: its nodes do not see that folder( .[a-z0-9]*, this machine's own.)?; 'dl resume' goes on$" \
+gone failed "^dl: no worker is left: job [0-9]* \(FAILED\) has left no output in $work/failed-0001/workers: its nodes do not see that folder( .[a-z0-9]*, this machine's own.)?; 'dl resume' goes on$" \
     "a folder that the nodes do not see"
-gone CANCELLED
-like "$(cat out)" "^dl: no worker is left: job [0-9]* was cancelled before it began; 'dl resume' goes on$" "a job that was cancelled"
-gone ''
-like "$(cat out)" "do not see that folder.*, or it was cancelled before it began; 'dl resume' goes on$" "one that Slurm has forgotten"
-OUTPUT=1
-export OUTPUT
-gone FAILED
-unset OUTPUT
-is "$(grep -c 'do not see' out)" 0 "where there is output the nodes have seen it"
+gone cancelled "^dl: no worker is left: job [0-9]* was cancelled before it began; 'dl resume' goes on$" "a job that was cancelled"
+gone forgotten "do not see that folder.*, or it was cancelled before it began; 'dl resume' goes on$" "one that Slurm has forgotten"
+gone output '^dl: no worker is left' "where there is output"
+is "$(grep -c 'do not see' output.out)" 0 "the nodes have seen it"
 
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
 nope='sbatch: error: invalid partition specified: nope
@@ -329,7 +343,7 @@ is $? 6 "an answer that was lost: exit status"
 like "$out" "timed out .*; the experiment is $work/bad-0002: 'dl resume bad-0002' starts it again; if its file is wrong, 'dl rm --force bad-0002' removes it$" "the job may be there, so the experiment is"
 is "$(dl ls | grep -c '^bad-0002 *running')" 1 "for its workers"
 
-rm -f sum
+rm -f calls.sum
 conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpus_per_trial = 3; memory = "500M"; time = "5";'
 : >calls
 timeout 300 dl run --detach lanes.conf >out 2>&1
@@ -368,7 +382,7 @@ pid=$!
 wait_for 300 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
 SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
-rm -f sum
+rm -f calls.sum
 : >calls
 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 76 >out 2>&1
 is $? 0 "its task goes on elsewhere"
@@ -391,7 +405,7 @@ is $? 0 "the other worker completes the sweep"
 is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
 
 # ---- scale with arrays
-rm -f sum
+rm -f calls.sum
 : >calls
 conf scale ./show.sh 'workers = 3;'
 timeout 300 dl run --detach scale.conf >out 2>&1
@@ -413,7 +427,7 @@ like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are 
 unset TASKS
 
 # ---- what dl show says of a job: its workers' own words, Slurm is not asked
-rm -f sum go
+rm -f calls.sum go
 conf busy ./slow.sh 'workers = 1;'
 timeout 300 dl run --detach busy.conf >out 2>&1
 job=$(submits busy-0001 | sed 's/:.*//')
@@ -425,6 +439,9 @@ kill $pid
 wait $pid
 like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended"
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
+ended waits
+is $? 10 "dl wait: exit status after --timeout"
+like "$(cat waits.out)" "^dl: $work/left-0001: no worker is at work: .*; 'dl resume left-0001' starts workers\$" "dl wait says that nobody is there"
 wait $limited
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"

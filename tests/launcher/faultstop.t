@@ -36,13 +36,19 @@ conf typo 'exec sh nosuch.sh'
 conf import 'sh import.sh'
 conf pattern 'sh other.sh'
 for f in typo import pattern; do
-    timeout 300 dl run --local --workers=1 $f.conf >out 2>&1
+    beside $f dl run --local --workers=1 $f.conf
+done
+for f in typo import pattern; do
+    ended $f
     is $? 11 "$f: exit status"
     is "$(attempts $f-0001)" 3 "$f: attempts spent"
     is "$(count $f-0001 fail) $(count $f-0001 pause)" "3 1" "$f: failures, and one pause"
-    like "$(cat out)" "^paused after 3 attempts that failed alike, before any result: " "$f: dl run says so"
-    like "$(cat out)" "'dl resume $f-0001' goes on" "$f: and what to do"
-    timeout 300 dl run --local $f.conf >out2 2>&1
+    like "$(cat $f.out)" "^paused after 3 attempts that failed alike, before any result: " "$f: dl run says so"
+    like "$(cat $f.out)" "'dl resume $f-0001' goes on" "$f: and what to do"
+    beside two_$f dl run --local $f.conf
+done
+for f in typo import pattern; do
+    ended two_$f
     is $? 11 "$f, two workers: exit status"
     [ "$(attempts $f-0002)" -le 4 ]
     ok $? "$f, two workers: attempts spent ($(attempts $f-0002))"
@@ -53,7 +59,7 @@ is "$? $(count import-0003 fail) $(count import-0003 pause)" "11 3 1" "eight wor
 ok $? "and three attempts, but on a busy machine ($(attempts import-0003))"
 is "$(cat import-0003/log/0*/0* | sed -n '/"op":"pause"/,$p' | grep -c '"op":"begin"')" 0 "and nothing begins after them"
 like "$(cat import-0003/log/0*/0* | grep -m 1 '"op":"begin"')" '"by":"local-[0-9]+-[123]"' "by the first workers: the others wait for those"
-like "$(cat out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
+like "$(cat pattern.out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
     "no metric: what the pattern found, and the nearest line"
 is "$(count pattern-0001 exit)" 2 "a run without the metric is not tried again"
 out=$(dl show import-0001)
@@ -99,6 +105,14 @@ timeout 300 dl run --local last.conf >out 2>&1
 is $? 1 "three failures of the only trial: failed"
 is "$(count last-0001 pause)" 0 "no pause"
 
+# ---- those that take their time; their cases come below
+conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'
+sed -i 's/max_trials = 12/max_trials = 8/' half.conf
+conf dirty "printf '%0400d \\\\033[31mred\\\\377\\\\n' 7; exit 1"
+beside half dl run --local half.conf
+beside most dl run --local --set 'name="most"' --set max_failed=5 half.conf
+beside dirty dl run --local --workers=1 dirty.conf
+
 # ---- a fault of one machine: its workers wait for what the other ones see
 if [ "$(id -u)" -eq 0 ] && unshare -u true 2>/dev/null; then
     worker () { # worker HOST EXPERIMENT
@@ -108,20 +122,23 @@ if [ "$(id -u)" -eq 0 ] && unshare -u true 2>/dev/null; then
     sed -i 's/max_trials = 12/max_trials = 4/' one.conf
     dl run --no-workers one.conf >out
     worker n2 one-0001 &
+    one=$!
     wait_for 100 sh -c 'ls one-0001/trials/*/a.1/log'
     worker n1 one-0001 &
+    one="$one $!"
     wait_for 200 sh -c '[ "$(cat one-0001/log/0*/0* | grep -c "\"op\":\"fail\"")" -eq 3 ]'
     ok $? "three failures on one machine, while another one trains"
-    sleep 2
-    is "$(count one-0001 fail) $(count one-0001 pause)" "3 0" "no pause, and no further failure"
-    touch go
-    wait
-    like "$(dl ls)" '^one-0001 +completed' "the other one has results, and it completes"
     conf both 'echo broken >&2; exit 1'
     dl run --no-workers both.conf >out
     worker n2 both-0001 &
+    both=$!
     worker n1 both-0001 &
-    wait
+    sleep 2
+    is "$(count one-0001 fail) $(count one-0001 pause)" "3 0" "no pause, and no further failure"
+    touch go
+    wait $one
+    like "$(dl ls)" '^one-0001 +completed' "the other one has results, and it completes"
+    wait $both $!
     is "$(dl ls | grep -c '^both-0001 *paused (fault)') $(count both-0001 pause)" "1 1" "a fault of both: paused"
     [ "$(attempts both-0001)" -le 5 ]
     ok $? "attempts spent ($(attempts both-0001))"
@@ -130,24 +147,21 @@ else
 fi
 
 # ---- max_failed
-conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'
-sed -i 's/max_trials = 12/max_trials = 8/' half.conf
-timeout 300 dl run --local half.conf >out 2>&1
+ended half
 is $? 12 "more than half of the trials failed: exit status"
-like "$(cat out)" '^half: partial after ' "and state"
-like "$(cat out)" '^failed: 5 of 8 trials, more than max_failed \(4\): exit status 9: no luck' "and the summary says why"
+like "$(cat half.out)" '^half: partial after ' "and state"
+like "$(cat half.out)" '^failed: 5 of 8 trials, more than max_failed \(4\): exit status 9: no luck' "and the summary says why"
 like "$(dl ls)" '^half-0001 +partial' "dl ls"
 dl wait half >out
 is $? 12 "dl wait"
 timeout 300 dl continue --local --trials=9 half-0001 >out 2>&1
 is $? 12 "a partial experiment can go on"
-timeout 300 dl run --local --set max_failed=5 half.conf >out 2>&1
+ended most
 is $? 0 "max_failed: completed"
-like "$(cat out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
+like "$(cat most.out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
 
 # ---- a last line is cleaned and cut
-conf dirty "printf '%0400d \\\\033[31mred\\\\377\\\\n' 7; exit 1"
-timeout 300 dl run --local --workers=1 dirty.conf >out 2>&1
+ended dirty
 is $? 11 "a last line of any bytes"
 dl show dirty >out 2>&1
 like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is told"

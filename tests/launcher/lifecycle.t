@@ -45,6 +45,11 @@ begin () { # begin NAME: workers train two of its trials
     wait_for 300 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
 }
 
+# ---- one whose hours are over soon
+conf hours 'name = "random"; max_trials = 1; max_hours = 0.0003;' '"dl log loss=1"'
+timeout 300 dl run --local hours.conf >out 2>&1
+ended=$(date +%s)
+
 # ---- running: what makes no sense, what it shows, pause, resume
 conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
 begin slow
@@ -94,9 +99,7 @@ conf grid 'name = "grid"; max_length = 1;' '"dl log loss=1"'
 sed -i 's/maxval = 1;/& count = 3;/' grid.conf
 timeout 300 dl run --local grid.conf >out 2>&1
 try 2 'the searcher grid sets the number of trials itself' dl continue --trials 9 grid
-conf hours 'name = "random"; max_trials = 1; max_hours = 0.0003;' '"dl log loss=1"'
-timeout 300 dl run --local hours.conf >out 2>&1
-sleep 2.5
+wait_for 300 sh -c "[ \$(date +%s) -gt $((ended + 2)) ]"
 try 2 'searcher.max_hours \(0.0003\) have passed' dl continue --trials 9 hours
 
 # ---- stop, and on; kill, and on

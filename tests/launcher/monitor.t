@@ -39,6 +39,9 @@ sample () { # sample N VARIABLE=VALUE... COMMAND...: the ranks end when there ar
     end_ranks
     wait $pid
 }
+values () { # values FIELDS: of the file 'last'
+    cut -d ' ' -f "$1" last
+}
 
 # ---- killed at any moment
 fresh
@@ -77,12 +80,14 @@ cat >gpus <<END
 END
 sample 8 FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 dl sample 1
 is "$?" 0 "the monitor ends with its tasks"
-is "$(last $f gpu/0/busy gpu/0/memory gpu/0/memory_size)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
-is "$(last $f gpu/0/power gpu/0/temperature gpu/0/clock gpu/0/memory_clock)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
-is "$(last $f gpu/0/capped gpu/0/hot gpu/1/capped gpu/1/hot)" "1.0 0.0 0.0 1.0" "why they are slow"
-is "$(last $f gpu/0/pcie_rx gpu/0/pcie_tx gpu/0/sm gpu/0/tensor)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs where the driver tells"
-is "$(last $f gpu/2/busy)" none "a GPU of another step is not sampled"
-is "$(last $f rank/0/gpu/0 rank/1/gpu/1 rank/0/gpu/1)" "0.0 0.0 none" "whose process is on which"
+last $f gpu/0/busy gpu/0/memory gpu/0/memory_size gpu/0/power gpu/0/temperature gpu/0/clock gpu/0/memory_clock gpu/0/capped gpu/0/hot gpu/1/capped gpu/1/hot \
+    gpu/0/pcie_rx gpu/0/pcie_tx gpu/0/sm gpu/0/tensor gpu/2/busy rank/0/gpu/0 rank/1/gpu/1 rank/0/gpu/1 >last
+is "$(values 1-3)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
+is "$(values 4-7)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
+is "$(values 8-11)" "1.0 0.0 0.0 1.0" "why they are slow"
+is "$(values 12-15)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs where the driver tells"
+is "$(values 16)" none "a GPU of another step is not sampled"
+is "$(values 17-19)" "0.0 0.0 none" "whose process is on which"
 out=$(dl monitor)
 like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor has GPUs"
 like "$out" '^2 ranks on 1 node, .*: 2 GPUs were busy 28 % \(rank 1: 12 %\), their SMs 7 %, memory 20 GiB of 80 GiB, 356 W each; a rank kept 0\.0 of 1 core busy' "and the summary"
@@ -118,10 +123,11 @@ echo "200 Gb/sec (4X HDR)" >sys/class/infiniband/mlx5_0/ports/1/rate
 echo 1000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data
 echo 2000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data
 sample 3 dl sample 1 /proc "$work/sys"
-is "$(last $f gpu/0/busy gpu/1/busy gpu/2/busy)" "50.0 90.0 none" "AMD's cards, in order"
-is "$(last $f gpu/1/memory gpu/1/memory_size gpu/1/power gpu/1/temperature gpu/1/clock)" \
+last $f gpu/0/busy gpu/1/busy gpu/2/busy gpu/1/memory gpu/1/memory_size gpu/1/power gpu/1/temperature gpu/1/clock ib/mlx5_0/1/rx ib/mlx5_0/1/tx ib/mlx5_0/1/speed >last
+is "$(values 1-3)" "50.0 90.0 none" "AMD's cards, in order"
+is "$(values 4-8)" \
     "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and what sysfs says of them"
-is "$(last $f ib/mlx5_0/1/rx ib/mlx5_0/1/tx ib/mlx5_0/1/speed)" "4000.0 8000.0 25000000000.0" "InfiniBand's counters are words of four bytes"
+is "$(values 9-11)" "4000.0 8000.0 25000000000.0" "InfiniBand's counters are words of four bytes"
 
 # ---- a full disk
 if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2>/dev/null; then

@@ -121,6 +121,39 @@ sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
 timeout 300 dl run --local oneof.conf >out 2>&1
 like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is told"
 
+# ---- those that take their time; their cases come below
+# open attempts without a live worker do not hold the end back
+conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 300"'
+timeout 300 dl run --local hold.conf >out 2>&1 &
+pid=$!
+wait_for 300 sh -c 'ls hold-0001/trials/*/a.1/log'
+kill -INT $pid
+wait $pid
+cat >slow.sh <<'END'
+#!/bin/sh
+trap 'echo asked; exit 0' TERM
+bad=$([ "$DL_TRIAL" -le 3 ] && echo 1 || echo 9)
+for step in $(seq 1 "$DL_LENGTH"); do
+    dl log --step "$step" loss=$bad
+    [ "$DL_TRIAL" -le 3 ] && sleep 0.1 || sleep 0.4
+done
+END
+chmod +x slow.sh
+conf median 'name = "median"; max_trials = 5; max_length = 20; min_length = 2; max_concurrent_trials = 2;' '"./slow.sh"'
+beside median dl run --local median.conf
+cat >deaf.sh <<'END'
+#!/bin/sh
+trap 'touch asked' TERM
+for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
+[ "$DL_TRIAL" -gt 3 ] || exit 0
+# its worker is killed: it ends with this file
+while [ -e deaf.sh ]; do sleep 0.2; done
+END
+chmod +x deaf.sh
+conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
+sed -i 's/workers = 2/workers = 1/; s/lease = 60/lease = 4/; s/grace = 3/grace = 200/' deaf.conf
+beside deaf dl run --local deaf.conf
+
 # ---- budgets
 conf budget 'name = "random"; max_trials = 500; max_gpu_hours = 0.0006;' '"sleep 0.5; dl log loss=1"'
 timeout 300 dl run --local budget.conf >out 2>&1
@@ -147,14 +180,7 @@ is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its r
 is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
     "nothing begins after it"
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
-# open attempts without a live worker do not hold the end back
-conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 300"'
-timeout 300 dl run --local hold.conf >out 2>&1 &
-pid=$!
-wait_for 300 sh -c 'ls hold-0001/trials/*/a.1/log'
-kill -INT $pid
-wait $pid
-sleep 3
+# what began before it has no time left, either
 timeout 300 dl resume --local hold >out 2>&1
 is $? 0 "a resumed worker ends an expired experiment"
 is "$(count hold-0001 expire) $(count hold-0001 end)" "1 1" "with one expire and one end"
@@ -168,18 +194,7 @@ is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("
 is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "a point each pair"
 
 # ---- reports: trials are stopped while they run
-cat >slow.sh <<'END'
-#!/bin/sh
-trap 'echo asked; exit 0' TERM
-bad=$([ "$DL_TRIAL" -le 3 ] && echo 1 || echo 9)
-for step in $(seq 1 "$DL_LENGTH"); do
-    dl log --step "$step" loss=$bad
-    [ "$DL_TRIAL" -le 3 ] && sleep 0.1 || sleep 0.4
-done
-END
-chmod +x slow.sh
-conf median 'name = "median"; max_trials = 5; max_length = 20; min_length = 2; max_concurrent_trials = 2;' '"./slow.sh"'
-timeout 300 dl run --local median.conf >out 2>&1
+ended median
 is $? 0 "median"
 [ "$(count median-0001 report)" -ge 5 ]
 ok $? "reports are in the log ($(count median-0001 report))"
@@ -191,22 +206,9 @@ like "$(dl logs median 5)" asked "the trainer was asked"
 is "$(events median-0001 'all(x["length"] < y["length"] for t in range(1, 6) for r in [[z for z in e if z.get("op") == "report" and z["trial"] == t]] for x, y in zip(r, r[1:]))')" \
     True "lengths grow"
 # a worker that dies between the last report and the result
-cat >deaf.sh <<'END'
-#!/bin/sh
-trap 'touch asked' TERM
-for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
-[ "$DL_TRIAL" -gt 3 ] || exit 0
-# its worker is killed: it ends with this file
-while [ -e deaf.sh ]; do sleep 0.2; done
-END
-chmod +x deaf.sh
-conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
-sed -i 's/workers = 2/workers = 1/; s/lease = 60/lease = 4/; s/grace = 3/grace = 200/' deaf.conf
-timeout 300 dl run --local deaf.conf >out 2>&1 &
-pid=$!
 wait_for 300 test -e asked
 pkill -9 -f "worker --slot local-.* -- $work/deaf-0001$"
-wait $pid
+ended deaf
 is $? 0 "a stopped trial whose worker died is not trained again"
 rm deaf.sh
 is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get("trial") == 4 and x["op"] not in ("begin", "report")]')" \

@@ -14,6 +14,14 @@ worker = { heartbeat = 1; lease = 4; grace = 5; };
 END
 }
 
+# ---- a worker is frozen; its cases come last
+conf freeze 'max_trials = 3; max_length = 1;' '"sleep 1; dl log loss=$DL_TRIAL"'
+beside freeze dl run --local --workers=2 freeze.conf
+# each of the two workers has begun
+wait_for 300 sh -c '[ $(ls freeze-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
+zombie=$(pgrep -f "worker --slot local-.*-1 -- $work/freeze-0001$" | head -1)
+kill -STOP "$zombie"
+
 # ---- pause, resume
 cat >slow.sh <<'END'
 #!/bin/sh
@@ -72,17 +80,10 @@ is $? 0 "resume after the launcher was killed"
 is "$(count orphan-0001 result)" 6 "each trial has one result"
 
 # ---- a frozen worker that wakes up is fenced
-conf freeze 'max_trials = 3; max_length = 1;' '"sleep 1; dl log loss=$DL_TRIAL"'
-timeout 300 dl run --local --workers=2 freeze.conf >out &
-pid=$!
-# each of the two workers has begun
-wait_for 300 sh -c '[ $(ls freeze-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
-zombie=$(pgrep -f "worker --slot local-.*-1 -- $work/freeze-0001$" | head -1)
-kill -STOP "$zombie"
 wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"
 kill -CONT "$zombie"
-wait $pid
+ended freeze
 is $? 0 "the sweep completes"
 is "$(count freeze-0001 result)" 3 "three results, none twice"
 

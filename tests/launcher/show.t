@@ -70,6 +70,7 @@ is "$(dl show --json --trials=1 also | grep -c '"metric.e": *4')" 1 "of one tria
 is "$(dl show --json --columns=metric.acc,e also | grep -o '"metric[.][a-z]*"' | sort -u | tr '\n' ' ')" '"metric.acc" "metric.e" ' "with --columns those, by either name"
 like "$(dl show --columns=trial,ac also 2>&1)" "did you mean 'acc'" "a misspelt one"
 is "$(dl show --csv --where='acc > 0' also | head -n1)" "$(dl show --csv also | head -n1)" "CSV without --columns stays as it is"
+is "$(dl show --csv --where='acc < 0' also)" "$(dl show --csv also | head -n1)" "also where no trial is left"
 
 # ---- which trials, which columns
 is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
