@@ -87,6 +87,31 @@ like "$(py victim "$group/open" "$worker" 2>&1)" "server-0.*: belongs to another
 kill $pid
 wait $pid 2>/dev/null
 
+swap='import threading
+def member(role):
+    return slurmdl.ps.init(role, servers=1, workers=1, dir=folder, address="127.0.0.1", timeout=60, save_every=1)
+server = member("server")
+serving = threading.Thread(target=server.serve)
+serving.start()
+worker = member("worker")
+table = worker.table("w", initial=numpy.ones(4, numpy.float32))
+table.push_pull(numpy.ones(4, numpy.float32))
+open(folder + ".ready", "w").close()
+while not os.path.exists(folder + ".go"):
+    time.sleep(0.1)
+table.push_pull(numpy.ones(4, numpy.float32))
+worker.close()
+serving.join()
+print("came to its end")'
+py victim "$group/swap" "import slurmdl.ps
+$swap" >swap.out 2>&1 &
+pid=$!
+wait_for 100 test -e "$group/swap.ready"
+attacker sh -c "cd '$group' && mv swap away && ln -s '$victim_home/real' swap && touch swap.go"
+wait $pid
+like "$(cat swap.out)" "^came to its end" "a group whose folder is exchanged goes on"
+is "$(ls "$victim_home/real")" "" "and writes nothing into the other one"
+
 # ---- a token is never readable, also not for a moment: what open(2) was given
 
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
@@ -99,7 +124,7 @@ threading.Thread(target=p.serve, daemon=True).start()
 time.sleep(5)
 os._exit(0)"
     ) >/dev/null 2>&1
-    is "$(sed -n "s,.*$work/ps/.*O_CREAT.*\, \(0[0-7]*\)).*,\1,p" "$work/calls" | sort -u)" 0600 "created with 0600"
+    is "$(sed -n "s,.*/proc/self/fd/[0-9]*/.*O_CREAT.*\, \(0[0-7]*\)).*,\1,p" "$work/calls" | sort -u)" 0600 "created with 0600"
 else
     skip "created with 0600" "no strace"
 fi
