@@ -112,6 +112,37 @@ wait $pid
 like "$(cat swap.out)" "^came to its end" "a group whose folder is exchanged goes on"
 is "$(ls "$victim_home/real")" "" "and writes nothing into the other one"
 
+# ---- what dl import finds beside a file, in a folder where others may put theirs, and the mode of what it writes
+if has yaml >/dev/null; then
+    mkdir -m 1777 "$work/everybody"
+    cd "$work/everybody" || exit 1
+    for user in victim attacker; do
+        $user sh -c 'cat >"$0"' $user.yaml <<END
+hydra: {sweeper: {params: {x: "1,2"}}}
+END
+    done
+    victim sh -c 'cat >job.yaml' <<END
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: t}
+spec: {runtimeRef: {name: torch-distributed}}
+END
+    attacker sh -c 'cat >runtime.yaml' <<END
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed}
+spec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, command: [planted]}]}}}}}]}}}
+END
+    attacker sh -c 'echo "@hydra.main()" >planted.py'
+    victim sh -c 'umask 000; timeout 300 dl import victim.yaml attacker.yaml job.yaml' >"$work/imported" 2>&1
+    is "$(grep -l planted victim.conf job.sh)" "" "dl import: no script and no runtime that somebody else has put beside a file"
+    is "$(grep -l planted attacker.conf)" attacker.conf "but those of whom the file is"
+    is "$(stat -c %a victim.conf job.sh | xargs)" "644 644" "what it writes is not everybody's"
+    cd "$group" || exit 1
+else
+    skip "dl import" "no PyYAML"
+fi
+
 # ---- a token is never readable, also not for a moment: what open(2) was given
 
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then

@@ -221,6 +221,12 @@ def text_of(file: str) -> str:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise BadInput(file, 0, "no regular file")
+def comes_with(file: str, other: str) -> bool:
+    """Whether a file that was found beside another one is of whom that one is, the user's own or root's: others may put
+    files into a folder of theirs, as /tmp."""
+    return os.lstat(other).st_uid in (0, os.geteuid(), os.stat(file).st_uid)
+
+
     with open(fd, "rb") as f:
         data = f.read(MAX_BYTES + 1)
     if data.startswith(b"SQLite format 3"):

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Tuple
 
 from . import ranges, target
-from .document import BadInput, Node, text_of
+from .document import BadInput, Node, comes_with, text_of
 from .optuna import put_searcher
 from .table import NONE, Import, Table, copied, left, none, under, used
 
@@ -214,9 +214,10 @@ def _program(file: str) -> Tuple[str, str]:
             continue
         for name in names:
             try:
-                if re.search(r"^@hydra\.main\b", text_of(os.path.join(folder, name)), re.M):
+                path = os.path.join(folder, name)
+                if comes_with(file, path) and re.search(r"^@hydra\.main\b", text_of(path), re.M):
                     found.append(name)
-            except BadInput:
+            except (BadInput, OSError):
                 continue
         if len(found) == 1 and re.fullmatch(r"[\w.-]+", found[0], re.A):
             return way, found[0]
