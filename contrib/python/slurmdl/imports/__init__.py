@@ -186,7 +186,7 @@ def _one(source: str, options: _Options) -> None:
         _write(path, text)
         _say(one, source, path)
         _check(path, one, options)
-        print(path, flush=True)
+        print(printable(path) if sys.stdout.isatty() else path, flush=True)
 
 
 # ---- coverage
