@@ -56,6 +56,7 @@ TABLE = Table(
 )
 # fmt: on
 
+MAX_OVERRIDE = 10_000
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.S)
 
 
@@ -162,6 +163,8 @@ def _parameter(one: Import, node: Node) -> Any:
     try:
         if isinstance(node.value, dict):
             return _mapping(node.plain())
+        if len(node.text) > MAX_OVERRIDE:
+            raise ValueError(f"more than {MAX_OVERRIDE} characters")
         return override(node.text) if isinstance(node.value, str) else node.plain()
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         one.open(node, f"no range: {error}")

@@ -50,12 +50,14 @@ def value_text(value: Any, indent: int = 0) -> str:
     if isinstance(value, (list, tuple)):
         return _list([value_text(v, indent + 4) for v in value], value, indent)
     if isinstance(value, dict):
-        one = "{ " + "".join(f"{name} = {value_text(v, indent + 4)}; " for name, v in value.items()) + "}"
+        if not all(re.fullmatch(r"[A-Za-z*][\w*-]*", str(name), re.A) for name in value):
+            return _text(str(value))
+        settings = [f"{name} = {value_text(v, indent + 4)};" for name, v in value.items()]
+        one = " ".join(["{", *settings, "}"])
         if ("type" in value or len(one) < 60) and "\n" not in one and len(one) + indent < WIDTH:
             return one
         pad = " " * (indent + 4)
-        lines = [f"{pad}{name} = {value_text(v, indent + 4)};\n" for name, v in value.items()]
-        return "{\n" + "".join(lines) + " " * indent + "}"
+        return "{\n" + "".join(f"{pad}{setting}\n" for setting in settings) + " " * indent + "}"
     return _text(str(value))
 
 
@@ -160,9 +162,7 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
     constants: Dict[str, str] = {}
 
     def constant(text: str) -> str:
-        name = next((n for n, t in constants.items() if t == text), f"word_{len(constants) + 1}")
-        constants[name] = text
-        return "{" + name + "}"
+        return "{" + constants.setdefault(text, f"word_{len(constants) + 1}") + "}"
 
     made = []
     for word in words:
@@ -170,7 +170,7 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
         if word.startswith("["):
             word = constant("[") + word[1:]
         made.append(re.sub("\0(.*?)\0", r"{\1}", word))
-    return made, constants
+    return made, {name: text for text, name in constants.items()}
 
 
 def bash_quote(word: str) -> str:
