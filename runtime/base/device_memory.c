@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "runtime/base/environment.h"
 
 static const char *const signs_of_cuda[] = {
     "libcuda.so.1", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"
@@ -20,7 +21,7 @@ static const struct memory_ops *cuda;
 
 static bool process_has_cuda (void)
 {
-    if (getenv ("DL_BACKEND_DIR"))
+    if (*environment_text ("DL_BACKEND_DIR", ""))
         return true;
     for (size_t i = 0; i < sizeof (signs_of_cuda) / sizeof (*signs_of_cuda);
          i++) {
@@ -35,11 +36,13 @@ static bool process_has_cuda (void)
 
 static void load (void)
 {
-    const char *dir = getenv ("DL_BACKEND_DIR");
     char path[PATH_MAX];
     void *h;
 
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", dir ? dir : PKGLIBDIR);
+    snprintf (path,
+              sizeof (path),
+              "%s/slurmdl-cuda.so",
+              environment_text ("DL_BACKEND_DIR", PKGLIBDIR));
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
         cuda = dlsym (h, "slurmdl_memory_cuda");
 }

@@ -27,7 +27,7 @@ static int fits_group (const struct slurmdl_ps *ps,
     return errorf (err,
                    "%.150s: %" PRId64 " servers are at work there, one on %s; "
                    "this one is of %ld",
-                   ps->dir,
+                   ps->name,
                    before->servers,
                    before->host,
                    ps->servers);
@@ -61,7 +61,7 @@ int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err)
     }
     return errorf (err,
                    "%.150s: cannot take the place of %s %ld: %s",
-                   ps->dir,
+                   ps->name,
                    role,
                    ps->index,
                    rv > 0 ? "others take it all the time" : strerror (errno));

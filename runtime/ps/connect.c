@@ -116,7 +116,7 @@ int pslink_connect (struct slurmdl_ps *ps,
         return errorf (err,
                        "%.120s/server-%ld.%08" PRIu64
                        ": belongs to another user, or is no file: remove it",
-                       ps->dir,
+                       ps->name,
                        l->server,
                        l->number);
     if (rv != 1)

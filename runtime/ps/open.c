@@ -11,7 +11,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/step_id.h"
 #include "runtime/ps/ps.h"
-#include "runtime/storage/own_folder.h"
 
 enum { MEMBERS_MAX = 1 << 20 };
 
@@ -165,25 +164,25 @@ static void name_folder (struct slurmdl_ps *ps,
     size_t n;
 
     if (o->dir || *environment_text ("DL_PS_DIR", "")) {
-        snprintf (ps->dir,
-                  sizeof (ps->dir),
+        snprintf (ps->name,
+                  sizeof (ps->name),
                   "%.3800s",
                   o->dir ? o->dir : environment_text ("DL_PS_DIR", ""));
         return;
     }
     if (slash)
-        snprintf (ps->dir,
-                  sizeof (ps->dir),
+        snprintf (ps->name,
+                  sizeof (ps->name),
                   "%.*s/ps",
                   (int)(slash - attempt > 3800 ? 3800 : slash - attempt),
                   attempt);
     else
         snprintf (
-            ps->dir, sizeof (ps->dir), "%.3800s/ps", *run ? run : "slurmdl");
-    n = strlen (ps->dir);
+            ps->name, sizeof (ps->name), "%.3800s/ps", *run ? run : "slurmdl");
+    n = strlen (ps->name);
     if (!slash && *step)
-        snprintf (ps->dir + n,
-                  sizeof (ps->dir) - n,
+        snprintf (ps->name + n,
+                  sizeof (ps->name) - n,
                   ".%.32s.%.32s",
                   environment_text ("SLURM_JOB_ID", ""),
                   step);
@@ -221,9 +220,10 @@ struct slurmdl_ps *slurmdl_ps_open (const struct slurmdl_ps_options *o,
         errorf (err, "out of memory");
         return NULL;
     }
-    ps->stop = -1;
+    ps->stop = ps->folder.fd = -1;
+    ps->dir = ps->folder.path;
     if (read_options (ps, o ? o : &none, err) < 0
-        || own_folder_make (ps->dir, 0700, err) < 0)
+        || own_folder_open (&ps->folder, ps->name, 0700, err) < 0)
         goto fail;
     psregistration_describe (&ps->entry);
     ps->entry.servers = ps->servers;
@@ -252,6 +252,7 @@ int slurmdl_ps_close (struct slurmdl_ps *ps)
     saved = rv < 0 ? errno : saved;
     if (ps->stop >= 0)
         close (ps->stop);
+    own_folder_close (&ps->folder);
     free (ps->address);
     free (ps);
     errno = saved;

@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "runtime/ps/table.h"
+#include "runtime/storage/own_folder.h"
 
 struct ps_client;
 
@@ -19,7 +20,9 @@ struct slurmdl_ps {
     long long log_bytes;
     double timeout, grace;
     char *address;
-    char dir[PATH_MAX];
+    char name[PATH_MAX]; /* for messages: others may exchange it */
+    struct own_folder folder;
+    const char *dir;       /* leads to what is in it */
     struct ps_entry entry; /* this process's, as it was put last */
     uint64_t number;       /* of it */
     int stop;              /* eventfd of a server */

@@ -193,7 +193,7 @@ static int end_write (struct ps_server *s, struct slurmdl_error *err)
     v->writing = false;
     code = v->code;
     if ((rv = v->rv) < 0)
-        errorf (err, "%s", v->why.text);
+        errorf (err, "%.150s: cannot save: %s", s->ps->name, v->why.text);
     else if ((rv = psstore_saved (s, &v->saved, err)) < 0) {
         code = errno;
         unlink (v->path);

@@ -78,7 +78,7 @@ static int put_entry (struct ps_server *s, struct slurmdl_error *err)
     if (rv == 0)
         ps->number++;
     if (rv < 0)
-        errorf (err, "%s: cannot write: %s", ps->dir, strerror (errno));
+        errorf (err, "%.150s: cannot write: %s", ps->name, strerror (errno));
     if (rv <= 0)
         return rv;
     errno = ESTALE;

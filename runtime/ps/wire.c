@@ -2,6 +2,7 @@
 /* Sockets of the parameter server, and which server has a parameter. */
 #include "runtime/ps/wire.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -49,19 +50,32 @@ void ps_shard (uint64_t key,
     *count = hi <= n ? hi - *lo : *lo < n ? n - *lo : 0;
 }
 
+static int announced (const struct ps_entry *e, struct interface_address *list)
+{
+    int n = 0;
+
+    for (const char *a; n < PS_ADDRESSES && *(a = e->address[n]); n++) {
+        list[n] =
+            (struct interface_address){ .family = strchr (a, ':') ? 6 : 4 };
+        inet_pton (list[n].family == 6 ? AF_INET6 : AF_INET, a, list[n].bytes);
+    }
+    return n;
+}
+
 int pswire_listen (const char *address,
                    struct ps_entry *e,
                    struct listen_sockets *s,
                    struct slurmdl_error *err)
 {
     const char *host = address && *address ? address : NULL;
+    struct interface_address list[PS_ADDRESSES];
 
     if (address_numbers (host, e->address, PS_ADDRESSES) < 0)
         return errorf (err,
                        "no address of %.80s: %s",
                        host ? host : "this machine",
                        strerror (errno));
-    if (listen_open_range (s, NULL, 0, err) < 0)
+    if (listen_open_range (s, host ? list : NULL, announced (e, list), err) < 0)
         return -1;
     e->port = (uint32_t)s->port;
     return 0;

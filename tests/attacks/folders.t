@@ -87,6 +87,62 @@ like "$(py victim "$group/open" "$worker" 2>&1)" "server-0.*: belongs to another
 kill $pid
 wait $pid 2>/dev/null
 
+swap='import threading
+def member(role):
+    return slurmdl.ps.init(role, servers=1, workers=1, dir=folder, address="127.0.0.1", timeout=60, save_every=1)
+server = member("server")
+serving = threading.Thread(target=server.serve)
+serving.start()
+worker = member("worker")
+table = worker.table("w", initial=numpy.ones(4, numpy.float32))
+table.push_pull(numpy.ones(4, numpy.float32))
+open(folder + ".ready", "w").close()
+while not os.path.exists(folder + ".go"):
+    time.sleep(0.1)
+table.push_pull(numpy.ones(4, numpy.float32))
+worker.close()
+serving.join()
+print("came to its end")'
+py victim "$group/swap" "import slurmdl.ps
+$swap" >swap.out 2>&1 &
+pid=$!
+wait_for 100 test -e "$group/swap.ready"
+attacker sh -c "cd '$group' && mv swap away && ln -s '$victim_home/real' swap && touch swap.go"
+wait $pid
+like "$(cat swap.out)" "^came to its end" "a group whose folder is exchanged goes on"
+is "$(ls "$victim_home/real")" "" "and writes nothing into the other one"
+
+# ---- what dl import finds beside a file, in a folder where others may put theirs, and the mode of what it writes
+if has yaml >/dev/null; then
+    mkdir -m 1777 "$work/everybody"
+    cd "$work/everybody" || exit 1
+    for user in victim attacker; do
+        $user sh -c 'cat >"$0"' $user.yaml <<END
+hydra: {sweeper: {params: {x: "1,2"}}}
+END
+    done
+    victim sh -c 'cat >job.yaml' <<END
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: t}
+spec: {runtimeRef: {name: torch-distributed}}
+END
+    attacker sh -c 'cat >runtime.yaml' <<END
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed}
+spec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, command: [planted]}]}}}}}]}}}
+END
+    attacker sh -c 'echo "@hydra.main()" >planted.py'
+    victim sh -c 'umask 000; timeout 300 dl import victim.yaml attacker.yaml job.yaml' >"$work/imported" 2>&1
+    is "$(grep -l planted victim.conf job.sh)" "" "dl import: no script and no runtime that somebody else has put beside a file"
+    is "$(grep -l planted attacker.conf)" attacker.conf "but those of whom the file is"
+    is "$(stat -c %a victim.conf job.sh | xargs)" "644 644" "what it writes is not everybody's"
+    cd "$group" || exit 1
+else
+    skip "dl import" "no PyYAML"
+fi
+
 # ---- a token is never readable, also not for a moment: what open(2) was given
 
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
@@ -99,7 +155,7 @@ threading.Thread(target=p.serve, daemon=True).start()
 time.sleep(5)
 os._exit(0)"
     ) >/dev/null 2>&1
-    is "$(sed -n "s,.*$work/ps/.*O_CREAT.*\, \(0[0-7]*\)).*,\1,p" "$work/calls" | sort -u)" 0600 "created with 0600"
+    is "$(sed -n "s,.*/proc/self/fd/[0-9]*/.*O_CREAT.*\, \(0[0-7]*\)).*,\1,p" "$work/calls" | sort -u)" 0600 "created with 0600"
 else
     skip "created with 0600" "no strace"
 fi

@@ -85,6 +85,50 @@ hydra:
   job: {env_set: {conda: $work/evil, FOO: bar}}
 END2
 
+# ---- dl import: files that take hours or gigabytes, and names that would be settings
+mkdir bombs
+$python - <<'END2'
+one = "name: x\nsearcher: {name: random, metric: loss}\n"
+sweep = "method: grid\nprogram: t.py\n"
+command = "spec: {trialTemplate: {trialParameters: [{name: a, reference: '${trialSpec.Labels[l]}'}], trialSpec: {apiVersion: batch/v1, kind: Job, "
+bombs = {
+    "groups": one + "hyperparameters: " + "{a: " * 50 + "1" + "}" * 50,
+    "names": sweep + "parameters: {" + ", ".join(f"{chr(0x4e00 + i)}: {{value: 1}}" for i in range(20000)) + "}",
+    "values": sweep + "parameters: {x: {values: [" + ",".join(map(str, range(90000))) + "]}}",
+    "number": sweep + "parameters: {x: {value: 1" + ":1" * 500000 + "}}",
+    "args": sweep + "command: [" + "'${args}'," * 4000 + "]\nparameters: {" + ", ".join(f"x{i}: 1" for i in range(20000)) + "}",
+    "word": one + "entrypoint: " + "a" * 300000,
+    "flags": one + "entrypoint: python3 -m determined.launch.torch_distributed " + "-a " * 330000,
+    "places": one + "entrypoint: '" + "".join("{a%05d}" % i for i in range(50000)) + "'",
+    "alias": "a: &a " + "y" * 500000 + "\n" + one + "entrypoint: [" + "*a," * 20000 + "]",
+    "key": "seml: {}\nfixed:\n  ? " + "k" * 500000 + "\n  : {" + ", ".join(f"a{i}: 1" for i in range(20000)) + "}",
+    "blocks": "seml: {}\n" + "".join(f"b{i}: {{fixed: {{x: 1}}}}\n" for i in range(8000)),
+    "grids": "space: {" + ", ".join(f"x{i}: {{grid_search: [1,2]}}" for i in range(8000)) + "}",
+    "label": "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\n" + command + "metadata: {labels: {l: " + "z" * 300000
+    + "}}, spec: {template: {spec: {containers: [{name: c, command: [c, '" + "${trialParameters.a}" * 20000 + "']}]}}}}}}",
+}
+for name, text in bombs.items():
+    open(f"bombs/{name}.yaml", "w").write(text + "\n")
+END2
+for file in bombs/*.yaml; do
+    (
+        # shellcheck disable=SC3045
+        ulimit -t 100 -v 2000000
+        timeout 1000 dl import -o "$file.conf" "$file" >out 2>said
+        status=$?
+        [ $status -le 2 ] && ! grep -q '^Traceback' said
+    )
+    ok $? "$file: neither long nor large"
+done
+cat >setting.yaml <<END2
+name: x
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss}
+hyperparameters: {x: [{'a = 1; } ); }; notify = { command = "touch ran"; }; b = { c = ( { d': 1}]}
+END2
+timeout 300 dl import setting.yaml >out 2>said
+like "$(cat setting.conf)" '"{.a = 1; } ); }; notify = { command = ..touch ran' "a name in a list of a file is no setting"
+
 # ---- dl run --dry-run
 cat >exp.conf <<END
 name = "x";

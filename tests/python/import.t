@@ -103,7 +103,7 @@ spec:
         - name: "a\ntouch pwned2"
           image: "$(touch pwned3)`touch pwned4`'"
           workingDir: "."
-          command: [python3, "a'b; touch pwned5", "$(NO$(touch pwned6))", "`touch pwned7`", "\e[31m"]
+          command: [python3, "a'b; touch pwned5", "$(NO$(touch pwned6))", "`touch pwned7`", "\e[31m", "é'\\ \u202e$(NO)"]
           env: [{name: "E; touch pwned8", value: x}, {name: V, value: "'; touch pwned9; '$(touch pwned10)"}]
           "lev\nel\ntouch pwned11": 1
 END
@@ -119,9 +119,9 @@ DL_IMAGE='' PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1
 PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1
 is "$(find . -name 'pwned*')" "" "a hostile file: nothing is run"
 is "$(grep -c '^#SBATCH' hostile.sh) $(grep -c uid=0 hostile.sh)" "2 0" "a hostile file: no options of its own"
-is "$(sed -n '/^python3/,$p' arrived)" "$(printf "python3\na'b; touch pwned5\n\$(NO\$(touch pwned6))\n\`touch pwned7\`\n\033[31m\n'; touch pwned9; '\$(touch pwned10)")" \
+is "$(sed -n '/^python3/,$p' arrived)" "$(printf "python3\na'b; touch pwned5\n\$(NO\$(touch pwned6))\n\`touch pwned7\`\n\033[31m\né'\134 \342\200\256\n'; touch pwned9; '\$(touch pwned10)")" \
     "a hostile file: its words arrive as they are"
-is "$(grep -c "$(printf '\033')" said)" 0 "a hostile file: nothing steers the terminal"
+is "$(LC_ALL=C grep -c "$(printf '\033\|\342\200\256')" said hostile.sh | xargs)" "said:0 hostile.sh:0" "a hostile file: nothing steers the terminal"
 cat >hostile2.yaml <<'END'
 program: "train.py\"; touch = \"pwned12"
 method: grid

@@ -385,7 +385,14 @@ static void device_memory (void **state)
     struct slurmdl *run;
     int64_t step;
 
+    setenv ("DL_BACKEND_DIR", "", 1); /* as if it were not set */
+    module = load (&device);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, host);
+    assert_int_equal (slurmdl_save (run, 0, NULL), 0);
+    slurmdl_close (run);
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
+    dlclose (module);
     module = load (&device);
     memcpy (device, "\x5b\x58\x59\x5e\x5f", 5); /* 1 2 3 4 5, mangled */
     run = slurmdl_open (in_dir ("run"), NULL);

@@ -183,7 +183,10 @@ PyObject *has_cuda (PyObject *module, PyObject *unused)
     char path[PATH_MAX];
     void *h;
 
-    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", dir ? dir : PKGLIBDIR);
+    snprintf (path,
+              sizeof (path),
+              "%s/slurmdl-cuda.so",
+              dir && *dir ? dir : PKGLIBDIR);
     h = dlopen (path, RTLD_NOW | RTLD_LOCAL);
     return PyBool_FromLong (h && dlsym (h, "slurmdl_memory_cuda"));
 }

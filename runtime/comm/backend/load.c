@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/device_memory.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/backend/backend.h"
 #include "runtime/comm/flat/flat.h"
@@ -60,7 +61,6 @@ static bool is_known (const char *name)
 const struct comm_backend *comm_backend_load (const char *name,
                                               struct slurmdl_error *err)
 {
-    const char *dir = getenv ("DL_BACKEND_DIR");
     const struct comm_backend *b = NULL;
     char path[PATH_MAX];
     char symbol[64];
@@ -74,7 +74,7 @@ const struct comm_backend *comm_backend_load (const char *name,
     snprintf (path,
               sizeof (path),
               "%s/slurmdl-%s.so",
-              dir && *dir ? dir : PKGLIBDIR,
+              environment_text ("DL_BACKEND_DIR", PKGLIBDIR),
               name);
     snprintf (symbol, sizeof (symbol), "slurmdl_backend_%s", name);
     /* never closed: MPI and CUDA leave threads and handlers behind */

@@ -3,11 +3,14 @@
 #include "runtime/comm/engine/timeline.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -71,6 +74,25 @@ put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
     fputs ("}}", t->f);
 }
 
+/* Names of such files are guessed: through no link, and into no file of another
+ * user's.
+ */
+static FILE *open_own (const char *name)
+{
+    int fd = open (
+        name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    struct stat st;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && st.st_uid == geteuid ()
+        && ftruncate (fd, 0) == 0)
+        return fdopen (fd, "w");
+    close (fd);
+    errno = EPERM;
+    return NULL;
+}
+
 struct timeline *timeline_open (const char *path,
                                 long rank,
                                 const char *host,
@@ -80,7 +102,7 @@ struct timeline *timeline_open (const char *path,
     char name[PATH_MAX], title[320];
 
     if (!t || expand (path, rank, name, sizeof (name)) < 0
-        || !(t->f = fopen (name, "we"))) {
+        || !(t->f = open_own (name))) {
         errorf (err, "%s: cannot be written: %s", path, strerror (errno));
         free (t);
         return NULL;

@@ -195,14 +195,17 @@ static void clean_peers (struct endpoint *h)
 static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
     struct mesh_peer_info mine;
+    struct interface_address at[LISTEN_SOCKETS] = {
+        { 4, 8, { 127, 0, 0, 1 } }
+    };
+    int n;
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
         return errorf (err, "eventfd: %s", strerror (errno));
     peer_info_fill (&mine);
-    if (h->size > 1
-        && listen_open_range (
-               &h->listener.at, mine.at, peer_info_addresses (&mine), err)
-               < 0)
+    n = peer_info_addresses (&mine);
+    memcpy (at + 1, mine.at, (size_t)n * sizeof (*at));
+    if (h->size > 1 && listen_open_range (&h->listener.at, at, 1 + n, err) < 0)
         return -1;
     mine.port = (uint16_t)h->listener.at.port;
     if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)

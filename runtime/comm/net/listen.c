@@ -60,6 +60,14 @@ void listen_close (struct listen_sockets *s)
     errno = saved;
 }
 
+static bool is_repeated (const struct interface_address *list, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (!memcmp (&list[i], &list[j], sizeof (*list)))
+            return true;
+    return false;
+}
+
 /* What is no address of the moment (an interface without its cable) is left
  * out, but one must be.
  */
@@ -74,8 +82,8 @@ static int open_all (struct listen_sockets *s,
     s->port = port;
     for (int i = 0; i < n; i++) {
         socklen_t size = interface_socket (&list[i], s->port, &a);
-        if (add (s, &a.any, size) == 0 || errno == EADDRNOTAVAIL
-            || errno == EAFNOSUPPORT)
+        if (is_repeated (list, i) || add (s, &a.any, size) == 0
+            || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
             continue;
         listen_close (s);
         return -1;
@@ -159,16 +167,11 @@ int listen_open_range (struct listen_sockets *s,
                        struct slurmdl_error *err)
 {
     struct interface_address own[LISTEN_SOCKETS];
-    int count = 1 + n;
 
     *s = (struct listen_sockets){ 0 };
     if (!list)
-        count = own_addresses (own);
-    else {
-        own[0] = (struct interface_address){ 4, 8, { 127, 0, 0, 1 } };
-        memcpy (own + 1, list, (size_t)n * sizeof (*list));
-    }
-    if (open_range (s, own, count, err) < 0)
+        n = own_addresses (own);
+    if (open_range (s, list ? list : own, n, err) < 0)
         return -1;
     if (socket_congestion (s->fd[0], err) == 0)
         return 0;

@@ -21,8 +21,8 @@ struct listen_sockets {
 int listen_open (struct listen_sockets *s, const char *host, int port);
 
 /* At a port of the range DL_COMM_PORTS ("FIRST-LAST") if that is set, else at
- * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'n' addresses,
- * besides loopback; 'list' NULL: all of this machine's interfaces.
+ * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'n' addresses;
+ * 'list' NULL: loopback and all of this machine's interfaces.
  */
 int listen_open_range (struct listen_sockets *s,
                        const struct interface_address *list,

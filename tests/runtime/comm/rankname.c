@@ -114,6 +114,28 @@ static void congestion_control (void **state)
     unsetenv ("DL_COMM_CONGESTION");
 }
 
+/* A server of this address alone is reached by no other. */
+static void announced_addresses (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct ps_entry e = { 0 };
+    struct listen_sockets s;
+    int fd;
+
+    assert_int_equal (pswire_listen ("127.0.0.2", &e, &s, &err), 0);
+    assert_int_equal (s.n, 1);
+    assert_int_equal (socket_connect ("127.0.0.1", s.port, monotonic () + 100),
+                      -1);
+    assert_true ((fd = pswire_connect (&e)) >= 0);
+    close (fd);
+    listen_close (&s);
+    assert_int_equal (pswire_listen ("localhost", &e, &s, &err), 0);
+    assert_true ((fd = pswire_connect (&e)) >= 0);
+    close (fd);
+    listen_close (&s);
+    assert_int_equal (pswire_listen ("192.0.2.1", &e, &s, &err), -1);
+}
+
 /* ---- names of nodes that are no hosts' ---- */
 
 static bool waited; /* somebody did, for the resolver */
@@ -222,6 +244,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (addresses),
     cmocka_unit_test (names),
     cmocka_unit_test (congestion_control),
+    cmocka_unit_test (announced_addresses),
     cmocka_unit_test (nobody_waits_for_the_resolver),
 };
 

@@ -379,12 +379,27 @@ static int drawn (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
+static int refused (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+
+    CHECK (c, slurmdl_timeline (c, arg, &err) < 0);
+    CHECK (c, is_in (err.text, "planted: cannot be written"));
+    return 0;
+}
+
 static void test_timeline (void **state)
 {
     char folder[] = "/tmp/timeline.XXXXXX";
     char path[64], command[1024];
 
     assert_non_null (mkdtemp (folder));
+    snprintf (path, sizeof (path), "%s/planted", folder);
+    assert_int_equal (symlink ("nowhere", path), 0);
+    assert_int_equal (world_run (2, 0, refused, path, 300, NULL), 0);
+    assert_int_equal (unlink (path), 0);
+    assert_int_equal (mkfifo (path, 0600), 0);
+    assert_int_equal (world_run (2, 0, refused, path, 300, NULL), 0);
     snprintf (path, sizeof (path), "%s/r%%r.json", folder);
     assert_int_equal (world_run (2, 0, drawn, path, 300, NULL), 0);
     snprintf (command,

@@ -126,7 +126,7 @@ def _place(one: Import, source: str, count: int, options: _Options) -> str:
 
 def _write(path: str, text: str) -> None:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError:
         raise BadInput(path, 0, "is there already: remove it, or name another with --output") from None
     except OSError as error:
@@ -186,7 +186,7 @@ def _one(source: str, options: _Options) -> None:
         _write(path, text)
         _say(one, source, path)
         _check(path, one, options)
-        print(path, flush=True)
+        print(printable(path) if sys.stdout.isatty() else path, flush=True)
 
 
 # ---- coverage

@@ -2,9 +2,9 @@
 """Containers of pods: their volumes as folders that are bound, and the lines of a script that start them."""
 
 import re
-import shlex
 from typing import List, NamedTuple, Optional, Sequence
 
+from . import target
 from .document import Node
 from .table import NONE, Import
 
@@ -65,9 +65,9 @@ def _mounts(one: Import, mounts: Sequence[Mount]) -> str:
     made = []
     for mount in mounts:
         if mount.source[0] == "/":
-            made.append(shlex.quote(mount.source + _end(mount)))
+            made.append(target.bash_quote(mount.source + _end(mount)))
             continue
-        made.append("$PWD/" + shlex.quote(mount.source + _end(mount)))
+        made.append("$PWD/" + target.bash_quote(mount.source + _end(mount)))
         one.changed(mount.node, f"the claim is the folder {mount.source} where sbatch is called: link it to its data")
     return ",".join(dict.fromkeys(made))
 
@@ -80,7 +80,7 @@ def script_lines(one: Import, image: str, mounts: Sequence[Mount], own: Optional
         return []
     words = _mounts(one, mounts)
     pyxis, bind = (' --container-mounts="$mounts"', ' --bind "$mounts"') if words else ("", "")
-    lines = [f"image=${{DL_IMAGE-{shlex.quote(image)}}}  # DL_IMAGE= (nothing): without a container"]
+    lines = [f"image=${{DL_IMAGE-{target.bash_quote(image)}}}  # DL_IMAGE= (nothing): without a container"]
     lines += [f"mounts={words}"] if words else []
     if own is not None:
         own = f" {own}".rstrip()

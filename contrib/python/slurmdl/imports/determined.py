@@ -210,7 +210,7 @@ def _command(one: Import) -> str:
         except ValueError:
             words = ["sh", "-c", node.text]
     text = " ".join(words)
-    found = re.search(r"(?:^|\S*python3? )-m determined\.launch\.(\w+)\s+", text)
+    found = re.search(r"(?:^|(?<!\S)\S*python3? )-m determined\.launch\.(\w+)\s+", text)
     trial = re.search(r"(?:^|--trial )([\w.]+:\w+)", text)
     if trial or not words:
         module = trial.group(1).split(":")[0].replace(".", "/") if trial else "train"
@@ -274,11 +274,11 @@ def _with_core(one: Import, command: str) -> str:
 def _unlaunched(words: List[str]) -> List[str]:
     """Without `python3 -m determined.launch.NAME [options] [--]`."""
     at = next(i for i, word in enumerate(words) if word.startswith("determined.launch."))
-    rest = words[at + 1 :]
-    while rest and rest[0].startswith("-"):
-        takes = rest[0] not in ("--", "--autohorovod") and "=" not in rest[0]
-        rest = rest[2 if takes and len(rest) > 1 and not rest[1].startswith("python") else 1 :]
-    return words[: max(at - 2, 0)] + rest
+    after = at + 1
+    while after < len(words) and words[after].startswith("-"):
+        takes = words[after] not in ("--", "--autohorovod") and "=" not in words[after]
+        after += 2 if takes and after + 1 < len(words) and not words[after + 1].startswith("python") else 1
+    return words[: max(at - 2, 0)] + words[after:]
 
 
 def _slots(one: Import, framework: str) -> None:

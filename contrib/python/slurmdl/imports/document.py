@@ -2,7 +2,8 @@
 """Read YAML and JSON of strangers: a tree of nodes that know their lines, and one line for what is wrong.
 
 PyYAML scans and parses, and its safe loader says what a plain scalar is; nothing else is ever constructed.  The size of
-a file, the depth of a tree and the number of nodes after all aliases are bounded, so that no file takes long.
+a file and of keys and numbers, the depth of a tree and the number of nodes after all aliases (of which a long text is
+several) are bounded, so that no file takes long.
 """
 
 import os
@@ -19,6 +20,8 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 60
 MAX_DOCUMENTS = 100
+MAX_KEY = 256
+MAX_NUMBER = 100
 
 
 class BadInput(Exception):
@@ -117,6 +120,9 @@ class _Builder:
 
     def scalar(self, event: Any) -> Node:
         text, line = event.value, event.start_mark.line + 1
+        self.count(event, len(text) // 64, 0)  # aliases repeat long texts, too
+        if "\0" in text:
+            raise self.bad(event, "a text with a NUL")
         tag = event.tag
         if tag is None or tag == "!":
             tag = self.safe.resolve(yaml.ScalarNode, text, event.implicit)  # type: ignore[no-untyped-call, unused-ignore]
@@ -126,6 +132,8 @@ class _Builder:
         value: Any = text
         if kind in _SCALARS:
             try:
+                if len(text) > MAX_NUMBER:
+                    raise ValueError
                 value = self.safe.yaml_constructors[tag](self.safe, yaml.ScalarNode(tag, text))
             except (ValueError, KeyError, IndexError):
                 raise self.bad(event, f"'{text[:40]}' is no {kind}") from None
@@ -158,6 +166,8 @@ class _Builder:
             value = self.node(events, next(events), depth + 1)
             if isinstance(key.value, (dict, list)):
                 raise self.bad(event, "a key must be a word, not a list or a mapping")
+            if len(key.text) > MAX_KEY:
+                raise self.bad(event, f"a key of more than {MAX_KEY} characters")
             if key.text in own:
                 raise self.bad(event, f"'{key.text}' is there twice, first in line {own[key.text].line}")
             if key.text == "<<" and event.implicit[0]:
@@ -209,6 +219,12 @@ def _documents(file: str, text: str) -> List[Node]:
             if len(found) > MAX_DOCUMENTS:
                 raise BadInput(file, node.line, f"more than {MAX_DOCUMENTS} documents")
     return found
+
+
+def comes_with(file: str, other: str) -> bool:
+    """Whether a file that was found beside another one is of whom that one is, the user's own or root's: others may put
+    files into a folder of theirs, as /tmp."""
+    return os.lstat(other).st_uid in (0, os.geteuid(), os.stat(file).st_uid)
 
 
 def text_of(file: str) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Tuple
 
 from . import ranges, target
-from .document import BadInput, Node, text_of
+from .document import BadInput, Node, comes_with, text_of
 from .optuna import put_searcher
 from .table import NONE, Import, Table, copied, left, none, under, used
 
@@ -56,6 +56,7 @@ TABLE = Table(
 )
 # fmt: on
 
+MAX_OVERRIDE = 10_000
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.S)
 
 
@@ -162,6 +163,8 @@ def _parameter(one: Import, node: Node) -> Any:
     try:
         if isinstance(node.value, dict):
             return _mapping(node.plain())
+        if len(node.text) > MAX_OVERRIDE:
+            raise ValueError(f"more than {MAX_OVERRIDE} characters")
         return override(node.text) if isinstance(node.value, str) else node.plain()
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         one.open(node, f"no range: {error}")
@@ -214,9 +217,10 @@ def _program(file: str) -> Tuple[str, str]:
             continue
         for name in names:
             try:
-                if re.search(r"^@hydra\.main\b", text_of(os.path.join(folder, name)), re.M):
+                path = os.path.join(folder, name)
+                if comes_with(file, path) and re.search(r"^@hydra\.main\b", text_of(path), re.M):
                     found.append(name)
-            except BadInput:
+            except (BadInput, OSError):
                 continue
         if len(found) == 1 and re.fullmatch(r"[\w.-]+", found[0], re.A):
             return way, found[0]

@@ -391,7 +391,7 @@ def _warn(one: Import, node: Node) -> None:
 
 
 def shell_line(words: List[str]) -> str:
-    return " ".join(target.shell_word(word) for word in words)
+    return " ".join(target.shell_word(word, target.bash_quote) for word in words)
 
 
 def _command(work: Work) -> str:
@@ -452,10 +452,10 @@ def script_text(one: Import, work: Work, source: str) -> str:
     each = work.per_pod
     if work.framework in ("torch", "torchrun") and work.by_torchrun and each > 1:
         env["PET_NPROC_PER_NODE"] = str(each)
-    lines += [f"export {variable}={target.shell_word(value)}" for variable, value in env.items()]
+    lines += [f"export {variable}={target.shell_word(value, target.bash_quote)}" for variable, value in env.items()]
     lines += container
     if work.main.folder:
-        lines.append(f"cd -- {shlex.quote(work.main.folder)} || exit")
+        lines.append(f"cd -- {target.bash_quote(work.main.folder)} || exit")
     start = [] if work.direct else ["srun"]
     if start:
         start += ["--kill-on-bad-exit=1"] if work.pods * each > 1 or work.most else []

@@ -6,7 +6,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import containers, jobs, ranges, target, trainjob
-from .document import Node
+from .document import MAX_KEY, Node
 from .jobs import Work
 from .table import MAPPED, NONE, Import, Row, Table, changed, copied, left, none, plain_name, under, used
 
@@ -284,6 +284,8 @@ def _references(one: Import, node: Node, names: Dict[str, str], resource: str) -
             found[name] = target.place(names[to])
         else:
             one.open(parameter, f"there is no parameter '{to}'")
+        if len(found.get(name, "")) > MAX_KEY:
+            raise ValueError(f"{to} has more than {MAX_KEY} characters")
     return found
 
 

@@ -3,7 +3,7 @@
 
 import math
 import re
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 
 def number(text: Any) -> Any:
@@ -66,11 +66,8 @@ def integer(low: Any, high: Any, log: bool = False, **more: Any) -> Dict[str, An
 
 def choice(values: Sequence[Any]) -> Dict[str, Any]:
     """One of some values; those that are there twice count once, and None is the text."""
-    kept: List[Any] = []
-    for value in values:
-        value = "None" if value is None else value
-        if not any(value == k and type(value) is type(k) for k in kept):
-            kept.append(value)
+    given = ("None" if value is None else value for value in values)
+    kept = list({(type(value), repr(value)): value for value in given}.values())
     if not kept:
         raise ValueError("no values")
     return _group("categorical", vals=kept) if len(kept) > 1 else constant(kept[0])
@@ -95,13 +92,14 @@ def names_of(keys: Sequence[str]) -> Dict[str, str]:
     groups = {".".join(name.split(".")[:n]) for name in plain.values() for n in range(1, name.count(".") + 1)}
     nested = not groups.isdisjoint(plain.values())
     names: Dict[str, str] = {}
-    taken = set()
+    taken: Dict[str, int] = {}
     for key, name in plain.items():
-        name = name.replace(".", "_") if nested else name
-        while name in taken:
-            name += "_2"
-        taken.add(name)
-        names[key] = name
+        ours = name = name.replace(".", "_") if nested else name
+        while ours in taken:
+            taken[name] += 1
+            ours = f"{name}_{taken[name]}"
+        taken[ours] = 1
+        names[key] = ours
     return names
 
 

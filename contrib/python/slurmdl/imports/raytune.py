@@ -103,7 +103,8 @@ def _flat(node: Node, prefix: str = "") -> Dict[str, Node]:
     return found
 
 
-def _space(one: Import, node: Node) -> Dict[str, Any]:
+def _space(one: Import, node: Node) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """All parameters, and those of grid_search."""
     place = next((node.get(p) for p in _PLACES if isinstance(getattr(node.get(p), "value", None), dict)), None)
     own = {name for row in _TUNE for path in row.path.split() for name in [path.split(".")[0]]}
     given = (
@@ -111,7 +112,8 @@ def _space(one: Import, node: Node) -> Dict[str, Any]:
         if place is not None
         else {k: v for k, v in _flat(node).items() if k.split(".")[0] not in own or _domain(v)}
     )
-    found = {}
+    found: Dict[str, Any] = {}
+    grids: Dict[str, Any] = {}
     for key, value in given.items():
         domain = _domain(value)
         try:
@@ -123,7 +125,9 @@ def _space(one: Import, node: Node) -> Dict[str, Any]:
         if isinstance(value.value, str) and not domain and re.match(r"(ray\.)?tune\.|lambda", value.text):
             one.open(value, "no range that is known")
             found.pop(key)
-    return found
+        if domain and domain[0] == "grid_search" and key in found:
+            grids[key] = found[key]
+    return found, grids
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
@@ -132,7 +136,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
         node = inner
     one = Import(TABLE, node, name, program)
     one.set_name(node.string("name") or name, "tune")
-    found = _space(one, node)
+    found, grids = _space(one, node)
     names = ranges.names_of(list(found))
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
 
@@ -143,7 +147,6 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one.set("searcher.metric", setting("metric") or "loss", "" if setting("metric") else "the file names none")
     one.set("searcher.smaller_is_better", setting("mode") != "max")
     samples = setting("num_samples") if isinstance(setting("num_samples"), int) else 0
-    grids = {k: g for k, g in found.items() if (_domain(_flat_get(node, k)) or ("",))[0] == "grid_search"}
     domains = {k: g for k, g in found.items() if isinstance(g, dict) and g.get("type") not in (None, "const")}
     if domains and len(grids) == len(domains):
         one.set("searcher.name", "grid")
@@ -172,14 +175,6 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
             )
     target.put_program(one, {key: names[key] for key in found}, program)
     return [one]
-
-
-def _flat_get(node: Node, key: str) -> Node:
-    for place in (*_PLACES, ""):
-        base = node.get(place) if place else node
-        if isinstance(getattr(base, "value", None), dict) and base is not None and key in _flat(base):
-            return _flat(base)[key]
-    return node
 
 
 def _scheduler(one: Import, node: Node) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import ranges, target
-from .document import Node
+from .document import MAX_DOCUMENTS, Node
 from .table import NONE, Import, Table, changed, copied, left, none, used
 
 MAX_OPTIONS = 10_000
@@ -368,6 +368,8 @@ def _one(node: Node, block: Block, name: str) -> Import:
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     blocks = _blocks(node)
+    if len(blocks) > MAX_DOCUMENTS:
+        raise ValueError(f"more than {MAX_DOCUMENTS} experiments")
     made = [_one(node, block, name) for block in blocks]
     for one, block in zip(made, blocks):
         for other in blocks:

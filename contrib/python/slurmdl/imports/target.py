@@ -5,7 +5,7 @@ import math
 import re
 import shlex
 import textwrap
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ..program import printable
 from .table import CHANGED, NONE, OPEN, Import
@@ -27,7 +27,7 @@ def _text(value: str) -> str:
         short = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}.get(c)
         return short or "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "replace"))
 
-    return '"' + re.sub(r'[\x00-\x1f\x7f-\x9f\u2028\u2029"\\]', escape, value) + '"'
+    return '"' + re.sub(r'[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"\\]', escape, value) + '"'
 
 
 def _real(value: float) -> str:
@@ -50,12 +50,14 @@ def value_text(value: Any, indent: int = 0) -> str:
     if isinstance(value, (list, tuple)):
         return _list([value_text(v, indent + 4) for v in value], value, indent)
     if isinstance(value, dict):
-        one = "{ " + "".join(f"{name} = {value_text(v, indent + 4)}; " for name, v in value.items()) + "}"
+        if not all(re.fullmatch(r"[A-Za-z*][\w*-]*", str(name), re.A) for name in value):
+            return _text(str(value))
+        settings = [f"{name} = {value_text(v, indent + 4)};" for name, v in value.items()]
+        one = " ".join(["{", *settings, "}"])
         if ("type" in value or len(one) < 60) and "\n" not in one and len(one) + indent < WIDTH:
             return one
         pad = " " * (indent + 4)
-        lines = [f"{pad}{name} = {value_text(v, indent + 4)};\n" for name, v in value.items()]
-        return "{\n" + "".join(lines) + " " * indent + "}"
+        return "{\n" + "".join(f"{pad}{setting}\n" for setting in settings) + " " * indent + "}"
     return _text(str(value))
 
 
@@ -160,9 +162,7 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
     constants: Dict[str, str] = {}
 
     def constant(text: str) -> str:
-        name = next((n for n, t in constants.items() if t == text), f"word_{len(constants) + 1}")
-        constants[name] = text
-        return "{" + name + "}"
+        return "{" + constants.setdefault(text, f"word_{len(constants) + 1}") + "}"
 
     made = []
     for word in words:
@@ -170,15 +170,27 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
         if word.startswith("["):
             word = constant("[") + word[1:]
         made.append(re.sub("\0(.*?)\0", r"{\1}", word))
-    return made, constants
+    return made, {name: text for text, name in constants.items()}
 
 
-def shell_word(word: str) -> str:
+def bash_quote(word: str) -> str:
+    """shlex.quote() for a script, which is read on a terminal: what steers one is an escape."""
+    if all(c.isprintable() or c in "\n\t" for c in word):
+        return shlex.quote(word)
+
+    def coded(c: str) -> str:
+        plain = c.isprintable() and c not in "'\\"
+        return c if plain else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "replace"))
+
+    return "$'" + "".join(map(coded, word)) + "'"
+
+
+def shell_word(word: str, quote: Callable[[str], str] = shlex.quote) -> str:
     """A word for a shell, in which Kubernetes' $(NAME) is the variable."""
     pieces = re.split(r"\$\(([A-Za-z_]\w*)\)", word)
     if len(pieces) == 1:
-        return shlex.quote(word)
-    return "".join(f'"${{{p}}}"' if i % 2 else shlex.quote(p) if p else "" for i, p in enumerate(pieces))
+        return quote(word)
+    return "".join(f'"${{{p}}}"' if i % 2 else quote(p) if p else "" for i, p in enumerate(pieces))
 
 
 def shell_words(words: Sequence[str]) -> str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """TrainJobs of Kubeflow Trainer v2 as batch scripts, with their runtimes: of the same file or folder, or Trainer's own."""
 
+import functools
 import os
 from typing import Dict, List, Optional
 
 from . import jobs
-from .document import BadInput, Node, read
+from .document import BadInput, Node, comes_with, read
 from .jobs import CONTAINER_ROWS, HEAD_ROWS, POD_ROWS, Role, Substitute, Work
 from .table import Import, Table, left, none, under, used
 
@@ -66,6 +67,7 @@ _POLICIES = {"torch": "torchrun", "mpi": "mpi", "jax": "jax", "xgboost": "torch"
 _LAUNCHES = ("launcher", "node", "trainer")
 
 
+@functools.lru_cache(None)
 def _runtimes(file: str) -> Dict[str, Node]:
     """Those of a file, else of its folder."""
     found: Dict[str, Node] = {}
@@ -76,8 +78,8 @@ def _runtimes(file: str) -> Dict[str, Node]:
         names = []
     for path in [*(os.path.join(folder, n) for n in names), file]:
         try:
-            documents = read(path)
-        except BadInput:
+            documents = read(path) if comes_with(file, path) else []
+        except (BadInput, OSError):
             continue
         found.update(
             {d.string("metadata", "name"): d for d in documents if d.string("kind").endswith("TrainingRuntime")}

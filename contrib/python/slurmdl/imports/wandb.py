@@ -6,7 +6,7 @@ import re
 from typing import Any, Dict, List, Optional
 
 from . import ranges, target
-from .document import Node
+from .document import MAX_NODES, Node
 from .table import CHANGED, Import, Table, changed, copied, left, none, used
 
 # fmt: off
@@ -156,6 +156,8 @@ def _words(one: Import, node: Node, names: Dict[str, str]) -> List[str]:
             one.open(given, "${args_json}: the trainer has them in {attempt_dir}/hparams.json (dl-trainer(7))")
         elif name != "env":
             made.append(re.sub(r"\$\{envvar:(\w+)\}", r"$(\1)", word))
+        if len(made) > MAX_NODES:
+            raise ValueError(f"a command of more than {MAX_NODES} words")
     return made
 
 
