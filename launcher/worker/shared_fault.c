@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -119,15 +119,15 @@ static bool begins_later (const struct worker *w)
 /* A script that has logged a metric came through its imports and arguments. */
 static bool has_logged (const struct sweep *s, long trial)
 {
-    char path[PATH_MAX];
+    char dir[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/metrics.h5",
+    snprintf (dir,
+              sizeof (dir),
+              "%s/trials/%04ld/a.%ld",
               s->dir,
               trial,
               sweep_trial (s, trial)->over + 1);
-    return access (path, F_OK) == 0;
+    return attempt_has_logged (dir);
 }
 
 static bool works_somewhere (const struct sweep *s)

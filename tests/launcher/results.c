@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: what is in it, and what is taken from the old one. */
 #include "launcher/results/columns.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_rows.h"
 #include "launcher/results/results_file.h"
 #include "runtime/storage/h5.h"
@@ -325,6 +326,23 @@ static void a_folder_that_is_not_there (void **state)
     sweep_close (s);
 }
 
+/* The file of a metric that is to be logged is no metric. */
+static void an_empty_file_has_logged_nothing (void **state)
+{
+    struct sweep *s = make (1);
+    const char *attempt = made_attempt (s, 1, 1);
+    struct slurmdl_metrics *m = slurmdl_metrics_create (attempt, NULL);
+
+    assert_non_null (m);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    assert_false (attempt_has_logged (attempt));
+    assert_int_equal (slurmdl_metrics_log (m, "other", 1, 0.5), 0);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    assert_true (attempt_has_logged (attempt));
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    sweep_close (s);
+}
+
 static const struct CMUnitTest tests[] = {
     IN_FOLDER (columns),
     IN_FOLDER (repeated_steps_count_once),
@@ -335,6 +353,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (another_experiment_is_not_used),
     IN_FOLDER (no_trials_yet),
     IN_FOLDER (a_folder_that_is_not_there),
+    IN_FOLDER (an_empty_file_has_logged_nothing),
 };
 
 RUN_TESTS (tests)
