@@ -242,27 +242,40 @@ long registry_put (const struct registry *r,
 
 /* ---- stages ---- */
 
+int registry_entries (const struct registry *r,
+                      const char *name,
+                      const char *kind,
+                      void (*f) (const json_t *entry, void *arg),
+                      void *arg,
+                      struct slurmdl_error *err)
+{
+    struct model_entry e = { .json = NULL };
+    int rv;
+
+    for (long n = 1; (rv = registry_entry (r, name, kind, n, &e, err)) == 1;
+         n++) {
+        f (e.json, arg);
+        json_decref (e.json);
+    }
+    return rv;
+}
+
 /* The last entry of a stage counts. */
+static void keep_stage (const json_t *entry, void *stages)
+{
+    const char *stage = entry_text (entry, NULL, "stage");
+
+    if (stage && is_name (stage))
+        json_object_set_new (
+            stages, stage, json_integer (entry_int (entry, NULL, "version")));
+}
+
 static int read_stages (const struct registry *r,
                         const char *name,
                         json_t *stages,
                         struct slurmdl_error *err)
 {
-    struct model_entry e = { .json = NULL };
-    int rv = 1;
-
-    for (long n = 1; rv == 1; n++) {
-        const char *stage;
-        if ((rv = registry_entry (r, name, "stage", n, &e, err)) != 1)
-            break;
-        if ((stage = entry_text (e.json, NULL, "stage")) && is_name (stage))
-            json_object_set_new (
-                stages,
-                stage,
-                json_integer (entry_int (e.json, NULL, "version")));
-        json_decref (e.json);
-    }
-    return rv;
+    return registry_entries (r, name, "stage", keep_stage, stages, err);
 }
 
 char *registry_stages (const struct registry *r,

@@ -70,6 +70,16 @@ int registry_entry (const struct registry *r,
                     struct model_entry *entry,
                     struct slurmdl_error *err);
 
+/* Call 'f' with each entry of a kind, the oldest first, up to the first number
+ * without one.  -1 with 'err' at one that cannot be read.
+ */
+int registry_entries (const struct registry *r,
+                      const char *name,
+                      const char *kind,
+                      void (*f) (const json_t *entry, void *arg),
+                      void *arg,
+                      struct slurmdl_error *err);
+
 /* Whether there is something in its place, be it what it may. */
 bool registry_has (const struct registry *r,
                    const char *name,

@@ -45,30 +45,37 @@ static const char *or_empty (const char *text)
     return text ? text : "";
 }
 
+struct last_note {
+    long version;
+    char *text;
+};
+
+static void keep_note (const json_t *entry, void *arg)
+{
+    struct last_note *last = arg;
+    const char *text = entry_text (entry, NULL, "note");
+
+    if (text && entry_int (entry, NULL, "version") == last->version) {
+        free (last->text);
+        last->text = strdup (text);
+    }
+}
+
 /* The last one of a version, "" if it has none; the caller frees it. */
 static char *note_of (const struct registry *r,
                       const char *name,
                       long version,
                       struct slurmdl_error *err)
 {
-    struct model_entry e = { .json = NULL };
-    char *note = strdup ("");
-    int rv = note ? 1 : errorf (err, "out of memory");
+    struct last_note last = { version, strdup ("") };
 
-    for (long n = 1; rv == 1; n++) {
-        const char *text;
-        if ((rv = registry_entry (r, name, "note", n, &e, err)) != 1)
-            break;
-        text = entry_text (e.json, NULL, "note");
-        if (text && entry_int (e.json, NULL, "version") == version) {
-            free (note);
-            note = strdup (text);
-        }
-        json_decref (e.json);
-    }
+    int rv = registry_entries (r, name, "note", keep_note, &last, err);
+
+    if (rv == 0 && !last.text)
+        rv = errorf (err, "out of memory");
     if (rv == 0)
-        return note;
-    free (note);
+        return last.text;
+    free (last.text);
     return NULL;
 }
 
