@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trials that failed and are tried again. */
+#include "searcher/state/state.h"
+#include "tests/searcher/extend.h"
+
+static void test_revive (void **state)
+{
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (int which = 1; which <= 12; which += 5) {
+            struct run *r = run_open (k, NULL);
+            long trials, failed = 0;
+            for (int i = 1; i < which; i++)
+                (void)advance (r, 1);
+            r->fails = 100;
+            while (r->open == 0 && begin (r) == SEARCH_RUN)
+                ;
+            while (r->open > 0 && failed == 0) {
+                end_any (r);
+                for (long i = 1; i <= r->trials; i++)
+                    if (r->job[i].failed)
+                        failed = i;
+            }
+            r->fails = 0;
+            finish (r);
+            if (failed == 0) { /* it was done before that */
+                run_close (r);
+                continue;
+            }
+            trials = r->trials;
+            revive (r, failed);
+            assert_int_equal (searcher_revive (r->s, failed), -1);
+            /* the best that there is */
+            r->job[failed].x[0] = 0.3;
+            r->job[failed].x[1] = -5;
+            finish (r);
+            assert_int_equal (r->trials, trials);
+            if (strcmp (k->name, "pbt") && !(k->needs & HAS_REPORTS))
+                assert_true (r->job[failed].length > 0);
+            /* asha's usual rule: it is the first of its rung */
+            if (!strcmp (k->name, "asha"))
+                assert_int_equal (r->job[failed].length, 9);
+            run_close (r);
+        }
+}
+
+static void test_revive_repeat (void **state)
+{
+    struct run *r =
+        run_open (kind ("random"),
+                  &(struct search_config){ .max_trials = 2, .repeats = 2 });
+
+    r->workers = 4;
+    (void)advance (r, 4);
+    assert_int_equal (r->open, 4);
+    r->fails = 100;
+    end (r, 1);
+    revive (r, 1); /* while 2 is being trained */
+    end (r, 1);
+    end (r, 2);
+    end (r, 4);
+    r->fails = 0;
+    end (r, 3);
+    finish (r);
+    assert_int_equal (searcher_revive (r->s, 3), -1);
+    revive (r, 4);
+    revive (r, 2);
+    end (r, 2);
+    assert_int_equal (searcher_observe (r->s, 1, 9, &(double){ 1 }), -1);
+    revive (r, 1);
+    finish (r);
+    assert_int_equal (count_at (r, 9), 4);
+    run_close (r);
+}
+
+/* It fails in its second part, and again, and comes to the end of that; what
+ * was the length meanwhile is not its concern.
+ */
+static void test_revive_longer (void **state)
+{
+    struct run *r =
+        run_open (kind ("random"), &(struct search_config){ .max_trials = 1 });
+
+    finish (r);
+    extend (r, 0, 20);
+    (void)advance (r, 1);
+    r->fails = 100;
+    end (r, 1);
+    extend (r, 0, 50);
+    revive (r, 1);
+    assert_int_equal (searcher_observe (r->s, 1, 50, &(double){ 1 }), -1);
+    r->fails = 0;
+    end (r, 1);
+    assert_int_equal (r->job[1].length, 20);
+    finish (r);
+    assert_int_equal (r->job[1].length, 50);
+    run_close (r);
+}
+
+/* What failed at a rung is forgotten of that rung alone. */
+static void test_revive_rung (void **state)
+{
+    struct run *r = run_open (kind ("pasha"), NULL);
+    long failed = 0;
+    double low;
+
+    r->workers = 1;
+    for (r->fails = 0; !failed;) {
+        while (r->open == 0)
+            assert_int_equal (begin (r), SEARCH_RUN);
+        for (long i = 1; i <= r->trials; i++)
+            if (r->job[i].open && r->job[i].length > 0)
+                failed = i;
+        r->fails = failed ? 100 : 0;
+        end_any (r);
+    }
+    low = searcher_values (r->s, failed)[0];
+    assert_true (isfinite (low));
+    revive (r, failed);
+    assert_true (searcher_values (r->s, failed)[0] == low);
+    assert_true (isnan (searcher_values (r->s, failed)[1]));
+    run_close (r);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_revive),
+    cmocka_unit_test (test_revive_repeat),
+    cmocka_unit_test (test_revive_longer),
+    cmocka_unit_test (test_revive_rung),
+};
+
+RUN_TESTS (tests)
