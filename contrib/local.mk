@@ -5,7 +5,7 @@ example_libs = runtime/libslurmdl.la -lz -lm
 example_comm_libs = runtime/libslurmdl-comm.la $(example_libs)
 
 noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
-	%D%/examples/parallel/parallel %D%/examples/ps/embedding %D%/examples/allreduce/spread-check
+	%D%/examples/parallel/parallel %D%/examples/allreduce/spread-check
 %C%_examples_digits_digits_SOURCES = %D%/examples/digits/digits.c $(digits_data)
 %C%_examples_digits_digits_CPPFLAGS = $(example_cppflags)
 %C%_examples_digits_digits_LDADD = $(example_libs)
@@ -15,9 +15,6 @@ noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
 %C%_examples_parallel_parallel_SOURCES = %D%/examples/parallel/parallel.c $(digits_data)
 %C%_examples_parallel_parallel_CPPFLAGS = $(example_cppflags)
 %C%_examples_parallel_parallel_LDADD = $(example_comm_libs)
-%C%_examples_ps_embedding_SOURCES = %D%/examples/ps/embedding.c
-%C%_examples_ps_embedding_CPPFLAGS = $(example_cppflags)
-%C%_examples_ps_embedding_LDADD = runtime/libslurmdl-ps.la $(example_libs)
 %C%_examples_allreduce_spread_check_SOURCES = %D%/examples/allreduce/spread.c %D%/examples/allreduce/spread-check.c
 %C%_examples_allreduce_spread_check_CPPFLAGS = $(example_cppflags)
 %C%_examples_allreduce_spread_check_LDADD = $(example_comm_libs)
@@ -38,7 +35,7 @@ endif
 
 # contrib/python: pip builds it; here its extensions are made for the tests, with the libraries in them
 if HAVE_PYTHON
-EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la %D%/python/_slurmdl_comm.la %D%/python/_slurmdl_ps.la
+EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la %D%/python/_slurmdl_comm.la
 ext_common = %D%/python/ext/common.c %D%/python/ext/memory.c
 ext_cppflags = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/python/ext
 ext_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
@@ -54,10 +51,4 @@ ext_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none -exp
 %C%_python__slurmdl_comm_la_CPPFLAGS = $(ext_cppflags)
 %C%_python__slurmdl_comm_la_LDFLAGS = $(ext_ldflags)
 %C%_python__slurmdl_comm_la_LIBADD = runtime/libcomm.la runtime/libnet.la runtime/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm
-%C%_python__slurmdl_ps_la_SOURCES = $(ext_common) %D%/python/ext/ps/module.c %D%/python/ext/ps/ps.c \
-	%D%/python/ext/ps/push.c
-%C%_python__slurmdl_ps_la_CPPFLAGS = $(ext_cppflags)
-%C%_python__slurmdl_ps_la_LDFLAGS = $(ext_ldflags)
-%C%_python__slurmdl_ps_la_LIBADD = runtime/librun.la runtime/libps.la runtime/libnet.la runtime/libbase.la \
-	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 endif

@@ -9,10 +9,9 @@ noinst_LTLIBRARIES += %D%/librankenv.la
 	%D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c %D%/network/ncclvalues.c \
 	%D%/network/ncclsite.c
 
-# Each library has its own copy of base (hidden by its map), and comm and ps of net.  What these keep
-# is harmless twice: a pointer to the one loaded slurmdl-cuda.so, and a table of CRC-32C.  What a
-# process has once (signal handlers, the watch of the time limit, forks) is in libslurmdl only, whose
-# public functions libslurmdl-ps calls.
+# Each library has its own copy of base (hidden by its map).  What it keeps is harmless twice: a
+# pointer to the one loaded slurmdl-cuda.so, and a table of CRC-32C.  What a process has once (signal
+# handlers, the watch of the time limit, forks) is in libslurmdl only.
 base_sources = \
 	%D%/base/array.c %D%/base/clock.c %D%/base/device_memory.c %D%/base/environment.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/symbols.c %D%/base/step_id.c %D%/base/thread.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
@@ -66,25 +65,18 @@ comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/elastic/membership.c %D%/comm/elastic/move.c %D%/comm/elastic/open.c \
 	%D%/comm/elastic/requests.c %D%/comm/elastic/restore.c %D%/comm/elastic/state.c \
 	%D%/comm/api/collectives.c %D%/comm/api/comm.c %D%/comm/api/open.c
-ps_sources = \
-	%D%/ps/answer.c %D%/ps/apply.c %D%/ps/arrays.c %D%/ps/calls.c %D%/ps/claim.c \
-	%D%/ps/client.c %D%/ps/connect.c %D%/ps/handshake.c %D%/ps/link.c %D%/ps/open.c \
-	%D%/ps/peer.c %D%/ps/registration.c %D%/ps/requests.c %D%/ps/rules.c %D%/ps/save.c \
-	%D%/ps/serve.c %D%/ps/server.c %D%/ps/snapshot.c %D%/ps/spare.c %D%/ps/store.c \
-	%D%/ps/sum.c %D%/ps/table.c %D%/ps/wire.c %D%/ps/workers.c
-noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la %D%/libps.la
+noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la
 %C%_libbase_la_SOURCES = $(base_sources)
 %C%_librun_la_SOURCES = $(run_sources)
 %C%_libnet_la_SOURCES = $(net_sources)
 %C%_libcomm_la_SOURCES = $(comm_sources)
-%C%_libps_la_SOURCES = $(ps_sources)
 # all of it, for the launcher and the tests
 noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_SOURCES =
-%C%_libruntime_la_LIBADD = %D%/libps.la %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la \
+%C%_libruntime_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la \
 	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 
-lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la %D%/libslurmdl-ps.la
+lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la
 library_ldflags = $(HARDEN_LDFLAGS) -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/librun.la %D%/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
@@ -94,14 +86,9 @@ EXTRA_%C%_libslurmdl_la_DEPENDENCIES = %D%/slurmdl.map
 %C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm
 %C%_libslurmdl_comm_la_LDFLAGS = $(library_ldflags)/slurmdl_comm.map
 EXTRA_%C%_libslurmdl_comm_la_DEPENDENCIES = %D%/slurmdl_comm.map
-%C%_libslurmdl_ps_la_SOURCES =
-%C%_libslurmdl_ps_la_LIBADD = %D%/libps.la %D%/libnet.la %D%/libbase.la %D%/libslurmdl.la $(SODIUM_LIBS) \
-	-ldl -lpthread -lm
-%C%_libslurmdl_ps_la_LDFLAGS = $(library_ldflags)/slurmdl_ps.map
-EXTRA_%C%_libslurmdl_ps_la_DEPENDENCIES = %D%/slurmdl_ps.map
-include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h
+include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h
 pkgconfigdir = $(libdir)/pkgconfig
-pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc %D%/slurmdl-ps.pc
+pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc
 
 # modules that are loaded when they are wanted
 module_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared

@@ -33,7 +33,7 @@ PKG_CONFIG_PATH=$root$(value libdir)/pkgconfig
 LD_LIBRARY_PATH=$root$(value libdir)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
 cp -r "$srcdir/contrib/examples" "$work"
-for file in digits/digits digits/elastic parallel/parallel ps/embedding; do
+for file in digits/digits digits/elastic parallel/parallel; do
     sed -n '/^ \* *cc /{ :more
 s/^ \* *//p
 /\\$/{ n
@@ -52,7 +52,7 @@ if python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/P
     case $CFLAGS in
     *sanitize*) skip "they work" "an interpreter without sanitizers" ;;
     *)
-        is "$(cd "$work" && LD_LIBRARY_PATH=$LD_LIBRARY_PATH PYTHONPATH=$work/site python3 -c 'import slurmdl, slurmdl.comm, slurmdl.ps
+        is "$(cd "$work" && LD_LIBRARY_PATH=$LD_LIBRARY_PATH PYTHONPATH=$work/site python3 -c 'import slurmdl, slurmdl.comm
 slurmdl.init("w").log("a", 1, 1); print(slurmdl._slurmdl.__file__.startswith("'"$work"'/site/"))' 2>&1 | tail -1)" True "they work"
         ;;
     esac

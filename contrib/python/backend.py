@@ -67,11 +67,9 @@ def pkg_config(*args):
 
 
 # Each extension: the folder of its sources, beside what lies in ext/ itself; its library; what is compiled in if bundled.
-# The code of a run in _slurmdl_ps reads and writes checkpoints, for which a second copy does no harm.
 EXTENSIONS = (
     ("_slurmdl", "run", "slurmdl", ("base", "run")),
     ("_slurmdl_comm", "comm", "slurmdl-comm", ("base", "net", "comm")),
-    ("_slurmdl_ps", "ps", "slurmdl-ps", ("base", "run", "net", "ps")),
 )
 
 

@@ -94,7 +94,6 @@ static long count_servers (const struct rank_roles *r, long *first)
     return n ? n : roles_count (r, ROLE_PS, first);
 }
 
-/* ps-lite meets at its scheduler; without one it is libslurmdl's own. */
 static void fill_dmlc (const struct rank_facts *f,
                        struct rank_environment *e,
                        long servers,
@@ -120,22 +119,20 @@ void fill_ps (const struct rank_facts *f, struct rank_environment *e)
     long servers = count_servers (f->roles, NULL);
     long schedulers = roles_count (f->roles, ROLE_SCHEDULER, NULL);
 
-    if (!workers || !servers || workers + servers + schedulers != f->size) {
+    if (!workers || !servers || schedulers != 1
+        || workers + servers + 1 != f->size) {
         env_why (e,
-                 "nothing is set: ps has the roles server and worker, and "
-                 "scheduler:1 for ps-lite");
+                 "nothing is set: ps has the roles scheduler:1, server and "
+                 "worker");
         return;
     }
-    if (schedulers && !*f->address) {
+    if (!*f->address) {
         env_why (
             e,
             "nothing is set: the address of the scheduler's node is not known");
         return;
     }
-    env_number (e, "DL_PS_SERVERS", servers);
-    env_number (e, "DL_PS_WORKERS", workers);
-    if (schedulers)
-        fill_dmlc (f, e, servers, workers);
+    fill_dmlc (f, e, servers, workers);
 }
 
 static void add_ranks (const struct rank_facts *f,

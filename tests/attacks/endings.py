@@ -54,12 +54,6 @@ def run():
     return made, made.metric("b")
 
 
-def server():
-    import slurmdl.ps
-
-    return slurmdl.ps.init("server", servers=1, workers=1, dir=folder, address="127.0.0.1")
-
-
 class Late:
     """Uses an object when the cycle that it is in is collected."""
 

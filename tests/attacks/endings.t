@@ -6,7 +6,7 @@
 need_package numpy
 preload_sanitizers
 
-for what in elastic current part comm run server; do
+for what in elastic current part comm run; do
     bad=
     for way in end leave local at_once cycle kept_cycle finalizer late_finalizer builtins_too thread daemon fork subinterpreter failure; do
         timeout 300 $python "$srcdir/tests/attacks/endings.py" $what $way >"$what.$way" 2>&1

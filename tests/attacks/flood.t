@@ -5,10 +5,9 @@
 . "$srcdir/tests/attacks/users.sh"
 command -v python3 >/dev/null || skip_all "no python3"
 steady=$builddir/tests/attacks/steady
-pswork=$builddir/tests/runtime/ps/pswork
 network=$srcdir/tests/attacks/network.py
-for f in "$steady" "$pswork" "$builddir/launcher/dl"; do victim test -x "$f" || skip_all "other users may not run $f"; done
-for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\|DL_PS\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
+for f in "$steady" "$builddir/launcher/dl"; do victim test -x "$f" || skip_all "other users may not run $f"; done
+for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
 connections=$(often 3000 80000)
 idle=$(often 600 3000)
 chmod 777 "$work"
@@ -70,23 +69,6 @@ sed 's/^/# /' 0.out 1.out
 is "$(cat 0.out 1.out | grep -vcE '^met$|^reduced$|^[0-9]+ calls, the longest')" 0 "and not a word of the others"
 calm
 flooder=$idlers
-calm
-
-# ---- a parameter server
-ps () { # ps ROLE: of one server and one worker
-    victim timeout 600 env DL_ROLE="$1" DL_ROLE_INDEX=0 DL_PS_SERVERS=1 DL_PS_WORKERS=1 DL_PS_DIR="$victim_home/ps" DL_PS_TIMEOUT=120 \
-        "$pswork" 30 50 1 "$victim_home/log" >"$1.out" 2>&1
-}
-ps server &
-server=$!
-wait_for 60 ports_are 1
-flood
-ps worker
-is $? 0 "a worker with its server"
-flooded
-wait "$server"
-is $? 0 "and the server"
-is "$(cat server.out worker.out)" "" "without a word"
 calm
 
 # ---- the collector of srun

@@ -11,7 +11,7 @@ can () { # can FLAGS: whether the compiler and the linker take them
 sanitized=
 case $CFLAGS in *sanitize*) sanitized=yes ;; esac
 libs=$builddir/runtime/.libs
-objects="$builddir/launcher/dl $libs/libslurmdl.so $libs/libslurmdl-comm.so $libs/libslurmdl-ps.so"
+objects="$builddir/launcher/dl $libs/libslurmdl.so $libs/libslurmdl-comm.so"
 for f in "$PLUGIN" "$libs"/slurmdl-*.so "$builddir"/contrib/python/.libs/_slurmdl*.so; do
     [ -f "$f" ] && objects="$objects $f"
 done
@@ -64,7 +64,7 @@ else
 fi
 if can -fcf-protection && [ "$(uname -m)" = x86_64 ]; then
     bad=
-    for o in launcher/main.o runtime/ps/.libs/open.o spank/.libs/plugin.o; do
+    for o in launcher/main.o runtime/comm/net/.libs/socket.o spank/.libs/plugin.o; do
         [ -f "$builddir/$o" ] || continue
         readelf -nW "$builddir/$o" | grep -q 'IBT.*SHSTK' || bad="$bad $o"
     done

@@ -7,8 +7,8 @@ EXTRA_PROGRAMS += %D%/steady
 %C%_steady_LDADD = runtime/libruntime.la
 tests/attacks/join.log: tests/runtime/comm/meet
 tests/attacks/registry.log: tests/runtime/writer
-tests/attacks/flood.log: %D%/steady tests/runtime/ps/pswork
+tests/attacks/flood.log: %D%/steady
 tests/attacks/jobs.log tests/attacks/pinned.log: tests/launcher/putevent
 if HAVE_PYTHON
-$(attacks_on_python:.t=.log): contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
+$(attacks_on_python:.t=.log): contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la
 endif

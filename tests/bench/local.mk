@@ -1,6 +1,6 @@
 # tests/bench/: run by hand; each file says how; bench.h and benchlib.py have what they share
-EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradients %D%/comm %D%/checkpoint %D%/ps \
-	%D%/pssave %D%/attach %D%/herd %D%/bootstrap %D%/stopping
+EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradients %D%/comm %D%/checkpoint \
+	%D%/attach %D%/herd %D%/bootstrap %D%/stopping
 %C%_searcher_LDADD = searcher/libsearcher.la -lm
 %C%_decision_LDADD = searcher/libsearcher.la -lm
 %C%_fidelity_LDADD = searcher/libsearcher.la -lm
@@ -10,7 +10,5 @@ EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradien
 %C%_comm_LDADD = runtime/libslurmdl-comm.la
 %C%_bootstrap_LDADD = runtime/libslurmdl-comm.la
 %C%_checkpoint_LDADD = runtime/libruntime.la
-%C%_ps_LDADD = runtime/libruntime.la -lm
-%C%_pssave_LDADD = runtime/libruntime.la
 %C%_attach_LDADD = launcher/liblauncher.la
 %C%_herd_LDADD = launcher/liblauncher.la -ldl

@@ -1,15 +1,11 @@
 # tests/cluster/: on a private Slurm cluster (contrib/minicluster); skipped where there is none
-cluster_tests = %D%/check.t %D%/sweep.t %D%/allocation.t %D%/monitor.t %D%/debug.t %D%/meet.t %D%/elastichosts.t %D%/pshosts.t \
-	%D%/spank.t %D%/hooks.t %D%/elasticrun.t %D%/asroot.t %D%/env.t %D%/minicluster.t %D%/hostile.t %D%/pscluster.t \
+cluster_tests = %D%/check.t %D%/sweep.t %D%/allocation.t %D%/monitor.t %D%/debug.t %D%/meet.t %D%/elastichosts.t \
+	%D%/spank.t %D%/hooks.t %D%/elasticrun.t %D%/asroot.t %D%/env.t %D%/minicluster.t %D%/hostile.t \
 	%D%/cookbook.t %D%/beside.t %D%/boilerplate.t %D%/defaults.t %D%/elasticjob.t %D%/allreduce.t %D%/oom.t %D%/flow.t
 TESTS += $(cluster_tests)
-tests/cluster/pshosts.log: tests/runtime/ps/pswork
 tests/cluster/check.log tests/cluster/monitor.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
-endif
-if HAVE_PYTHON
-tests/cluster/pscluster.log: contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
 endif
 meet_needs = tests/runtime/comm/meet
 if HAVE_MPI

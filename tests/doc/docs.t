@@ -27,11 +27,9 @@ grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | grep -v 'slurmdl_\(met
 grep -o 'slurmdl_[a-z_]* ([^3]' "$srcdir/doc/slurmdl.3" | sed 's/ (.*//' | sort -u >manual
 is "$(cat manual)" "$(cat header)" "slurmdl(3) has the functions of slurmdl.h"
 
-for page in slurmdl_comm slurmdl_ps; do
-    grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/$page.h" | tr -d ' (' | sort -u >header
-    sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$srcdir/doc/$page.3" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >manual
-    is "$(cat manual)" "$(cat header)" "$page(3) has the functions of $page.h"
-done
+grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl_comm.h" | tr -d ' (' | sort -u >header
+sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$srcdir/doc/slurmdl_comm.3" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >manual
+is "$(cat manual)" "$(cat header)" "slurmdl_comm(3) has the functions of slurmdl_comm.h"
 
 # ---- slurmdl_comm(3): the example compiles, and is one rank
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl_comm.3" | sed '/^\./d; /^The mean/d; s/\\-/-/g; s/\\e/\\/g' >mean.c
@@ -105,7 +103,7 @@ is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
 # ---- security.md: what listens; another file here wants a row of the table there
 is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
-    "launcher/nodecheck/open.c launcher/nodecheck/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c runtime/ps/wire.c" \
+    "launcher/nodecheck/open.c launcher/nodecheck/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c" \
     "security.md has all listeners"
 for file in "$srcdir"/tests/attacks/*.t; do
     grep -q "\b${file##*/}" "$srcdir/tests/attacks/README.md" || echo "${file##*/}"

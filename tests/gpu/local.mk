@@ -16,7 +16,7 @@ gpu_fakes += tests/fakes/libcudart.la tests/fakes/gpu/both/slurmdl-cuda.la tests
 	tests/fakes/host/slurmdl-cuda.la tests/fakes/host/slurmdl-nccl.la
 endif
 if HAVE_PYTHON
-gpu_fakes += contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
+gpu_fakes += contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la
 endif
 %D%/bundle.log: $(gpu_programs) $(gpu_fakes)
 .PHONY: print-gpu-programs print-gpu-files

@@ -17,22 +17,19 @@ import importlib, sys, slurmdl
 
 def loaded():
     maps = open("/proc/self/maps").read()
-    return [m for m in ("_slurmdl", "_slurmdl_comm", "_slurmdl_ps") if f"slurmdl.{m}" in sys.modules or f"/{m}.so" in maps]
+    return [m for m in ("_slurmdl", "_slurmdl_comm") if f"slurmdl.{m}" in sys.modules or f"/{m}.so" in maps]
 
 print(*loaded())
-for name in ("comm", "ps"):
-    importlib.import_module("slurmdl." + name)
-    print(*loaded())
+importlib.import_module("slurmdl.comm")
+print(*loaded())
 print(slurmdl.comm.Comm.__mro__[1].__module__, slurmdl.Error is slurmdl._slurmdl.Error)
 END
 is "$($python "$work/lazy.py")" "_slurmdl
 _slurmdl _slurmdl_comm
-_slurmdl _slurmdl_comm _slurmdl_ps
-slurmdl._slurmdl_comm True" "import slurmdl loads neither the communicator nor the parameter server"
+slurmdl._slurmdl_comm True" "import slurmdl does not load the communicator"
 tap core $python "$here/core.py"
 tap arrays $python "$here/arrays.py"
 tap faults $python "$here/faults.py"
-tap server $python "$here/server.py"
 tap capture $python "$here/capture.py"
 
 # ---- several ranks, and then another number of them

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <time.h>
 
-#include "runtime/slurmdl_ps.h"
 #include "tests/folder.h"
 #include "tests/runtime/comm/world.h"
 
@@ -289,40 +288,6 @@ static void elastic (void **state)
     assert_int_equal (bad, 0);
 }
 
-/* ---- slurmdl_ps.h ---- */
-
-static void a_parameter_server (void **state)
-{
-    char *folder = in_folder ("ps");
-    struct slurmdl_ps_options o = {
-        .role = "pigeon", .servers = 1, .workers = 1, .dir = folder
-    };
-    struct slurmdl_ps_table t = { .name = "w", .n = 4 };
-    uint64_t id = 0;
-    struct slurmdl_ps *ps;
-
-    bad = 0;
-    GIVES_NULL (slurmdl_ps_open, &o);
-    o.role = "server";
-    assert_non_null (ps = slurmdl_ps_open (&o, NULL));
-    /* what is a worker's */
-    FAILS (slurmdl_ps_table, ps, &t, values);
-    FAILS (slurmdl_ps_rate, ps, 0, 0.1);
-    FAILS (slurmdl_ps_push, ps, 0, values, NULL);
-    FAILS (slurmdl_ps_pull, ps, 0, values, NULL);
-    FAILS (slurmdl_ps_push_rows, ps, 0, &id, 1, values, NULL);
-    FAILS (slurmdl_ps_pull_rows, ps, 0, &id, 1, values, NULL);
-    FAILS (slurmdl_ps_push_pull, ps, 0, values, values);
-    FAILS (slurmdl_ps_wait, ps, 0);
-    FAILS (slurmdl_ps_clock, ps);
-    FAILS (slurmdl_ps_save, ps);
-    slurmdl_ps_stop (ps);
-    FAILS (slurmdl_ps_serve, ps);
-    slurmdl_ps_close (ps);
-    free (folder);
-    assert_int_equal (bad, 0);
-}
-
 /* ---- all of them ---- */
 
 static char *text_of (const char *path)
@@ -360,13 +325,11 @@ static void name_of (char *declaration, char *name, size_t size)
 
 static void none_is_forgotten (void **state)
 {
-    static const char *const headers[] = { "slurmdl.h",
-                                           "slurmdl_comm.h",
-                                           "slurmdl_ps.h" };
+    static const char *const headers[] = { "slurmdl.h", "slurmdl_comm.h" };
     char *test = text_of (SOURCES "/tests/runtime/errors.c");
     int found = 0;
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         char path[4096], name[64];
         snprintf (path, sizeof (path), SOURCES "/runtime/%s", headers[i]);
         char *text = text_of (path);
@@ -383,7 +346,7 @@ static void none_is_forgotten (void **state)
         free (text);
     }
     free (test);
-    assert_true (found > 50);
+    assert_true (found > 40);
 }
 
 int main (void)
@@ -395,7 +358,6 @@ int main (void)
         IN_FOLDER (a_checkpoint),
         IN_FOLDER (a_communicator),
         IN_FOLDER (elastic),
-        IN_FOLDER (a_parameter_server),
         cmocka_unit_test (none_is_forgotten),
     };
 

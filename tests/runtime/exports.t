@@ -19,7 +19,7 @@ fi
 
 # each library has the functions of its header, with its version
 libs=$builddir/runtime/.libs
-for header in slurmdl slurmdl_comm slurmdl_ps; do
+for header in slurmdl slurmdl_comm; do
     lib=$libs/lib$(echo "$header" | tr _ -).so
     version=$(sed -n 's/ {$//p' "$srcdir/runtime/$header.map")
     sed 's,/\*.*\*/,,' "$srcdir/runtime/$header.h" | grep -v '^ \*\|^/\*' | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >"$work.declared"
@@ -34,7 +34,6 @@ needed ()
 }
 is "$(needed "$libs/libslurmdl.so")" "" "libslurmdl needs no other library of ours"
 is "$(needed "$libs/libslurmdl-comm.so")" "" "libslurmdl-comm needs none"
-is "$(needed "$libs/libslurmdl-ps.so")" "libslurmdl.so.0 " "libslurmdl-ps needs libslurmdl"
 is "$(nm -D --undefined-only "$libs/libslurmdl.so" | grep -E ' (socket|connect|accept4?|listen|bind)(@|$)')" "" \
     "libslurmdl opens no socket"
 cuda=$builddir/runtime/.libs/slurmdl-cuda.so

@@ -165,30 +165,29 @@ static const struct golden {
       "",
       "nothing is set: Slurm does not say which rank is on which node" },
     { "ps", 1, 5, "worker:*,server:2,scheduler:1",
-      "DL_PS_SERVERS=2 DL_PS_WORKERS=5 DMLC_ROLE=server DMLC_PS_ROOT_URI=10.0.0.2 "
+      "DMLC_ROLE=server DMLC_PS_ROOT_URI=10.0.0.2 "
       "DMLC_PS_ROOT_PORT=41000 DMLC_NUM_WORKER=5 DMLC_NUM_SERVER=2 "
       "DMLC_NODE_HOST=10.0.0.9 DMLC_INTERFACE=ib0 DL_ROLE=server "
       "DL_ROLE_INDEX=0",
       NULL },
     { "ps", 9, 0, NULL,
-      "DL_PS_SERVERS=1 DL_PS_WORKERS=3 DMLC_ROLE=scheduler DMLC_PS_ROOT_URI=10.0.0.3 "
+      "DMLC_ROLE=scheduler DMLC_PS_ROOT_URI=10.0.0.3 "
       "DMLC_PS_ROOT_PORT=41000 DMLC_NUM_WORKER=3 DMLC_NUM_SERVER=1 "
       "DMLC_NODE_HOST=10.0.0.9 DMLC_INTERFACE=ib0 DL_ROLE=scheduler "
       "DL_ROLE_INDEX=0",
       NULL },
     { "ps", 9, 3, "ps:2,worker:*",
-      "DL_PS_SERVERS=2 DL_PS_WORKERS=3 DL_ROLE=worker DL_ROLE_INDEX=1",
-      NULL },
+      "",
+      "nothing is set: ps has the roles scheduler:1, server and worker" },
     { "ps", 9, 1, "scheduler:1,ps:1,worker:*",
-      "DL_PS_SERVERS=1 DL_PS_WORKERS=3 DMLC_ROLE=server DMLC_PS_ROOT_URI=10.0.0.3 "
+      "DMLC_ROLE=server DMLC_PS_ROOT_URI=10.0.0.3 "
       "DMLC_PS_ROOT_PORT=41000 DMLC_NUM_WORKER=3 DMLC_NUM_SERVER=1 "
       "DMLC_NODE_HOST=10.0.0.9 DMLC_INTERFACE=ib0 DL_ROLE=ps "
       "DL_ROLE_INDEX=0",
       NULL },
     { "ps", 1, 0, "chief:1,worker:*",
       "",
-      "nothing is set: ps has the roles server and worker, and scheduler:1 "
-      "for ps-lite" },
+      "nothing is set: ps has the roles scheduler:1, server and worker" },
     { "paddle", 0, 1, NULL,
       "PADDLE_MASTER=127.0.0.1:41000 PADDLE_GLOBAL_SIZE=4 "
       "PADDLE_LOCAL_SIZE=4 PADDLE_GLOBAL_RANK=1 PADDLE_LOCAL_RANK=1 "

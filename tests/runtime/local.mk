@@ -2,8 +2,8 @@
 if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %D%/comm/handshake.t \
-	%D%/comm/bootstrap.t %D%/comm/stalls.t %D%/ps/ps.t %D%/ps/pssaves.t %D%/comm/elasticwait.t %D%/disks.t \
-	%D%/comm/node.t %D%/ps/pslosses.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
+	%D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/elasticwait.t %D%/disks.t \
+	%D%/comm/node.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
 	%D%/saves.t %D%/slabs.t %D%/ring.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t \
 	%D%/comm/rankname.t %D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/engine.t \
 	%D%/comm/gathers.t %D%/comm/tensors.t
@@ -15,7 +15,7 @@ $(rank_units): LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
 $(rank_units): runtime/librankenv.la
 EXTRA_LTLIBRARIES += %D%/libtest.la
 %C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/format.c \
-	%D%/comm/pairs.c %D%/comm/world.c %D%/ps/psgroup.c
+	%D%/comm/pairs.c %D%/comm/world.c
 runtime_ldadd = %D%/libtest.la runtime/libruntime.la
 $(runtime_units): LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
 $(runtime_units): $(runtime_ldadd)
@@ -41,13 +41,12 @@ runtime_tests = %D%/save.t %D%/crash.t $(runtime_units) $(device_units) $(rank_u
 TESTS += $(runtime_tests)
 
 # what scripts run
-EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet %D%/ps/pswork
+EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet
 %C%_writer_LDADD = runtime/libruntime.la
 %C%_machine_LDADD =
 %C%_comm_meet_SOURCES = %D%/comm/meet.c %D%/comm/collect.c
 %C%_comm_meet_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_comm_meet_LDADD = runtime/libruntime.la -lm
-%C%_ps_pswork_LDADD = runtime/libslurmdl-ps.la
 tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
 tests/runtime/save.log: %D%/writer tests/faults/shim.la
 if HAVE_MPI

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the modules _slurmdl, _slurmdl_comm and _slurmdl_ps share; each has
- * its own copy.
+/* What the modules _slurmdl and _slurmdl_comm share; each has its own copy.
  */
 #pragma once
 

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An address in numbers. */
+enum { ADDRESS_NUMBER = 48 };
+
 int address_split (const char *address, char *host, size_t size, int *port)
 {
     const char *colon = strrchr (address, ':');
@@ -98,21 +101,6 @@ static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
                 && address_is_loopback (i->ifa_addr) == loop)
                 n += add_number (i->ifa_addr, to[n]);
     freeifaddrs (list);
-    return n;
-}
-
-int address_numbers (const char *host, char (*to)[ADDRESS_NUMBER], int room)
-{
-    struct addrinfo *list;
-    int n = 0;
-
-    if (!host)
-        return own_numbers (to, room);
-    if (!(list = address_look_up (host, 1, 0)))
-        return -1;
-    for (const struct addrinfo *i = list; i && n < room; i = i->ai_next)
-        n += add_number (i->ai_addr, to[n]);
-    freeaddrinfo (list);
     return n;
 }
 

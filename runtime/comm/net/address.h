@@ -17,15 +17,6 @@ struct addrinfo *address_look_up (const char *host, int port, int flags);
 bool address_is_loopback (const struct sockaddr *a);
 bool address_is_known (const char *host);
 
-/* An address in numbers. */
-enum { ADDRESS_NUMBER = 48 };
-
-/* At most 'room' addresses of 'host' (EHOSTUNREACH: it has none) or, NULL, of
- * this machine's interfaces that are up, loopback last; link-local ones are
- * left out.  Returns how many.
- */
-int address_numbers (const char *host, char (*to)[ADDRESS_NUMBER], int room);
-
 /* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
  * address, those of its interfaces, and loopback for processes of this machine.
  */

@@ -10,7 +10,6 @@
 enum handshake_service {
     HANDSHAKE_BOOTSTRAP = 0x626f,
     HANDSHAKE_MESH = 0x6d65,
-    HANDSHAKE_PS = 0x7073,
     HANDSHAKE_COLLECTOR = 0x636f,
     HANDSHAKE_RATES = 0x7261,
 };

@@ -127,7 +127,7 @@ static void nobody_else (void **state)
     assert_int_equal (call (&other), -1);
     assert_int_equal (errno, known.fresh ? ECONNRESET : EACCES);
     other = known;
-    other.service = HANDSHAKE_PS;
+    other.service = HANDSHAKE_RATES;
     assert_int_equal (call (&other), -1);
     other = known; /* no key is none */
     memset (other.key, 0, sizeof (other.key));

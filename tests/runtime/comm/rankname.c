@@ -11,7 +11,6 @@
 #include "runtime/comm/net/address.h"
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
-#include "runtime/ps/wire.h"
 #include "tests/runtime/comm/world.h"
 #include "tests/unit.h"
 
@@ -88,7 +87,6 @@ static void both_use_reno (struct listen_sockets *s, int caller)
 static void congestion_control (void **state)
 {
     struct slurmdl_error err = { "" };
-    struct ps_entry e = { 0 };
     char name[17];
     struct listen_sockets s;
     int caller;
@@ -103,37 +101,10 @@ static void congestion_control (void **state)
     assert_int_equal (listen_open_range (&s, NULL, 0, &err), 0);
     both_use_reno (&s,
                    socket_connect ("127.0.0.1", s.port, monotonic () + 100));
-    assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), 0);
-    both_use_reno (&s, pswire_connect (&e));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
     assert_int_equal (listen_open_range (&s, NULL, 0, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
-    *err.text = '\0';
-    assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), -1);
-    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     unsetenv ("DL_COMM_CONGESTION");
-}
-
-/* A server of this address alone is reached by no other. */
-static void announced_addresses (void **state)
-{
-    struct slurmdl_error err = { "" };
-    struct ps_entry e = { 0 };
-    struct listen_sockets s;
-    int fd;
-
-    assert_int_equal (pswire_listen ("127.0.0.2", &e, &s, &err), 0);
-    assert_int_equal (s.n, 1);
-    assert_int_equal (socket_connect ("127.0.0.1", s.port, monotonic () + 100),
-                      -1);
-    assert_true ((fd = pswire_connect (&e)) >= 0);
-    close (fd);
-    listen_close (&s);
-    assert_int_equal (pswire_listen ("localhost", &e, &s, &err), 0);
-    assert_true ((fd = pswire_connect (&e)) >= 0);
-    close (fd);
-    listen_close (&s);
-    assert_int_equal (pswire_listen ("192.0.2.1", &e, &s, &err), -1);
 }
 
 /* ---- names of nodes that are no hosts' ---- */
@@ -244,7 +215,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test (addresses),
     cmocka_unit_test (names),
     cmocka_unit_test (congestion_control),
-    cmocka_unit_test (announced_addresses),
     cmocka_unit_test (nobody_waits_for_the_resolver),
 };
 
