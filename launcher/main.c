@@ -97,7 +97,7 @@ static const struct cmd commands[] = {
     { CMD_STEER, "continue", "[EXPERIMENT]", "go on with an experiment that has ended",
       options_continue, 0, 1, cmd_continue },
     { CMD_STEER, "retry", "[EXPERIMENT] [TRIAL...]", "try failed trials again",
-      options_resume, 0, -1, cmd_retry },
+      options_retry, 0, -1, cmd_retry },
     { CMD_STEER, "scale", "N [EXPERIMENT]", "work with N workers from now on",
       options_scale, 1, 2, cmd_scale },
     { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",

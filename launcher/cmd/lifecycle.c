@@ -10,6 +10,7 @@
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
+#include "launcher/cmd/wait.h"
 #include "launcher/executor/stop.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
@@ -225,6 +226,9 @@ static long workers_at_work (const struct sweep *s)
                                              : peer_count (s->dir, look, NULL);
 }
 
+/* Start the workers that are missing; with --wait the work of others counts as
+ * ours, up to the end of the experiment.
+ */
 static int resume (struct sweep *s, const struct settings *st)
 {
     bool was_running = s->state == SWEEP_RUNNING;
@@ -255,6 +259,20 @@ static int resume (struct sweep *s, const struct settings *st)
                                : start_missing_workers (s, st, was_running);
 }
 
+static int resume_and_wait (struct sweep *s, const struct settings *st)
+{
+    int rv;
+
+    do {
+        rv = resume (s, st);
+        if (rv == EXIT_OK && s->state == SWEEP_RUNNING)
+            rv = wait_while_at_work (s);
+        else if (rv == EXIT_NO_WORKERS)
+            break; /* those that it has started itself ended in vain */
+    } while (rv == EXIT_NO_WORKERS);
+    return rv;
+}
+
 int cmd_resume (const struct settings *st)
 {
     struct sweep *s;
@@ -262,7 +280,7 @@ int cmd_resume (const struct settings *st)
 
     if (rv)
         return rv;
-    rv = resume (s, st);
+    rv = st->wait ? resume_and_wait (s, st) : resume (s, st);
     sweep_close (s);
     return rv;
 }

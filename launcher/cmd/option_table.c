@@ -159,6 +159,11 @@ static const struct opt of_logs[] = {
     { 0 },
 };
 
+static const struct opt of_resume[] = {
+    { "wait", NULL, NULL, "wait for the end, also where other workers are at work", OPT_FLAG, AT (wait) },
+    { 0 },
+};
+
 static const struct opt of_wait[] = {
     { "timeout", "S", NULL, "wait for S seconds at most", OPT_REAL, AT (timeout) },
     { 0 },
@@ -297,7 +302,8 @@ OPTIONS (logs) = { dir, of_logs, NULL };
 OPTIONS (wait) = { dir, of_wait, NULL };
 OPTIONS (monitor) = { of_monitor, json, NULL };
 OPTIONS (debug) = { of_debug, NULL };
-OPTIONS (resume) = { dir, start, trust, NULL };
+OPTIONS (resume) = { dir, start, trust, of_resume, NULL };
+OPTIONS (retry) = { dir, start, trust, NULL };
 OPTIONS (continue) = { dir, start, trust, of_continue, NULL };
 OPTIONS (sweep) = { dir, NULL };
 OPTIONS (scale) = { dir, trust, NULL };

@@ -56,6 +56,7 @@ extern const struct opt *const options_wait[];
 extern const struct opt *const options_monitor[];
 extern const struct opt *const options_debug[];
 extern const struct opt *const options_resume[];
+extern const struct opt *const options_retry[];
 extern const struct opt *const options_continue[];
 extern const struct opt *const options_sweep[];
 extern const struct opt *const options_scale[];

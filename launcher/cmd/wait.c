@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl wait: until an experiment has ended or was paused. */
+#include "launcher/cmd/wait.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,6 +51,37 @@ static bool say_idle (const struct sweep *s)
     return *idle || job;
 }
 
+static int print_end (const struct sweep *s)
+{
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
+    print_best (s);
+    print_failed (s);
+    print_fault (s);
+    print_results (s);
+    return follow_status (s);
+}
+
+int wait_while_at_work (struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    double next = monotonic () + idle_every;
+
+    while (s->state == SWEEP_RUNNING) {
+        usleep ((useconds_t)(look_every * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+        if (s->state == SWEEP_RUNNING && monotonic () >= next) {
+            struct worker_view v = workers_look (s);
+            bool idle = !isnan (workers_idle (s, &v));
+            free (v.list);
+            if (idle)
+                return EXIT_NO_WORKERS;
+            next = monotonic () + idle_every;
+        }
+    }
+    return print_end (s);
+}
+
 /* It looks at the files only: no question to Slurm, no worker asked. */
 static int wait_for_end (struct sweep *s, double seconds)
 {
@@ -71,12 +104,7 @@ static int wait_for_end (struct sweep *s, double seconds)
         if (s->state == SWEEP_RUNNING && monotonic () >= next)
             next = say_idle (s) ? INFINITY : monotonic () + idle_every;
     }
-    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
-    print_best (s);
-    print_failed (s);
-    print_fault (s);
-    print_results (s);
-    return follow_status (s);
+    return print_end (s);
 }
 
 int cmd_wait (const struct settings *st)

@@ -235,6 +235,28 @@ say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
     return errorf (err, "status %d%s%s", status, *line ? ": " : "", line);
 }
 
+/* Only a sweep that has completed has a result: what is the best so far is
+ * none.  The command may have ended well without that, as where two attempts
+ * at once have made an experiment each.
+ */
+static int finish_sweep (const struct flow_scope *c,
+                         struct attempt_end *end,
+                         struct slurmdl_error *err)
+{
+    enum { TRIES = 3 };
+
+    for (int i = 0; i < TRIES && !end->status && !end->told; i++) {
+        if (flow_sweep_is_over (c))
+            return 0;
+        if (start (c, end, err) < 0)
+            return -1;
+    }
+    if (end->status || end->told || flow_sweep_is_over (c))
+        return 0;
+    errno = EBUSY;
+    return errorf (err, "the sweep has not ended; 'dl show' prints its state");
+}
+
 int attempt_run (const struct flow_scope *c,
                  struct attempt_end *end,
                  struct slurmdl_error *err)
@@ -242,7 +264,8 @@ int attempt_run (const struct flow_scope *c,
     *end = (struct attempt_end){ .status = 0 };
     if (c->s->sweep && flow_sweep_is_over (c))
         return flow_sweep_take (c, end, err);
-    if (start (c, end, err) < 0)
+    if (start (c, end, err) < 0
+        || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
     if (end->told && end->status)

@@ -18,11 +18,14 @@
 
 enum { SAID_MAX = 64 << 10 };
 
-/* The experiment that an attempt before has made; "": there is none. */
+/* The experiment that an attempt before has made; "": there is none.  If two
+ * attempts at once have made one each, all agree on the first.
+ */
 static void sweep_find (const struct flow_scope *c,
                         char home[PATH_MAX],
                         char found[PATH_MAX])
 {
+    char first[NAME_MAX + 1] = "";
     struct dirent *e;
     DIR *d;
 
@@ -31,9 +34,11 @@ static void sweep_find (const struct flow_scope *c,
     if (folder_create (home, NULL) < 0 || !(d = opendir (home)))
         return;
     while ((e = readdir (d)))
-        if (*e->d_name != '.')
-            snprintf (found, PATH_MAX, "%s/%s", home, e->d_name);
+        if (*e->d_name != '.' && (!*first || strcmp (e->d_name, first) < 0))
+            snprintf (first, sizeof (first), "%s", e->d_name);
     closedir (d);
+    if (*first)
+        snprintf (found, PATH_MAX, "%s/%s", home, first);
 }
 
 int flow_sweep_command (const struct flow_scope *c,
@@ -50,6 +55,7 @@ int flow_sweep_command (const struct flow_scope *c,
     if (getenv ("DL_FLOW_LOCAL"))
         strings_add (argv, "--local");
     if (*found) {
+        strings_add (argv, "--wait"); /* its workers may have outlived us */
         strings_add (argv, "--");
         strings_add (argv, found);
         return 0;
@@ -71,7 +77,6 @@ int flow_sweep_command (const struct flow_scope *c,
     return 0;
 }
 
-/* Whether the experiment of an attempt before has completed. */
 bool flow_sweep_is_over (const struct flow_scope *c)
 {
     struct command wait = { .no_errors = true };

@@ -28,6 +28,7 @@ struct settings {
     bool local;
     bool dry_run;
     bool detach;
+    bool wait;
     bool no_workers;
     bool json;
     bool csv;

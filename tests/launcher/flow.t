@@ -138,6 +138,36 @@ echo 'name = "best"; steps = { s = { sweep = "best.conf"; }; c = { entrypoint = 
 flow run bestflow.conf
 is "$? $(last)" "0 $work/flows/best-0001: completed, 2 tasks run" "its best checkpoint, too"
 
+# ---- a sweep whose workers outlive its step: the step waits for its end, whoever began it
+cat >slow.conf <<END
+name = "slow"; entrypoint = "while [ ! -e $work/go ]; do sleep 0.1; done; echo loss={lr}"; metrics = { pattern = "loss={loss}"; };
+searcher = { name = "grid"; metric = "loss"; };
+hyperparameters = { lr = { type = "categorical"; vals = [2.0, 1.0, 0.5, 0.25]; }; };
+resources = { workers = 2; };
+END
+cat >slowflow.conf <<END
+name = "slow"; steps = { tune = { sweep = "slow.conf"; }; use = { entrypoint = "echo lr={tune.lr} >>\$DL_VALUES"; values = ["lr"]; }; };
+END
+flows=$work/flows
+dl flow run --local slowflow.conf >"$work/out" 2>&1 &
+runner=$!
+wait_for 100 sh -c "ls $flows/slow-0001/steps/tune/0/sweep/slow-0001/trials/0002"
+sweep=$flows/slow-0001/steps/tune/0/sweep/slow-0001
+kill -9 $runner
+wait $runner 2>/dev/null
+for i in 1 2; do
+    timeout 300 dl flow resume --local slow-0001 >"$work/slow.$i" 2>&1 &
+done
+# each has a step at work, which waits: nothing is done before the sweep is
+wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
+wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
+is "$(ls "$flows/slow-0001/steps/tune/0/done" 2>&1 | grep -c '^/')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
+: >"$work/go"
+wait_for 250 grep -q completed "$work/slow.1" "$work/slow.2"
+is "$(dl show "$sweep" | head -1 | grep -o completed)$(grep -o '"lr": *[0-9."]*' "$flows/slow-0001/steps/use/0/done" | tr -d '" ')" "completedlr:0.25" "it takes the best when the sweep has ended"
+timeout 300 dl flow run --local slowflow.conf >"$work/out" 2>&1
+is "$(tail -1 "$work/out") $(grep -o '"lr": *[0-9."]*' "$flows/slow-0002/steps/use/0/done" | tr -d '" ')" "$flows/slow-0002: completed, 0 tasks run lr:0.25" "and so does the cache"
+
 # ---- 20 steps, 5 kills: of wrappers, of commands, of dl itself
 {
     echo 'name = "twenty"; steps = {'
