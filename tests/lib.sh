@@ -18,7 +18,7 @@ ok () { # ok STATUS NAME
 is () { # is GOT WANTED NAME
     [ "$1" = "$2" ]
     ok $? "$3"
-    [ "$1" = "$2" ] || printf '# got:    %s\n# wanted: %s\n' "$1" "$2"
+    [ "$1" = "$2" ] || printf 'got:    %s\nwanted: %s\n' "$1" "$2" | sed 's/^/# /'
 }
 
 like () { # like TEXT PATTERN NAME

@@ -352,5 +352,5 @@ int main (void)
 
     unsetenv ("SLURMD_NODENAME");
     unsetenv ("SLURM_CLUSTER_NAME");
-    return cmocka_run_group_tests_name ("ranks", tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void files_of_others (void **state)
     };
 
     if (geteuid ())
-        skip (); /* files of others need root */
+        SKIP_CASE ("files of others need root");
     for (size_t i = 0; i < COUNT (rows); i++) {
         put_file ("from", rows[i].owner, rows[i].mode);
         if (names_after (rows[i].wanted) != rows[i].names)

@@ -233,5 +233,5 @@ int main (void)
     };
 
     unsetenv ("SLURM_JOB_END_TIME");
-    return cmocka_run_group_tests_name ("damage", tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -96,5 +96,5 @@ int main (void)
         cmocka_unit_test (keeps_the_order_of_each_thread),
     };
 
-    return cmocka_run_group_tests_name ("ring", tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }

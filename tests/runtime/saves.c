@@ -216,5 +216,5 @@ int main (void)
 
     unsetenv ("SLURM_JOB_END_TIME");
     unsetenv ("RANK");
-    return cmocka_run_group_tests_name ("saves", tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }

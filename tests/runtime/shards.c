@@ -428,5 +428,5 @@ int main (void)
     };
 
     unsetenv ("SLURM_JOB_END_TIME");
-    return cmocka_run_group_tests_name ("shards", tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/unit.h: a case that cannot be run here is skipped, and that is no failure; there is one way to say so
+. "$srcdir/tests/lib.sh"
+
+echo '#include <cmocka.h>' | ${CC:-cc} -include stdarg.h -include stddef.h -include stdint.h -include setjmp.h -xc -E - >/dev/null 2>&1 ||
+    skip_all "no cmocka"
+
+compile () { # compile NAME <BODY OF A CASE
+    {
+        printf '#include "tests/unit.h"\nstatic void other (void **state) { }\nstatic void here (void **state)\n{\n'
+        cat
+        printf '}\nstatic const struct CMUnitTest tests[] = { cmocka_unit_test (other), cmocka_unit_test (here) };\nRUN_TESTS (tests)\n'
+    } >"$1.c"
+    # shellcheck disable=SC2086
+    ${CC:-cc} ${CFLAGS:-} -I"$srcdir" "$1.c" -lcmocka -o "$1" >"$1.out" 2>&1
+}
+
+compile ours <<'END'
+    SKIP_CASE ("no such machine");
+    fail ();
+END
+ok $? "SKIP_CASE() compiles"
+sed 's/^/# /' ours.out
+is "$(./ours 2>/dev/null | grep '^ok')" "ok 1 - other
+ok 2 - here # SKIP no such machine" "and skips a case, with the reason"
+./ours >/dev/null 2>&1
+is $? 0 "with status 0"
+
+compile theirs <<'END'
+    skip ();
+END
+is $? 1 "cmocka's skip() does not compile"
+like "$(cat theirs.out)" 'poisoned "?skip' "as it is poisoned"
+
+compile helper <<'END'
+    skip_case ("elsewhere", "no reason");
+END
+./helper >/dev/null 2>&1
+is $? 1 "only a case can be skipped"
+done_testing
