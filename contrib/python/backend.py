@@ -61,8 +61,8 @@ def is_stable():
 def pkg_config(*args):
     try:
         done = subprocess.run(["pkg-config", *args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    except FileNotFoundError:
-        raise SystemExit("slurmdl: pkg-config is needed to build it") from None
+    except (FileNotFoundError, PermissionError) as error:  # the latter also if a folder of PATH may not be entered
+        raise SystemExit(f"slurmdl: pkg-config is needed to build it, and could not be run: {error.strerror}") from None
     return shlex.split(done.stdout) if done.returncode == 0 else None
 
 

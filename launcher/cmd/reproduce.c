@@ -71,7 +71,7 @@ static int in_allocation (struct sweep *s, long number, bool trust)
     fflush (stdout);
     execvp ("salloc", (char *const *)c.argv);
     complain ("salloc: %s: trials of several ranks need Slurm",
-              strerror (errno));
+              strerror (exec_error ("salloc", errno)));
     command_free (&c);
     return EXIT_SLURM;
 }

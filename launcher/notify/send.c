@@ -38,6 +38,19 @@ static void set_variables (const void *arg)
     setenv ("DL_NOTIFY_TEXT", n->text, 1);
 }
 
+/* sendmail(8) is often where PATH of a user does not look. */
+static void add_sendmail_folders (const void *arg)
+{
+    const char *path = getenv ("PATH");
+    char *longer = NULL;
+
+    set_variables (arg);
+    if (asprintf (
+            &longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin")
+        > 0)
+        setenv ("PATH", longer, 1);
+}
+
 /* Its wait status; -1 if it took too long: then all that it started is killed.
  */
 static int wait_for_end (pid_t pid, double seconds)
@@ -56,11 +69,14 @@ static int wait_for_end (pid_t pid, double seconds)
     return status;
 }
 
-/* Returns its exit status, -1 after a line. */
+/* Returns its exit status, -1 after a line.  'why' gets errno if it could not
+ * be run, else 0. */
 static int run (const struct experiment *e,
                 const struct notice *n,
                 const char *const *argv,
-                const char *input)
+                void (*prepare) (const void *),
+                const char *input,
+                int *why)
 {
     int fd = input_of (input);
     pid_t pid =
@@ -69,7 +85,8 @@ static int run (const struct experiment *e,
                                                     .dir = notice_folder (e),
                                                     .io = { fd, -1, -1 },
                                                     .new_group = true,
-                                                    .prepare = set_variables,
+                                                    .error = why,
+                                                    .prepare = prepare,
                                                     .arg = n });
     int status;
 
@@ -93,10 +110,7 @@ static int run (const struct experiment *e,
 static void say_status (const char *what, int status)
 {
     if (status > 0)
-        complain ("notify: %s: exit status %d%s",
-                  what,
-                  status,
-                  status == 127 ? ": there is no such program" : "");
+        complain ("notify: %s: exit status %d", what, status);
 }
 
 /* What curl writes itself may have the URL. */
@@ -125,25 +139,37 @@ static void run_command (const struct experiment *e, const struct notice *n)
     const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
 
     char *line = NULL;
+    int status = -1;
+    int why = 0;
 
     if (asprintf (&line, "%s\n", n->json) >= 0)
-        say_status ("the command", run (e, n, argv, line));
+        status = run (e, n, argv, set_variables, line, &why);
+    if (why)
+        complain ("notify: cannot run the command: /bin/sh: %s",
+                  strerror (why));
+    else if (status == 126 || status == 127)
+        complain ("notify: the command: exit status %d: a program in it was "
+                  "not found, or could not be run",
+                  status);
+    else
+        say_status ("the command", status);
     free (line);
 }
 
 static void send_mail (const struct experiment *e, const struct notice *n)
 {
     const char *mail[] = { "mail", "-s", n->subject, e->notify.mail, NULL };
-    const char *sendmail[] = {
-        "/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/usr/lib exec sendmail -t", NULL
-    };
+    const char *sendmail[] = { "sendmail", "-t", NULL };
+    const char *used = "mail";
     char body[2048], whole[4096];
     int status;
+    int why = 0;
 
     /* some mail(1) run commands of lines that begin with "~" */
     snprintf (body, sizeof (body), "dl: %s\n", n->text);
-    status = run (e, n, mail, body);
-    if (status == 127) {
+    status = run (e, n, mail, set_variables, body, &why);
+    if (why) {
+        used = "sendmail";
         snprintf (whole,
                   sizeof (whole),
                   "To: %s\nSubject: %s\nContent-Type: text/plain; "
@@ -151,9 +177,14 @@ static void send_mail (const struct experiment *e, const struct notice *n)
                   e->notify.mail,
                   n->subject,
                   body);
-        status = run (e, n, sendmail, whole);
+        status = run (e, n, sendmail, add_sendmail_folders, whole, &why);
     }
-    say_status ("mail and sendmail", status);
+    if (why)
+        complain ("notify: cannot send mail: neither 'mail' nor 'sendmail' "
+                  "could be run (%s)",
+                  strerror (why));
+    else
+        say_status (used, status);
 }
 
 static void call_webhook (const struct experiment *e, const struct notice *n)
@@ -167,13 +198,21 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
                            "=http,https", "--config",     "-",
                            NULL };
     char *config = webhook_config (e, n->json, &err);
+    int status;
+    int why = 0;
 
     if (!config) {
         complain ("notify: %s", err.text);
         return;
     }
     snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
-    say_curl (run (e, n, argv, config));
+    status = run (e, n, argv, set_variables, config, &why);
+    if (why)
+        complain (
+            "notify: cannot call the webhook: 'curl' could not be run (%s)",
+            strerror (why));
+    else
+        say_curl (status);
     explicit_bzero (config, strlen (config));
     free (config);
 }

@@ -56,7 +56,7 @@ static int run (char *const *argv)
     int e;
 
     execvp (argv[0], argv);
-    e = errno;
+    e = exec_error (argv[0], errno);
     complain ("%s: cannot run: %s", argv[0], strerror (e));
     return e == ENOENT ? NO_PROGRAM : NOT_RUN;
 }

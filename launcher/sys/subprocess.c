@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,38 @@ pid_t subprocess_fork (int death_signal)
     return pid;
 }
 
+/* Whether a folder of PATH has a file 'name'. */
+static bool is_in_path (const char *name)
+{
+    const char *list = getenv ("PATH");
+    char path[PATH_MAX];
+    struct stat st;
+
+    for (const char *p = list ? list : "/bin:/usr/bin";; p++) {
+        size_t len = strcspn (p, ":");
+        if (snprintf (path,
+                      sizeof (path),
+                      "%.*s%s%s",
+                      (int)len,
+                      p,
+                      len ? "/" : "",
+                      name)
+                < (int)sizeof (path)
+            && stat (path, &st) == 0 && S_ISREG (st.st_mode))
+            return true;
+        p += len;
+        if (!*p)
+            return false;
+    }
+}
+
+int exec_error (const char *name, int error)
+{
+    /* git's sane_execvp() does the same */
+    return error == EACCES && !strchr (name, '/') && !is_in_path (name) ? ENOENT
+                                                                        : error;
+}
+
 /* 0, 1 and 2 may be among those that are given: copies first. */
 static void set_descriptors (const int *io)
 {
@@ -81,13 +114,16 @@ static void set_descriptors (const int *io)
         dup2 (from[i], i);
 }
 
-static void __attribute__ ((noreturn)) run (const struct spawn *s)
+/* 'report' is a pipe for errno, -1: nobody asks. */
+static void __attribute__ ((noreturn)) run (const struct spawn *s, int report)
 {
     const char *what = s->argv[0];
     int e;
 
     if (s->new_group)
         setpgid (0, 0);
+    if (report >= 0)
+        report = fcntl (report, F_DUPFD_CLOEXEC, 3);
     set_descriptors (s->io);
     if (s->prepare)
         s->prepare (s->arg);
@@ -98,23 +134,47 @@ static void __attribute__ ((noreturn)) run (const struct spawn *s)
     else
         execvp (s->argv[0], s->argv);
     e = errno;
+    if (report >= 0 && write (report, &e, sizeof (e)) < 0)
+        _exit (126);
+    if (what != s->dir)
+        e = exec_error (what, e);
     dprintf (2, "%s: %s\n", what, strerror (e));
     _exit (e == ENOENT && what != s->dir ? 127 : 126);
+}
+
+/* The pipe ends when the program runs, and has errno if it does not. */
+static int take_error (int fd)
+{
+    int e = 0;
+
+    while (read (fd, &e, sizeof (e)) < 0 && errno == EINTR)
+        ;
+    close (fd);
+    return e;
 }
 
 pid_t subprocess_spawn (const struct spawn *s)
 {
     sigset_t all;
     sigset_t before;
+    int report[2] = { -1, -1 };
     pid_t pid;
 
+    if (s->error && pipe2 (report, O_CLOEXEC) < 0)
+        return -1;
     sigfillset (&all);
     sigprocmask (SIG_BLOCK, &all, &before);
     if ((pid = start_child (s->death_signal)) == 0)
-        run (s);
+        run (s, report[1]);
     sigprocmask (SIG_SETMASK, &before, NULL);
     if (pid > 0 && s->new_group)
         setpgid (pid, pid);
+    if (s->error) {
+        int e = errno;
+        close (report[1]);
+        *s->error = take_error (report[0]);
+        errno = e;
+    }
     return pid;
 }
 

@@ -24,17 +24,24 @@ struct spawn {
     int io[3];         /* descriptors for its 0, 1 and 2; -1: /dev/null */
     bool new_group;    /* it leads a process group of its own */
     int death_signal;  /* as of subprocess_fork() */
+    int *error;        /* gets the errno of exec(), 0 if it ran; may be NULL */
     /* called in the child, with the signals still blocked; NULL: nothing */
     void (*prepare) (const void *arg);
     const void *arg;
 };
 
-/* Start it.  A program that cannot be run says so on its standard error and
- * has the exit status 127 if there is none, else 126.
+/* Start it.  If the program cannot be run, the child prints why on its
+ * standard error; its exit status is 127 if there is no such program, else 126.
  *
  * Returns its pid, -1 with errno.
  */
 pid_t subprocess_spawn (const struct spawn *s);
+
+/* What execvp()'s errno means: ENOENT instead of EACCES if the only reason for
+ * that is a folder of PATH that this user may not enter, and no other one has
+ * the program.  A child of vfork() may call it.
+ */
+int exec_error (const char *name, int error);
 
 /* Wait for a child (-1: there is none).  Returns its exit status, -1 if it did
  * not end by itself.

@@ -19,6 +19,7 @@
 #include "launcher/software/activate.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/trainer/attempt_folder.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
@@ -92,6 +93,7 @@ static void child (const struct trial_attempt *a,
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     execvpe (argv[0], argv, envp);
+    errno = exec_error (argv[0], errno);
     die (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 

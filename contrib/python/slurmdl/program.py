@@ -2,6 +2,7 @@
 """Call the program dl, which reads, starts and steers all experiments."""
 
 import json
+import shutil
 import subprocess
 from typing import Any, List, Mapping, Optional, Tuple
 
@@ -15,7 +16,10 @@ def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
     options = {"stdin": subprocess.DEVNULL, "encoding": "utf-8", "errors": "replace", **options}
     try:
         return subprocess.Popen([PROGRAM, *arguments], start_new_session=True, **options)
-    except FileNotFoundError:
+    except OSError as error:
+        # PermissionError may also mean that a folder of PATH may not be entered and no other has the program
+        if not isinstance(error, (FileNotFoundError, PermissionError)) or shutil.which(PROGRAM):
+            raise Error(f"cannot run '{PROGRAM}': {error.strerror}") from None
         where = "install slurm-dl, or add the folder of its programs to PATH"
         raise Error(f"there is no program '{PROGRAM}' in PATH: {where}") from None
 
