@@ -419,6 +419,51 @@ static void warn_of_rungs (const struct experiment *e)
                   least);
 }
 
+/* Where the last command of a text begins that another one is piped into, NULL:
+ * there is none.
+ */
+static const char *last_of_pipe (const char *text)
+{
+    const char *found = NULL;
+    char quote = '\0';
+
+    for (; *text; text++)
+        if (quote)
+            quote = *text == quote ? '\0' : quote;
+        else if (*text == '\\' && text[1])
+            text++;
+        else if (*text == '\'' || *text == '"')
+            quote = *text;
+        else if (*text == '>' && text[1] == '&')
+            text++;
+        else if (strchr (";&\n", *text) && text[strspn (text, "; \n")])
+            found = NULL;
+        else if (*text == '|' && text[1] == '|')
+            text++;
+        else if (*text == '|')
+            found = text + 1 + (text[1] == '&');
+    return found;
+}
+
+static void warn_of_pipe (const struct experiment *e)
+{
+    const char *last = e->entrypoint && !strstr (e->entrypoint, "pipefail")
+                           ? last_of_pipe (e->entrypoint)
+                           : NULL;
+
+    if (!last)
+        return;
+    last += strspn (last, " \t\n");
+    complain ("%s:%d: 'entrypoint' ends in a pipe, whose status is that of its "
+              "last command, '%.*s': a crash before it counts as a result; the "
+              "attempt's log has the output without 'tee', or use bash -o "
+              "pipefail -c '...'",
+              e->file,
+              e->entrypoint_origin.line,
+              (int)strcspn (last, " \t\n"),
+              last);
+}
+
 void command_check_files (const struct experiment *e, struct problems *p)
 {
     char **words = first_words (e);
@@ -445,6 +490,7 @@ int command_check (struct experiment *e, bool local, bool loads)
         warn_of_when (e);
         warn_of_lists (e);
         warn_of_rungs (e);
+        warn_of_pipe (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

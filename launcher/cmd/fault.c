@@ -159,11 +159,34 @@ static struct cause_count commonest (const struct sweep *s)
     return most;
 }
 
+/* A shell's pipe has the status of its last command, whatever the training's.
+ */
+static void print_ended (const struct sweep *s)
+{
+    const struct sweep_trial *first = NULL;
+    long n = 0;
+
+    for (long i = s->ntrials; i > 0; i--)
+        if (s->trials[i - 1].ended) {
+            first = &s->trials[i - 1];
+            n++;
+        }
+    if (first)
+        printf ("trial %ld ended at %lld of %lld with status 0%s: if that was "
+                "a crash, 'dl logs' shows it, and the entrypoint hides it (a "
+                "pipe ends with the status of its last command)\n",
+                trial_number (s, first),
+                (long long)first->ended,
+                (long long)first->length,
+                n > 1 ? ", and others like it" : "");
+}
+
 void print_failed (const struct sweep *s)
 {
     struct cause_count most;
     long failed = sweep_failed_trials (s);
 
+    print_ended (s);
     if (failed == 0 || sweep_is_faulty (s))
         return;
     most = commonest (s);

@@ -135,7 +135,7 @@ struct experiment {
     int64_t nodes;     /* of a trial */
     int64_t ranks;     /* of a trial on each of its nodes */
     struct {
-        bool nodes, node_gpus, ranks;
+        bool nodes, node_gpus, ranks, length;
     } given; /* in the file or by --set */
     char *memory;
     char *max_memory;     /* with which a trial that ran out is tried again */

@@ -224,6 +224,7 @@ static void note_given (struct experiment *e, const config_t *cf)
     e->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
     e->given.node_gpus = config_lookup (cf, "resources.gpus_per_node");
     e->given.ranks = config_lookup (cf, "resources.ranks_per_node");
+    e->given.length = config_lookup (cf, "searcher.max_length");
 }
 
 static void

@@ -113,6 +113,7 @@ static const struct event_member members[] = {
     { "metric",      REAL,    AT (metric),      OP (REPORT) | OP (RESULT) },
     { "metrics",     REALS,   AT (metrics),     OP (RESULT) },
     { "stopped",     FLAG,    AT (stopped),     OP (RESULT) },
+    { "ended",       INT,     AT (ended),       OP (RESULT) },
     { "seconds",     REAL,    AT (seconds),     ENDS },
     { "free",        FLAG,    AT (free),        OP (FAIL) },
     { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), is_word },

@@ -50,6 +50,7 @@ struct event {
     size_t nmetrics;
     double seconds;
     bool stopped;
+    int64_t ended;
     bool free; /* the attempt does not count towards max_restarts */
     const char *why;
     const char *host;

@@ -56,7 +56,7 @@ static void say_results (struct changes *c,
     for (; r->results < t->nmilestones; r->results++) {
         const struct milestone *m = &t->milestones[r->results];
         bool last = r->results + 1 == t->nmilestones;
-        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
+        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s",
                 elapsed,
                 trial,
                 (long long)m->length,
@@ -65,6 +65,11 @@ static void say_results (struct changes *c,
                 last && t->stopped ? "  stopped early"
                 : trial == s->best && m->length == t->best_length ? "  best"
                                                                   : "");
+        if (last && t->ended)
+            printf ("  ended at %lld of %lld",
+                    (long long)t->ended,
+                    (long long)m->length);
+        putchar ('\n');
     }
 }
 

@@ -274,6 +274,7 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     attempt_over (s, t, e);
     t->stopped = e->stopped;
+    t->ended = e->ended;
     t->memory = 0;
     set_length (s, t, e->length);
     t->end_time = e->time;

@@ -62,6 +62,7 @@ report_event (const struct worker *w, long trial, struct segment_report *r)
         return e;
     e.length = r->length;
     e.stopped = r->stopped;
+    e.ended = r->ended;
     e.metric = r->values[0];
     if (sweep_metrics (w->sweep) > 1) {
         e.metrics = r->values;

@@ -215,22 +215,37 @@ static int late (int status)
                : 0;
 }
 
-static bool has_result (const struct segment *s)
+/* Without 'searcher.max_length' nobody knows how long the training is: its
+ * steps do not say that it is complete.
+ */
+static bool knows_length (const struct segment *s)
 {
-    return s->found && s->step >= s->attempt.length;
+    const struct experiment *e = s->w->sweep->exp;
+
+    return e->given.length || e->search.max_length > 1;
+}
+
+static bool is_complete (const struct segment *s)
+{
+    return s->found && knows_length (s) && s->step >= s->attempt.length;
 }
 
 /* Slurm signals all processes of the step: the trainer may have ended because
- * of a signal that the worker is only about to read.
+ * of a signal that the worker is only about to read.  Each short trial of
+ * unknown length ends with a metric and status 0: it is not kept waiting.
  */
 static void late_signal (struct segment *s)
 {
     struct pollfd p = { .fd = s->w->signals, .events = POLLIN };
     bool known = s->w->stop || s->deadline > 0 || s->early || s->dropped;
+    double part = (monotonic () - s->start) * 1000 / 20;
+    int ms = late (s->status);
 
-    if (known || has_result (s))
+    if (known || is_complete (s))
         return;
-    while (poll (&p, 1, late (s->status)) == 1 && worker_signal (s->w))
+    if (s->status == 0 && s->found && !knows_length (s) && part < ms)
+        ms = (int)part;
+    while (poll (&p, 1, ms) == 1 && worker_signal (s->w))
         ;
 }
 
@@ -241,6 +256,7 @@ static void judge_early (const struct segment *s, struct segment_report *r)
 
     r->outcome = OUTCOME_RESULT;
     r->stopped = true;
+    r->ended = 0;
     if (newest_metric (s->attempt.dir,
                        sweep_metric (s->w->sweep, 0),
                        &r->length,
@@ -255,14 +271,36 @@ static void judge_early (const struct segment *s, struct segment_report *r)
     metric_summarise (&s->attempt, r->values);
 }
 
+/* The least step that tells how far a script has come: without {step} in a
+ * pattern it is the number of a line, and `dl log` may say the end only.
+ */
+static int64_t least_step (const struct experiment *e)
+{
+    bool has = false;
+
+    for (char **p = e->patterns; p && *p && !has; p++)
+        has = strstr (*p, "{step}");
+    return has ? 1 : e->patterns ? INT64_MAX : 2;
+}
+
+/* Steps may be counted from 0. */
+static int64_t ended_at (const struct segment *s)
+{
+    return s->found && knows_length (s) && s->step + 1 < s->attempt.length
+                   && s->step >= least_step (s->w->sweep->exp)
+               ? s->step
+               : 0;
+}
+
 static bool is_result (const struct segment *s, struct segment_report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
 
     r->length = s->attempt.length;
+    r->ended = ended_at (s);
     memcpy (r->values, s->values, sizeof (r->values));
     return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
-           && (!asked || has_result (s));
+           && (!asked || is_complete (s));
 }
 
 /* Workers side by side share the cgroup, and its counter. */

@@ -16,7 +16,9 @@ enum segment_outcome {
 struct segment_report {
     enum segment_outcome outcome;
     int64_t length;
-    bool stopped; /* by the searcher, before the segment's end */
+    bool stopped;  /* by the searcher, before the segment's end */
+    int64_t ended; /* the trainer ended by itself before it, at this step; 0:
+                      not */
     double values[OBJECTIVES_MAX];
     double seconds;
     struct failure_class verdict; /* of a failure */

@@ -21,6 +21,7 @@ static struct event full (enum event_op op)
         .nmetrics = 3,
         .seconds = 1e-9,
         .stopped = true,
+        .ended = 3,
         .free = true,
         .why = "a \"quoted\" reason\n",
         .host = "node1",

@@ -63,6 +63,51 @@ like "$(dl logs pause 1)" "^from $first, momentum" "the script went on where it 
 is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained the rest only"
 is "$(grep -c '^from 0, momentum' pause-0001/trials/0001/a.1/log)" 1 "the first attempt had no option --resume"
 
+# ---- a script that catches SIGTERM, saves and ends with status 0 was stopped, and has no result: its own number of
+# epochs, so that nobody knows how long it is
+cat >catch.sh <<'END'
+trap stop=1 TERM
+epoch=0
+[ -z "$2" ] || epoch=$(cat "$2") || exit 3
+while [ "$epoch" -lt 40 ] && [ -z "$stop" ]; do
+    epoch=$((epoch + 1))
+    [ ! -f "$PACE" ] || sleep 0.2
+    echo "$epoch" >"$1/last.pt"
+    echo "epoch $epoch: loss = 0.$epoch"
+done
+exit 0
+END
+conf catch '"exec sh catch.sh {attempt_dir} [{resume_dir}/last.pt]"'
+sed -i 's/ max_length = 500;//' catch.conf
+touch pace
+timeout 500 dl run --local catch.conf >out 2>&1 &
+wait_for 300 grep -q 'epoch 3' catch-0001/trials/0001/a.1/log
+dl pause catch >out2
+wait $!
+is "$? $(count catch-0001 result) $(count catch-0001 park) $(count catch-0001 fail)" "4 0 1 0" "a script that ends with status 0 after a stop request has no result"
+rm pace
+timeout 500 dl resume --local catch >out 2>&1
+is $? 0 "and goes on"
+like "$(dl show catch-0001)" '^ *1 completed .* 0\.4 ' "to its own end"
+is "$(count catch-0001 park) $(grep -c . catch-0001/trials/0001/a.2/log)" "1 $((40 - $(grep -c . catch-0001/trials/0001/a.1/log)))" "from where it was"
+
+# ---- a crash that a pipe hides
+cat >crash.sh <<'END'
+for epoch in 1 2 3; do echo "epoch $epoch: loss = 0.$epoch"; done
+exit 1
+END
+conf pipe '"sh crash.sh 2>&1 | tee {attempt_dir}/out"'
+sed -i 's/500/12/' pipe.conf
+timeout 500 dl run --local pipe.conf >out 2>&1
+like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint is told before"
+like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its length is told at once"
+like "$(dl show pipe-0001)" '^trial 1 ended at 3 of 12 with status 0: if that was a crash' "and stays marked"
+for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | b' "echo 'a|b'" 'a | b && sh crash.sh'; do
+    conf pipe "\"$command\""
+    [ -z "$(dl run --dry-run pipe.conf 2>&1 | grep 'ends in a pipe')" ]
+    ok $? "no pipe at the end: $command"
+done
+
 # ---- the next segment goes on from the last one; the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
 sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
