@@ -3,9 +3,11 @@
 #include "launcher/config/hparams.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/config/optional_group.h"
 #include "launcher/config/placeholder.h"
@@ -162,9 +164,33 @@ value_of (const struct command_values *v, const char *text, size_t len)
     return value;
 }
 
-/* Not null: what has no value has no text in a group either. */
+/* Whether the file behind {trial_dir} is there, and not empty. */
 static bool
-has_value (const struct command_values *v, const char *text, size_t len)
+has_trial_file (const struct command_values *v, const char *text, size_t len)
+{
+    const char *dir =
+        json_string_value (json_object_get (v->builtins, "trial_dir"));
+    char *file = file_behind (text + len);
+    char path[PATH_MAX];
+    struct stat st;
+    bool has = true;
+
+    if (dir && file)
+        has = snprintf (path, sizeof (path), "%s/%s", dir, file)
+                  < (int)sizeof (path)
+              && stat (path, &st) == 0
+              && (!S_ISREG (st.st_mode) || st.st_size > 0);
+    free (file);
+    return has;
+}
+
+/* Not null: what has no value has no text in a group either.  A group about
+ * nothing but a file in {trial_dir} is about going on from it.
+ */
+static bool has_value (const struct command_values *v,
+                       const char *text,
+                       size_t len,
+                       bool alone)
 {
     char *value = value_of (v, text, len);
     bool has = value;
@@ -172,6 +198,8 @@ has_value (const struct command_values *v, const char *text, size_t len)
 
     snprintf (name, sizeof (name), "%.*s", (int)len - 2, text + 1);
     has = has && !json_is_null (hparams_value (v->hparams, name));
+    if (has && alone && !strcmp (name, "trial_dir"))
+        has = has_trial_file (v, text, len);
     free (value);
     return has;
 }
@@ -181,12 +209,16 @@ static bool has_all (const struct command_values *v,
                      const char *text,
                      const char *end)
 {
+    const char *c;
+    int names = 0;
     bool has = true;
     size_t n;
 
-    for (; text < end && has; text += n ? n : 1)
-        if ((n = placeholder_length (start, text)))
-            has = has_value (v, text, n);
+    for (c = text; c < end; c += n ? n : 1)
+        names += (n = placeholder_length (start, c)) > 0;
+    for (c = text; c < end && has; c += n ? n : 1)
+        if ((n = placeholder_length (start, c)))
+            has = has_value (v, c, n, names == 1);
     return has;
 }
 

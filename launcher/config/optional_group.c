@@ -19,9 +19,9 @@ is_conditional (const struct experiment *e, const char *name, size_t len)
     return false;
 }
 
-static bool is_resume_dir (const char *name, size_t len)
+static bool is_name (const char *wanted, const char *name, size_t len)
 {
-    return len == strlen (RESUME_DIR) && !memcmp (name, RESUME_DIR, len);
+    return len == strlen (wanted) && !memcmp (name, wanted, len);
 }
 
 /* The placeholder of 'n' characters may stand for nothing. */
@@ -29,7 +29,7 @@ static bool
 may_be_absent (const struct experiment *e, const char *text, size_t n)
 {
     return is_conditional (e, text + 1, n - 2)
-           || is_resume_dir (text + 1, n - 2);
+           || is_name (RESUME_DIR, text + 1, n - 2);
 }
 
 size_t
@@ -43,7 +43,8 @@ group_length (const struct experiment *e, const char *start, const char *text)
         return 0;
     for (const char *c = text + 1; *c; c += n ? n : 1) {
         if ((n = placeholder_length (start, c)))
-            optional |= text[1] == '-' || may_be_absent (e, c, n);
+            optional |= text[1] == '-' || may_be_absent (e, c, n)
+                        || is_name ("trial_dir", c + 1, n - 2);
         else if (*c == ']' && (!c[1] || strchr (" \t\n;|&)<>", c[1])))
             return optional ? (size_t)(c - text) + 1 : 0;
     }
@@ -81,7 +82,7 @@ static void say (const struct experiment *e,
                  const char *words,
                  int len)
 {
-    bool is_folder = is_resume_dir (name, (size_t)n);
+    bool is_folder = is_name (RESUME_DIR, name, (size_t)n);
 
     problem_at (p,
                 e->entrypoint_origin,
@@ -103,7 +104,7 @@ static void say (const struct experiment *e,
 static bool is_wrong (const struct experiment *e, const char *text, size_t n)
 {
     return is_conditional (e, text + 1, n - 2)
-           || (is_resume_dir (text + 1, n - 2) && text[n] == '/');
+           || (is_name (RESUME_DIR, text + 1, n - 2) && text[n] == '/');
 }
 
 static void check_text (const struct experiment *e,

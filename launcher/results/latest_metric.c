@@ -44,21 +44,6 @@ read_progress (const char *dir, const char *name, struct metric_progress *to)
     return last.found ? 0 : -1;
 }
 
-static int note_row (const struct slurmdl_row *row, void *found)
-{
-    (void)row;
-    *(bool *)found = true;
-    return 1;
-}
-
-bool attempt_has_logged (const char *dir)
-{
-    bool found = false;
-
-    slurmdl_metrics_read_dir (dir, note_row, &found, NULL);
-    return found;
-}
-
 int newest_metric (const char *dir,
                    const char *name,
                    int64_t *step,

@@ -10,11 +10,6 @@ int newest_metric (const char *dir,
                    int64_t *step,
                    double *value);
 
-/* Whether there is a row in an attempt's folder: its files may be there before
- * anything is logged.
- */
-bool attempt_has_logged (const char *dir);
-
 /* How far a trial has come, by the rows of its first metric. */
 struct metric_progress {
     int64_t step; /* of the newest row, logged at 'time' ... */

@@ -346,12 +346,26 @@ raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
 }
 
 static int
+add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
+{
+    long *list = array_grow (t->failed, t->nfailed, sizeof (*list));
+
+    if (!list)
+        return errorf (err, "out of memory");
+    t->failed = list;
+    list[t->nfailed++] = attempt;
+    return 0;
+}
+
+static int
 apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = end_attempt (s, e);
 
     if (!t)
         return 0;
+    if (!e->free && add_failed (t, t->over, err) < 0)
+        return -1;
     if (move_trial (s, t, e, err) < 0)
         return -1;
     if (is_allowed (s, e->memory))

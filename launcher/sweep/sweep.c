@@ -150,6 +150,7 @@ void sweep_close (struct sweep *s)
         free (t->began);
         free (t->values);
         free (t->milestones);
+        free (t->failed);
         free (t->why);
         free (t->owner);
         free (t->host);

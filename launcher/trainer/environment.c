@@ -116,6 +116,9 @@ static int resume_dir (const struct trial_attempt *a,
 {
     if (attempt_with_files (a, file, path, size) == 0)
         return 0;
+    trial_dir (a, path, size);
+    if (file && folder_has_files (path, file))
+        return 0;
     checkpoint_dir (a, path, size);
     return *path && folder_has_files (path, file) ? 0 : -1;
 }

@@ -6,8 +6,12 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
+
+#include "launcher/sweep/queries.h"
+#include "runtime/metrics/metrics.h"
 
 void trial_dir (const struct trial_attempt *a, char *path, size_t size)
 {
@@ -31,21 +35,31 @@ static bool has_checkpoint (const char *dir)
            && folder_has_files (path, NULL);
 }
 
-bool folder_has_files (const char *dir, const char *file)
+/* An empty file was cut short. */
+static bool has_file (const char *dir, const char *name)
 {
     char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf (path, sizeof (path), "%s/%s", dir, name)
+               < (int)sizeof (path)
+           && stat (path, &st) == 0
+           && (!S_ISREG (st.st_mode) || st.st_size > 0);
+}
+
+bool folder_has_files (const char *dir, const char *file)
+{
     bool has = false;
     DIR *d;
 
     if (file)
-        return snprintf (path, sizeof (path), "%s/%s", dir, file)
-                   < (int)sizeof (path)
-               && access (path, F_OK) == 0;
+        return has_file (dir, file);
     if (!(d = opendir (dir)))
         return false;
     for (struct dirent *e; !has && (e = readdir (d));)
-        has = !strcmp (e->d_name, "ckpt") ? has_checkpoint (dir)
-                                          : !is_ours (e->d_name);
+        has = !strcmp (e->d_name, "ckpt")
+                  ? has_checkpoint (dir)
+                  : !is_ours (e->d_name) && has_file (dir, e->d_name);
     closedir (d);
     return has;
 }
@@ -70,17 +84,125 @@ int each_trainer_file (const char *dir,
     return n;
 }
 
+/* ---- the attempt whose files are handed on ---- */
+
+static int note_row (const struct slurmdl_row *row, void *found)
+{
+    (void)row;
+    *(bool *)found = true;
+    return 1;
+}
+
+bool attempt_has_logged (const char *dir)
+{
+    bool found = false;
+
+    slurmdl_metrics_read_dir (dir, note_row, &found, NULL);
+    return found;
+}
+
+/* What an attempt's files have shown. */
+enum doubt {
+    NO_DOUBT,
+    DOUBTED, /* one that went on from them failed before its first metric */
+    FAILED,  /* it failed itself before that */
+};
+
+/* Of a trial's attempts, by number. */
+struct handing_on {
+    const struct trial_attempt *a;
+    const char *file;
+    char *doubts;
+};
+
+static void folder_of (const struct handing_on *h, long k, char *path, size_t n)
+{
+    int len = (int)(strrchr (h->a->dir, '/') - h->a->dir);
+
+    snprintf (path, n, "%.*s/a.%ld", len, h->a->dir, k);
+}
+
+/* The newest before 'number' of which there is no more than this doubt, 0:
+ * none.
+ */
+static long newest (const struct handing_on *h, long number, enum doubt most)
+{
+    char path[PATH_MAX];
+
+    for (long k = number - 1; k >= 1; k--) {
+        folder_of (h, k, path, sizeof (path));
+        if (h->doubts[k] <= (char)most && folder_has_files (path, h->file))
+            return k;
+    }
+    return 0;
+}
+
+/* Play what the attempts that failed before their first metric tell. */
+static void doubt_files (const struct handing_on *h)
+{
+    const struct sweep_trial *t = sweep_trial (h->a->sweep, h->a->trial);
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
+        long k = t->failed[i];
+        long from;
+        folder_of (h, k, path, sizeof (path));
+        if (attempt_has_logged (path))
+            continue;
+        h->doubts[k] = FAILED;
+        if ((from = newest (h, k, NO_DOUBT)) > 0)
+            h->doubts[from] = DOUBTED;
+        for (long j = 1; j < k && from == 0; j++)
+            if (h->doubts[j] == DOUBTED)
+                h->doubts[j] = NO_DOUBT;
+    }
+}
+
+/* Returns the attempt, 0: none; '*newer': one that is passed over, or 0. */
+static long
+choose (const struct trial_attempt *a, const char *file, long *newer)
+{
+    struct handing_on h = { a, file, calloc ((size_t)a->number + 1, 1) };
+    long k = 0;
+
+    *newer = 0;
+    if (h.doubts) {
+        doubt_files (&h);
+        k = newest (&h, a->number, NO_DOUBT);
+        *newer = newest (&h, a->number, DOUBTED);
+        *newer = *newer > k ? *newer : 0;
+    }
+    free (h.doubts);
+    return k;
+}
+
 int attempt_with_files (const struct trial_attempt *a,
                         const char *file,
                         char *path,
                         size_t size)
 {
-    int len = (int)(strrchr (a->dir, '/') - a->dir);
+    long newer;
+    long k = choose (a, file, &newer);
+    const struct handing_on h = { .a = a };
 
-    for (long k = a->number - 1; k >= 1; k--) {
-        snprintf (path, size, "%.*s/a.%ld", len, a->dir, k);
-        if (folder_has_files (path, file))
-            return 0;
-    }
-    return -1;
+    folder_of (&h, k, path, size);
+    return k > 0 ? 0 : -1;
+}
+
+bool resume_note (const struct trial_attempt *a, char *line, size_t size)
+{
+    long newer;
+    long k = choose (a, NULL, &newer);
+    char from[64] = "begins without files";
+
+    if (k > 0)
+        snprintf (from, sizeof (from), "goes on from attempt %ld", k);
+    if (newer)
+        snprintf (line,
+                  size,
+                  "dl: this attempt %s, and not from attempt %ld: an attempt "
+                  "failed before its first metric",
+                  from,
+                  newer);
+    return newer;
 }

@@ -11,16 +11,30 @@
 void trial_dir (const struct trial_attempt *a, char *path, size_t size);
 
 /* The newest attempt of the trial before this one, accepted or not, that has
- * 'file', or, if that is NULL, any file of its trainer.  Returns 0, or -1 if
- * there is none.
+ * 'file', or, if that is NULL, any file of its trainer; an empty file is none.
+ * An attempt that failed before it logged anything has no files that count, and
+ * neither has the one from which it went on; if one without files fails in the
+ * same way, the files were not the cause, and all count again.
+ *
+ * Returns 0, or -1 if there is none.
  */
 int attempt_with_files (const struct trial_attempt *a,
                         const char *file,
                         char *path,
                         size_t size);
 
-/* The same of one folder. */
+/* A line if files of a newer attempt are passed over for that reason; returns
+ * whether there is one.
+ */
+bool resume_note (const struct trial_attempt *a, char *line, size_t size);
+
+/* Whether one folder has the file, or any file of its trainer. */
 bool folder_has_files (const char *dir, const char *file);
+
+/* Whether there is a row in an attempt's folder: its files may be there before
+ * anything is logged.
+ */
+bool attempt_has_logged (const char *dir);
 
 /* Call 'f' for each file and folder in 'dir', of an attempt or a trial, that
  * dl did not make.  Returns how many.

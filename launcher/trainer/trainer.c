@@ -21,6 +21,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/attempt_folder.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
@@ -207,6 +208,14 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
+static void say_resume (const struct trainer *t, const struct trial_attempt *a)
+{
+    char line[256];
+
+    if (a->number > 2 && resume_note (a, line, sizeof (line)))
+        dprintf (t->log, "%s\n", line);
+}
+
 /* While the command starts, the name of their file is synced, and the next
  * attempt's is made: what is left for the end is one sync.
  */
@@ -249,8 +258,9 @@ struct trainer *trainer_start (const struct trial_attempt *a,
                   "%s/%s",
                   a->dir,
                   a->sweep->exp->metrics_file);
-    if (prepare_folder (t, a, spare, err) < 0
-        || make_patterns (t, a->sweep->exp->patterns) < 0
+    if (prepare_folder (t, a, spare, err) == 0)
+        say_resume (t, a);
+    if (t->folder < 0 || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {
         trainer_destroy (t);
         return NULL;

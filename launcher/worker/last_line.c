@@ -27,9 +27,13 @@ static bool is_end (char c)
     return c == '\n' || c == '\r' || c == '\0';
 }
 
-static bool is_of_slurm (const char *line)
+/* Not the trainer's: Slurm's, or the note of an attempt that goes on from an
+ * older one (resume_dir.h).
+ */
+static bool is_note (const char *line)
 {
-    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12);
+    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12)
+           || !strncmp (line, "dl: this attempt ", 17);
 }
 
 /* Cut the last line off; NULL: there is none left. */
@@ -55,7 +59,7 @@ int last_line (const char *dir, char line[LAST_LINE])
     char *text;
 
     while ((text = cut_line (buf, &n)))
-        if (*text && !is_of_slurm (text)) {
+        if (*text && !is_note (text)) {
             snprintf (line, LAST_LINE, "%s", text);
             return 0;
         }

@@ -89,7 +89,7 @@ rm pace
 timeout 500 dl resume --local catch >out 2>&1
 is $? 0 "and goes on"
 like "$(dl show catch-0001)" '^ *1 completed .* 0\.4 ' "to its own end"
-is "$(count catch-0001 park) $(grep -c . catch-0001/trials/0001/a.2/log)" "1 $((40 - $(grep -c . catch-0001/trials/0001/a.1/log)))" "from where it was"
+is "$(count catch-0001 park) $(grep -c ^epoch catch-0001/trials/0001/a.2/log)" "1 $((40 - $(grep -c ^epoch catch-0001/trials/0001/a.1/log)))" "from where it was"
 
 # ---- a crash that a pipe hides
 cat >crash.sh <<'END'
@@ -130,7 +130,8 @@ cat >own.sh <<'END'
 [ "$1" = "$DL_TRIAL_DIR" ] && [ -d "$1" ] || exit 9
 echo "$DL_ATTEMPT" >>"$1/attempts"
 echo "resume [$DL_RESUME_DIR]"
-[ "$DL_ATTEMPT" -gt 1 ] || touch "$DL_ATTEMPT_DIR/some"
+[ "$DL_ATTEMPT" -gt 1 ] || echo 1 >"$DL_ATTEMPT_DIR/some"
+[ "$DL_ATTEMPT" -ne 2 ] || touch "$DL_ATTEMPT_DIR/empty"
 [ "$DL_ATTEMPT" -gt 2 ] || exit 75
 echo "epoch 500: loss = 1"
 END
@@ -139,7 +140,38 @@ timeout 300 dl run --local own.conf >out 2>&1
 is $? 0 "a folder of the trial"
 is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attempts"
 is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
-like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files"
+like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files; an empty one is none"
+
+# ---- a file in {trial_dir}: its group is left out until it is there, and {resume_dir} finds it, too
+sed 's/\[ ! -f "$PACE" \] || sleep 0.2/[ "$epoch" -lt 3 ] || [ -n "$resume" ] || exit 75/' train.sh >stop.sh
+for group in '--resume {trial_dir}/last.pt' '--resume {resume_dir}/last.pt'; do
+    conf folder "\"sh stop.sh --out {trial_dir} --epochs {length} [$group]\""
+    timeout 300 dl run --local folder.conf >out 2>&1
+    is $? 0 "$group: completed"
+done
+for i in 1 2; do
+    is "$(grep -h ^from folder-000$i/trials/0001/a.*/log | cut -d, -f1 | tr '\n' ' ')" "from 0 from 2 " "and the second attempt went on"
+done
+
+# ---- the newest file that works: a truncated one stops nothing for good
+cat >save.sh <<'END'
+[ -z "$1" ] || { grep . "$1/last.pt" && ! grep broken "$1/last.pt"; } || exit 3
+echo "attempt $DL_ATTEMPT" >"$DL_ATTEMPT_DIR/last.pt"
+[ "$DL_ATTEMPT" -ne 3 ] || echo broken >"$DL_ATTEMPT_DIR/last.pt"
+[ "$DL_ATTEMPT" -ne 4 ] || { echo garbage >"$DL_ATTEMPT_DIR/last.pt"; exit 3; }
+[ ! -f "$DL_EXPERIMENT_DIR/../never" ] || [ "$DL_ATTEMPT" -le 3 ] || exit 3
+echo "epoch $DL_ATTEMPT: loss = 0.5"
+[ "$DL_ATTEMPT" -gt 3 ] || exit 75
+END
+conf works '"sh save.sh [{resume_dir}]"'
+timeout 300 dl run --local works.conf >out 2>&1
+is $? 0 "an attempt whose file is broken"
+like "$(cat works-0001/trials/0001/a.5/log)" '^attempt 2$' "after an attempt that failed before its first metric the files of the attempt before are taken"
+like "$(cat works-0001/trials/0001/a.5/log)" '^dl: this attempt goes on from attempt 2, and not from attempt 3: an attempt failed before its first metric$' "a line says so"
+touch never
+timeout 300 dl run --local --set max_restarts=7 works.conf >out 2>&1
+is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.*/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older, none at all, and then all again: if nothing works it was not the file"
+rm never
 
 # ---- mistakes, before anything is started
 refused () { # refused SED PATTERN NAME
