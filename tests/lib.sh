@@ -157,6 +157,15 @@ as_ordinary () { # as_ordinary COMMAND...: as a user with a name who is not root
     fi
 }
 
+# A command after which mounts are a test's own, as an ordinary user, too, who makes a name space in which that is so.
+# Prints nothing where neither is allowed.
+private_mounts () {
+    for command in "unshare -m" "unshare -Urm"; do
+        $command mount -t tmpfs none /mnt 2>/dev/null && echo "$command" && return
+    done
+    return 1
+}
+
 need_hosts () {
     [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 }

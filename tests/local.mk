@@ -4,7 +4,7 @@
 # a library or for Slurm), bench/ (run by hand).
 #
 #     make check-searcher (-runtime, -launcher, -spank, -python, -doc, -cluster,
-#     -faults, -attacks, -fuzz, -sanitized)
+#     -faults, -attacks, -fuzz, -sanitized, -root: what needs root)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
 #
 # Long ones come first in a list: make begins with them.
@@ -49,8 +49,13 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 
 # most of a test is waiting
 check_jobs = 8
+# a test has in its first lines that it needs root, all of it or "in part"
+needs_root = for t in $(TESTS); do \
+		f=$(srcdir)/$${t%.t}.c; test -f $$f || f=$(srcdir)/$$t; \
+		if test -f $$f && sed 5q $$f | grep -q ' needs: root'; then printf '%s ' $$t; fi; \
+	done
 checks = check-searcher check-runtime check-launcher check-spank check-python check-doc check-cluster check-faults check-attacks check-fuzz check-sanitized
-.PHONY: check-programs print-slurm-tests $(checks)
+.PHONY: check-programs check-root print-slurm-tests $(checks)
 # what contrib/slurm-release runs on each release
 print-slurm-tests:
 	@echo $(spank_tests) $(cluster_tests)
@@ -60,3 +65,6 @@ check-programs: all
 $(checks): all
 	case " $(MAKEFLAGS)" in *" -j"*) jobs= ;; *) jobs="-j $(check_jobs)" ;; esac; \
 	$(MAKE) $$jobs check-TESTS TESTS="$($(@:check-%=%)_tests)"
+check-root: all
+	case " $(MAKEFLAGS)" in *" -j"*) jobs= ;; *) jobs="-j $(check_jobs)" ;; esac; \
+	$(MAKE) $$jobs check-TESTS TESTS="`$(needs_root)`"

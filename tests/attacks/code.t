@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # frozen code of an experiment that a group shares: nothing of another member's runs, nothing is unpacked elsewhere
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # thousands of connections of another user, silent or not, to each port of a job: it goes on as if there were none
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

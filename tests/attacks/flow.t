@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # dl flow in a folder that a group shares: flows, results and caches that another member has planted
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

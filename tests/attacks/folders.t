@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # folders with names that others can guess: their files are the owner's alone, and one that somebody else has made is not used
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # values in a group's experiment that would reach a command line or a path of whoever works with it
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

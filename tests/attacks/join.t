@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # another user of the machine wants to be a rank: the real ones meet, and nothing of the other's is heard
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # files of other kinds than dl makes, wherever a member of the group can put them: each command ends soon, with a line
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # links that another member of the group plants in an experiment: nothing outside is written, read or removed
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

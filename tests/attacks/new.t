@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root in part
 # Files of somebody else's that are only looked at or imported: nothing that they name is run
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"

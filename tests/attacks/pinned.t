@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # whose commands a member of a group runs: those that he has started himself, or has said that he wants
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # scripts of a trial and ranks of dl elastic, where another member of the group exchanges what they work in
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"

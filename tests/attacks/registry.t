@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # another user's registry of models and folder of exports: not taken for one's own, and no way to other files
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

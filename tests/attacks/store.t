@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # what is frozen beside the experiments of a group: nothing else of the user's is removed, linked or told to the group
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

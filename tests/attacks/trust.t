@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # checkpoints of others: nothing in them runs as who restores them, unless he says that he trusts them
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the two users of these tests: are they ordinary, apart, and of one group?
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the all-reduce examples on hosts: MPI under PMIx, the bootstrap over TCP and PMIx
 . "$srcdir/tests/lib.sh"
 programs=$builddir/contrib/examples/allreduce

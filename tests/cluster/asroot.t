@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # what slurmd and slurmstepd touch as root with the plugin and without: the same, and dl.so
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the scripts of doc/boilerplate.md, as sites document them and with the plugin: each rank gets the same
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"

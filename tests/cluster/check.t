@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the check before a step on the nodes of a real Slurm, with a stand-in driver; tests/launcher/check.t is of one machine
 . "$srcdir/tests/lib.sh"
 need_cluster

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # where the plugin acts and where not: defaults of the site, jobs from a step, nodes without it, the end of a step
 . "$srcdir/tests/lib.sh"
 need_cluster

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # dl elastic when several hosts are unplugged at once, when most see none, and when three see only three
 . "$srcdir/tests/lib.sh"
 ranks=$builddir/tests/runtime/comm/elastic.t

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # dl elastic in a job, on hosts of which one is unplugged; without root it is tests/cluster/elasticjob.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/elastic.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # each hook made to fail, in a real Slurm, as optional and as required; and the plugin without memory, processes, files or Slurm's help
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the communicator on hosts: who meets whom, and how; MPI as its back end
 . "$srcdir/tests/lib.sh"
 need_cluster

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # private clusters: without root, several at once, with hosts, taken down clean
 # shellcheck source=lib.sh
 . "$srcdir/tests/lib.sh"

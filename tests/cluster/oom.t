@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # the kernel's own out-of-memory kills, in a memory cgroup: a trainer, and what a trainer has started
 . "$srcdir/tests/lib.sh"
 group=

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root in part
 # what a first day meets: messages that say what to do, a resume too many, a fork of a trial with files of its own
 . "$srcdir/tests/lib.sh"
 export HOME=$work

@@ -10,11 +10,12 @@ python=python3
 export PYTHONDONTWRITEBYTECODE=1
 
 limit=$(often 900 20000)
-begin () { # begin FILE SCRIPT ARGUMENT...: a bench, beside what follows
+private=
+begin () { # begin FILE SCRIPT ARGUMENT...: a bench, beside what follows; after $private
     out=$work/$1
     script=$faults/$2
     shift 2
-    { timeout "$limit" $python "$script" "$@" >"$out" 2>&1; echo $? >"$out.status"; } &
+    { timeout "$limit" $private $python "$script" "$@" >"$out" 2>&1; echo $? >"$out.status"; } &
 }
 finish () { # finish FILE NAME
     wait_for "$limit" test -s "$work/$1.status"
@@ -47,7 +48,9 @@ else
     begin model nfs.py "$builddir/tests/faults/nfs" --model
     begin nfs nfs.py "$builddir/tests/faults/nfs" --trials="$(often 40 2000)" --seed="$seed"
 fi
+[ "$(id -u)" -eq 0 ] || private=$(private_mounts) # its disk is full now and then
 begin kills kill.py --kills="$(often 40 1000)" --trials="$(often 60 500)" --seed="$seed"
+private=
 if [ -n "$DL_TEST_SOAK" ] && slurm_is_here; then
     begin slurm kill.py --kills=1000 --trials=500 --cluster="$minicluster" --seed="$seed"
 fi

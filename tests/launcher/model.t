@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root in part
 # dl model: a registry of checkpoints in plain files
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_MODELS

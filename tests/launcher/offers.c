@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* needs: root in part */
 /* Which of the results that others offer a worker takes. */
 #include "launcher/worker/offers.h"
 #include "launcher/journal/entry_text.h"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # two users of a group work at one experiment
 . "$srcdir/tests/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to be two users"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* needs: root in part */
 /* Whose checkpoints a fork may copy, and what of a registered file is copied.
  */
 #include "launcher/sys/take_file.h"

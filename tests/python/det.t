@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root in part
 # scripts of Determined's Core API: each call by hand; a sweep; two ranks; paused and resumed
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* needs: root in part */
 /* Metrics files: what is logged is read back, whatever happens between. */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# contrib/quickstart: what the demo tells to type next works as it is printed; the end of a test run
+. "$srcdir/tests/lib.sh"
+for function in say quoted next_commands results note_times count_suite report; do
+    eval "$(sed -n "/^$function ()/,/^}/p" "$srcdir/contrib/quickstart")"
+done
+
+# ---- the demo: in a folder whose name wants quotes, with another one before
+place="$work/a user's tree/build"
+mkdir -p "$place/installed/bin" "$place/demo"
+ln -s "$builddir/launcher/dl" "$place/installed/bin/dl"
+cp "$srcdir"/contrib/examples/own/* "$place/demo"
+cat >"$place/demo/digits.conf" <<'END'
+name = "digits"; entrypoint = "echo loss={lr}";
+metrics = { pattern = "loss={loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 3; };
+hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; };
+END
+(cd "$place/demo" && timeout 300 dl run --local digits.conf) >out 2>&1
+ok $? "a sweep"
+next_commands "$place/installed/bin/dl" "$place/demo/digits-0001" "$place/demo/own.conf" >next
+grep '^    ' next | sed 's/^    //' >commands
+is "$(wc -l <commands)" 3 "three commands"
+mkdir elsewhere
+typed () { # typed N: the command as somebody types it, elsewhere, with a PATH and an environment that know nothing
+    (cd elsewhere && env -i HOME="$work/elsewhere" PATH=/usr/bin:/bin timeout 300 sh -c "$(sed -n "$1p" ../commands)" 2>&1)
+}
+out=$(typed 1)
+is "$? $(echo "$out" | grep -c ' completed  *1 ')" "0 3" "show prints the trials"
+out=$(typed 2)
+is "$? $(find elsewhere -name "*.html" | wc -l)" "0 1" "report writes a page"
+like "$out" "\.html" "and prints its name"
+out=$(typed 3)
+is $? 0 "a script of one's own runs"
+like "$out" '^own: completed ' "to its end"
+like "$(sed -n 3p commands)" "own\.conf'$" "and is a file to edit"
+
+# ---- a test run: skips are no failures, and what took longest
+build=$work/build
+mkdir -p "$build/test/tests"
+counted () ( # its counters are not those of this test
+    passed=0 failed=0 skipped=0 unsteady='' end='' start=$(date +%s)
+    : >"$build/times"
+    count_suite "$build/test"
+    report
+)
+touch -d '1 minute ago' "$build/test/began"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    printf ':test-result: PASS\n:test-result: PASS\n:test-result: SKIP\n' >"$build/test/tests/t$i.trs"
+    printf 'ok 1\n# %d s, 1 s of processor time\n' $((i * 10)) >"$build/test/tests/t$i.log"
+done
+counted >said
+is "$?" 0 "no failure"
+is "$(tail -n 1 said)" "24 passed, 0 failed, 12 skipped" "the closing line"
+is "$(grep -c ' s of processor time  test/tests/t' said)" 10 "ten tests"
+like "$(sed -n '/longest/{n;p}' said)" '^ *120 s, +1 s of processor time  test/tests/t12\.t$' "the longest one first"
+printf ':test-result: FAIL\n' >>"$build/test/tests/t1.trs"
+counted >said
+is "$? $(tail -n 1 said)" "1 24 passed, 1 failed, 12 skipped" "a failure"
+
+# ---- who needs root
+printf '#!/bin/sh\n# needs: root\necho 1..1; echo ok 1\n' >rooted.t
+printf '#!/bin/sh\n# needs: root in part\necho 1..1; echo ok 1\n' >partly.t
+if [ "$(id -u)" -eq 0 ]; then
+    like "$("$srcdir/tests/limit" sh rooted.t)" '^ok 1$' "root runs what needs root"
+else
+    is "$("$srcdir/tests/limit" sh rooted.t)" "1..0 # SKIP needs root: make check-root" "what needs root is skipped, and why"
+fi
+like "$("$srcdir/tests/limit" sh partly.t)" '^ok 1$' "what needs root in part is run"
+missing=$(cd "$srcdir" && grep -lE '^(need_hosts|hosts_up|\. .*/users\.sh)' tests/*/*.t | xargs grep -L '^# needs: root$')
+is "$missing" "" "each test that is for root only says so in its first lines"
+done_testing
