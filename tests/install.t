@@ -15,8 +15,10 @@ make_ () { # make_ TARGET...
 prefix=$(value prefix)
 plugindir=$(value spankdir)
 
+umask 077 # of a careful administrator, whose users are to read it
 make_ install-exec install-data
 ok $? "make install with DESTDIR"
+umask 022
 (cd "$root" && find . ! -type d | sed 's,^\./,,' | sort) >"$work/files"
 like "$(cat "$work/files")" "bin/dl\$" "the program is there"
 like "$(cat "$work/files")" "man/man7/dl-cookbook.7\$" "so is a page that is made"

@@ -61,7 +61,7 @@ use "$all/one"
 is "$(as_ordinary srun -N2 -n2 sh -c 'echo "$SLURMD_NODENAME"' | sort | tr '\n' ' ')" "n1 n2 " "srun over both nodes"
 is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" "0,1" "GPUs"
 if [ "$(id -u)" -eq 0 ]; then
-    setpriv --reuid=61002 --regid=61002 --clear-groups env HOME=/ timeout 60 srun -N1 -n1 id >"$work/stranger" 2>&1
+    setpriv --reuid=61002 --regid=61002 --clear-groups env HOME=/ timeout 300 srun -N1 -n1 id >"$work/stranger" 2>&1
     is "$? $(grep -c uid= "$work/stranger")" "1 0" "another user runs nothing there, as the cluster's user or otherwise"
 fi
 as_ordinary sbatch -W --array=1-20 -o /dev/null --wrap true >/dev/null
