@@ -15,6 +15,7 @@
 #include "launcher/format/trials_table.h"
 #include "launcher/journal/log.h"
 #include "launcher/progress/picture.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
@@ -76,7 +77,7 @@ static void say_why (const struct sweep *s)
 
 static void say_best (const struct sweep *s)
 {
-    const struct sweep_trial *t = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, sweep_best (s));
     char *text;
 
     print_best (s);

@@ -14,6 +14,7 @@
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -67,7 +68,7 @@ set_state (struct libscols_line *line, const struct sweep *s, bool json)
 
 static void fill_experiment (struct libscols_line *line, const struct sweep *s)
 {
-    const struct sweep_trial *best = sweep_trial (s, s->best);
+    long best = sweep_best (s);
     char created[32];
 
     time_text (created, sizeof (created), s->created > 0 ? s->created : NAN);
@@ -78,7 +79,8 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     table_set (line, 4, "%ld", s->ntrials);
     table_set (line, 5, "%s", s->exp->metric);
     if (best)
-        table_set (line, 6, "%.6g", best->best);
+        table_set (
+            line, 6, "%.6g", point_result (s, trial_point (s, best), 0).value);
     table_set (line, 7, "%s", created);
     scols_line_refer_data (line, 8, labels_text (s));
 }

@@ -20,6 +20,7 @@
 #include "launcher/results/metric_summary.h"
 #include "launcher/session/open.h"
 #include "launcher/software/record.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -178,10 +179,51 @@ static void compare_image (const struct sweep *s)
 
 /* ---- the metric ---- */
 
-static double
-value_of (const struct sweep *s, const struct sweep_trial *t, size_t i)
+/* At the length that was trained again. */
+static double value_of (const struct sweep *s,
+                        const struct sweep_trial *t,
+                        int64_t length,
+                        size_t i)
 {
-    return sweep_metrics (s) > 1 && t->values ? t->values[i] : t->metric;
+    for (size_t k = 0; k < t->nmilestones; k++)
+        if (t->milestones[k].length == length)
+            return sweep_metrics (s) > 1 ? t->milestones[k].values[i]
+                                         : t->milestones[k].metric;
+    return NAN;
+}
+
+/* "3 segments, 4 attempts" that the value at 'length' took. */
+static bool pieces_text (const struct sweep_trial *t,
+                         int64_t length,
+                         char *buf,
+                         size_t size)
+{
+    long attempts = trial_milestone (t, length), segments = 0;
+
+    while ((size_t)segments < t->nmilestones
+           && t->milestones[segments].length <= length)
+        segments++;
+    snprintf (buf,
+              size,
+              "%ld segment%s, %ld attempt%s",
+              segments,
+              segments == 1 ? "" : "s",
+              attempts,
+              attempts == 1 ? "" : "s");
+    return segments > 1 || attempts > 1;
+}
+
+/* Why it cannot be the same. */
+static void say_pieces (const struct sweep_trial *t, int64_t length)
+{
+    char text[64];
+
+    if (pieces_text (t, length, text, sizeof (text)))
+        printf ("the trial was trained in pieces (%s), this one at once: the "
+                "values match only if a checkpoint restores the state of the "
+                "random numbers and of the data, too; a script that seeds "
+                "itself at each start cannot match\n",
+                text);
 }
 
 static bool is_same (double a, double b)
@@ -205,16 +247,18 @@ static int compare (const struct try_run *t, const struct sweep *s)
     }
     metric_summarise (&t->attempt, values);
     for (size_t i = 0; i < sweep_metrics (s); i++) {
-        double then = value_of (s, old, i);
+        double then = value_of (s, old, t->attempt.length, i);
         bool equal = is_same (values[i], then);
         printf ("%s: %s is %.9g at length %lld, and was %.9g\n",
                 equal ? "reproduced" : "not reproduced",
                 sweep_metric (s, i),
                 values[i],
-                (long long)old->length,
+                (long long)t->attempt.length,
                 then);
         same &= equal;
     }
+    if (!same)
+        say_pieces (old, t->attempt.length);
     return same ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -225,6 +269,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     struct slurmdl_error err = { "" };
     const struct sweep_trial *old = sweep_trial (s, number);
     struct try_run t;
+    char pieces[64];
     int rv;
 
     if (find_source (s, number, &err) < 0)
@@ -234,11 +279,13 @@ static int run_again (struct sweep *s, long number, bool dry_run)
         rv = take_code (s, t.sweep.dir, &err);
     if (rv == 0) {
         t.trial->x = old->x;
-        t.trial->target = t.attempt.length = old->length;
-        printf ("trial %ld of %s, length %lld\n",
+        t.trial->target = t.attempt.length = trial_result (s, number, 0).length;
+        pieces_text (old, t.attempt.length, pieces, sizeof (pieces));
+        printf ("trial %ld of %s, length %lld (%s)\n",
                 number,
                 s->dir,
-                (long long)old->length);
+                (long long)t.attempt.length,
+                pieces);
         try_run_print_command (&t);
         software_print (&t.sweep.exp->software);
         compare_image (s);
@@ -260,7 +307,7 @@ int cmd_reproduce (const struct settings *st)
 
     if (rv)
         return rv;
-    number = s->best;
+    number = sweep_best (s);
     s->exp->source_owner = st->trust ? (uid_t)ANYBODY : s->owner;
     if (st->nargs > 1)
         rv = parse_trial (s, st->args[1], &number);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/format/trials_table.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -460,8 +461,8 @@ int selection_make (struct selection *sel,
     int rv = -1;
 
     *sel = (struct selection){ .n = s->ntrials };
-    if (columns_create (&sel->all, s) == 0
-        && (sel->trials = trials_best_first (s)) && add_logged (sel, s, st) == 0
+    if (columns_create (&sel->all, s) == 0 && (sel->trials = sweep_order (s))
+        && add_logged (sel, s, st) == 0
         && names_make (&names, &sel->all, s) == 0)
         rv = select_by (sel, s, st, &names);
     names_free (&names, &sel->all);

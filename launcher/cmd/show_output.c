@@ -12,6 +12,7 @@
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
@@ -176,10 +177,13 @@ static json_t *point_json (const struct sweep *s, long point)
     json_t *deviation = json_object ();
 
     for (size_t i = 0; i < sweep_metrics (s); i++) {
-        struct point_value v = sweep_point (s, point, i);
-        set_new (o, "trials", json_integer (v.n));
-        set_new (mean, sweep_metric (s, i), real (v.mean));
-        set_new (deviation, sweep_metric (s, i), real (v.deviation));
+        struct sweep_result r = point_result (s, point, i);
+        set_new (o, "n", json_integer (r.n));
+        set_new (o, "length", json_integer (r.length));
+        if (i == 0)
+            set_new (o, "compared", json_boolean (r.compared));
+        set_new (mean, sweep_metric (s, i), real (r.value));
+        set_new (deviation, sweep_metric (s, i), real (r.deviation));
     }
     set_new (o, "mean", mean);
     set_new (o, "deviation", deviation);
@@ -233,9 +237,27 @@ void print_json (json_t *v)
     json_decref (v);
 }
 
+static void set_best (json_t *o, const struct sweep *s)
+{
+    long best = sweep_best (s);
+    struct sweep_result r = { .value = NAN, .deviation = NAN };
+
+    if (best)
+        r = point_result (s, trial_point (s, best), 0);
+    set_new (o, "best_trial", best ? json_integer (best) : json_null ());
+    set_new (o, "best", real (r.value));
+    set_new (o, "best_length", best ? json_integer (r.length) : json_null ());
+    if (s->exp->search.repeats <= 1)
+        return;
+    set_new (o,
+             "best_point",
+             best ? json_integer (trial_point (s, best)) : json_null ());
+    set_new (o, "best_n", json_integer (r.n));
+    set_new (o, "best_deviation", real (r.deviation));
+}
+
 void show_json (const struct sweep *s, const struct selection *sel)
 {
-    const struct sweep_trial *best = sweep_trial (s, s->best);
     json_t *o = json_object ();
 
     set_new (o, "experiment", text (s->exp->name));
@@ -245,8 +267,7 @@ void show_json (const struct sweep *s, const struct selection *sel)
     set_new (o, "done", real (searcher_progress (s->searcher)));
     set_new (o, "metrics", metrics_json (s));
     set_new (o, "space", space_json (s->exp));
-    set_new (o, "best_trial", best ? json_integer (s->best) : json_null ());
-    set_new (o, "best", best ? real (best->best) : json_null ());
+    set_best (o, s);
     if (s->exp->search.repeats > 1)
         set_new (o, "points", points_json (s));
     set_new (o, "trials", trials_json (s, sel));

@@ -15,6 +15,7 @@
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_summary.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/json_number.h"
@@ -219,30 +220,41 @@ static void print_progress (const struct sweep *s, long n)
     putchar ('\n');
 }
 
+static void print_point (const struct sweep *s, long n)
+{
+    struct sweep_result r = point_result (s, trial_point (s, n), 0);
+
+    printf ("  point %ld, repeat %ld", trial_point (s, n), trial_repeat (s, n));
+    if (r.n > 0)
+        printf (": mean %.6g of %ld", r.value, r.n);
+    if (r.n > 1)
+        printf (", deviation %.2g", r.deviation);
+    putchar ('\n');
+}
+
 static void print_head (const struct sweep *s, long n)
 {
     struct sweep_trial *t = sweep_trial (s, n);
+    struct sweep_result r = trial_result (s, n, 0);
     char *text = json_string_of (trial_hparams (s, t), JSON_SORT_KEYS);
     char path[PATH_MAX];
     char took[32];
 
     printf ("trial %ld: %s", n, trial_state_name (s, t));
     if (t->length > 0)
-        printf (", length %lld, %s %.6g (best %.6g at %lld)",
+        printf (", length %lld, %s %.6g",
                 (long long)t->length,
                 s->exp->metric,
-                t->metric,
-                t->best,
-                (long long)t->best_length);
+                t->metric);
+    if (t->length > r.length)
+        printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);
     puts (t->length > 0 ? "" : ", no result");
     print_progress (s, n);
     printf ("  hyperparameters: %s\n", text ? text : "");
     printf ("  seed: %u\n",
             (unsigned)searcher_trial_seed (s->exp->search.seed, n));
     if (s->exp->search.repeats > 1)
-        printf ("  point %ld, repeat %ld\n",
-                trial_point (s, n),
-                trial_repeat (s, n));
+        print_point (s, n);
     duration_text (took, sizeof (took), t->seconds);
     printf ("  time: %s in %ld attempt%s that ended\n",
             took,
@@ -252,8 +264,8 @@ static void print_head (const struct sweep *s, long n)
         printf ("  starts from the checkpoint of trial %ld at length %lld\n",
                 t->from,
                 (long long)t->from_length);
-    for (size_t i = 1; i < sweep_metrics (s) && t->values; i++)
-        printf ("  %s: %.6g\n", sweep_metric (s, i), t->values[i]);
+    for (size_t i = 1; i < sweep_metrics (s) && trial_values (t); i++)
+        printf ("  %s: %.6g\n", sweep_metric (s, i), trial_values (t)[i]);
     if (best_checkpoint (s, n, path, sizeof (path)) == 0)
         printf ("  checkpoint of the best value: %s\n", path);
     if (t->why)

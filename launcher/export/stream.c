@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "launcher/config/space_json.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "runtime/base/array.h"
@@ -124,6 +125,38 @@ static void put_numbers (struct export_stream *x,
     fputs ("],", x->f);
 }
 
+/* With repeats the values are those of the point, and beside them the trial's
+ * own.
+ */
+static void put_values (struct export_stream *x, long n)
+{
+    const struct sweep *s = x->sweep;
+    const struct sweep_trial *t = sweep_trial (s, n);
+    size_t k = t->length ? sweep_metrics (s) : 0;
+    const double *own = trial_values (t) ?: &t->metric;
+    double v[OBJECTIVES_MAX], deviation[OBJECTIVES_MAX];
+    struct sweep_result r = { .n = 0 };
+
+    if (s->exp->search.repeats <= 1) {
+        put_numbers (x, "values", own, k);
+        return;
+    }
+    for (size_t i = k; i > 0; i--) {
+        r = point_result (s, trial_point (s, n), i - 1);
+        v[i - 1] = r.value;
+        deviation[i - 1] = r.deviation;
+    }
+    put_numbers (x, "values", v, k);
+    put_numbers (x, "deviations", deviation, k);
+    put_numbers (x, "own", own, k);
+    fprintf (x->f,
+             "\"point\":%ld,\"repeat\":%ld,\"n\":%ld,\"compared\":%s,",
+             trial_point (s, n),
+             trial_repeat (s, n),
+             r.n,
+             r.compared ? "true" : "false");
+}
+
 static int put_trial (struct export_stream *x, long n)
 {
     const struct sweep *s = x->sweep;
@@ -135,10 +168,7 @@ static int put_trial (struct export_stream *x, long n)
 
     fputc ('{', x->f);
     put_numbers (x, "times", times, 3);
-    put_numbers (x,
-                 "values",
-                 t->values ? t->values : &t->metric,
-                 t->length ? sweep_metrics (s) : 0);
+    put_values (x, n);
     o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}",
                    "trial",
                    (json_int_t)n,
@@ -243,14 +273,21 @@ static struct told_trial told_now (const struct sweep *s, long n)
     const struct sweep_trial *t = sweep_trial (s, n);
 
     return (struct told_trial){
-        t->state, t->length, t->over, t->fails, is_final (s, t)
+        .state = t->state,
+        .length = t->length,
+        .over = t->over,
+        .fails = t->fails,
+        .final = is_final (s, t),
+        .n = s->exp->search.repeats > 1
+                 ? point_result (s, trial_point (s, n), 0).n
+                 : 0,
     };
 }
 
 static bool same (const struct told_trial *a, const struct told_trial *b)
 {
     return a->state == b->state && a->length == b->length && a->over == b->over
-           && a->fails == b->fails && a->final == b->final;
+           && a->fails == b->fails && a->final == b->final && a->n == b->n;
 }
 
 static int put_if_new (struct export_stream *x, long n)

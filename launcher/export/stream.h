@@ -13,6 +13,7 @@ struct told_trial {
     long over;
     int fails;
     bool final;
+    long n; /* with repeats: of its point, results that are there */
 };
 
 struct export_stream {

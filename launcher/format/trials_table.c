@@ -13,6 +13,7 @@
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/logged_metrics.h"
 #include "launcher/results/metric_summary.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
@@ -30,7 +31,7 @@ static const struct table_column trial_columns[] = {
     { NULL,     false },
 };
 /* clang-format on */
-enum { FIXED = 7, OF_POINT = 3 };
+enum { FIXED = 7, OF_POINT = 4 };
 
 /* What matters least, where there is no room: these, metrics that are not
  * optimised, and then ...
@@ -70,8 +71,8 @@ static void fill_metrics (struct libscols_line *line,
                           size_t column)
 {
     for (size_t i = 1; i < sweep_metrics (s); i++)
-        if (t->values)
-            table_set (line, column + i - 1, "%.6g", t->values[i]);
+        if (trial_values (t))
+            table_set (line, column + i - 1, "%.6g", trial_values (t)[i]);
 }
 
 static void fill_hparams (struct libscols_line *line,
@@ -96,13 +97,14 @@ static void fill_point (struct libscols_line *line,
                         long trial,
                         size_t column)
 {
-    struct point_value v = sweep_point (s, trial_point (s, trial), 0);
+    struct sweep_result r = point_result (s, trial_point (s, trial), 0);
 
     table_set (line, column, "%ld", trial_point (s, trial));
-    if (v.n > 0)
-        table_set (line, column + 1, "%.6g", v.mean);
-    if (v.n > 1)
-        table_set (line, column + 2, "%.2g", v.deviation);
+    if (r.n > 0)
+        table_set (line, column + 1, "%.6g", r.value);
+    if (r.n > 1)
+        table_set (line, column + 2, "%.2g", r.deviation);
+    table_set (line, column + 3, "%ld", r.n);
 }
 
 /* How far a trial that is being trained has come. */
@@ -161,7 +163,7 @@ add_trial_line (const struct trials_table *table, long n, bool in_front)
     scols_line_set_data (line, 1, trial_state_name (s, t));
     table_set (line, 2, "%lld", (long long)t->length);
     if (t->length) {
-        table_set (line, 3, "%.6g", t->best);
+        table_set (line, 3, "%.6g", trial_result (s, n, 0).value);
         table_set (line, 4, "%.6g", t->metric);
     }
     scols_line_set_data (line, 5, elapsed);
@@ -175,57 +177,8 @@ add_trial_line (const struct trials_table *table, long n, bool in_front)
     if (has_failed (t))
         table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
     table_colour (line, 1, state_colour (t));
-    if (n == s->best || in_front)
+    if (n == sweep_best (s) || in_front)
         table_colour (line, 0, "green");
-}
-
-/* By the point's mean where points are repeated, then by the trial itself. */
-struct ranked {
-    const struct sweep *s;
-    long trial, point;
-    double mean, best; /* NaN: none */
-};
-
-static struct ranked rank_of (const struct sweep *s, long trial)
-{
-    long point = is_repeated (s) ? trial_point (s, trial) : 0;
-
-    return (struct ranked){ s,
-                            trial,
-                            point,
-                            point ? sweep_point_rank (s, point) : NAN,
-                            sweep_trial (s, trial)->best };
-}
-
-static int better_first (const struct sweep *s, double a, double b)
-{
-    return sweep_better (s, b, a) - sweep_better (s, a, b);
-}
-
-static int best_first (const void *a, const void *b)
-{
-    const struct ranked *x = a;
-    const struct ranked *y = b;
-    int order = x->point ? better_first (x->s, x->mean, y->mean) : 0;
-
-    if (order == 0 && x->point == y->point)
-        order = better_first (x->s, x->best, y->best);
-    return order ? order : x->trial < y->trial ? -1 : 1;
-}
-
-long *trials_best_first (const struct sweep *s)
-{
-    struct ranked *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
-    long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
-
-    for (long i = 0; list && i < s->ntrials; i++)
-        list[i] = rank_of (s, i + 1);
-    if (list)
-        qsort (list, (size_t)s->ntrials, sizeof (*list), best_first);
-    for (long i = 0; list && trials && i < s->ntrials; i++)
-        trials[i] = list[i].trial;
-    free (list);
-    return trials;
 }
 
 /* Why attempts failed, where any did, in the last column. */
@@ -239,7 +192,7 @@ static bool has_failures (const struct sweep *s)
 
 static void add_columns (const struct trials_table *t)
 {
-    static const char *const of_point[] = { "point", "mean", "deviation" };
+    static const char *const of_point[] = { "point", "mean", "deviation", "n" };
     struct libscols_table *tb = t->tb;
     const struct sweep *s = t->s;
 
@@ -333,7 +286,7 @@ int print_trials (const struct sweep *s, const long *trials, long n)
 
 void print_best_trials (const struct sweep *s, long max)
 {
-    long *trials = trials_best_first (s);
+    long *trials = sweep_order (s);
 
     if (trials)
         print_trials (s, trials, max < s->ntrials ? max : s->ntrials);
@@ -347,10 +300,10 @@ static bool has_number (const struct sweep *s, size_t metric)
 {
     for (long i = 1; i <= s->ntrials; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
-        if (metric == 0 && isfinite (t->best))
-            return true;
-        if (metric > 0 && t->values && isfinite (t->values[metric]))
-            return true;
+        for (size_t k = 0; k < t->nmilestones; k++)
+            if (isfinite (metric ? t->milestones[k].values[metric]
+                                 : t->milestones[k].metric))
+                return true;
     }
     return false;
 }
@@ -366,45 +319,27 @@ static void print_numberless (const struct sweep *s)
                     i ? "the Pareto front is empty" : "there is no best trial");
 }
 
-/* "best loss 0.25 (mean of 3, deviation 0.02): point 4, trials 10 to 12" */
-static void print_best_point (const struct sweep *s, long point)
-{
-    struct point_value v = sweep_point (s, point, 0);
-    long repeats = s->exp->search.repeats;
-
-    printf ("best %s %.6g (mean of %ld", s->exp->metric, v.mean, v.n);
-    if (v.n > 1)
-        printf (", deviation %.2g", v.deviation);
-    printf ("): point %ld, trials %ld to %ld\n",
-            point,
-            (point - 1) * repeats + 1,
-            point * repeats);
-}
-
 static void print_checkpoint (const struct sweep *s)
 {
     char path[PATH_MAX];
 
-    if (best_checkpoint (s, s->best, path, sizeof (path)) == 0)
+    if (best_checkpoint (s, sweep_best (s), path, sizeof (path)) == 0)
         printf ("  its checkpoint: %s\n", path);
 }
 
 void print_best (const struct sweep *s)
 {
-    const struct sweep_trial *t = sweep_trial (s, s->best);
+    char text[256];
 
+    sweep_best_text (s, NULL, text, sizeof (text));
     if (s->nresults)
         print_numberless (s);
-    if (t && is_repeated (s))
-        print_best_point (s, trial_point (s, s->best));
-    else if (t)
-        printf ("best %s %.6g: trial %ld at length %lld\n",
-                s->exp->metric,
-                t->best,
-                s->best,
-                (long long)t->best_length);
-    if (t)
+    if (*text) {
+        printf ("best %s\n", text);
         print_checkpoint (s);
+    }
+    if (sweep_seed_unused (s))
+        puts (sweep_seed_unused (s));
     if (s->reached)
         printf ("searcher.goal (%g) is reached\n", s->exp->goal);
 }

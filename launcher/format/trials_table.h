@@ -4,11 +4,6 @@
 
 #include "launcher/sweep/sweep.h"
 
-/* The numbers of all trials, the best first: with searcher.repeats by the
- * means of their points.  NULL if out of memory; the caller frees it.
- */
-long *trials_best_first (const struct sweep *s);
-
 /* Print a table of 'n' trials in the order of the list.  Where the window has
  * no room for a column it is left out as a whole, and named.
  */

@@ -10,6 +10,7 @@
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
@@ -63,7 +64,7 @@ static int choose (const struct sweep *s,
                    struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    int64_t best = step >= 0 ? step : t->best_length;
+    int64_t best = step >= 0 ? step : trial_result (s, trial, 0).length;
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, trial);
@@ -242,10 +243,10 @@ static int register_trial (const struct sweep *s,
 
 static int find_trial (const struct sweep *s, const char *text, long *trial)
 {
-    *trial = s->best;
+    *trial = sweep_best (s);
     if (strcmp (text, "best"))
         return parse_trial (s, text, trial);
-    if (s->best)
+    if (*trial)
         return EXIT_OK;
     complain ("%s: there is no best trial: no trial has a result", s->dir);
     return EXIT_NOT_FOUND;

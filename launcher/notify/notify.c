@@ -12,6 +12,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/notify/send.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/json_number.h"
@@ -56,22 +57,34 @@ static bool is_first (const struct sweep *s, const char *marker)
 
 static void best_text (const struct sweep *s, char *buf, size_t size)
 {
-    const struct sweep_trial *t = sweep_trial (s, s->best);
+    char best[256];
 
-    *buf = '\0';
-    if (t)
-        snprintf (buf,
-                  size,
-                  ", best %s %.6g (trial %ld)",
-                  s->exp->metric,
-                  t->best,
-                  s->best);
+    sweep_best_text (s, NULL, best, sizeof (best));
+    snprintf (buf, size, "%s%s", *best ? "; best " : "", best);
+}
+
+static json_t *best_json (const struct sweep *s)
+{
+    long trial = sweep_best (s);
+    struct sweep_result r = point_result (s, trial_point (s, trial), 0);
+    json_t *o = json_pack ("{s:s, s:f, s:I}",
+                           "metric",
+                           s->exp->metric,
+                           "value",
+                           r.value,
+                           "trial",
+                           (json_int_t)trial);
+
+    if (o && s->exp->search.repeats > 1) {
+        json_object_set_new (o, "n", json_integer (r.n));
+        json_object_set_new (o, "point", json_integer (trial_point (s, trial)));
+    }
+    return o;
 }
 
 static json_t *
 notice_json (const struct sweep *s, const char *event, const char *text)
 {
-    const struct sweep_trial *t = sweep_trial (s, s->best);
     json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}",
                            "text",
                            text,
@@ -90,16 +103,8 @@ notice_json (const struct sweep *s, const char *event, const char *text)
                            "failed",
                            (json_int_t)sweep_failed_trials (s));
 
-    if (o && t && isfinite (t->best))
-        json_object_set_new (o,
-                             "best",
-                             json_pack ("{s:s, s:f, s:I}",
-                                        "metric",
-                                        s->exp->metric,
-                                        "value",
-                                        t->best,
-                                        "trial",
-                                        (json_int_t)s->best));
+    if (o && sweep_best (s))
+        json_object_set_new (o, "best", best_json (s));
     return o;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "launcher/format/text.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/array.h"
@@ -44,6 +45,13 @@ say_space (struct changes *c, const struct sweep *s, const char *elapsed)
     c->full = full;
 }
 
+/* With repeats it is the mean that can be the best, not a trial. */
+static bool is_best (const struct sweep *s, long trial, int64_t length)
+{
+    return s->exp->search.repeats <= 1 && trial == sweep_best (s)
+           && length == sweep_best_length (s);
+}
+
 /* Also those that were overtaken since the last look. */
 static void say_results (struct changes *c,
                          const struct sweep *s,
@@ -62,9 +70,9 @@ static void say_results (struct changes *c,
                 (long long)m->length,
                 s->exp->metric,
                 m->metric,
-                last && t->stopped ? "  stopped early"
-                : trial == s->best && m->length == t->best_length ? "  best"
-                                                                  : "");
+                last && t->stopped              ? "  stopped early"
+                : is_best (s, trial, m->length) ? "  best"
+                                                : "");
         if (last && t->ended)
             printf ("  ended at %lld of %lld",
                     (long long)t->ended,

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "launcher/journal/log.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
@@ -133,11 +134,14 @@ int history_rungs (const struct history *h,
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
         struct history_rung *g;
+        struct sweep_result of;
         if (!counts (s, r) || !(g = find_rung (list, &n, max, r->length)))
             continue;
         g->results++;
-        if (sweep_better (s, r->value, g->value)) {
-            g->value = r->value;
+        of = point_result_at (s, trial_point (s, r->trial), r->length);
+        if ((s->exp->search.repeats <= 1 || of.n == s->exp->search.repeats)
+            && sweep_better (s, of.value, g->value)) {
+            g->value = of.value;
             g->best = r->trial;
         }
     }
@@ -148,18 +152,22 @@ long history_best (const struct history *h,
                    const struct sweep *s,
                    double **list)
 {
-    double best = NAN;
+    struct best_walk walk;
     long n = 0;
 
-    if (!(*list = malloc ((h->n + 1) * sizeof (**list))))
+    *list = malloc ((h->n + 1) * sizeof (**list));
+    if (best_walk_begin (&walk, s) < 0 || !*list) {
+        best_walk_end (&walk);
+        free (*list);
+        *list = NULL;
         return -1;
+    }
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
-        if (!isfinite (r->value) || !counts (s, r))
-            continue;
-        if (sweep_better (s, r->value, best))
-            best = r->value;
-        (*list)[n++] = best;
+        if (isfinite (r->value) && counts (s, r)
+            && best_walk_take (&walk, r->trial, r->length))
+            (*list)[n++] = walk.best;
     }
+    best_walk_end (&walk);
     return n;
 }

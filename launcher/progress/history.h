@@ -47,8 +47,8 @@ int history_rungs (const struct history *h,
                    struct history_rung *list,
                    int max);
 
-/* The best value after each accepted result that has a finite one; the caller
- * frees the list.  Returns how many, -1: out of memory.
+/* The best value after each accepted result that counts (best_walk_take()); the
+ * caller frees the list.  Returns how many, -1: out of memory.
  */
 long history_best (const struct history *h,
                    const struct sweep *s,

@@ -12,6 +12,7 @@
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/newest.h"
 #include "launcher/progress/picture_trials.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
@@ -256,10 +257,19 @@ static void draw_gpus (const struct picture *p, struct screen *c)
     screen_line (c);
 }
 
+/* The metric and its value. */
+static size_t bold_of (const char *text)
+{
+    const char *end = strstr (text, " (mean of ") ?: strstr (text, ": trial ");
+
+    return end ? (size_t)(end - text) : strlen (text);
+}
+
 static void draw_best (const struct picture *p, struct screen *c)
 {
     const struct sweep *s = p->s;
-    const struct sweep_trial *t = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, sweep_best (s));
+    char text[256];
     char *params;
 
     if (!t) {
@@ -267,11 +277,10 @@ static void draw_best (const struct picture *p, struct screen *c)
         screen_line (c);
         return;
     }
+    sweep_best_text (s, NULL, text, sizeof (text));
     screen_put (c, STYLE_PLAIN, "best ");
-    screen_put (c, STYLE_BOLD, "%s %.6g", s->exp->metric, t->best);
-    screen_put (c, STYLE_DIM, "%strial %ld", dot (c), s->best);
-    if (s->exp->search.max_length > 1)
-        screen_put (c, STYLE_DIM, " at length %lld", (long long)t->best_length);
+    screen_put (c, STYLE_BOLD, "%.*s", (int)bold_of (text), text);
+    screen_put (c, STYLE_DIM, "%s", text + bold_of (text));
     if ((params = trial_text (s, t)) && *params)
         screen_put (c, STYLE_PLAIN, "  %s", params);
     free (params);
@@ -336,6 +345,7 @@ static void draw_history (const struct picture *p, struct screen *c)
 
 static void draw_rungs (const struct picture *p, struct screen *c)
 {
+    const struct sweep *s = p->s;
     struct history_rung list[RUNGS];
     int n = history_rungs (&p->history, p->s, list, RUNGS);
     int wide = c->width >= 100 ? 40 : c->width >= 60 ? 20 : 8;
@@ -356,9 +366,10 @@ static void draw_rungs (const struct picture *p, struct screen *c)
         if (list[i].best)
             screen_put (c,
                         STYLE_DIM,
-                        "  best %.6g, trial %ld",
+                        "  best %.6g, %s %ld",
                         list[i].value,
-                        list[i].best);
+                        s->exp->search.repeats > 1 ? "point" : "trial",
+                        trial_point (s, list[i].best));
         screen_line (c);
     }
 }

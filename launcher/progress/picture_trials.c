@@ -7,6 +7,7 @@
 
 #include "launcher/format/text.h"
 #include "launcher/progress/newest.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 
 /* Widths of the columns; what has none is left out. */
@@ -72,7 +73,9 @@ static void draw_trial (const struct picture *p,
 {
     struct columns_of_trials w = columns_for (c);
     char *params = trial_text (p->s, sweep_trial (p->s, l->number));
-    bool is_best = l->number == p->s->best;
+    long best = sweep_best (p->s);
+    bool is_best =
+        best && trial_point (p->s, l->number) == trial_point (p->s, best);
     char text[64] = "";
 
     snprintf (text, sizeof (text), "%5ld%s", l->number, is_best ? "*" : "");
@@ -215,35 +218,27 @@ static void draw_waiting (const struct picture *p,
     screen_line (c);
 }
 
-static int better_first (const void *a, const void *b, void *sweep)
-{
-    const long x = *(const long *)a, y = *(const long *)b;
-    double p = sweep_trial (sweep, x)->best, q = sweep_trial (sweep, y)->best;
-
-    return sweep_better (sweep, p, q)   ? -1
-           : sweep_better (sweep, q, p) ? 1
-                                        : (x > y) - (x < y);
-}
-
+/* With repeats a line for each point: its first trial. */
 static void
 draw_best_trials (const struct picture *p, struct screen *c, int room)
 {
     struct sweep *s = p->s;
-    long *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
+    long *list = sweep_order (s);
     long n = 0;
 
-    for (long i = 1; list && i <= s->ntrials; i++)
-        if (isfinite (sweep_trial (s, i)->best))
-            list[n++] = i;
+    for (long i = 0; list && i < s->ntrials; i++)
+        if (trial_repeat (s, list[i]) == 0
+            && isfinite (point_result (s, trial_point (s, list[i]), 0).value))
+            list[n++] = list[i];
     if (list && n > 1 && room >= 4) {
-        qsort_r (list, (size_t)n, sizeof (*list), better_first, s);
-        draw_heading (p, c, "best");
+        draw_heading (p, c, s->exp->search.repeats > 1 ? "means" : "best");
         for (long i = 0; i < n && i < room - 1; i++) {
-            const struct sweep_trial *t = sweep_trial (s, list[i]);
+            struct sweep_result r =
+                point_result (s, trial_point (s, list[i]), 0);
             struct trial_line l = { .number = list[i],
-                                    .at = t->best_length,
+                                    .at = r.length,
                                     .of = s->exp->search.max_length,
-                                    .value = t->best,
+                                    .value = r.value,
                                     .rate = NAN,
                                     .age = history_age (&p->history, list[i]),
                                     .style = STYLE_PLAIN };

@@ -94,7 +94,8 @@ put_best (FILE *f, const struct chart_plot *p, const struct report *r)
     fputs ("<path class=\"line\" d=\"", f);
     for (long i = 0; i < r->n; i++) {
         double v = report_value (r, i, 0);
-        if (!isfinite (v) || (!isnan (best) && !report_better (r, v, best)))
+        if (!report_result (r, i, 0).compared
+            || (!isnan (best) && !report_better (r, v, best)))
             continue;
         if (isnan (best))
             fprintf (f, "M%.1f %.1f", at_x (p, (double)i + 1), at_y (p, v));

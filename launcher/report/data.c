@@ -13,7 +13,7 @@
 #include "launcher/sweep/states.h"
 #include "runtime/base/error.h"
 
-enum { VERSION = 2, TICKS = 4000 };
+enum { VERSION = 3, TICKS = 4000 };
 
 /* ---- reading ---- */
 
@@ -63,7 +63,10 @@ static json_t *trial_length (const struct report *r, long i)
 {
     const struct sweep_trial *t = r->trials[i].of;
 
-    return json_integer (isfinite (t->best) ? t->best_length : t->length);
+    struct sweep_result of =
+        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0);
+
+    return json_integer (of.length ?: t->length);
 }
 
 static json_t *time_json (double seconds)
@@ -108,6 +111,29 @@ static json_t *point_number (const struct report *r, long i)
     return json_integer (r->trials[i].point);
 }
 
+static json_t *trial_own (const struct report *r, long i)
+{
+    return rounded_to_json (
+        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0)
+            .value,
+        5);
+}
+
+static json_t *point_deviation (const struct report *r, long i)
+{
+    return rounded_to_json (report_result (r, i, 0).deviation, 3);
+}
+
+static json_t *point_n (const struct report *r, long i)
+{
+    return json_integer (report_result (r, i, 0).n);
+}
+
+static json_t *is_compared (const struct report *r, long i)
+{
+    return json_integer (report_result (r, i, 0).compared);
+}
+
 static json_t *trial_files (const struct report *r, long i)
 {
     return json_integer (r->trials[i].files.n);
@@ -132,13 +158,23 @@ static const struct trial_column {
     const char *name;
     json_t *(*get) (const struct report *r, long trial);
 } trial_columns[] = {
-    { "exp", trial_exp },        { "state", trial_state },
-    { "length", trial_length },  { "seconds", trial_seconds },
-    { "begin", trial_begin },    { "end", trial_end },
-    { "tries", trial_tries },    { "fails", trial_fails },
-    { "point", point_number },   { "files", trial_files },
-    { "bytes", trial_bytes },    { "step", trial_step },
+    { "exp", trial_exp },
+    { "state", trial_state },
+    { "length", trial_length },
+    { "seconds", trial_seconds },
+    { "begin", trial_begin },
+    { "end", trial_end },
+    { "tries", trial_tries },
+    { "fails", trial_fails },
+    { "point", point_number },
+    { "files", trial_files },
+    { "bytes", trial_bytes },
+    { "step", trial_step },
     { "saved", trial_saved_by },
+    { "compared", is_compared },
+    { "own", trial_own },
+    { "deviation", point_deviation },
+    { "n", point_n },
 };
 
 static json_t *column (const struct report *r,
@@ -363,23 +399,26 @@ static json_t *experiment_json (const struct report_sweep *of)
     const struct sweep *s = of->s;
     const struct experiment *e = s->exp;
 
-    return json_pack ("{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:o}",
-                      "name",
-                      text_to_json (of->name),
-                      "state",
-                      sweep_state_name (s->state),
-                      "searcher",
-                      text_to_json (e->searcher_name),
-                      "first",
-                      (json_int_t)of->first,
-                      "n",
-                      (json_int_t)s->ntrials,
-                      "length",
-                      (json_int_t)e->search.max_length,
-                      "gpus",
-                      (json_int_t)experiment_gpus (e),
-                      "created",
-                      rounded_to_json (s->created, 11));
+    return json_pack (
+        "{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
+        "name",
+        text_to_json (of->name),
+        "state",
+        sweep_state_name (s->state),
+        "searcher",
+        text_to_json (e->searcher_name),
+        "first",
+        (json_int_t)of->first,
+        "n",
+        (json_int_t)s->ntrials,
+        "length",
+        (json_int_t)e->search.max_length,
+        "gpus",
+        (json_int_t)experiment_gpus (e),
+        "repeats",
+        (json_int_t)(e->search.repeats > 1 ? e->search.repeats : 1),
+        "created",
+        rounded_to_json (s->created, 11));
 }
 
 static json_t *experiments_json (const struct report *r)

@@ -42,34 +42,28 @@ static int fill_trials (struct report *r)
     return 0;
 }
 
-/* Repeats of a point follow each other soon: of many trials only the last
- * hundred are looked at.
- */
 static void fill_points (struct report *r)
 {
     for (long i = 0; i < r->n; i++) {
         struct report_trial *t = &r->trials[i];
-        const struct report_sweep *of = &r->sweeps[t->sweep];
-        size_t size = of->s->exp->nparams * sizeof (double);
-        long least = i - 100 > of->first ? i - 100 : of->first;
-        if (of->s->exp->search.repeats < 2)
-            continue;
-        r->repeats = true;
-        for (long k = i - 1; k >= least && t->point == i; k--)
-            if (!memcmp (r->trials[k].of->x, t->of->x, size))
-                t->point = r->trials[k].point;
+        const struct sweep *s = r->sweeps[t->sweep].s;
+        t->point = i - trial_repeat (s, t->number);
+        r->repeats |= s->exp->search.repeats > 1;
     }
 }
 
+/* The best of the experiments' best ones. */
 static void fill_best (struct report *r)
 {
     r->best = -1;
-    for (long i = 0; i < r->n; i++)
-        if (isfinite (report_value (r, i, 0))
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        long i = r->sweeps[k].first + sweep_best (r->sweeps[k].s) - 1;
+        if (sweep_best (r->sweeps[k].s)
             && (r->best < 0
                 || report_better (
                     r, report_value (r, i, 0), report_value (r, r->best, 0))))
             r->best = i;
+    }
 }
 
 static int by_length (const void *a, const void *b)

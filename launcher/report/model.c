@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 
 const char *const attempt_ends[ATTEMPT_ENDS] = {
@@ -19,18 +20,22 @@ enum trial_phase report_phase (const struct report *r, long trial)
     return trial_phase_of (r->sweeps[t->sweep].s, t->of);
 }
 
-double report_value (const struct report *r, long trial, size_t metric)
+struct sweep_result
+report_result (const struct report *r, long trial, size_t metric)
 {
     const struct report_sweep *of = &r->sweeps[r->trials[trial].sweep];
-    const struct sweep_trial *t = r->trials[trial].of;
     const char *name = sweep_metric (r->sweeps[0].s, metric);
+    long number = r->trials[trial].number;
 
     for (size_t i = 0; i < sweep_metrics (of->s); i++)
         if (!strcmp (sweep_metric (of->s, i), name))
-            return i == 0 && sweep_metrics (of->s) == 1 ? t->best
-                   : t->values                          ? t->values[i]
-                                                        : NAN;
-    return NAN;
+            return point_result (of->s, trial_point (of->s, number), i);
+    return (struct sweep_result){ .value = NAN, .deviation = NAN };
+}
+
+double report_value (const struct report *r, long trial, size_t metric)
+{
+    return report_result (r, trial, metric).value;
 }
 
 bool report_better (const struct report *r, double a, double b)
@@ -41,12 +46,15 @@ bool report_better (const struct report *r, double a, double b)
 struct order_entry {
     double value;
     long trial;
+    bool compared;
 };
 
 static int by_order (const void *a, const void *b)
 {
     const struct order_entry *x = a, *y = b;
 
+    if (x->compared != y->compared)
+        return x->compared ? -1 : 1;
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
     return (x->trial > y->trial) - (x->trial < y->trial);
@@ -66,9 +74,11 @@ long report_order (const struct report *r, long **list)
         return -1;
     }
     for (long i = 0; i < r->n; i++) {
-        double v = report_value (r, i, 0);
-        if (isfinite (v))
-            sorted[n++] = (struct order_entry){ smaller ? v : -v, i };
+        struct sweep_result of = report_result (r, i, 0);
+        if (isfinite (of.value))
+            sorted[n++] = (struct order_entry){ smaller ? of.value : -of.value,
+                                                i,
+                                                of.compared };
     }
     qsort (sorted, (size_t)n, sizeof (*sorted), by_order);
     for (long i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 
 #include "launcher/report/words.h"
 #include "launcher/results/metric_rows.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/sweep.h"
 
@@ -88,13 +89,18 @@ void report_free (struct report *r);
 /* How far the trial with that index is. */
 enum trial_phase report_phase (const struct report *r, long trial);
 
-/* The value of a metric of the first experiment; NaN: none. */
+/* What the trial's point has for a metric of the first experiment. */
+struct sweep_result
+report_result (const struct report *r, long trial, size_t metric);
+
+/* Its value; NaN: none. */
 double report_value (const struct report *r, long trial, size_t metric);
 
 /* Whether a is better than b in the first metric. */
 bool report_better (const struct report *r, double a, double b);
 
-/* Those with a finite value, the best first; the caller frees the list.
+/* Those with a finite value, the best first, those that are not compared
+ * (sweep/best.h) last; the caller frees the list.
  * Returns how many, -1: no memory.
  */
 long report_order (const struct report *r, long **list);

@@ -102,7 +102,7 @@ static void say_when (FILE *f, const struct report_data *d)
         return;
     best = &r->trials[r->best];
     s = r->sweeps[best->sweep].s;
-    if (s->ntrials < NEED)
+    if (s->ntrials < NEED || s->exp->search.repeats > 1)
         return;
     later = s->ntrials - best->number;
     if (!later) {

@@ -7,6 +7,7 @@
 
 #include "launcher/report/cost.h"
 #include "launcher/report/failures.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 
@@ -49,35 +50,69 @@ put_command (FILE *f, const struct report *r, long trial, const char *command)
     fprintf (f, " %ld%s", r->trials[trial].number, HTML_COPY);
 }
 
-/* Of a point that was repeated: the mean and the deviation. */
-static void put_repeats (FILE *f, const struct report *r)
+/* "trial 4", "mean of 3 ± 0.01, point 2, trials 4 to 6" */
+static void put_whose (FILE *f, const struct report *r)
 {
-    double sum = 0, square = 0;
+    const struct report_trial *best = &r->trials[r->best];
+    const struct sweep *s = r->sweeps[best->sweep].s;
+    struct sweep_result of = report_result (r, r->best, 0);
+    long repeats = s->exp->search.repeats, point;
+    char name[300];
+
+    if (repeats <= 1) {
+        trial_name (r, r->best, name, sizeof (name));
+        fputs ("trial ", f);
+        html_put (f, name);
+        return;
+    }
+    point = trial_point (s, best->number);
+    html_format (f, "mean of %ld", of.n);
+    if (of.n < repeats)
+        html_format (f, " of %ld", repeats);
+    if (of.n > 1) {
+        fputs (", deviation ", f);
+        html_number (f, of.deviation, 2);
+    }
+    fputs (" · ", f);
+    if (r->nsweeps > 1) {
+        html_put (f, r->sweeps[best->sweep].name);
+        fputs (" ", f);
+    }
+    html_format (f,
+                 "point %ld, trials %ld to %ld",
+                 point,
+                 (point - 1) * repeats + 1,
+                 point * repeats);
+}
+
+/* Of what the best one was compared with. */
+static void put_median (FILE *f, const struct report_data *d)
+{
+    const struct report *r = &d->report;
+    long repeats = r->nsweeps == 1 ? r->sweeps[0].s->exp->search.repeats : 1;
     long n = 0;
 
-    for (long i = 0; i < r->n; i++) {
-        double v = report_value (r, i, 0);
-        if (r->trials[i].point != r->trials[r->best].point || !isfinite (v))
-            continue;
-        sum += v;
-        square += v * v;
+    while (n < d->nordered && report_result (r, d->order[n], 0).compared)
         n++;
-    }
-    if (!r->repeats || n < 2)
-        return;
-    double mean = sum / (double)n;
-    double spread = sqrt (fmax (0, (square - sum * mean) / (double)(n - 1)));
-    fputs (" · its repeats: ", f);
-    html_number (f, mean, 4);
-    fputs (" ± ", f);
-    html_number (f, spread, 2);
+    fputs (" · median of ", f);
+    html_count (f, repeats > 1 ? n / repeats : n);
+    fputs (repeats > 1 ? " point" : " trial", f);
+    fputs ((repeats > 1 ? n / repeats : n) == 1 ? " " : "s ", f);
+    html_number (f, report_value (r, d->order[n / 2], 0), 4);
+}
+
+static const char *seed_unused (const struct report *r)
+{
+    for (size_t k = 0; k < r->nsweeps; k++)
+        if (sweep_seed_unused (r->sweeps[k].s))
+            return sweep_seed_unused (r->sweeps[k].s);
+    return NULL;
 }
 
 static void put_best (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
     const struct sweep *s = r->sweeps[0].s;
-    char name[300];
 
     fputs ("<section class=\"card answer\" aria-labelledby=\"h-best\"><h2 "
            "id=\"h-best\">Best ",
@@ -92,23 +127,23 @@ static void put_best (FILE *f, const struct report_data *d)
         return;
     }
     html_number (f, report_value (r, r->best, 0), 5);
-    trial_name (r, r->best, name, sizeof (name));
-    fputs ("</p><p class=\"dim\">trial ", f);
-    html_put (f, name);
+    fputs ("</p><p class=\"dim\">", f);
+    put_whose (f, r);
     if (s->exp->search.max_length > 1)
         html_format (f,
                      " at length %lld",
-                     (long long)r->trials[r->best].of->best_length);
+                     (long long)report_result (r, r->best, 0).length);
     for (size_t m = 1; m < sweep_metrics (s); m++) {
         html_format (f, " · %s ", sweep_metric (s, m));
         html_number (f, report_value (r, r->best, m), 4);
     }
-    fputs (" · median of ", f);
-    html_count (f, d->nordered);
-    fputs (d->nordered == 1 ? " trial " : " trials ", f);
-    html_number (f, report_value (r, d->order[d->nordered / 2], 0), 4);
-    put_repeats (f, r);
+    put_median (f, d);
     fputs ("</p>", f);
+    if (seed_unused (r)) {
+        fputs ("<p>", f);
+        html_put (f, seed_unused (r));
+        fputs (".</p>", f);
+    }
     put_flags (f, d, r->best);
     put_command (f, r, r->best, "fork");
     fputs ("</section>", f);
@@ -242,19 +277,12 @@ void summary_put (FILE *f, const struct report_data *d)
 
 /* ---- several experiments ---- */
 
-static long best_of (const struct report_data *d, size_t k)
-{
-    for (long i = 0; i < d->nordered; i++)
-        if (d->report.trials[d->order[i]].sweep == k)
-            return d->order[i];
-    return -1;
-}
-
 static void put_compared (FILE *f, const struct report_data *d, size_t k)
 {
     const struct report *r = &d->report;
     const struct report_sweep *of = &r->sweeps[k];
-    long best = best_of (d, k), failed = 0;
+    long number = sweep_best (of->s), failed = 0;
+    long best = number ? of->first + number - 1 : -1;
     double seconds = 0;
 
     for (long i = of->first; i < of->first + of->s->ntrials; i++) {
@@ -299,7 +327,7 @@ void comparison_put (FILE *f, const struct report_data *d)
     fputs ("</tbody></table></div></section>", f);
 }
 
-/* ---- the table ---- */
+/* ---- the table: a row for each point ---- */
 
 static void put_head (FILE *f, const struct report_data *d)
 {
@@ -313,6 +341,8 @@ static void put_head (FILE *f, const struct report_data *d)
         html_put (f, sweep_metric (s, m));
         fputs ("</th>", f);
     }
+    if (d->report.repeats)
+        fputs ("<th scope=\"col\">deviation</th><th scope=\"col\">n</th>", f);
     fputs ("<th scope=\"col\">length</th><th scope=\"col\">time</th><th "
            "scope=\"col\">attempts</th>",
            f);
@@ -331,16 +361,26 @@ static void put_row (FILE *f, const struct report_data *d, long i)
     const struct report *r = &d->report;
     const struct sweep_trial *t = r->trials[i].of;
     char text[512];
+    long last;
 
     trial_name (r, i, text, sizeof (text));
     fputs ("<tr><td>", f);
     html_put (f, text);
+    last = r->trials[i].number
+           + r->sweeps[r->trials[i].sweep].s->exp->search.repeats - 1;
+    if (last > r->trials[i].number)
+        fprintf (f, "–%ld", last);
     fprintf (
         f, "</td><td class=\"t\">%s</td>", trial_phases[report_phase (r, i)]);
     for (size_t m = 0; m < sweep_metrics (r->sweeps[0].s); m++) {
         fputs ("<td>", f);
         html_number (f, report_value (r, i, m), 5);
         fputs ("</td>", f);
+    }
+    if (r->repeats) {
+        fputs ("<td>", f);
+        html_number (f, report_result (r, i, 0).deviation, 2);
+        fprintf (f, "</td><td>%ld</td>", report_result (r, i, 0).n);
     }
     fprintf (f, "<td>%lld</td><td>", (long long)t->length);
     html_seconds (f, t->seconds);
@@ -360,10 +400,14 @@ void table_put (FILE *f, const struct report_data *d)
 
     put_head (f, d);
     fputs ("<tbody>", f);
-    for (; n < ROWS && n < d->nordered; n++)
-        put_row (f, d, d->order[n]);
+    for (long k = 0; n < ROWS && k < d->nordered; k++)
+        if (d->report.trials[d->order[k]].point == d->order[k]) {
+            put_row (f, d, d->order[k]);
+            n++;
+        }
     for (long i = 0; i < d->report.n && n < ROWS; i++)
-        if (!isfinite (report_value (&d->report, i, 0))) {
+        if (!isfinite (report_value (&d->report, i, 0))
+            && d->report.trials[i].point == i) {
             put_row (f, d, i);
             n++;
         }

@@ -8,6 +8,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/values.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/json_number.h"
 
@@ -30,9 +31,9 @@ GET (trial, integer, trial)
 GET (state, text, trial_state_name (s, t))
 GET (length, integer, t->length)
 GET (metric, real, t->metric)
-GET (value, real, t->values ? t->values[c->index] : NAN)
-GET (best, real, t->best)
-GET (best_length, integer, t->best_length)
+GET (value, real, trial_values (t) ? trial_values (t)[c->index] : NAN)
+GET (best, real, trial_result (s, trial, 0).value)
+GET (best_length, integer, trial_result (s, trial, 0).length)
 GET (seconds, real, t->seconds)
 GET (attempts, integer, trial_attempts (s, t))
 GET (fails, integer, t->fails)
@@ -43,8 +44,9 @@ GET (gpus, text, t->gpus)
 GET (why, text, t->why)
 GET (point, integer, trial_point (s, trial))
 GET (repeat, integer, trial_repeat (s, trial))
-GET (mean, real, sweep_point (s, trial_point (s, trial), 0).mean)
-GET (deviation, real, sweep_point (s, trial_point (s, trial), 0).deviation)
+GET (mean, real, point_result (s, trial_point (s, trial), 0).value)
+GET (deviation, real, point_result (s, trial_point (s, trial), 0).deviation)
+GET (n, integer, point_result (s, trial_point (s, trial), 0).n)
 
 /* Of several metrics each has a column. */
 static size_t further_metrics (const struct sweep *s)
@@ -83,6 +85,7 @@ static const struct {
     { "repeat",      COLUMN_INT,  if_repeated, get_repeat },
     { "mean",        COLUMN_REAL, if_repeated, get_mean },
     { "deviation",   COLUMN_REAL, if_repeated, get_deviation },
+    { "n",           COLUMN_INT,  if_repeated, get_n },
 };
 /* clang-format on */
 enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
@@ -124,7 +125,8 @@ int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size)
     bool at_step = s->exp->summary[0] == SUMMARY_BEST
                    || s->exp->summary[0] == SUMMARY_MIN
                    || s->exp->summary[0] == SUMMARY_MAX;
-    int64_t step = at_step ? step_of (s, trial, t->best) : t->best_length;
+    struct sweep_result r = trial_result (s, trial, 0);
+    int64_t step = at_step ? step_of (s, trial, r.value) : r.length;
 
     for (long k = t->over + 1; k >= 1 && step >= 0; k--) {
         snprintf (path,
@@ -134,7 +136,7 @@ int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size)
                   trial,
                   k,
                   (long long)step);
-        if (t->best_length > 0 && access (path, F_OK) == 0)
+        if (r.length > 0 && access (path, F_OK) == 0)
             return 0;
     }
     return -1;

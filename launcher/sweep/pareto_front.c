@@ -5,59 +5,58 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 
-static double
-value_of (const struct sweep *s, const struct sweep_trial *t, size_t i)
+/* The values of a trial's point, smaller ones better; a NaN: it is not
+ * compared.
+ */
+static void fill (const struct sweep *s, long trial, double *v)
 {
-    double v = sweep_metrics (s) > 1 ? t->values[i] : t->best;
-    bool larger =
-        i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
-
-    return larger ? -v : v;
+    for (size_t i = 0; i < sweep_metrics (s); i++) {
+        struct sweep_result r = point_result (s, trial_point (s, trial), i);
+        bool larger =
+            i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
+        v[i] = !r.compared ? NAN : larger ? -r.value : r.value;
+    }
 }
 
-static bool has_values (const struct sweep *s, const struct sweep_trial *t)
+static bool is_known (const double *v, size_t n)
 {
-    if (sweep_metrics (s) > 1 && !t->values)
-        return false;
-    for (size_t i = 0; i < sweep_metrics (s); i++)
-        if (!isfinite (value_of (s, t, i)))
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite (v[i]))
             return false;
     return true;
 }
 
 /* Better in one metric, and worse in none. */
-static bool dominates (const struct sweep *s,
-                       const struct sweep_trial *a,
-                       const struct sweep_trial *b)
+static bool dominates (const double *a, const double *b, size_t n)
 {
     bool better = false;
 
-    for (size_t i = 0; i < sweep_metrics (s); i++) {
-        double x = value_of (s, a, i);
-        double y = value_of (s, b, i);
-        if (x > y)
+    for (size_t i = 0; i < n; i++) {
+        if (!(a[i] <= b[i]))
             return false;
-        better = better || x < y;
+        better = better || a[i] < b[i];
     }
     return better;
-}
-
-static bool is_dominated (const struct sweep *s, const struct sweep_trial *t)
-{
-    for (long k = 0; k < s->ntrials; k++)
-        if (has_values (s, &s->trials[k]) && dominates (s, &s->trials[k], t))
-            return true;
-    return false;
 }
 
 bool *sweep_front (const struct sweep *s)
 {
     bool *front = calloc ((size_t)s->ntrials + 1, sizeof (*front));
+    size_t n = sweep_metrics (s);
+    double *v = calloc ((size_t)s->ntrials * n + 1, sizeof (*v));
 
-    for (long i = 0; front && i < s->ntrials; i++)
-        front[i] =
-            has_values (s, &s->trials[i]) && !is_dominated (s, &s->trials[i]);
+    for (long i = 0; v && i < s->ntrials; i++)
+        fill (s, i + 1, v + (size_t)i * n);
+    for (long i = 0; front && v && i < s->ntrials; i++) {
+        const double *own = v + (size_t)i * n;
+        front[i] = is_known (own, n);
+        for (long k = 0; front[i] && k < s->ntrials; k++)
+            front[i] = !is_known (v + (size_t)k * n, n)
+                       || !dominates (v + (size_t)k * n, own, n);
+    }
+    free (v);
     return front;
 }

@@ -62,47 +62,6 @@ long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
     return t->over + (lstat (dir, &st) == 0);
 }
 
-static double
-metric_value (const struct sweep *s, const struct sweep_trial *t, size_t metric)
-{
-    if (sweep_metrics (s) == 1)
-        return t->best;
-    return t->values ? t->values[metric] : NAN;
-}
-
-struct point_value
-sweep_point (const struct sweep *s, long point, size_t metric)
-{
-    struct point_value v = { 0, NAN, NAN };
-    long first = (point - 1) * repeats (s) + 1;
-    double sum = 0;
-    double squares = 0;
-
-    for (long i = first; i < first + repeats (s) && i <= s->ntrials; i++) {
-        double x = metric_value (s, sweep_trial (s, i), metric);
-        if (isfinite (x)) {
-            sum += x;
-            v.n++;
-        }
-    }
-    if (v.n > 0)
-        v.mean = sum / (double)v.n;
-    for (long i = first; i < first + repeats (s) && i <= s->ntrials; i++) {
-        double x = metric_value (s, sweep_trial (s, i), metric) - v.mean;
-        squares += isfinite (x) ? x * x : 0;
-    }
-    if (v.n > 1)
-        v.deviation = sqrt (squares / (double)(v.n - 1));
-    return v;
-}
-
-double sweep_point_rank (const struct sweep *s, long point)
-{
-    struct point_value v = sweep_point (s, point, 0);
-
-    return v.n == repeats (s) ? v.mean : NAN;
-}
-
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;
@@ -226,9 +185,14 @@ long trial_milestone (const struct sweep_trial *t, int64_t length)
 
 struct milestone trial_last (const struct sweep_trial *t)
 {
-    static const struct milestone none = { 0, 0, NAN };
+    static const struct milestone none = { 0, 0, NAN, NULL };
 
     return t->nmilestones ? t->milestones[t->nmilestones - 1] : none;
+}
+
+const double *trial_values (const struct sweep_trial *t)
+{
+    return trial_last (t).values;
 }
 
 bool attempt_is_missing (

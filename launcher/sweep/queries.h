@@ -29,19 +29,6 @@ long trial_repeat (const struct sweep *s, long number);
 /* Its attempts so far, with one that has begun. */
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
 
-/* What the trials of a point gave for a metric: of each its best value, of
- * several metrics the last.
- */
-struct point_value {
-    long n;                 /* trials that have a finite value */
-    double mean, deviation; /* NaN: there are too few */
-};
-struct point_value
-sweep_point (const struct sweep *s, long point, size_t metric);
-
-/* The mean of its first metric once all its trials have a value; else NaN. */
-double sweep_point_rank (const struct sweep *s, long point);
-
 /* One of its hyperparameters as JSON, a new reference whose strings are the
  * sweep's; NULL: it is not active.
  */
@@ -83,6 +70,9 @@ long trial_milestone (const struct sweep_trial *t, int64_t length);
 
 /* The last one, { 0, 0 } if there is none. */
 struct milestone trial_last (const struct sweep_trial *t);
+
+/* Its last values of all metrics; NULL unless there are several, and some. */
+const double *trial_values (const struct sweep_trial *t);
 
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);

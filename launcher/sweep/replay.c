@@ -9,6 +9,7 @@
 
 #include "launcher/config/known_points.h"
 #include "launcher/config/trial_gpus.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
@@ -79,7 +80,6 @@ add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     list[s->ntrials] = (struct sweep_trial){
         .x = x,
         .metric = NAN,
-        .best = NAN,
         .report = NAN,
         .begin_time = e->time,
         .end_time = NAN,
@@ -165,70 +165,27 @@ static int end_segment (struct sweep *s,
     return state_add_history (s, -n, err);
 }
 
-/* With repeats the best trial is the best one of the point with the best mean,
- * not the luckiest of all.
- */
-static void keep_best_point (struct sweep *s, const struct sweep_trial *t)
-{
-    long point = trial_point (s, trial_number (s, t));
-    long repeats = s->exp->search.repeats;
-    long before = s->best ? trial_point (s, s->best) : 0;
-
-    if (before != point
-        && !sweep_better (s,
-                          sweep_point_rank (s, point),
-                          before ? sweep_point_rank (s, before) : NAN))
-        return;
-    s->best = (point - 1) * repeats + 1;
-    for (long i = s->best + 1; i <= point * repeats && i <= s->ntrials; i++)
-        if (sweep_better (
-                s, sweep_trial (s, i)->best, sweep_trial (s, s->best)->best))
-            s->best = i;
-}
-
-static void keep_best (struct sweep *s, struct sweep_trial *t)
-{
-    const struct sweep_trial *best = sweep_trial (s, s->best);
-
-    if (!isfinite (t->best) || sweep_better (s, t->metric, t->best)) {
-        t->best = t->metric;
-        t->best_length = t->length;
-    }
-    if (s->exp->search.repeats > 1)
-        keep_best_point (s, t);
-    else if (isfinite (t->best)
-             && (!best || sweep_better (s, t->best, best->best)))
-        s->best = trial_number (s, t);
-}
-
-static int keep_values (const struct sweep *s,
-                        struct sweep_trial *t,
-                        const struct event *e,
-                        struct slurmdl_error *err)
-{
-    size_t n = sweep_metrics (s);
-
-    t->metric = e->metric;
-    if (n == 1)
-        return 0;
-    if (!t->values && !(t->values = calloc (n, sizeof (*t->values))))
-        return errorf (err, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        t->values[i] = i < e->nmetrics ? e->metrics[i] : NAN;
-    return 0;
-}
-
-static int
-add_milestone (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
+static int add_milestone (const struct sweep *s,
+                          struct sweep_trial *t,
+                          const struct event *e,
+                          struct slurmdl_error *err)
 {
     struct milestone *list =
         array_grow (t->milestones, t->nmilestones, sizeof (*list));
+    size_t n = sweep_metrics (s);
+    struct milestone *m;
 
     if (!list)
         return errorf (err, "out of memory");
     t->milestones = list;
-    list[t->nmilestones++] =
-        (struct milestone){ t->length, attempt, t->metric };
+    m = &list[t->nmilestones];
+    t->metric = e->metric;
+    *m = (struct milestone){ t->length, t->over, e->metric, NULL };
+    if (n > 1 && !(m->values = calloc (n, sizeof (*m->values))))
+        return errorf (err, "out of memory");
+    for (size_t i = 0; n > 1 && i < n; i++)
+        m->values[i] = i < e->nmetrics ? e->metrics[i] : NAN;
+    t->nmilestones++;
     return 0;
 }
 
@@ -254,7 +211,7 @@ static int observe (struct sweep *s, const struct sweep_trial *t)
     return searcher_observe (s->searcher,
                              trial_number (s, t),
                              t->length,
-                             t->values ? t->values : &t->metric);
+                             trial_values (t) ?: &t->metric);
 }
 
 static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
@@ -263,6 +220,22 @@ static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
         s->pace.seconds += t->seconds;
     s->pace.length += (double)(length - t->length);
     t->length = length;
+}
+
+/* The result that the views show of the trial's point: complete, and at the
+ * length at which points are compared.
+ */
+static bool reaches_goal (const struct sweep *s, const struct sweep_trial *t)
+{
+    long point = trial_point (s, trial_number (s, t));
+    struct sweep_result r = point_result_at (s, point, t->length);
+
+    /* to compare costs more */
+    if (!sweep_is_goal (s, r.value))
+        return false;
+    r = point_result (s, point, 0);
+    return r.compared && sweep_is_goal (s, r.value)
+           && (s->exp->search.repeats <= 1 || r.n == s->exp->search.repeats);
 }
 
 static int
@@ -280,14 +253,10 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     t->end_time = e->time;
     s->nresults++;
     host_succeeds (s, e->host);
-    if (keep_values (s, t, e, err) < 0 || add_milestone (t, t->over, err) < 0
+    if (add_milestone (s, t, e, err) < 0
         || end_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
-    keep_best (s, t);
-    s->reached |= sweep_is_goal (s,
-                                 s->exp->search.repeats > 1 ? sweep_point_rank (
-                                     s, trial_point (s, trial_number (s, t)))
-                                                            : t->metric);
+    s->reached |= reaches_goal (s, t);
     if (observe (s, t) < 0)
         return state_damaged (err,
                               "a result that the searcher did not wait for");

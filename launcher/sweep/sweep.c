@@ -148,7 +148,8 @@ void sweep_close (struct sweep *s)
         json_decref (t->hparams);
         free (t->x);
         free (t->began);
-        free (t->values);
+        for (size_t k = 0; k < t->nmilestones; k++)
+            free (t->milestones[k].values);
         free (t->milestones);
         free (t->failed);
         free (t->why);

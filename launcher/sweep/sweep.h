@@ -24,6 +24,7 @@ struct milestone {
     int64_t length;
     long attempt;
     double metric;
+    double *values; /* of all metrics, NULL unless there are several */
 };
 
 struct sweep_trial {
@@ -34,12 +35,9 @@ struct sweep_trial {
     int64_t length;  /* of the last accepted result, 0: none */
     int64_t target;  /* of the open segment */
     double metric;   /* last accepted; NaN until there is one */
-    double *values; /* the same of all metrics, NULL unless there are several */
-    double best;    /* NaN until there is one */
-    int64_t best_length;
-    double seconds; /* of all attempts that have ended */
-    double spent;   /* in attempts at the open segment that have ended */
-    long over;      /* attempts 1 .. over have ended */
+    double seconds;  /* of all attempts that have ended */
+    double spent;    /* in attempts at the open segment that have ended */
+    long over;       /* attempts 1 .. over have ended */
     struct milestone *milestones; /* by length */
     size_t nmilestones;
     long *failed; /* attempts that failed and count, ascending */
@@ -70,6 +68,14 @@ struct submit {
     long first, last;
     double time;    /* s since the epoch, on its submitter's clock */
     int64_t memory; /* bytes that each task was asked to have, 0: not known */
+};
+
+/* How the trials compare (best.h), found when somebody asks. */
+struct standing {
+    long results;   /* that the sweep had then */
+    int64_t length; /* at which points are compared, 0: none */
+    long n;         /* repeats that a point needs to be compared */
+    long best;      /* trial, 0: none */
 };
 
 /* Machines on which attempts ended. */
@@ -149,7 +155,7 @@ struct sweep {
     long ntrials;
     long *open; /* numbers of the trials whose state is TRIAL_OPEN, ascending */
     long nopen;
-    long best;     /* number of the best trial, 0: none */
+    struct standing standing;
     long *history; /* in the order of the log: N: trial N has begun, ... */
     long nhistory; /* ... -N: a segment of it has ended for good */
     long nresults; /* that were accepted */

@@ -129,7 +129,8 @@ take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
         if (old_point (e, trial_hparams (s, t), x) < 0)
             continue;
         for (size_t i = 0; i < e->nmetrics; i++)
-            x[e->nparams + i] = t->values ? t->values[at[i]] : t->metric;
+            x[e->nparams + i] =
+                trial_values (t) ? trial_values (t)[at[i]] : t->metric;
         e->search.nknown++;
     }
     return finished;

@@ -14,6 +14,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/results/metric_summary.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
@@ -28,15 +29,19 @@ struct best {
     const struct sweep *s;
     long trial;
     const struct sweep_trial *t;
-    char checkpoint[PATH_MAX]; /* "": there is none */
+    struct sweep_result result; /* of its point */
+    char checkpoint[PATH_MAX];  /* "": there is none */
     char *command;
 };
 
-static double metric_of (const struct best *b, size_t i)
+static bool is_repeated (const struct best *b)
 {
-    return sweep_metrics (b->s) == 1 ? b->t->best
-           : b->t->values            ? b->t->values[i]
-                                     : NAN;
+    return b->s->exp->search.repeats > 1;
+}
+
+static struct sweep_result metric_of (const struct best *b, size_t i)
+{
+    return point_result (b->s, trial_point (b->s, b->trial), i);
 }
 
 /* ---- text ---- */
@@ -62,7 +67,7 @@ static void print_params (const struct best *b)
 /* The attempt of the best value kept some, as last.pt in {attempt_dir}. */
 static bool own_files (const struct best *b, char *dir, size_t size)
 {
-    long attempt = trial_milestone (b->t, b->t->best_length);
+    long attempt = trial_milestone (b->t, b->result.length);
 
     return snprintf (
                dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt)
@@ -89,21 +94,33 @@ static void print_no_checkpoint (const struct best *b)
     free (other);
 }
 
+static void print_further (const struct best *b, size_t i)
+{
+    struct sweep_result r = metric_of (b, i);
+
+    printf ("     %s %.6g", sweep_metric (b->s, i), r.value);
+    if (r.n > 1)
+        printf (" (deviation %.2g)", r.deviation);
+    putchar ('\n');
+}
+
 static void print_text (const struct best *b)
 {
     const struct sweep *s = b->s;
+    char text[512];
 
-    printf ("best %s %.6g: trial %ld of %s",
-            s->exp->metric,
-            b->t->best,
-            b->trial,
-            sweep_folder_name (s));
-    if (s->exp->search.max_length > 1)
-        printf (" at length %lld", (long long)b->t->best_length);
-    putchar ('\n');
+    sweep_best_text (s, sweep_folder_name (s), text, sizeof (text));
+    printf ("best %s\n", text);
     for (size_t i = 1; i < sweep_metrics (s); i++)
-        printf ("     %s %.6g\n", sweep_metric (s, i), metric_of (b, i));
+        print_further (b, i);
     print_params (b);
+    if (sweep_seed_unused (s))
+        puts (sweep_seed_unused (s));
+    if (is_repeated (b))
+        printf ("trial %ld is nearest to the mean: %s %.6g\n",
+                b->trial,
+                s->exp->metric,
+                trial_result (s, b->trial, 0).value);
     if (*b->checkpoint)
         printf ("checkpoint: %s\n", b->checkpoint);
     else
@@ -131,16 +148,25 @@ static json_t *text_json (const char *text)
     return o ? o : json_string ("(not UTF-8)");
 }
 
-static json_t *best_json (const struct best *b)
+static json_t *metrics_json (const struct best *b, bool deviations)
 {
-    json_t *metrics = json_object ();
+    json_t *o = json_object ();
 
     for (size_t i = 0; i < sweep_metrics (b->s); i++) {
-        double v = metric_of (b, i);
+        struct sweep_result r = metric_of (b, i);
         json_object_set_new (
-            metrics, sweep_metric (b->s, i), finite_to_json (v));
+            o,
+            sweep_metric (b->s, i),
+            finite_to_json (deviations ? r.deviation : r.value));
     }
-    return json_pack (
+    return o;
+}
+
+static json_t *best_json (const struct best *b)
+{
+    json_t *metrics = metrics_json (b, false), *o;
+
+    o = json_pack (
         "{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}",
         "experiment",
         text_json (sweep_folder_name (b->s)),
@@ -149,7 +175,7 @@ static json_t *best_json (const struct best *b)
         "trial",
         (json_int_t)b->trial,
         "length",
-        (json_int_t)b->t->best_length,
+        (json_int_t)b->result.length,
         "seed",
         (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial),
         "metrics",
@@ -160,6 +186,13 @@ static json_t *best_json (const struct best *b)
         *b->checkpoint ? text_json (b->checkpoint) : json_null (),
         "command",
         text_json (b->command));
+    if (o && is_repeated (b)) {
+        json_object_set_new (
+            o, "point", json_integer (trial_point (b->s, b->trial)));
+        json_object_set_new (o, "n", json_integer (b->result.n));
+        json_object_set_new (o, "deviations", metrics_json (b, true));
+    }
+    return o;
 }
 
 /* ---- export ---- */
@@ -338,17 +371,18 @@ int cmd_best (const struct settings *st)
     if (rv)
         return rv;
     b.s = s;
-    b.trial = s->best;
-    if (!(b.t = sweep_trial (s, s->best))) {
+    b.trial = sweep_best (s);
+    if (!(b.t = sweep_trial (s, b.trial))) {
         complain ("%s: no trial has a finite value of %s yet",
                   sweep_folder_name (s),
                   sweep_metric (s, 0));
         rv = EXIT_NOT_FOUND;
     } else {
-        if (best_checkpoint (s, s->best, b.checkpoint, sizeof (b.checkpoint))
+        b.result = point_result (s, trial_point (s, b.trial), 0);
+        if (best_checkpoint (s, b.trial, b.checkpoint, sizeof (b.checkpoint))
             < 0)
             *b.checkpoint = '\0';
-        b.command = trial_command (s, b.trial, b.t->best_length);
+        b.command = trial_command (s, b.trial, b.result.length);
         rv = show (&b, st);
     }
     free (b.command);

@@ -11,6 +11,7 @@
 #include "launcher/report/cost.h"
 #include "launcher/report/fill.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/json_number.h"
@@ -42,15 +43,16 @@ struct compare_walk {
     size_t sweep;
     size_t result; /* index of the next one */
     double time;   /* s of trials so far */
-    double best;   /* NaN: none yet */
+    struct best_walk best;
 };
 
-/* Go on to the next finite result: results stand in the order of the attempts
- * that gave them.
+/* Go on to the next result that counts: results stand in the order of the
+ * attempts that gave them.
  */
 static bool next_result (struct compare_walk *w, size_t *attempt)
 {
     const struct report *r = &w->c->report;
+    const struct report_result *of;
 
     for (; *attempt < r->nattempts; (*attempt)++) {
         const struct report_attempt *a = &r->attempts[*attempt];
@@ -59,29 +61,44 @@ static bool next_result (struct compare_walk *w, size_t *attempt)
         if (r->trials[a->trial].sweep != w->sweep)
             continue;
         w->time += a->end - a->begin;
-        if (a->how != ATTEMPT_RESULT
-            || !isfinite (r->results[w->result - 1].value))
+        if (a->how != ATTEMPT_RESULT)
             continue;
-        if (report_better (r, r->results[w->result - 1].value, w->best))
-            w->best = r->results[w->result - 1].value;
+        of = &r->results[w->result - 1];
+        if (!isfinite (of->value)
+            || !best_walk_take (
+                &w->best, r->trials[of->trial].number, of->length))
+            continue;
         (*attempt)++;
         return true;
     }
     return false;
 }
 
+static struct compare_walk walk_begin (const struct comparison *c, size_t sweep)
+{
+    struct compare_walk w = { .c = c, .sweep = sweep };
+
+    if (best_walk_begin (&w.best, c->report.sweeps[sweep].s) < 0) {
+        complain ("out of memory");
+        exit (EXIT_IO);
+    }
+    return w;
+}
+
 static double first_result (const struct comparison *c, size_t sweep)
 {
-    struct compare_walk w = { .c = c, .sweep = sweep, .best = NAN };
+    struct compare_walk w = walk_begin (c, sweep);
     size_t attempt = 0;
+    bool found = next_result (&w, &attempt);
 
-    return next_result (&w, &attempt) ? w.time : INFINITY;
+    best_walk_end (&w.best);
+    return found ? w.time : INFINITY;
 }
 
 static void
 measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
 {
-    struct compare_walk w = { .c = c, .sweep = sweep, .best = NAN };
+    struct compare_walk w = walk_begin (c, sweep);
     double before = NAN, time = c->from, sum = 0;
     size_t attempt = 0;
 
@@ -91,27 +108,24 @@ measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
             sum += before * (w.time - time);
             time = w.time;
         }
-        o->at_budget = before = w.best;
+        o->at_budget = before = w.best.best;
     }
     sum += before * (c->budget - time);
     o->area = c->budget > c->from ? sum / (c->budget - c->from) : NAN;
+    best_walk_end (&w.best);
 }
 
 static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
-    struct compare_outcome o = { .cost = report_cost_of (r, k), .best = -1 };
+    const struct report_sweep *of = &r->sweeps[k];
+    struct compare_outcome o = {
+        .cost = report_cost_of (r, k),
+        .best = sweep_best (of->s) ? of->first + sweep_best (of->s) - 1 : -1
+    };
 
-    for (long i = 0; i < r->n; i++) {
-        if (r->trials[i].sweep != k)
-            continue;
+    for (long i = of->first; i < of->first + of->s->ntrials; i++)
         o.failed += report_phase (r, i) == PHASE_FAILED;
-        if (isfinite (report_value (r, i, 0))
-            && (o.best < 0
-                || report_better (
-                    r, report_value (r, i, 0), report_value (r, o.best, 0))))
-            o.best = i;
-    }
     measure (c, k, &o);
     return o;
 }

@@ -212,8 +212,10 @@ static void print_lines (char *text)
     bool begun = false;
 
     for (char *line; (line = strsep (&text, "\n"));) {
-        size_t n = strlen (line);
-        while (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\f'))
+        size_t n;
+        line += strspn (line, "\f"); /* a new page */
+        n = strlen (line);
+        while (n > 0 && strchr (" \f", line[n - 1]))
             n--;
         begun = begun || n > 0;
         if (begun && (n > 0 || text))

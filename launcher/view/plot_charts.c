@@ -100,7 +100,7 @@ static void put_best_so_far (const struct plot *p)
     fputs ("$best << END_OF_BEST\n", p->f);
     for (long i = 0; i < p->report.n; i++) {
         double v = report_value (&p->report, i, 0);
-        if (!isfinite (v))
+        if (!report_result (&p->report, i, 0).compared)
             continue;
         if (report_better (&p->report, v, best))
             best = v;

@@ -8,6 +8,7 @@
 
 #include "launcher/results/latest_metric.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/clock.h"
@@ -45,10 +46,12 @@ static bool has_checkpoint (const struct sweep *s, long trial, long attempt)
 static bool saves_checkpoints (const struct sweep *s, long trial)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    const struct sweep_trial *best = sweep_trial (s, s->best);
+    const struct sweep_trial *best = sweep_trial (s, sweep_best (s));
 
     return (t && has_checkpoint (s, trial, t->over))
-           || (best && has_checkpoint (s, s->best, trial_last (best).attempt));
+           || (best
+               && has_checkpoint (
+                   s, sweep_best (s), trial_last (best).attempt));
 }
 
 bool budget_fits (const struct worker *w, long trial, int64_t length)

@@ -52,7 +52,10 @@ static struct event begin_event (const struct worker *w,
 
 static bool has_finite_result (const struct sweep_trial *t)
 {
-    return t->state == TRIAL_PAUSED && isfinite (t->best);
+    for (size_t i = 0; t->state == TRIAL_PAUSED && i < t->nmilestones; i++)
+        if (isfinite (t->milestones[i].metric))
+            return true;
+    return false;
 }
 
 /* The experiment failed if no trial gave a finite result, or may still give

@@ -86,11 +86,21 @@ made_sweep (const char *folder, const char *conf, long ntrials)
     for (long i = 0; s->trials && i < ntrials; i++)
         s->trials[i] = (struct sweep_trial){ .state = TRIAL_OPEN,
                                              .metric = NAN,
-                                             .best = NAN,
                                              .report = NAN,
                                              .begin_time = NAN,
                                              .end_time = NAN };
     return s->exp ? s : NULL;
+}
+
+/* Of several metrics the first has a value. */
+static inline double *made_values (const struct sweep *s, double v)
+{
+    double *values =
+        s->exp->nmetrics > 1 ? malloc (s->exp->nmetrics * sizeof (v)) : NULL;
+
+    for (size_t i = 0; values && i < s->exp->nmetrics; i++)
+        values[i] = i ? NAN : v;
+    return values;
 }
 
 /* Attempt 'attempt' of trial 'n' has given a result. */
@@ -102,15 +112,12 @@ made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
     t->state = TRIAL_PAUSED;
     t->length = length;
     t->metric = v;
-    if (!(t->best <= v)) {
-        t->best = v;
-        t->best_length = length;
-    }
     t->over = attempt;
     t->milestones =
         realloc (t->milestones, (t->nmilestones + 1) * sizeof (*t->milestones));
     t->milestones[t->nmilestones++] =
-        (struct milestone){ length, attempt, t->metric };
+        (struct milestone){ length, attempt, t->metric, made_values (s, v) };
+    s->nresults++;
 }
 
 /* The folder of an attempt, which is made; until the next call. */

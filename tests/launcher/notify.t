@@ -43,10 +43,10 @@ search () { # search NAME
 conf all "echo loss={trial}" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
 search all
 is $? 0 "a sweep"
-is "$(cat texts)" "end: all-0001: completed, 0 of its trials failed; 4 trials, best loss 1 (trial 1)" "the command has the text"
+is "$(cat texts)" "end: all-0001: completed, 0 of its trials failed; 4 trials; best loss 1: trial 1" "the command has the text"
 like "$(cat got)" '^{"text":"all-0001: completed.*"event":"end".*"best":{"metric":"loss","value":1.0,"trial":1}}$' "and JSON"
 is "$(cat mails)" "-s dl: all-0001: end me@example.org
-dl: all-0001: completed, 0 of its trials failed; 4 trials, best loss 1 (trial 1)" "a mail"
+dl: all-0001: completed, 0 of its trials failed; 4 trials; best loss 1: trial 1" "a mail"
 is "$(grep -c '^args' curls)" 1 "curl is called once"
 like "$(cat curls)" '^url = "https://hooks.example/T0/secret-word"' "with the URL on its standard input"
 like "$(cat curls)" '^data-raw = "{\\"text\\":\\"all-0001: completed' "and the JSON"

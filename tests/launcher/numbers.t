@@ -112,13 +112,92 @@ EOF2
 timeout 300 dl run --local seeds.conf >out 2>&1
 like "$(cat out)" '^best loss 3.5 \(mean of 2, deviation 0.71\): point 2, trials 3 to 4$' "the best point by its mean"
 is "$(dl show --csv --columns=trial,point,repeat seeds | tail -n +2 | tr '\n' ' ')" "3,2,0 4,2,1 1,1,0 2,1,1 " "the table has its trials first"
-like "$(dl show seeds)" '^trial +state .* point mean deviation +x$' "and the means"
+like "$(dl show seeds)" '^trial +state .* point mean deviation +n +x$' "and the means"
 is "$(dl export seeds | head -n 1 | grep -o 'point,repeat')" point,repeat "dl export has both"
 is "$(dl show --json seeds | python3 -c 'import json, sys; print([(p["point"], p["mean"]["loss"]) for p in json.load(sys.stdin)["points"]])')" "[(1, 4.5), (2, 3.5)]" "--json has the points"
 sed 's/"seeds"/"front"/; s/"loss"; repeats/("loss", "size"); repeats/; s/"grid"/"random"; max_trials = 2/' seeds.conf >front.conf
 timeout 300 dl run --local front.conf >out 2>&1
 is $? 0 "repeats of several metrics"
 is "$(count front-0001 result)" 4 "two trials of each point"
+
+# the best point's seeds are 0.9 to 0.902, the luckiest seed of all is 0.99
+cat >luck.conf <<'EOF2'
+name = "luck";
+entrypoint = "case {lr}{repeat} in 0.11) v=0.99;; 0.1*) v=0.5;; 0.2*) v=0.7;; *) v=0.90{repeat};; esac; dl log --step=1 val_acc=$v seed={seed}";
+searcher = { name = "grid"; metric = "val_acc"; smaller_is_better = false; repeats = 3; };
+max_restarts = 0;
+resources = { workers = 1; };
+notify = { command = "cat >NOTE"; };
+hyperparameters = { lr = { type = "categorical"; vals = [0.1, 0.2, 0.3]; }; };
+EOF2
+sed -i "s|NOTE|$work/note|" luck.conf
+best='val_acc 0\.901 \(mean of 3, deviation 0\.001\): point 3, trials 7 to 9'
+timeout 300 dl run --local luck.conf >out 2>&1
+like "$(cat out)" "^best $best$" "dl run: the mean, not the luckiest seed"
+like "$(dl show luck)" "^best $best$" "dl show"
+like "$(dl wait luck)" "^best $best$" "dl wait"
+like "$(dl best luck)" "^best val_acc 0\.901 .*: point 3, trials 7 to 9 of luck-0001$" "dl best"
+like "$(dl best luck)" "^trial 8 is nearest to the mean: val_acc 0.901$" "and the repeat that stands for it"
+like "$(cat note)" "9 trials; best $best\"" "notify"
+is "$(dl best --json luck | python3 -c 'import json, sys; b = json.load(sys.stdin); print(b["point"], b["n"], b["trial"], round(b["metrics"]["val_acc"], 9), b["hyperparameters"])')" \
+    "3 3 8 0.901 {'lr': 0.3}" "dl best --json"
+is "$(dl show --json luck | python3 -c 'import json, sys; b = json.load(sys.stdin); print(b["best_point"], b["best_n"], b["best_trial"], round(b["best"], 9))')" "3 3 8 0.901" "dl show --json"
+is "$(dl ls --json | python3 -c 'import json, sys; print([e["best"] for e in json.load(sys.stdin)["experiments"] if e["experiment"] == "luck-0001"])')" "['0.901']" "dl ls"
+like "$(dl compare luck luck)" "^luck-0001 +0.901 +8 +0.901 " "dl compare"
+is "$(dl compare --json luck luck | python3 -c 'import json, sys; e = json.load(sys.stdin)["experiments"][0]; print(e["at_budget"] < 0.902, e["area"] < 0.902)')" "True True" "also over time"
+is "$(dl export luck | python3 -c 'import csv, sys; r = list(csv.DictReader(sys.stdin))[1]; print(r["point"], r["best"], round(float(r["mean"]), 4), r["n"])')" "1 0.99 0.6633 3" "dl export has both"
+like "$(dl show luck 2)" "point 1, repeat 1: mean 0.663333 of 3, deviation 0.28$" "dl show EXPERIMENT TRIAL"
+dl report luck -o luck.html >/dev/null
+like "$(cat luck.html)" '<p class="value">0.901</p><p class="dim">mean of 3, deviation 0.001 · point 3, trials 7 to 9 ' "dl report: the headline"
+like "$(cat luck.html)" '<code>--lr 0.3 </code>' "and what it offers to copy"
+like "$(cat luck.html)" '^.*<tr><td>7–9</td>.*<td>0.901</td><td>0.001</td><td>3</td>' "its table has a row for each point"
+is "$(grep -o '<tr><td>[0-9]*–[0-9]*' luck.html | wc -l)" 3 "and no others"
+
+# points of which repeats are missing
+sed 's/"luck"/"lack"/; s/entrypoint = "/&[ {lr}{repeat} = 0.10 ] \&\& exit 1; /' luck.conf >lack.conf
+timeout 300 dl run --local lack.conf >out 2>&1
+like "$(cat out)" "^best $best$" "a mean of fewer repeats is not the best"
+is "$(dl show --csv --columns=trial,n lack | tail -n 3 | tr '\n' ' ')" "1,2 2,2 3,2 " "it comes last, with its n"
+sed 's/"lack"/"none"/; s/{lr}{repeat} = 0.10/{repeat} = 2/' lack.conf >none.conf
+timeout 300 dl run --local none.conf >out 2>&1
+like "$(cat out)" "^best val_acc 0.9005 \(mean of 2 of 3, deviation 0.00071\): point 3" "unless no point has all"
+
+# a seed that reaches nobody
+sed 's/"luck"/"same"/; s/{repeat}/0/g' luck.conf >same.conf
+timeout 300 dl run --local same.conf >out 2>&1
+is "$(grep -c '^the repeats of every point gave the same value: the training does not use the seed' out)" 1 "dl run says that the seed is not used"
+like "$(dl show same)" "^best val_acc 0.9 \(mean of 3, deviation 0\)" "their deviation is 0, not a rounding error"
+dl report same -o same.html >/dev/null
+like "$(cat same.html)" "<p>the repeats of every point gave the same value" "dl report says so"
+is "$(dl show luck | grep -c 'repeats of every')" 0 "dl show of others does not"
+
+# ---- rungs: the best is the best at the length that enough trials reached
+cat >rungs.conf <<'EOF2'
+name = "rungs";
+entrypoint = "echo >>FILE.{trial}; for e in $(seq {length}); do v=0.$(printf %02d $((20 + {x} * 5 + e))); [ $e{x} = 14 ] && v=0.99; dl log --step=$e acc=$v; done; [ {length} -lt 9 ] || dl log --step=9 acc=$v$(wc -l <FILE.{trial})";
+searcher = { name = "asha"; metric = "acc"; smaller_is_better = false; max_trials = 10; max_length = 9; divisor = 3; };
+resources = { workers = 1; };
+hyperparameters = { x = { type = "int"; minval = 1; maxval = 12; }; };
+EOF2
+sed -i "s|FILE|$work/starts|g" rungs.conf
+timeout 300 dl run --local rungs.conf >out 2>&1
+best=$(sed -n 's/^best //p' out)
+like "$best" "^acc 0\.[0-8][0-9]+: trial [0-9]+ at length 9$" "dl run: at the full length ($best)"
+trial=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"], d["best_length"])')
+is "$trial" "$(echo "$best" | sed -E 's/.*trial ([0-9]+) at length (.*)/\1 \2/')" "dl show --json"
+like "$(dl show rungs)" "^best $best$" "dl show"
+like "$(dl best rungs)" "DL_LENGTH=9 " "dl best trains to that length"
+is "$(dl best --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["trial"], d["length"])')" "$trial" "dl best --json"
+value=${best#acc }; value=${value%%:*}
+is "$(dl compare --json rungs rungs | python3 -c 'import json, sys; e = json.load(sys.stdin)["experiments"][0]; print(e["best"], e["at_budget"])')" "$value $value" "dl compare"
+is "$(dl show --csv --columns=trial,best,best_length rungs | sed -n 2p)" "${trial% 9},$value,9" "the table has it first"
+dl report rungs -o rungs.html >/dev/null
+like "$(cat rungs.html)" "<p class=\"value\">$value</p><p class=\"dim\">trial ${trial% 9} at length 9 " "dl report"
+dl reproduce rungs >out 2>&1
+is $? 1 "dl reproduce"
+like "$(cat out)" "^trial ${trial% 9} of .*rungs-0001, length 9 \(3 segments, 3 attempts\)$" "it says in how many segments the trial was trained"
+like "$(cat out)" "^not reproduced: acc is .* at length 9, and was $value$" "it compares at that length"
+like "$(cat out)" "in pieces \(3 segments, 3 attempts\), this one at once: .* seeds itself at each start cannot match$" "and says why it cannot match"
 
 # ---- times: those of all attempts; and a trial at work
 cat >slow.conf <<'EOF2'

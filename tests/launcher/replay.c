@@ -3,6 +3,7 @@
  * states.
  */
 #include "launcher/config/trial_gpus.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
@@ -15,7 +16,7 @@ static bool same (const struct sweep *a, const struct sweep *b)
 
     return n == searcher_size (b->searcher)
            && !memcmp (a->searcher, b->searcher, n) && a->state == b->state
-           && a->best == b->best && a->nhistory == b->nhistory
+           && sweep_best (a) == sweep_best (b) && a->nhistory == b->nhistory
            && a->expired == b->expired;
 }
 
@@ -120,7 +121,7 @@ static void plain_states (void **state)
 
     assert_int_equal (s->state, SWEEP_COMPLETED);
     assert_true (s->expired);
-    assert_int_equal (s->best, 1);
+    assert_int_equal (sweep_best (s), 1);
     assert_string_equal (trial_state_name (s, sweep_trial (s, 1)), "completed");
     assert_string_equal (trial_state_name (s, sweep_trial (s, 2)), "rejected");
     assert_string_equal (trial_state_name (s, sweep_trial (s, 3)), "failed");
@@ -236,20 +237,24 @@ static void front (void **state)
     static const bool want[] = { true, true, false, true, false, true };
     struct sweep *s = make ("(\"m\", \"n\")", scenarios[3].searcher);
     struct sweep_trial trials[6] = { 0 };
+    struct milestone made[6];
     bool *got;
 
     for (int i = 0; i < 6; i++) {
         double copy[2] = { values[i][0], values[i][1] };
-        trials[i].values = malloc (sizeof (copy));
-        memcpy (trials[i].values, copy, sizeof (copy));
+        made[i] = (struct milestone){ 1, 1, copy[0], malloc (sizeof (copy)) };
+        memcpy (made[i].values, copy, sizeof (copy));
+        trials[i].milestones = &made[i];
+        trials[i].nmilestones = 1;
     }
+    s->nresults = 6;
     s->trials = trials;
     s->ntrials = 6;
     assert_non_null (got = sweep_front (s));
     assert_memory_equal (got, want, sizeof (want));
     free (got);
     for (int i = 0; i < 6; i++)
-        free (trials[i].values);
+        free (made[i].values);
     s->trials = NULL;
     s->ntrials = 0;
     sweep_close (s);

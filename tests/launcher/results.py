@@ -57,9 +57,8 @@ def check_metrics(f):
     assert len(loss) == sum(f["trials/length"][:]) > 0
     for row in loss:
         assert row["value"] == lr[row["trial"]] + row["step"]
-    best = f["trials/best"][:]
-    for n, b in zip(f["trials/trial"][:], best):
-        assert b == min(loss["value"][loss["trial"] == n])
+    for n, b, length in zip(*(f["trials/" + name][:] for name in ("trial", "best", "best_length"))):
+        assert [b] == list(loss["value"][(loss["trial"] == n) & (loss["step"] == length)])
 
 
 def check_pandas(path):
@@ -67,8 +66,8 @@ def check_pandas(path):
     trials = pd.DataFrame({k: f["trials"][k][:] for k in f["trials"]})
     metrics = pd.DataFrame(f["metrics"][:])
     assert len(trials) == len(f["trials/trial"])
-    assert trials.set_index("trial")["best"].min() == metrics[
-        f["names"][:].astype(str)[metrics["name"]] == "loss"]["value"].min()
+    losses = metrics[f["names"][:].astype(str)[metrics["name"]] == "loss"].set_index(["trial", "step"])["value"]
+    assert all(losses[n, length] == b for n, length, b in trials[["trial", "best_length", "best"]].itertuples(index=False))
     f.close()
 
 

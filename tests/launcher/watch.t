@@ -76,7 +76,7 @@ like "$(cat picture)" '^█+.?·+ [0-9]+ %, time left not known$' "progress; nob
 like "$(cat picture)" '^[0-9]+ running · [0-9]+ paused · [0-9]+ completed' "how many are in which state"
 like "$(cat picture)" '^GPU time spent: T, about T left$' "hours"
 like "$(cat picture)" '^[0-9]+ GPUs? █*.?·* [0-9]+ % busy, memory 25 % full$' "GPUs"
-like "$(cat picture)" '^best loss 0\.[0-9]+ · trial [0-9]+ at length 27 lr=.* opt=.* width=' "the best trial"
+like "$(cat picture)" '^best loss 0\.[0-9]+: trial [0-9]+ at length 27 lr=.* opt=.* width=' "the best trial"
 like "$(cat picture)" '^no worker is at work: the last one ended T ago$' "nobody is at work"
 is "$(grep -c '│' picture)" 6 "a chart"
 is "$(sed -nE 's/^(length)? ?([0-9]+) [^ ]*· ?[0-9]+ best .*|^(length)? ?([0-9]+) █+ [0-9]+ best .*/\2\4/p' picture | xargs)" "1 3 9 27" "rungs"

@@ -80,11 +80,15 @@ class Experiment:
 
     def best(self) -> Optional[Dict[str, Any]]:
         """The best trial: a dictionary with trial, metric, best, hyperparameters, dir and so on; None before the first
-        result.  slurmdl.load(best["dir"]) reads its newest checkpoint."""
-        shown = self.read(trials=1)
-        if shown["best_trial"] is None or not shown["trials"]:
+        result.  With repeats it is of the best point: 'best' is the mean, beside deviation and n, and the trial the
+        one that is nearest to it, whose own value is 'metric'.  slurmdl.load(best["dir"]) reads its newest
+        checkpoint."""
+        shown = self.read()
+        found = [t for t in shown["trials"] if t["trial"] == shown["best_trial"]]
+        if not found:
             return None
-        best: Dict[str, Any] = shown["trials"][0]
+        best: Dict[str, Any] = found[0]
+        best["best"] = shown["best"]
         for name in ("metric", "best"):
             best[name] = _number(best.get(name))
         best["dir"] = os.path.join(self.dir, "trials", "%04d" % best["trial"])
@@ -128,17 +132,21 @@ def status_line(shown: Dict[str, Any]) -> str:
     """One line: state, part that is done, and the best value."""
     line = f"{shown['experiment']}: {shown['state']}, {100 * _number(shown['done']):.0f} %"
     if shown["best_trial"] is not None:
-        line += f", best {shown['metrics'][0]['name']} {_number(shown['best']):.6g} (trial {shown['best_trial']})"
+        line += f", best {shown['metrics'][0]['name']} {_number(shown['best']):.6g} "
+        point = shown.get("best_point")
+        line += f"(trial {shown['best_trial']})" if point is None else f"(mean of {shown['best_n']}, point {point})"
     return program.printable(line)
 
 
 def _rows(shown: Dict[str, Any]) -> List[List[str]]:
     names = list(dict.fromkeys(name for t in shown["trials"] for name in t["hyperparameters"]))
     names = names[:_PARAMETERS_SHOWN]
-    rows = [["trial", "state", "length", "best", *names]]
+    known = ["trial", "state", "length", "best"]
+    known += ["point", "mean", "deviation", "n"] if "best_point" in shown else []
+    rows = [[*known, *names]]
     for t in shown["trials"][:_ROWS_SHOWN]:
         values = [t["hyperparameters"].get(name) for name in names]
-        rows.append([_short(v) for v in (t["trial"], t["state"], t["length"], t["best"], *values)])
+        rows.append([_short(v) for v in (*(t[name] for name in known), *values)])
     return rows
 
 

@@ -12,7 +12,7 @@ from . import _slurmdl, optional
 from ._slurmdl import Error
 from .files import PACKED
 
-_REAL = ("metric", "best", "seconds", "begin_time", "end_time", "value", "age", "rate")
+_REAL = ("metric", "best", "mean", "deviation", "seconds", "begin_time", "end_time", "value", "age", "rate")
 _ROOM = 1 << 16
 
 

@@ -36,7 +36,15 @@ class Plots:
         if not len(frame) or not frame["best"].notna().any():
             raise Error(f"{self._experiment.dir}: there is no result yet")
         first = shown["metrics"][0]
+        if "best_n" in shown:  # with repeats
+            frame = frame.assign(best=frame["mean"])
         return frame[frame["best"].notna()], str(first["name"]), bool(first["smaller_is_better"])
+
+    def _compared(self, frame: Any) -> Any:
+        """Which trials can be the best: at the length of the best one, and of a point with as many repeats."""
+        shown = self._experiment.read(trials=1)
+        known = frame["best_length"] == shown["best_length"]
+        return known & (frame["n"] == shown["best_n"]) if "best_n" in shown else known
 
     def _parameter(self, frame: Any, name: str) -> Any:
         for column in ("hp." + name, name):
@@ -65,7 +73,8 @@ class Plots:
         """The result of each trial, and the best one so far."""
         frame, metric, smaller = self._objective()
         ax = self._axes(ax, "optimisation history", "trial", metric)
-        best = frame["best"].cummin() if smaller else frame["best"].cummax()
+        best = frame["best"].where(self._compared(frame)).ffill()
+        best = best.cummin() if smaller else best.cummax()
         ax.plot(frame["trial"], frame["best"], ".", label="trial")
         ax.step(frame["trial"], best, where="post", label="best so far")
         ax.legend(fontsize="small")

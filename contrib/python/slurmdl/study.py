@@ -5,7 +5,7 @@ import datetime
 import json
 import math
 import warnings
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import optional
 
@@ -18,7 +18,8 @@ _STATES = {
     "rejected": "FAIL",
     "open": "RUNNING",
 }
-_ATTRIBUTES = ("state", "length", "best", "best_length", "attempts", "seconds", "host", "gpus", "why", "point")
+_ATTRIBUTES = ("state", "length", "best", "best_length", "attempts", "seconds", "host", "gpus", "why")
+_OF_REPEATS = ("point", "repeat", "n", "deviation")
 
 
 class Parameter:
@@ -63,7 +64,10 @@ def _are_plain(choices: List[Any]) -> bool:
     return plain and len(set(choices)) == len(choices)
 
 
-def _values(trial: Dict[str, Any], metrics: List[str]) -> List[float]:
+def _values(trial: Dict[str, Any], metrics: List[str], point: Optional[Dict[str, Any]]) -> List[float]:
+    """With repeats the means of the trial's point."""
+    if point is not None:
+        return [math.nan if point["mean"][name] is None else float(point["mean"][name]) for name in metrics]
     names = ["metric"] if len(metrics) == 1 else ["metric." + name.replace("/", "_") for name in metrics]
     return [math.nan if trial.get(name) is None else float(trial[name]) for name in names]
 
@@ -89,16 +93,23 @@ def _time(seconds: Any) -> Any:
 
 
 def _trial(
-    optuna: Any, trial: Dict[str, Any], metrics: List[str], parameters: List[Parameter], reported: Dict[int, float]
+    optuna: Any,
+    trial: Dict[str, Any],
+    metrics: List[str],
+    parameters: List[Parameter],
+    reported: Dict[int, float],
+    point: Optional[Dict[str, Any]],
 ) -> Any:
     states = optuna.trial.TrialState
     state = states[_STATES.get(trial["state"], "RUNNING")]
-    values = _values(trial, metrics)
+    values = _values(trial, metrics, point)
     known = not any(math.isnan(v) for v in values)
     if state == states.COMPLETE and not known:
         state = states.FAIL
+    if state == states.COMPLETE and point is not None and not point["compared"]:
+        state = states.PRUNED
     params, distributions, rest = _point(trial, parameters)
-    attributes = {name: trial[name] for name in _ATTRIBUTES if trial.get(name) is not None}
+    attributes = {name: trial[name] for name in _ATTRIBUTES + _OF_REPEATS if trial.get(name) is not None}
     has_values = known and state in (states.COMPLETE, states.PRUNED)
     result = optuna.trial.create_trial(
         state=state,
@@ -147,7 +158,10 @@ def study_of(experiment: Any) -> Any:
     finally:
         optuna.logging.set_verbosity(verbosity)
     trials = sorted(shown["trials"], key=lambda t: int(t["trial"]))
-    study.add_trials(_trial(optuna, t, metrics, parameters, reported.get(t["trial"], {})) for t in trials)
+    points = {p["point"]: p for p in shown.get("points", [])}
+    study.add_trials(
+        _trial(optuna, t, metrics, parameters, reported.get(t["trial"], {}), points.get(t.get("point"))) for t in trials
+    )
     for name in ("dir", "state", "searcher"):
         study.set_user_attr(name, shown[name])
     name_metrics(study, metrics)

@@ -56,6 +56,10 @@ function focus(values, smaller, share = 0.9) {
 
 const numbered = (i) => i - E[T.exp[i]].first + 1;
 const label = (i) => E.length > 1 ? `${E[T.exp[i]].name}/${numbered(i)}` : String(i + 1);
+/* With repeats a value is that of a point, all trials "4–6" of it. */
+const pointed = (i) => Math.floor((numbered(i) - 1) / E[T.exp[i]].repeats) + 1;
+const folded = () => D.repeats && choice !== "own";
+const whose = (i) => folded() ? `mean of ${T.n[i]}, ${E.length > 1 ? `${E[T.exp[i]].name} ` : ""}point ${pointed(i)}` : `trial ${label(i)}`;
 const shell = (s) => /^[\w.+=/:,-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`;
 const pageName = E.map((e) => e.name).join(", ");
 
@@ -66,7 +70,8 @@ const R = D.rungs, levels = R.lengths.length > 32 ? 0 : R.lengths.length;     //
 const reached = new Int8Array(N).fill(-1);
 if (levels) R.trial.forEach((i, k) => { reached[i] = Math.max(reached[i], R.rung[k]); });
 
-/* By which value trials are ranked: "best", at rung "k", or "mean" of repeats. */
+/* By which value trials are ranked: "best", their results (with repeats the means
+ * of points), at rung "k", or "own", each repeat's. */
 let choice = "best", main, byValue, place, best, top, painted, outcome;
 const better = (a, b) => main.smaller ? a < b : a > b;
 const none = { name: "value", smaller: true, v: new Float64Array(N).fill(NaN) };
@@ -77,15 +82,12 @@ function atRung(k) {
   return v;
 }
 
-function meanOfRepeats(values) {
-  const sum = new Float64Array(N), n = new Int32Array(N);
-  values.forEach((v, i) => { if (Number.isFinite(v)) { sum[T.point[i]] += v; n[T.point[i]]++; } });
-  return Float64Array.from(sum, (s, i) => T.point[i] === i && n[i] ? s / n[i] : NaN);
-}
+/* Trials that can be the best; of others the value is of fewer repeats, or at a shorter length. */
+const compared = (i) => choice !== "best" || T.compared[i] === 1;
 
 function chosen(which) {
   const m = metrics[0] || none;
-  if (which === "mean") return { name: `${m.name} (mean)`, smaller: m.smaller, v: meanOfRepeats(m.v) };
+  if (which === "own") return { name: `${m.name} (each repeat)`, smaller: m.smaller, v: Float64Array.from(T.own, real) };
   if (which === "best") return m;
   return { name: `${m.name} at ${num(R.lengths[+which])}`, smaller: m.smaller, v: atRung(+which) };
 }

@@ -49,7 +49,7 @@ const history = { id: "history", mode: "trial", y: "focus",
     E.forEach((e, k) => {               // a line an experiment
       const rows = model.shown.filter((i) => T.exp[i] === k && place[i] >= 0 && Number.isFinite(this.at[i])).sort((a, b) => this.at[a] - this.at[b]);
       let d = "", so = NaN;
-      for (const i of rows) if (!d || better(main.v[i], so)) {
+      for (const i of rows) if (compared(i)) if (!d || better(main.v[i], so)) {
         const y = clamp(this.y0(main.v[i]), 0, s.h).toFixed(1);
         d += d ? `H${this.px[i].toFixed(1)}V${y}` : `M${this.px[i].toFixed(1)},${y}`;
         so = main.v[i];
@@ -57,7 +57,7 @@ const history = { id: "history", mode: "trial", y: "focus",
       }
       if (d) make(this.line, "path", { d: d + `H${E.length > 1 ? this.px[rows[rows.length - 1]] : s.w}`, fill: "none", "stroke-width": 1.6, stroke: E.length > 1 && $("colour").value === "exp" ? colour(e.first) : "var(--best)" });
     });
-    this.text.textContent = who < 0 ? "" : `best so far ${num(now, 5)}, trial ${label(who)}`;
+    this.text.textContent = who < 0 ? "" : `best so far ${num(now, 5)}, ${whose(who)}`;
     this.brush.show();
   },
   where() {                             // each trial's place, and the ends of the axis

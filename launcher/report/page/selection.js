@@ -10,7 +10,7 @@ const MANY = 3000;
 function revalue(which) {
   choice = which;
   main = chosen(which);
-  byValue = d3.range(N).filter((i) => Number.isFinite(main.v[i])).sort((a, b) => (main.smaller ? main.v[a] - main.v[b] : main.v[b] - main.v[a]) || a - b);
+  byValue = d3.range(N).filter((i) => Number.isFinite(main.v[i])).sort((a, b) => compared(b) - compared(a) || (main.smaller ? main.v[a] - main.v[b] : main.v[b] - main.v[a]) || a - b);
   best = byValue.length ? byValue[0] : -1;
   place = new Int32Array(N).fill(-1);
   byValue.forEach((i, k) => { place[i] = k; });

@@ -17,7 +17,6 @@ function chips() {
 function useValue(which) {
   $("value").value = which;
   revalue(which);
-  model.set("fold", "one of the repeats", which === "mean" ? (i) => T.point[i] === i : null, null, null);
   model.shown = painted.filter((i) => model.mask[i]);
   recolour();
   touch(LAYOUT);
@@ -93,7 +92,7 @@ function start() {
   for (const [k, text] of options) make(colours, "option", { value: k }, text);
   if (E.length > 1) colours.value = "exp";
   colours.onchange = () => { recolour(); touch(LAYOUT); remember(); };
-  const values = [["best", "best"], ...(levels > 1 ? R.lengths.map((l, k) => [k, `at length ${num(l)}`]) : []), ...(D.repeats ? [["mean", "mean of repeats"]] : [])];
+  const values = [["best", D.repeats ? "mean of repeats" : "result"], ...(levels > 1 ? R.lengths.map((l, k) => [k, `at length ${num(l)}`]) : []), ...(D.repeats ? [["own", "each repeat"]] : [])];
   $("value-label").hidden = values.length < 2;
   for (const [k, text] of values) make($("value"), "option", { value: k }, text);
   $("value").onchange = () => useValue($("value").value);

@@ -5,9 +5,9 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
     const flat = (name, v, text) => ({ name, v, text: text || ((i) => num(real(v[i]), 5)), key: (i) => real(v[i]) });
     this.columns = [
       ...(E.length > 1 ? [{ name: "experiment", key: (i) => E[T.exp[i]].name, text: (i) => E[T.exp[i]].name, words: true }] : []),
-      { name: "trial", key: numbered, text: (i) => String(numbered(i)) },
+      { name: "trial", key: numbered, text: (i) => folded() && E[T.exp[i]].repeats > 1 ? `${numbered(i)}–${numbered(i) + E[T.exp[i]].repeats - 1}` : String(numbered(i)) },
       { name: "state", key: (i) => D.states[T.state[i]], text: (i) => D.states[T.state[i]], words: true },
-      ...metrics.map((m) => flat(m.name, m.v)), ...D.curves.filter((c) => c.last).map((c) => flat(c.name, c.last)), flat("length", T.length), flat("time", T.seconds, (i) => span(T.seconds[i])), flat("attempts", T.tries), ...(T.files.some((n) => n) ? [flat("checkpoint", T.step.map((s) => s < 0 ? null : s))] : []),
+      ...metrics.map((m) => flat(m.name, m.v)), ...(D.repeats ? [{ name: "point", key: pointed, text: (i) => String(pointed(i)) }, flat("deviation", T.deviation), flat("n", T.n), flat("own value", T.own)] : []), ...D.curves.filter((c) => c.last).map((c) => flat(c.name, c.last)), flat("length", T.length), flat("time", T.seconds, (i) => span(T.seconds[i])), flat("attempts", T.tries), ...(T.files.some((n) => n) ? [flat("checkpoint", T.step.map((s) => s < 0 ? null : s))] : []),
       ...params.map((p) => ({ name: p.name, key: (i) => p.table ? p.text(i) : p.v[i], text: p.text, words: !!p.table })),
       { name: "host", key: (i) => D.hosts[T.host[i]], text: (i) => D.hosts[T.host[i]] || "–", words: true },
       { name: "why", key: (i) => D.whys[T.why[i]], text: (i) => D.whys[T.why[i]] || "", words: true }];
@@ -55,7 +55,9 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
       for (const i of model.shown) keys[i] = column.key(i);
       this.order = model.shown.slice().sort((a, b) => none(keys[a]) - none(keys[b]) || (keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : 0) * (down ? -1 : 1) || a - b);
     }
-    $("note").textContent = `${this.order.length.toLocaleString("en")} of ${N.toLocaleString("en")}, ${column ? `by ${column.name}` : "the best first"}`;
+    if (folded()) this.order = this.order.filter((i) => T.point[i] === i);     // a row for each point
+    const all = folded() ? T.point.filter((p, i) => p === i).length : N;
+    $("note").textContent = `${this.order.length.toLocaleString("en")} of ${all.toLocaleString("en")}${folded() ? " points" : ""}, ${column ? `by ${column.name}` : "the best first"}`;
     this.rows(true);
   },
   rows(all) {

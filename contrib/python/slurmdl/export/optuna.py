@@ -43,7 +43,8 @@ class Optuna(Writer):
         state = STATES.get(trial.state, TrialState.FAIL)
         if state != TrialState.FAIL and (not trial.values or any(math.isnan(v) for v in trial.values)):
             return TrialState.FAIL
-        return state
+        # with repeats a value is the mean of a point; fewer are not compared with more
+        return state if trial.compared or state != TrialState.COMPLETE else TrialState.PRUNED
 
     def _steps(self, rows: List[Row]) -> Dict[int, float]:
         if len(self.experiment.metrics) > 1:

@@ -59,6 +59,13 @@ class Parquet(Writer):
             columns[name] = [getattr(t, name) for t in trials]
         for i, name in enumerate(self.experiment.metrics):
             columns["metric." + name] = pyarrow.array([t.values[i] if t.values else None for t in trials], "float64")
+        if any(t.own for t in trials):
+            for name in ("point", "repeat", "n"):
+                columns[name] = [getattr(t, name) for t in trials]
+            for i, name in enumerate(self.experiment.metrics):
+                for what in ("deviations", "own"):
+                    parts = [getattr(t, what) for t in trials]
+                    columns[f"{what.rstrip('s')}.{name}"] = pyarrow.array([p[i] if p else None for p in parts], "float64")
         for name in sorted({name for t in trials for name in t.hparams}):
             columns["hp." + name] = [t.hparams.get(name) for t in trials]
         return pyarrow.table({name: _column(c) if isinstance(c, list) else c for name, c in columns.items()})

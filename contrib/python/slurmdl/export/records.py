@@ -61,7 +61,12 @@ class Trial:
         self.final: bool = line["final"]  # it goes on only if the experiment is continued
         self.length: int = line["length"]
         self.attempts: int = line["attempts"]
-        self.values: List[float] = line["values"]  # of the experiment's metrics; none without a result
+        # of the experiment's metrics, with repeats the means of the point; none without a result
+        self.values: List[float] = line["values"]
+        self.deviations: List[float] = line.get("deviations", [])  # with repeats, and ...
+        self.own: List[float] = line.get("own", [])  # ... what this trial gave
+        self.point, self.repeat, self.n = (line.get(name) for name in ("point", "repeat", "n"))
+        self.compared: bool = line.get("compared", True)  # false: a point of which repeats are missing
         self.begin, self.end, self.seconds = line["times"]  # s since 1970, s
         self.host: Optional[str] = line["host"]
         self.why: Optional[str] = line["why"]
@@ -79,7 +84,12 @@ class Trial:
             "attempts": self.attempts,
             "host": self.host,
             "why": self.why,
+            "point": self.point,
+            "repeat": self.repeat,
+            "n": self.n,
         }
+        for name, mean, deviation, own in zip(experiment.metrics, self.values, self.deviations, self.own):
+            known.update({f"mean.{name}": mean, f"deviation.{name}": deviation, f"own.{name}": own})
         return {"slurmdl." + name: str(value) for name, value in known.items() if value is not None}
 
 
