@@ -24,8 +24,9 @@ struct site_policy {
     char allow[PLUGIN_OPTIONS][LIST_MAX + 1];     /* "": all values */
     char deny[PLUGIN_OPTIONS][LIST_MAX + 1];
     long min[PLUGIN_OPTIONS], max[PLUGIN_OPTIONS]; /* 0: none */
-    char nccl_dir[PATH_LENGTH];                    /* of site profiles */
-    char command[PATH_LENGTH];                     /* dl */
+    bool no_default[PLUGIN_OPTIONS]; /* an argument of the option is wrong */
+    char nccl_dir[PATH_LENGTH];      /* of site profiles */
+    char command[PATH_LENGTH];       /* dl */
     char unused[1];
 };
 

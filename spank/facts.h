@@ -4,7 +4,7 @@
 
 #include <slurm/spank.h>
 
-#include "spank/condition.h"
+#include "runtime/rank/condition.h"
 
 /* In a task: all of it, from Slurm's variables. */
 void facts_of_task (spank_t sp, struct step_facts *f);

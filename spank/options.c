@@ -65,14 +65,14 @@ int options_register (spank_t sp)
 
 static void complain_of (const char *arg, const char *why)
 {
-    plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+    plugin_complain ("plugstack.conf: %.64s: %s", arg, why);
 }
 
 static void log_of (const char *arg, const char *why)
 {
     complain_of (arg, why);
     syslog (LOG_DAEMON | LOG_WARNING,
-            "slurm-dl: plugstack.conf: %.64s: %.300s; ignored",
+            "slurm-dl: plugstack.conf: %.64s: %.600s",
             arg,
             why);
 }

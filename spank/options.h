@@ -4,7 +4,7 @@
 
 #include <slurm/spank.h>
 
-#include "spank/condition.h"
+#include "runtime/rank/condition.h"
 
 /* Register the options that the site has. */
 int options_register (spank_t sp);

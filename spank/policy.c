@@ -15,6 +15,11 @@
 
 enum { KEY_SIZE = 64, NUMBER_DIGITS = 9 };
 
+/* What follows a condition that cannot be understood, or an argument that may
+ * have been meant as one.
+ */
+static const char never[] = "?";
+
 /* ---- values ---- */
 
 /* What an argument sets, and where. */
@@ -222,10 +227,22 @@ static int find (const char *arg, int *row)
 /* The when= before av[i]; "": there is none. */
 static const char *condition_of (char **av, int i)
 {
+    int row;
+
     while (i-- > 0)
         if (!strncmp (av[i], "when=", 5))
             return av[i] + 5;
+        else if (find (av[i], &row) < 0)
+            return never;
     return "";
+}
+
+static bool follows_when (char **av, int i)
+{
+    while (i-- > 0)
+        if (!strncmp (av[i], "when=", 5) && av[i][5])
+            return true;
+    return false;
 }
 
 /* A default that may hold is one until a node knows better; a bound is none. */
@@ -240,6 +257,15 @@ static bool holds (const struct argument *a,
            || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
 }
 
+/* A default never relies on what was not understood. */
+static void
+no_default (struct site_policy *p, const struct argument *a, int row)
+{
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        if (i == row || a->scope == OF_SITE)
+            p->no_default[i] = true;
+}
+
 /* One that does not hold here is checked all the same. */
 static int read_argument (struct site_policy *p,
                           const struct step_facts *facts,
@@ -250,27 +276,46 @@ static int read_argument (struct site_policy *p,
     struct site_policy other;
     int row = 0;
     const struct argument *a = &arguments[find (av[i], &row)];
-    const char *condition = condition_of (av, i);
+    bool here = a->scope == OF_SITE || holds (a, facts, condition_of (av, i));
     struct target t = { .policy = p, .row = row, .size = a->size };
-    struct site_policy *to = p;
 
-    if (*condition && a->scope == OF_SITE) {
+    t.field = (char *)(here ? p : &other) + a->offset + (size_t)row * a->size;
+    if (a->scope == OF_SITE && follows_when (av, i))
         snprintf (why, WHY_SIZE, "it is for all steps: before the first when=");
-        return -1;
-    }
-    if (!holds (a, facts, condition))
-        to = &other;
-    t.field = (char *)to + a->offset + (size_t)row * a->size;
-    return a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE);
+    else if (a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE) == 0)
+        return 0;
+    if (here && a->take != take_when)
+        no_default (p, a, row);
+    return -1;
+}
+
+typedef void reject_f (const char *arg, const char *why);
+
+/* 'unknown': not an argument; that and a condition also end what follows. */
+static void
+tell (reject_f *reject, int ac, char **av, int i, const char *why, bool unknown)
+{
+    char line[2 * WHY_SIZE];
+    bool ends = (unknown || !strncmp (av[i], "when=", 5)) && i + 1 < ac
+                && strncmp (av[i + 1], "when=", 5);
+
+    snprintf (line,
+              sizeof (line),
+              "%s; ignored%s",
+              why,
+              ends ? ", and what follows it, up to the next when=, holds for "
+                     "no step"
+                   : "");
+    reject (av[i], line);
 }
 
 void policy_read (struct site_policy *p,
                   const struct step_facts *facts,
                   int ac,
                   char **av,
-                  void (*reject) (const char *arg, const char *why))
+                  reject_f *reject)
 {
-    char why[WHY_SIZE] = "no such argument";
+    char why[WHY_SIZE];
     int row;
 
     memset (p, 0, sizeof (*p));
@@ -278,12 +323,15 @@ void policy_read (struct site_policy *p,
     memcpy (p->command, DEFAULT_COMMAND, sizeof (DEFAULT_COMMAND));
     for (int i = 0; reject && i < ac; i++)
         if (find (av[i], &row) < 0)
-            reject (av[i], why);
+            tell (reject, ac, av, i, "no such argument", true);
     for (int k = 0; k < ARGUMENTS; k++)
         for (int i = 0; i < ac; i++)
             if (find (av[i], &row) == k
                 && read_argument (p, facts, av, i, why) < 0 && reject)
-                reject (av[i], why);
+                tell (reject, ac, av, i, why, false);
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        if (p->no_default[i])
+            *p->fallback[i] = '\0';
 }
 
 /* ---- what it says ---- */

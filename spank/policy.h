@@ -2,11 +2,13 @@
 /* The site's policy: the arguments of the plugin's line in plugstack.conf. */
 #pragma once
 
-#include "spank/condition.h"
+#include "runtime/rank/condition.h"
 #include "spank/context.h"
 
 /* Read the arguments in plugstack.conf that hold for the step, and the defaults
- * that may.  A wrong one is ignored, and given to 'reject' (NULL: nobody).
+ * that may.  A wrong one holds for no step, and is given to 'reject' (NULL:
+ * nobody).  No step gets a default of its option.  What follows a wrong
+ * condition or an unknown argument, up to the next when=, holds for no step.
  */
 void policy_read (struct site_policy *p,
                   const struct step_facts *facts,

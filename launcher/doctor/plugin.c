@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "launcher/doctor/elfnumber.h"
-#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
-#include "runtime/rank/rankenv.h"
+#include "runtime/rank/condition.h"
+#include "runtime/rank/plugin_options.h"
 
 enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX };
 
@@ -210,48 +210,63 @@ void doctor_plugin_release (struct site *s)
 
 /* ---- its arguments; dl-spank(8) ---- */
 
-static int is_framework (const char *value)
-{
-    return strings_contain (rankenv_frameworks, value) ? 0 : -1;
-}
+enum { WHY = 320 };
 
-static int is_path (const char *value)
+static int is_path (const char *value, char *why)
 {
+    snprintf (why, WHY, "not a path from /");
     return *value == '/' ? 0 : -1;
 }
 
-static int is_any (const char *value)
+static int is_any (const char *value, char *why)
 {
+    snprintf (why, WHY, "the value is missing");
     return *value ? 0 : -1;
 }
 
-/* Empty, it ends the one before. */
-static int is_when (const char *value)
+static int is_when (const char *value, char *why)
 {
-    return !*value || strchr (value, ':') ? 0 : -1;
+    return condition_check (value, why, WHY);
+}
+
+/* A default: a value of the option. */
+static int is_default (const char *key, const char *value, char *why)
+{
+    char name[64];
+    int i = 0;
+
+    snprintf (name, sizeof (name), "dl-%s", key);
+    while (i < PLUGIN_OPTIONS && strcmp (plugin_options[i].name, name))
+        i++;
+    if (i == PLUGIN_OPTIONS)
+        i = PLUGIN_FRAMEWORK;
+    if (i == PLUGIN_NCCL && nccl_check_name (value) < 0) {
+        snprintf (why, WHY, "no name of a profile");
+        return -1;
+    }
+    return plugin_option_check (i, value, why, WHY);
 }
 
 /* clang-format off */
 static const struct {
     const char *key;
     bool prefix; /* more of the name may follow */
-    int (*check) (const char *value);
-    const char *what;
+    int (*check) (const char *value, char *why); /* NULL: a default */
 } arguments[] = {
-    { "default",  false, is_framework,    "a framework" },
-    { "nccl",     false, nccl_check_name, "a profile" },
-    { "nccl_dir", false, is_path,         "a path from /" },
-    { "dl",       false, is_path,         "a path from /" },
-    { "bind",     false, is_any,          "words of --dl-bind" },
-    { "check",    false, is_any,          "words of --dl-check" },
-    { "monitor",  false, is_any,          "words of --dl-monitor" },
-    { "debug",    false, is_any,          "words of --dl-debug" },
-    { "options",  false, is_any,          "names of options" },
-    { "when",     false, is_when,         "conditions" },
-    { "allow",    true,  is_any,          "words" },
-    { "deny",     true,  is_any,          "words" },
-    { "min_",     true,  is_any,          "a number" },
-    { "max_",     true,  is_any,          "a number" },
+    { "default",     false, NULL },
+    { "nccl_dir",    false, is_path },
+    { "dl",          false, is_path },
+    { "bind",        false, NULL },
+    { "nccl",        false, NULL },
+    { "check",       false, NULL },
+    { "monitor",     false, NULL },
+    { "debug",       false, NULL },
+    { "options",     false, is_any },
+    { "when",        false, is_when },
+    { "allow",       true,  is_any },
+    { "deny",        true,  is_any },
+    { "min_",        true,  is_any },
+    { "max_",        true,  is_any },
 };
 /* clang-format on */
 enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
@@ -264,6 +279,14 @@ static bool is_key (int row, const char *key)
                                  : !strcmp (key, name);
 }
 
+/* What the plugin does with what it does not understand. */
+static const char *effect (bool ends)
+{
+    return ends ? "ignored, and what follows it, up to the next when=, holds "
+                  "for no step"
+                : "ignored";
+}
+
 static void check_argument (struct site *s, const char *arg)
 {
     const char *keys[ARGUMENTS + 1] = { 0 };
@@ -271,6 +294,7 @@ static void check_argument (struct site *s, const char *arg)
     const char *meant;
     char where[WHERE];
     char key[64];
+    char why[WHY] = "";
 
     line_of (s->plugin.at, where);
     snprintf (key, sizeof (key), "%.*s", (int)(value - arg), arg);
@@ -278,22 +302,26 @@ static void check_argument (struct site *s, const char *arg)
         keys[i] = arguments[i].key;
         if (!*value || !is_key (i, key))
             continue;
-        if (arguments[i].check (value + 1) < 0)
+        if ((arguments[i].check ? arguments[i].check (value + 1, why)
+                                : is_default (key, value + 1, why))
+            < 0)
             site_report (s,
                          CHANGE,
                          where,
-                         "%s: not %s; the plugin ignores it",
+                         "%s: %s; %s",
                          arg,
-                         arguments[i].what);
+                         why,
+                         effect (!strcmp (key, "when")));
         return;
     }
     meant = nearest_word (key, keys);
     site_report (s,
                  CHANGE,
                  where,
-                 "%s: no argument of dl.so%s%s%s",
+                 "%s: no argument of dl.so%s%s%s; %s",
                  arg,
-                 DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"));
+                 DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"),
+                 effect (true));
 }
 
 static bool is_told (const struct site *s, size_t before, const char *line)

@@ -7,7 +7,7 @@ fuzz_programs = %D%/archive %D%/bootstrap %D%/check %D%/checkpoint %D%/constrain
 	%D%/syntax %D%/topology %D%/usage
 if HAVE_SLURM
 fuzz_programs += %D%/policy
-%C%_policy_SOURCES = %D%/policy.c spank/condition.c spank/policy.c
+%C%_policy_SOURCES = %D%/policy.c runtime/rank/condition.c spank/policy.c
 %C%_policy_CFLAGS = $(AM_CFLAGS)
 endif
 EXTRA_PROGRAMS += $(fuzz_programs)

@@ -3,7 +3,7 @@ if HAVE_SLURM
 if HAVE_CMOCKA
 spank_units = %D%/bounds.t
 EXTRA_PROGRAMS += %D%/bounds.t
-%C%_bounds_t_SOURCES = %D%/bounds.c spank/condition.c spank/policy.c
+%C%_bounds_t_SOURCES = %D%/bounds.c runtime/rank/condition.c spank/policy.c
 %C%_bounds_t_CFLAGS = $(AM_CFLAGS)
 %C%_bounds_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
 endif

@@ -14,13 +14,13 @@ struct step_facts {
     char partition[64], account[64], qos[64];
 };
 
-/* "partition:gpu,debug;qos:long;gpus:no": all of the keys, one of the words of
- * each.  -1 and why if it is none.
+/* "partition:gpu,debug;qos:long;gpus:no": all of the keys, each once, and one
+ * of the words of each.  -1 and why if it is none.
  */
 int condition_check (const char *condition, char *why, size_t size);
 
-/* Whether it holds; "" does.  'gpus': a condition that does not name gpus holds
- * only for steps that have some.
+/* Whether it holds; "" does, an invalid one holds for no step.  'gpus': a
+ * condition that does not name gpus holds only for steps that have some.
  */
 enum answer condition_holds (const char *condition,
                              const struct step_facts *facts,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* when= in plugstack.conf: which steps the arguments after it are for. */
-#include "spank/condition.h"
+#include "runtime/rank/condition.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/word.h"
 
-enum { KEY_TEXT = 16, WORDS_TEXT = 256 };
+enum { KEY_TEXT = 16, WORDS_TEXT = 256, WHY_TEXT = 256 };
 
 static const struct condition_row {
     const char *key;
@@ -50,57 +50,76 @@ static bool is_gpus (const char *words)
            || !strcmp (words, "any");
 }
 
-/* "partition:a,gpus:yes" would be two partitions. */
-static bool has_key (const char *words)
+/* Names with a comma between two of them.  Slurm allows none of these
+ * characters in a name that it can find again; here they are typing errors.
+ */
+static bool are_names (const char *words)
 {
-    while ((words = strchr (words, ','))) {
-        words++;
-        if (!strncmp (words, gpus_key, strlen (gpus_key)))
-            return true;
-        for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
-            if (!strncmp (words, rows[i].key, strlen (rows[i].key)))
-                return true;
-    }
-    return false;
+    size_t n = strlen (words);
+
+    return n > 0 && !strpbrk (words, "=\"'()[]{} \t") && *words != ','
+           && words[n - 1] != ',' && !strstr (words, ",,");
+}
+
+/* "partition:a,gpus:yes" would be two partitions. */
+static int check_part (const char *key, const char *words, char *why, size_t n)
+{
+    const char *what =
+        "is not partition:, account: or qos: with names, or gpus: with yes, no "
+        "or any";
+
+    if (strchr (words, ':'))
+        what = "has a comma where a semicolon divides two conditions";
+    else if (strcmp (key, gpus_key) ? row_of (key) && are_names (words)
+                                    : is_gpus (words))
+        return 0;
+    snprintf (why, n, "'%.32s%.64s' %s", key, words, what);
+    return -1;
+}
+
+static int keys_of (const char *condition, const char *key)
+{
+    char other[KEY_TEXT], words[WORDS_TEXT];
+    int n = 0;
+
+    for (const char *l = condition; (l = next_part (l, other, words));)
+        n += !strcmp (other, key);
+    return n;
 }
 
 int condition_check (const char *condition, char *why, size_t size)
 {
     char key[KEY_TEXT], words[WORDS_TEXT];
+    size_t n = strlen (condition);
 
-    if (strlen (condition) >= WORDS_TEXT) {
+    if (n >= WORDS_TEXT) {
         snprintf (why, size, "too long");
         return -1;
     }
-    for (const char *l = condition; (l = next_part (l, key, words));)
-        if (!strcmp (key, gpus_key) ? !is_gpus (words)
-                                    : !row_of (key) || !*words) {
-            snprintf (why,
-                      size,
-                      "'%.32s%.32s' is not partition:, account: or qos: with "
-                      "names, or gpus: with yes, no or any",
-                      key,
-                      words);
+    if (n > 0 && condition[n - 1] == ';') {
+        snprintf (why, size, "a condition is missing after the last semicolon");
+        return -1;
+    }
+    for (const char *l = condition; (l = next_part (l, key, words));) {
+        if (check_part (key, words, why, size) < 0)
             return -1;
-        } else if (has_key (words)) {
-            snprintf (why,
-                      size,
-                      "'%.32s%.64s': between two conditions stands a semicolon",
-                      key,
-                      words);
+        if (keys_of (condition, key) > 1) {
+            snprintf (why, size, "'%s' is there twice", key);
             return -1;
         }
+    }
     return 0;
 }
 
 static enum answer gpus_hold (const char *words, const struct step_facts *facts)
 {
+    const char *have = facts->gpus == ANSWER_YES ? "yes" : "no";
+
     if (!strcmp (words, "any"))
         return ANSWER_YES;
     if (facts->gpus == ANSWER_UNKNOWN)
         return ANSWER_UNKNOWN;
-    return (facts->gpus == ANSWER_YES) == !strcmp (words, "yes") ? ANSWER_YES
-                                                                 : ANSWER_NO;
+    return strcmp (words, have) ? ANSWER_NO : ANSWER_YES;
 }
 
 static enum answer
@@ -116,14 +135,15 @@ part_holds (const char *key, const char *words, const struct step_facts *facts)
     return *name && word_listed (words, name) ? ANSWER_YES : ANSWER_NO;
 }
 
-/* What is wrong holds for no step. */
 enum answer condition_holds (const char *condition,
                              const struct step_facts *facts,
                              bool gpus)
 {
-    char key[KEY_TEXT], words[WORDS_TEXT];
+    char key[KEY_TEXT], words[WORDS_TEXT], why[WHY_TEXT];
     enum answer all = ANSWER_YES;
 
+    if (condition_check (condition, why, sizeof (why)) < 0)
+        return ANSWER_NO;
     for (const char *l = condition; (l = next_part (l, key, words));) {
         enum answer one = part_holds (key, words, facts);
         if (one == ANSWER_NO)
