@@ -52,6 +52,39 @@ static bool any_word (bool (*is_it) (const char *word))
     return false;
 }
 
+/* "-wVALUE", "--nodelist=VALUE" or shortened as getopt_long() takes it; NULL if
+ * it is none of these, "" if its value is the next word.
+ */
+static const char *value_of (const char *word, char c, const char *name)
+{
+    size_t n = strcspn (word, "=");
+
+    if (word[0] == '-' && word[1] == c)
+        return word + 2;
+    if (n < strlen (name) / 2 || strncmp (word, name, n))
+        return NULL;
+    return word[n] ? word + n + 1 : "";
+}
+
+int facts_option (char c, const char *name, char *buf, size_t size)
+{
+    char text[16384];
+    size_t n = read_command (text, sizeof (text));
+
+    for (size_t i = 0; i < n; i += strlen (text + i) + 1) {
+        const char *value = value_of (text + i, c, name);
+        if (!value)
+            continue;
+        if (!*value)
+            value = text + i + strlen (text + i) + 1;
+        if (value >= text + n || strlen (value) >= size)
+            return -1;
+        memcpy (buf, value, strlen (value) + 1);
+        return 0;
+    }
+    return -1;
+}
+
 static bool names_gpus (const char *word)
 {
     return !strncmp (word, "-G", 2) || strcasestr (word, "gpu")

@@ -18,3 +18,8 @@ void facts_of_command (struct step_facts *f);
  * variable of Slurm's or OpenMP's.
  */
 bool facts_user_binds (void);
+
+/* In srun: the value of its option -C or --NAME into 'buf'.  Returns -1 if the
+ * command line has none that fits.
+ */
+int facts_option (char c, const char *name, char *buf, size_t size);

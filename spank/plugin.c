@@ -9,6 +9,7 @@
 #include "spank/ending.h"
 #include "spank/facts.h"
 #include "spank/gather.h"
+#include "spank/hostfile.h"
 #include "spank/inherited.h"
 #include "spank/monitor.h"
 #include "spank/nccl.h"
@@ -136,6 +137,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     if (spank_context () == S_CTX_ALLOCATOR)
         return 0;
     plugin_secret (is_any_on ());
+    hostfile_tell (option_is_on (PLUGIN_FRAMEWORK));
     defaults_tell ();
     gather_start (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
     return 0;

@@ -63,8 +63,21 @@ static void
 report (const struct task *t, const char *framework, const char *why)
 {
     if (*why
-        && (t->facts.rank <= 0 || (t->contradicted && !t->facts.local_rank)))
+        && (t->facts.rank <= 0
+            || ((t->contradicted || *t->facts.unknown)
+                && !t->facts.local_rank)))
         slurm_error ("dl: --dl=%s: %s", framework, why);
+}
+
+/* The words of the program; 0 of them if Slurm does not say. */
+static int program (spank_t sp, char ***argv)
+{
+    int argc;
+
+    return spank_get_item (sp, S_JOB_ARGV, &argc, argv) == ESPANK_SUCCESS
+                   && *argv
+               ? argc
+               : 0;
 }
 
 /* mpirun starts one of these on each node, and the ranks from there: they would
@@ -77,16 +90,65 @@ static bool is_mpirun (spank_t sp)
     };
     const char *name;
     char **argv;
-    int argc;
 
-    if (spank_get_item (sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS
-        || argc < 1 || !argv || !argv[0])
+    if (program (sp, &argv) < 1)
         return false;
     name = strrchr (argv[0], '/') ? strrchr (argv[0], '/') + 1 : argv[0];
     for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
         if (!strcmp (name, programs[i]))
             return true;
     return false;
+}
+
+/* "--max-restarts=3", or in two words, or with a "_" as torchrun takes it. */
+static const char *argument (char **argv, int n, const char *name)
+{
+    size_t len = strlen (name);
+
+    for (int i = 0; i < n && argv[i]; i++) {
+        const char *a = argv[i];
+        size_t k = 0;
+        while (k < len && (a[k] == name[k] || (a[k] == '_' && name[k] == '-')))
+            k++;
+        if (k == len && a[k] == '=')
+            return a + k + 1;
+        if (k == len && !a[k] && i + 1 < n && argv[i + 1])
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+/* What torchrun is told on its command line, which wins, or by a variable. */
+static const char *
+setting (spank_t sp, const char *option, const char *name, char text[32])
+{
+    char **argv = NULL;
+    int n = program (sp, &argv);
+    const char *value = argument (argv, n, option);
+
+    variable_text (sp, name, text, 32);
+    return value ? value : text;
+}
+
+static bool is_elastic (spank_t sp)
+{
+    char text[32];
+
+    return atoi (setting (sp, "--max-restarts", "PET_MAX_RESTARTS", text)) > 0
+           || strchr (setting (sp, "--nnodes", "PET_NNODES", text), ':');
+}
+
+/* Its own choice stays, and torchrun fails after minutes. */
+static void report_static (spank_t sp, const struct task *t)
+{
+    char text[32];
+
+    if (t->facts.elastic && t->facts.nodes > 1 && t->facts.rank == 0
+        && !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text),
+                    "static"))
+        plugin_complain ("torchrun with --max-restarts or --nnodes=MIN:MAX on "
+                         "several nodes needs --rdzv-backend=c10d: with static "
+                         "no other node hears of a restart");
 }
 
 /* --dl-bind has a line of its own for GPUs that are hidden. */
@@ -146,6 +208,10 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
         return;
     }
     test_ports (t, framework);
+    if (!strcmp (framework, "torchrun") || !strcmp (framework, "auto")) {
+        t->facts.elastic = is_elastic (sp);
+        report_static (sp, t);
+    }
     n = rankenv_fill (framework, &t->facts, &t->environment);
     report (t, framework, t->environment.why);
     advise (t, framework);
@@ -165,5 +231,7 @@ void task_environment (spank_t sp, const char *framework, const char *roles)
         return;
     }
     set_all (sp, t, framework, roles);
+    if (*t->order)
+        spank_unsetenv (sp, ORDER_VARIABLE);
     free (t);
 }

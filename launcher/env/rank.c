@@ -80,7 +80,13 @@ put_gpus (const struct env_plan *p, long local, struct env_entries *e)
                           "%s%ld",
                           used ? "," : "",
                           i);
-    if (p->gpus && number (e, "SLURM_GPUS_ON_NODE", p->gpus) < 0)
+    if (p->gpus_per_task
+        && number (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task) < 0)
+        return -1;
+    if (number (e,
+                "SLURM_GPUS_ON_NODE",
+                p->gpus ? p->gpus : p->gpus_per_task * p->layout.most)
+        < 0)
         return -1;
     return entries_put (e, names[p->vendor], list);
 }
@@ -160,6 +166,8 @@ static int put_slurm (const struct env_plan *p,
              || put_pmi (p, rank, e) < 0
              || number (e, "SLURM_JOB_ID", v->job) < 0;
 
+    if (!rv && p->arbitrary)
+        rv = entries_put (e, ORDER_VARIABLE, plan_text (p, ASK_NODELIST));
     if (!rv && ports)
         rv = entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
     if (!rv && cpus)
@@ -227,6 +235,8 @@ static int set_framework (struct env_plan *p,
         errno = EINVAL;
         return errorf (err, "--dl=%s: nothing is set: %s", p->dl, t->why);
     }
+    t->facts.job = v->job;
+    t->facts.step = v->step;
     find_master (p, t, v);
     task_ports (t, rankenv_needs_task_ports (p->dl), first_ephemeral ());
     n = rankenv_fill (p->dl, &t->facts, &t->environment);

@@ -306,11 +306,53 @@ static int is_listed (const char *gtids, long rank)
     }
 }
 
+struct dealing {
+    struct rank_layout *l;
+    long rank, node; /* the next one, and that of the last one */
+    uint16_t dealt[LAYOUT_NODES];
+};
+
+/* The next rank is on this host; neighbours are mostly on the same or the next
+ * one.
+ */
+static int deal_host (void *arg, const char *host)
+{
+    struct dealing *d = arg;
+    struct rank_layout *l = d->l;
+    long k = 0;
+
+    if (d->rank == l->ranks)
+        return 1;
+    while (k < l->nodes && strcmp (l->names + l->name[d->node], host)) {
+        d->node = (d->node + 1) % l->nodes;
+        k++;
+    }
+    if (k == l->nodes)
+        return fail (EINVAL);
+    l->node_of[d->rank] = (uint16_t)d->node;
+    l->local_of[d->rank++] = d->dealt[d->node]++;
+    return 0;
+}
+
+static int deal_order (struct rank_layout *l, const struct layout_facts *f)
+{
+    struct dealing d = { .l = l };
+
+    if (layout_each_host (f->order, deal_host, &d) < 0 || d.rank < l->ranks)
+        return fail (EINVAL);
+    for (long i = 0; i < l->nodes; i++)
+        if (d.dealt[i] != l->tasks[i])
+            return fail (EINVAL);
+    return 0;
+}
+
 /* On two nodes what is not here is there. */
 static int deal_arbitrary (struct rank_layout *l, const struct layout_facts *f)
 {
     uint16_t dealt[2] = { 0, 0 };
 
+    if (!is_empty (f->order) && !f->ngroups && deal_order (l, f) == 0)
+        return 0;
     if (l->nodes > 2 || f->ngroups || is_empty (f->gtids))
         return fail (ENOTSUP);
     for (long r = 0; r < l->ranks; r++) {

@@ -37,6 +37,7 @@ struct layout_facts {
     long ranks;                        /* SLURM_STEP_NUM_TASKS */
     long node;                         /* SLURM_NODEID of this task */
     const char *gtids;                 /* SLURM_GTIDS: the ranks of this node */
+    const char *order; /* of an arbitrary distribution: the host of each rank */
 };
 
 /* Compute the layout and compare it with 'gtids', which Slurm has from the real
@@ -44,13 +45,14 @@ struct layout_facts {
  * component by component, where the list of hosts is sorted by name.
  *
  * Returns 0; or -1 with errno EINVAL if the variables contradict each other,
- * ENOTSUP if they do not say (arbitrary on three nodes or more: no variable
- * and no item of SPANK's has another node's ranks), or E2BIG above the limits.
+ * ENOTSUP if they do not say (arbitrary on three nodes or more without
+ * f->order: no variable of Slurm's and no item of SPANK's has another node's
+ * ranks), or E2BIG above the limits.
  */
 int layout_fill (struct rank_layout *l, const struct layout_facts *f);
 
 /* The same before there is a task to compare with: f->gtids is not needed, but
- * for an arbitrary distribution (ENOTSUP).
+ * for an arbitrary distribution without f->order (ENOTSUP).
  */
 int layout_deal (struct rank_layout *l, const struct layout_facts *f);
 

@@ -17,10 +17,12 @@ static void fill_off (const struct rank_facts *f, struct rank_environment *e)
 static void fill_master (const struct rank_facts *f, struct rank_environment *e)
 {
     if (!*f->master) {
-        env_why (
-            e,
-            "the master is not set: Slurm does not say which node has rank 0 "
-            "with --distribution=arbitrary on more than two nodes");
+        env_why (e,
+                 *f->unknown ? f->unknown
+                             : "the master is not set: Slurm does not say "
+                               "which node has rank 0 with "
+                               "--distribution=arbitrary on more than two "
+                               "nodes");
         return;
     }
     env_text (e, "MASTER_ADDR", f->master);
@@ -54,19 +56,42 @@ static void fill_lightning (const struct rank_facts *f,
             "on each node (--ntasks-per-node)");
 }
 
-static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
+static void fill_static (const struct rank_facts *f, struct rank_environment *e)
 {
+    env_text (e, "PET_RDZV_BACKEND", "static");
     env_number (e, "PET_NNODES", f->nodes);
     env_number (e, "PET_NODE_RANK", f->node);
     if (f->gpus > 0)
         env_number (e, "PET_NPROC_PER_NODE", f->gpus);
-    if (!*f->master)
-        return;
     env_text (e, "PET_MASTER_ADDR", f->master);
     env_number (e, "PET_MASTER_PORT", f->port);
 }
 
-/* The static rendezvous keeps Slurm's order of the nodes; c10d would not. */
+/* With a static rendezvous no other node would hear of a restart.  It is said
+ * who is the host: torchrun would compare names.
+ */
+static void fill_c10d (const struct rank_facts *f, struct rank_environment *e)
+{
+    struct value v;
+
+    env_text (e, "PET_RDZV_BACKEND", "c10d");
+    env_endpoint (e, "PET_RDZV_ENDPOINT", f->master, f->port);
+    env_text (e, "PET_RDZV_CONF", f->is_master ? "is_host=1" : "is_host=0");
+    v = value_begin (e, "PET_RDZV_ID");
+    value_put (&v, "%u.%u", f->job, f->step);
+    value_end (&v);
+    env_text (e, "PET_LOCAL_ADDR", f->own_address);
+    env_number (e, "PET_NNODES", f->nodes);
+    if (f->gpus > 0)
+        env_number (e, "PET_NPROC_PER_NODE", f->gpus);
+}
+
+/* The static rendezvous keeps Slurm's order of the nodes; c10d does not. */
+static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
+{
+    (f->elastic ? fill_c10d : fill_static) (f, e);
+}
+
 static void fill_torchrun (const struct rank_facts *f,
                            struct rank_environment *e)
 {
@@ -81,26 +106,26 @@ static void fill_torchrun (const struct rank_facts *f,
         fill_master (f, e);
         return;
     }
-    env_text (e, "PET_RDZV_BACKEND", "static");
     fill_pet (f, e);
     env_text (e, "GLOO_SOCKET_IFNAME", f->interface);
 }
 
 /* JAX takes the device SLURM_LOCALID of each task: wrong if a task sees one
- * device of several, and too few if it is alone on its node.
+ * device of several, and too few if there are several for each.  Those that all
+ * tasks of a node see are divided in order.
  */
 static void fill_jax_devices (const struct rank_facts *f,
                               struct rank_environment *e)
 {
     struct value v = value_begin (e, "JAX_LOCAL_DEVICE_IDS");
+    bool own = f->own_gpus || f->local_size == 1 || f->visible_gpus == 1;
+    long n = own ? f->visible_gpus : f->visible_gpus / f->local_size;
+    long first = own ? 0 : f->local_rank * n;
 
-    if (f->visible_gpus == 1)
-        value_put (&v, "0");
-    else if (f->local_size == 1 && f->visible_gpus > 1)
-        for (long i = 0; i < f->visible_gpus; i++)
-            value_put (&v, "%s%ld", i ? "," : "", i);
-    else
+    if (n < 1 || (n == 1 && !own))
         return;
+    for (long i = 0; i < n; i++)
+        value_put (&v, "%s%ld", i ? "," : "", first + i);
     value_end (&v);
 }
 
@@ -129,10 +154,8 @@ static void fill_jax (const struct rank_facts *f, struct rank_environment *e)
  */
 static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
 {
-    if (*f->master && f->size == f->nodes) {
-        env_text (e, "PET_RDZV_BACKEND", "static");
+    if (*f->master && f->size == f->nodes)
         fill_pet (f, e);
-    }
     if (f->size == 1)
         return;
     fill_torch (f, e);
@@ -312,6 +335,33 @@ int rankenv_fill (const char *framework,
     return e->n;
 }
 
+/* Each task gets the GPUs of its own, or as many as the others. */
+static void advise_jax (const struct rank_facts *f, char *buf, size_t size)
+{
+    long seen = f->visible_gpus, tasks = f->local_size;
+
+    if (f->own_gpus || seen == 0 || seen % tasks == 0)
+        return;
+    if (seen < tasks)
+        snprintf (buf,
+                  size,
+                  "%ld tasks for the %ld GPU%s of a node: JAX needs one for "
+                  "each; use --ntasks-per-node=%ld",
+                  tasks,
+                  seen,
+                  seen > 1 ? "s" : "",
+                  seen);
+    else
+        snprintf (buf,
+                  size,
+                  "%ld GPUs of a node for %ld tasks: each gets %ld, and %ld "
+                  "idle",
+                  seen,
+                  tasks,
+                  seen / tasks,
+                  seen % tasks);
+}
+
 void rankenv_advice (const char *framework,
                      const struct rank_facts *f,
                      char *buf,
@@ -321,6 +371,8 @@ void rankenv_advice (const char *framework,
     long seen = f->visible_gpus;
 
     *buf = '\0';
+    if (w && w->fill == fill_jax)
+        advise_jax (f, buf, size);
     if (!w || (w->fill != fill_torch && w->fill != fill_lightning))
         return;
     if (f->size == f->nodes && seen > 1)

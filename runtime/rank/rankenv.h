@@ -26,9 +26,11 @@ struct rank_facts {
     long node, nodes;            /* index of this node in the step */
     long gpus;                   /* of the node; 0: none, or not known */
     long visible_gpus;           /* to this task; 0: not known */
-    char master[256]; /* name or address of rank 0's node; "" if unknown */
-    char address[64]; /* the same as numbers; "" if unknown */
-    char own[256];    /* as 'master', of this node */
+    bool own_gpus;               /* no other task has them */
+    char master[256];  /* name or address of rank 0's node; "" if unknown */
+    char unknown[200]; /* why it is; "": Slurm does not say which node it is */
+    char address[64];  /* the same as numbers; "" if unknown */
+    char own[256];     /* as 'master', of this node */
     char own_address[64];
     char interface[32]; /* that reaches the master; "" if unknown */
     int port, port2;    /* on which rank 0 can listen */
@@ -36,6 +38,9 @@ struct rank_facts {
     bool few_ports;     /* those of tasks are reserved, and no more */
     int task_port;      /* first of the ports of tasks; 0: too few */
     bool one_machine;   /* all nodes are this machine */
+    bool elastic;       /* torchrun may restart its ranks, or has spare nodes */
+    bool is_master;     /* this node is the master's */
+    uint32_t job, step;
     enum rank_pmi pmi;
     const struct rank_layout *layout; /* NULL: unknown */
     const struct rank_roles *roles;   /* NULL: not given */

@@ -29,6 +29,8 @@ static int read_place (struct task *t)
     variables_text (v, "SLURMD_NODENAME", f->own, sizeof (f->own));
     variables_text (
         v, "SLURM_DISTRIBUTION", t->distribution, sizeof (t->distribution));
+    if (!strncmp (t->distribution, "arbitrary", 9))
+        variables_text (v, ORDER_VARIABLE, t->order, sizeof (t->order));
     f->local_size = layout_count (t->gtids);
     if (f->local_size < 1)
         f->local_size = layout_tasks_of_node (t->tasks, f->node);
@@ -38,6 +40,27 @@ static int read_place (struct task *t)
         || f->nodes < 1 || f->local_size < 1)
         return -1;
     return 0;
+}
+
+/* Whether Slurm was told to part the GPUs of a node by task. */
+static bool are_parted (const struct variables *v)
+{
+    static const char *const names[] = { "SLURM_GPUS_PER_TASK",
+                                         "SLURM_NTASKS_PER_GPU",
+                                         "SLURM_GPU_BIND" };
+    static const char *const tres[] = { "SLURM_TRES_PER_TASK",
+                                        "SLURM_TRES_BIND",
+                                        "SLURMD_TRES_BIND" };
+    char text[1024];
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (variables_text (v, names[i], text, sizeof (text)) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof (tres) / sizeof (*tres); i++)
+        if (variables_text (v, tres[i], text, sizeof (text)) == 0
+            && strstr (text, "gpu"))
+            return true;
+    return false;
 }
 
 static void read_gpus (struct task *t)
@@ -58,6 +81,10 @@ static void read_gpus (struct task *t)
         }
     n = variables_number (&t->vars, "SLURM_GPUS_ON_NODE");
     f->gpus = f->visible_gpus ? f->visible_gpus : n > 0 ? n : 0;
+    f->own_gpus =
+        f->visible_gpus > 0
+        && (f->local_size == 1
+            || (n >= f->visible_gpus * f->local_size && are_parted (&t->vars)));
 }
 
 static void read_pmi (struct task *t)
@@ -92,7 +119,8 @@ static void find_layout (struct task *t)
                               .distribution = t->distribution,
                               .ranks = f->size,
                               .node = f->node,
-                              .gtids = t->gtids };
+                              .gtids = t->gtids,
+                              .order = t->order };
 
     l.plane = variables_number (&t->vars, "SLURM_DIST_PLANESIZE");
     for (int i = 0; i < het && het <= LAYOUT_GROUPS; i++) {
@@ -152,6 +180,7 @@ int task_master_host (struct task *t, char *buf, size_t size)
 void task_master_here (struct task *t)
 {
     t->facts.one_machine = t->facts.nodes > 1;
+    *t->facts.unknown = '\0';
     snprintf (t->facts.master, sizeof (t->facts.master), "127.0.0.1");
 }
 

@@ -9,6 +9,10 @@
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/variables.h"
 
+/* In which srun tells the tasks its hosts, with --distribution=arbitrary. */
+#define ORDER_VARIABLE "DL_HOSTFILE"
+enum { ORDER_TEXT = 96 * 1024 };
+
 /* About 1 MiB, most of it never touched: for the heap, filled with 0. */
 struct task {
     struct variables vars;
@@ -25,6 +29,7 @@ struct task {
     char hosts[64 * 1024]; /* Slurm's variables */
     char tasks[16 * 1024];
     char gtids[64 * 1024];
+    char order[ORDER_TEXT];
     char groups[LAYOUT_GROUPS][8 * 1024];
     struct rank_layout layout;
     struct rank_environment environment;

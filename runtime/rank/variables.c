@@ -47,11 +47,15 @@ void given_begin (struct given *g, const struct variables *v, const char *mark)
     variables_text (v, mark, g->stale, sizeof (g->stale));
 }
 
+/* Slurm's own variables are nobody's export: one of the job may be wrong for
+ * this step.
+ */
 bool given_set (struct given *g, const char *name, const char *value)
 {
     size_t used = strlen (g->ours);
 
-    if (variables_has (g->vars, name) && !word_listed (g->stale, name))
+    if (variables_has (g->vars, name) && !word_listed (g->stale, name)
+        && strncmp (name, "SLURM_", 6))
         return false;
     g->vars->set (g->vars->arg, name, value);
     snprintf (

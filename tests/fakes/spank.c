@@ -83,9 +83,12 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
     else if (item == S_JOB_ENV)
         *va_arg (ap, char ***) = environ;
     else if (item == S_JOB_ARGV && getenv ("PROGRAM")) {
-        static char *argv[2];
-        argv[0] = getenv ("PROGRAM");
-        *va_arg (ap, int *) = 1;
+        static char *argv[32];
+        int n = 0;
+        for (char *w = strtok (strdup (getenv ("PROGRAM")), " "); w && n < 31;
+             w = strtok (NULL, " "))
+            argv[n++] = w;
+        *va_arg (ap, int *) = n;
         *va_arg (ap, char ***) = argv;
     } else
         rv = ESPANK_BAD_ARG;

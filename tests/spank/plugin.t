@@ -9,7 +9,13 @@
 fake () {
     env -i SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
         SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 SLURM_GTIDS=2 \
-        SLURM_STEP_RESV_PORTS=41004-41006 "$@"
+        SLURM_STEP_RESV_PORTS=41004-41006 SLURM_CONF="$work/one.conf" "$@"
+}
+# several slurmd on this machine; and machines of which nothing is known
+printf '# nodes\nInclude nodes.conf\n' >"$work/one.conf"
+printf 'nodename=DEFAULT CPUs=1\nNodeName=n[1-3] NodeHostname=x \\\n  NodeAddr=127.0.0.1 Port=[1-3]\n' >"$work/nodes.conf"
+apart () {
+    fake SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" "$@"
 }
 stub=$builddir/tests/fakes/spank
 
@@ -47,8 +53,21 @@ for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_
 done
 like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not resolve"
 like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
-like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor where it has one"
-like "$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
+like "$(apart SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor where it has one"
+like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
+like "$(apart "$stub" "$PLUGIN" 0 dl=torch)" "^error dl: $(hostname) does not know an address of n1, the node of rank 0, which other machines can reach" "and that it has no address"
+out=$(fake SLURM_CONF=/nonexistent "$stub" "$PLUGIN" 0 dl=torch)
+is "$(echo "$out" | grep -c '^set MASTER_')" 0 "names that are no hosts, and lead nowhere: no master, and never 127.0.0.1"
+like "$out" '^error dl: --dl=torch: the master is not set: no address of n1 is known that other nodes reach: ' "and a line says how to mend it"
+if ip route get 192.0.2.7 >/dev/null 2>&1; then
+    out=$(fake SLURM_CONF=/nonexistent SLURM_NODE_ALIASES='n1:192.0.2.7:ip-7,n2:192.0.2.8:ip-8' "$stub" "$PLUGIN" 0 dl=tf)
+    like "$out" '"192.0.2.7:41005","192.0.2.7:41006","192.0.2.8:41005"' "the addresses of a cloud's nodes"
+else
+    skip "the addresses of a cloud's nodes" "no route to other networks"
+fi
+printf 'NodeName=n[1-2] NodeAddr=127.0.0.1\nNodeName=n3 NodeAddr=192.0.2.9\n' >"$work/mixed.conf"
+out=$(fake SLURM_CONF="$work/mixed.conf" SLURM_STEP_NUM_NODES=3 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=2,1,1 SLURM_STEP_NODELIST='n[1-3]' "$stub" "$PLUGIN" 0 dl=torch)
+is "$(echo "$out" | grep -cE '^set (MASTER_ADDR|GLOO_SOCKET_IFNAME)=(127|lo)')" 0 "two slurmd of this machine and one of another: no loopback"
 is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
 
 out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 PROGRAM=/usr/bin/orted "$stub" "$PLUGIN" 0 dl=torch)
@@ -60,10 +79,10 @@ is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a default of the site is silent
 # ---- the other frameworks (tests/runtime/rankenv.c has all layouts)
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"
-out=$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)
+out=$(apart "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)
 like "$out" '"ps": \["n1:41005"\], "worker": \["n1:41006","n2:41005"\]' "TF_CONFIG with roles, over hosts, on reserved ports"
 like "$out" '^set DL_ROLE=worker$' "the role of this rank"
-out=$(fake SLURMD_NODENAME="$(hostname)" SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
+out=$(apart SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '"n1:[0-9]+","n1:[0-9]+","n2:[0-9]+"' "and without a reservation"
 is "$(echo "$out" | grep -cE '"n[12]:4100[0-9]"')" 0 "on other ports"
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)
@@ -101,9 +120,28 @@ for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004
     like "$out" "^set $v\$" "torchrun: $v"
 done
 is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
+elastic () { # elastic ARGUMENT...: what torchrun of a node gets
+    apart SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 PROGRAM="torchrun $*" "$stub" "$PLUGIN" 0 dl=torchrun |
+        grep -oE '^set PET_(RDZV_[A-Z]*=.*|MASTER_ADDR=.*)' | tr '\n' ' '
+}
+for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2'; do
+    is "$(elastic $a x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:41004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
+done
+is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
+like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is told at once"
 like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
 like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
 like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
+jax () { # jax VARIABLE=VALUE...: the devices of local rank 1 of 2, and what is told
+    fake $zero SLURM_PROCID=1 SLURM_LOCALID=1 "$@" "$stub" "$PLUGIN" 0 dl=jax 2>&1 | sed -n 's/^set JAX_LOCAL_DEVICE_IDS=//p'
+}
+is "$(jax CUDA_VISIBLE_DEVICES=0,1,2,3 SLURM_GPUS_ON_NODE=4)" 2,3 "jax: GPUs that all tasks of a node see are divided"
+is "$(jax CUDA_VISIBLE_DEVICES=2,3 SLURM_GPUS_ON_NODE=4 SLURM_GPUS_PER_TASK=2)" 0,1 "--gpus-per-task=2: a task has both of its own"
+is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4 SLURMD_TRES_BIND=gpu:per_task:2)" 0,1 "in a device cgroup, too"
+is "$(jax CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4)" "" "a step with a part of the job's: JAX's own choice is right"
+is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1)" "2 tasks for the 1 GPU of a node: JAX needs one for each; use --ntasks-per-node=1" "fewer GPUs than tasks are told"
+is "$(advice dl=jax $zero CUDA_VISIBLE_DEVICES=0,1,2 SLURM_GPUS_ON_NODE=3)" "3 GPUs of a node for 2 tasks: each gets 1, and 1 idle" "and those that idle"
+is "$(apart SLURM_NTASKS_PER_NODE=4 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 "$stub" "$PLUGIN" 0 dl=lightning | grep '^set SLURM')" "set SLURM_NTASKS_PER_NODE=1" "lightning: that of the step, not of its job"
 out=$(fake "$stub" "$PLUGIN" 0 dl=auto)
 is "$(echo "$out" | grep -cE '^set (TF_CONFIG|DMLC_|HOROVOD_|PADDLE_|OMPI_)')" 0 "auto has none of those that change a program"
 out=$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_GTIDS=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n2 "$stub" "$PLUGIN" 0 dl=auto)
@@ -131,12 +169,24 @@ out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
 is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
 like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
+out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set MASTER_ADDR=n3$' "srun tells the order of hosts"
+like "$out" '^unset DL_HOSTFILE$' "which the program does not get"
+for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
+    is "$(arbitrary DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
+done
+hostfile () { # hostfile [VARIABLE=VALUE]...: what srun tells its tasks
+    env -i PATH="$PATH" FAKE_PROBE='echo "told $DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/^told //p' | tail -n 1
+}
+printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
+is "$(hostfile SLURM_HOSTFILE="$work/hosts")" n3,n1,n1,n2 "SLURM_HOSTFILE"
+is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile DL_HOSTFILE=x)" "" "one that is not there, and a stale one"
 arbitrary2 () {
-    fake SLURMD_NODENAME="$(hostname)" SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
+    apart SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
 }
 is "$(arbitrary2) $(arbitrary2 SLURM_STEP_TASKS_PER_NODE=1,2 SLURM_GTIDS=0,2)" "n1 n2" "arbitrary on two nodes: the node of rank 0"
 het () {
-    fake SLURMD_NODENAME="$(hostname)" SLURM_HET_SIZE=2 SLURM_STEP_NUM_TASKS=5 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE=2,1,2 \
+    apart SLURM_HET_SIZE=2 SLURM_STEP_NUM_TASKS=5 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE=2,1,2 \
         SLURM_STEP_NUM_NODES=3 SLURM_GTIDS=2,3 "$@"
 }
 out=$(het SLURM_JOB_NODELIST_PACK_GROUP_0=n3 SLURM_JOB_NODELIST_PACK_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
@@ -145,7 +195,7 @@ like "$out" '^set LOCAL_WORLD_SIZE=2$' "and the tasks of this one"
 out=$(het SLURM_JOB_NODELIST_HET_GROUP_0=n3 SLURM_JOB_NODELIST_HET_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set MASTER_ADDR=n3$' "under both of Slurm's names"
 is "$(het "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "a heterogeneous job without them has no master"
-like "$(fake SLURM_HET_SIZE=2 SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
+like "$(apart SLURM_HET_SIZE=2 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
 nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job goes on"

@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# ranks that meet: names that lead nowhere, loopback in /etc/hosts, what the user exported, arbitrary orders
+. "$srcdir/tests/lib.sh"
+need_cluster
+export PATH="$builddir/launcher:$PATH"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT GLOO_SOCKET_IFNAME NCCL_SOCKET_IFNAME
+[ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
+cluster_up reach --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl"
+dir=${SLURM_CONF%/*}
+innode () { # innode K COMMAND...: in the namespaces of node K
+    p=$(cat "$dir/run/slurmd-n$1.pid")
+    shift
+    nsenter -t "$p" -m -u -n "$@"
+}
+hosts () { # hosts K: standard input becomes /etc/hosts of node K
+    k=$1
+    cat >"$work/hosts.$k"
+    [ -n "$(eval "echo \$bound$k")" ] || innode "$k" mount --bind "$work/hosts.$k" /etc/hosts
+    eval "bound$k=1"
+}
+run () { # run OPTION... -- SHELL: one line of each task, sorted
+    options=
+    while [ "$1" != -- ]; do
+        options="$options $1"
+        shift
+    done
+    # shellcheck disable=SC2086
+    timeout 300 srun -Q --cpu-bind=none $options sh -c "$2" 2>err | sort | tr '\n' ' '
+}
+address () { # address K
+    awk -v n="n$1" '$2 == n { print $1 }' "$dir/hosts"
+}
+everything='env | grep -E "(ADDR|IFNAME|IFACE|MASTER|URI|INTERFACE|HOST|POD_IP|ENDPOINT|COORDINATOR|TF_CONFIG)" | grep -vE "^(SLURM|DL_COMM)" | grep -E "=(lo|.*127\.)|\"127\.|::1"; true'
+frameworks="torch torchrun lightning deepspeed accelerate tf jax horovod ps paddle auto"
+no_loopback () { # no_loopback NAME: whatever the framework
+    found=
+    for f in $frameworks; do
+        tasks=3
+        [ "$f" != ps ] || tasks=4
+        found="$found$(run -N3 -n$tasks --dl=$f -- "$everything")"
+    done
+    is "$found" "" "$1: no loopback address or interface, whatever the framework"
+}
+
+# ---- 127.0.1.1, as Debian's installer and cloud-init write it
+for k in 1 2 3; do { echo "127.0.0.1 localhost"; echo "127.0.1.1 n$k.example.org n$k"; echo "::1 n$k"; cat "$dir/hosts"; } | hosts $k; done
+is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$GLOO_SOCKET_IFNAME')" "0:eth0 1:eth0 2:eth0 " "a host's own name is 127.0.1.1: the interface that the others reach"
+is "$(cat err)" "" "without a word"
+for k in 1 2 3; do { echo "127.0.0.1 localhost n$k"; grep -v " n$k\$" "$dir/hosts"; } | hosts $k; done
+no_loopback "its own name is 127.0.0.1 only"
+is "$(run -N3 -n3 -r1 --dl=torch -- 'echo $MASTER_ADDR' 2>/dev/null)$(run -N2 -n2 -w n2,n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 2) 1:n2 " "the master is what the others reach"
+
+# ---- NodeName is no host
+for k in 1 2 3; do
+    echo "127.0.0.1 localhost" | hosts $k
+    innode $k hostname "ip-10-77-0-$k"
+done
+is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:$(address 1):eth0 1:$(address 1):eth0 2:$(address 1):eth0 " "names that only Slurm knows: its addresses"
+no_loopback "names that only Slurm knows"
+is "$(run -N1 -n2 -w n2 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "127.0.0.1:lo 127.0.0.1:lo " "a step on one node needs none"
+for k in 1 2 3; do innode $k hostname "N$k.example.org"; done
+is "$(run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR')" "0:$(address 1) 1:$(address 1) " "a name in capitals, with a domain"
+like "$(cat err)" 'n[23] cannot resolve the name n1, the node of rank 0, .* takes 10[.0-9]+ of slurm.conf: mend /etc/hosts or the DNS of n[23]' "is the host's, and should have an address"
+for k in 1 2 3; do innode $k hostname "n$k"; done
+
+# ---- one node does not know the others
+for k in 1 2; do hosts $k <"$dir/hosts"; done
+is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "0:n1:eth0 1:n1:eth0 2:$(address 1):eth0 " "a node that does not know the master"
+is "$(grep -c 'n3 cannot resolve the name n1' err) $(grep -c 'dl:' err)" "1 1" "is told in one line, at the start"
+hosts 3 <"$dir/hosts"
+
+# ---- an order of hosts
+printf '%s\n' n3 n1 n2 n1 >order
+order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${DL_HOSTFILE-}'
+want="0:n3:n3:0/1: 1:n1:n3:0/2: 2:n2:n3:0/1: 3:n1:n3:1/2: "
+is "$(SLURM_HOSTFILE=$PWD/order run -N3 -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
+is "$(run -n4 -m arbitrary -w n3,n1,n2,n1 --dl=torch -- "$order")" "$want" "arbitrary: -w"
+is "$(run -n4 --distribution=arbitrary "--nodelist=$PWD/order" --dl=horovod -- 'echo $HOROVOD_RANK:$HOROVOD_LOCAL_RANK:$HOROVOD_CROSS_RANK')" "0:0:2 1:0:0 2:0:1 3:1:0 " "arbitrary: a file, and a framework with lists"
+unharmed
+done_testing
