@@ -27,10 +27,9 @@ enum phase { FACTS, PEERS, OVER };
 
 struct gather_connection {
     struct gather_connection *next;
-    int fd;
+    struct net_stream stream;
     long rank;
     bool done; /* with the part that needs other nodes */
-    struct gather_line line;
 };
 
 struct gather_hub {
@@ -61,8 +60,7 @@ static void drop (struct gather_hub *h, struct gather_connection *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    close (c->fd);
-    gather_line_free (&c->line);
+    net_stream_close (&c->stream);
     free (c);
 }
 
@@ -73,17 +71,18 @@ static void watch (struct gather_hub *h, int fd, void *what)
     epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-static int add (struct gather_hub *h, int fd, long rank)
+static int
+add (struct gather_hub *h, const struct listener_arrival *a, long rank)
 {
     struct gather_connection *c = calloc (1, sizeof (*c));
 
     if (!c)
         return -1;
-    c->fd = fd;
+    net_stream_init (&c->stream, a->fd, a->seal);
     c->rank = rank;
     c->next = h->clients;
     h->clients = h->client_of[rank] = c;
-    watch (h, fd, c);
+    watch (h, a->fd, c);
     return 0;
 }
 
@@ -93,7 +92,7 @@ static void answer (struct gather_hub *h, long rank)
     json_t *object = json_pack ("{s:i}", "status", status);
 
     if (h->client_of[rank])
-        gather_write (h->client_of[rank]->fd, object, monotonic () + 1);
+        gather_send (&h->client_of[rank]->stream, object, monotonic () + 1);
     json_decref (object);
 }
 
@@ -142,7 +141,9 @@ static int begin (struct gather_hub *h, const json_t *line)
 }
 
 /* -1: it is no rank of this step, or the second one with that number. */
-static int greet (struct gather_hub *h, int fd, const json_t *said)
+static int greet (struct gather_hub *h,
+                  const struct listener_arrival *a,
+                  const json_t *said)
 {
     long rank = json_integer_value (json_object_get (said, "rank"));
 
@@ -150,7 +151,7 @@ static int greet (struct gather_hub *h, int fd, const json_t *said)
         || rank >= h->size || h->client_of[rank] || h->ranks[rank])
         return -1;
     learn_layout (h, said);
-    return add (h, fd, rank);
+    return add (h, a, rank);
 }
 
 static void take_ranks (struct gather_hub *h)
@@ -160,8 +161,10 @@ static void take_ranks (struct gather_hub *h)
     while (listener_take (&h->listener, &a)) {
         json_t *said =
             json_loadb (a.body, a.length, JSON_REJECT_DUPLICATES, NULL);
-        if (greet (h, a.fd, said) < 0)
+        if (greet (h, &a, said) < 0) {
+            seal_destroy (a.seal);
             close (a.fd);
+        }
         json_decref (said);
         free (a.body);
     }
@@ -204,20 +207,37 @@ second (struct gather_hub *h, struct gather_connection *c, json_t *line)
     h->done++;
 }
 
+/* Somebody between it and us changes what it sends. */
+static void say_altered (const struct gather_hub *h,
+                         const struct gather_connection *c)
+{
+    const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
+
+    fprintf (stderr,
+             "dl: check: what rank %ld%s%s sent was altered on its way (wrong "
+             "MAC), or is no JSON: the connection is ended\n",
+             c->rank,
+             *host ? " on " : "",
+             host);
+}
+
 static void receive (struct gather_hub *h, struct gather_connection *c)
 {
     json_t *line;
     int rv = 0;
 
-    while (rv == 0 && (line = gather_read (c->fd, &c->line))) {
+    while (rv == 0 && (line = gather_receive (&c->stream))) {
         if (!h->ranks[c->rank])
             rv = first (h, c, line);
         else
             second (h, c, line);
         json_decref (line);
     }
-    if (rv < 0 || errno != EAGAIN)
+    if (rv < 0 || errno != EAGAIN) {
+        if (rv == 0 && errno == EBADMSG)
+            say_altered (h, c);
         drop (h, c);
+    }
 }
 
 /* ---- the phases ---- */
@@ -260,7 +280,7 @@ static void send_go (struct gather_hub *h)
         json_t *go = json_pack (
             "{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
         if (go && h->client_of[i])
-            gather_write (h->client_of[i]->fd, go, monotonic () + 1);
+            gather_send (&h->client_of[i]->stream, go, monotonic () + 1);
         json_decref (go);
     }
 }

@@ -22,16 +22,20 @@
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
-/* Count the bytes until the end, and send the sum. */
-static void count (int fd, char *block)
+/* Count the bytes until the end, which mean nothing and have no tags, and send
+ * the sum.
+ */
+static void count (int fd, struct net_seal *seal, char *block)
 {
     unsigned long long sum = 0;
     ssize_t n;
 
     while ((n = read (fd, block, BLOCK)) > 0)
         sum += (unsigned long long)n;
+    memcpy (block, &sum, sizeof (sum));
+    seal_make (seal, &sum, sizeof (sum), block + sizeof (sum));
     if (n == 0)
-        send (fd, &sum, sizeof (sum), MSG_NOSIGNAL);
+        send (fd, block, sizeof (sum) + seal_size (seal), MSG_NOSIGNAL);
 }
 
 /* One after the other. */
@@ -43,7 +47,8 @@ static void count_all (struct listener *l, char *block)
     while (listener_take (l, &a)) {
         fcntl (a.fd, F_SETFL, 0);
         setsockopt (a.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
-        count (a.fd, block);
+        count (a.fd, a.seal, block);
+        seal_destroy (a.seal);
         close (a.fd);
         free (a.body);
     }
@@ -190,19 +195,29 @@ static double send_for_a_while (int fd, const unsigned char *key)
     struct handshake with = handshake_of (key);
     double start = monotonic (), took;
     char *block = calloc (1, BLOCK);
+    char answer[sizeof (unsigned long long) + SEAL_TAG];
     unsigned long long sum;
+    struct net_seal *seal = NULL;
     ssize_t n = 1;
 
-    if (handshake_call (fd, &with, "", 0, start + CONNECT_S) < 0)
+    if (handshake_call (fd, &with, "", 0, start + CONNECT_S, &seal) < 0)
         n = -1;
     start = monotonic ();
     while (block && n > 0 && monotonic () - start < SEND_S)
         n = send (fd, block, BLOCK, MSG_NOSIGNAL);
     free (block);
     shutdown (fd, SHUT_WR);
-    if (n <= 0 || read (fd, &sum, sizeof (sum)) != sizeof (sum))
-        return -1;
+    if (n > 0)
+        n = recv (fd, answer, sizeof (answer), MSG_WAITALL);
     took = monotonic () - start;
+    if (n == sizeof (answer)
+        && seal_check (seal, answer, sizeof (sum), answer + sizeof (sum)) == 0)
+        memcpy (&sum, answer, sizeof (sum));
+    else
+        n = -1;
+    seal_destroy (seal);
+    if (n < 0)
+        return -1;
     return (double)sum / took / 1e9;
 }
 

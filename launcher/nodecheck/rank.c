@@ -34,8 +34,7 @@ struct rank_check {
     const struct gather_client *c;
     long rank, size, local_rank, local_size;
     double deadline;
-    int fd; /* of the collector; -1: none */
-    struct gather_line line;
+    struct net_stream stream; /* of the collector; fd -1: none */
     pid_t server;
     json_t *facts, *findings;
     char host[NAME_TEXT];
@@ -189,9 +188,9 @@ static int connect_to (const struct gather_client *c)
 
 static void lose (struct rank_check *r, const char *what)
 {
-    if (r->fd >= 0)
-        close (r->fd);
-    r->fd = -1;
+    if (r->stream.fd >= 0)
+        close (r->stream.fd);
+    r->stream.fd = -1;
     if (r->local_rank == 0)
         complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
                   "own node",
@@ -205,12 +204,12 @@ static void lose (struct rank_check *r, const char *what)
 
 static void send_line (struct rank_check *r, json_t *line)
 {
-    if (r->fd >= 0 && gather_write (r->fd, line, r->deadline) < 0)
+    if (r->stream.fd >= 0 && gather_send (&r->stream, line, r->deadline) < 0)
         lose (r, "cannot send to the collector at");
     json_decref (line);
 }
 
-static int introduce (const struct rank_check *r)
+static int introduce (struct rank_check *r)
 {
     struct handshake with = gather_handshake (r->c->key);
     json_t *self = json_pack ("{s:i, s:i, s:o*}",
@@ -224,8 +223,12 @@ static int introduce (const struct rank_check *r)
     int rv = -1;
 
     if (text)
-        rv = handshake_call (
-            r->fd, &with, text, strlen (text), monotonic () + CONNECT_S);
+        rv = handshake_call (r->stream.fd,
+                             &with,
+                             text,
+                             strlen (text),
+                             monotonic () + CONNECT_S,
+                             &r->stream.seal);
     else
         errno = ENOMEM;
     free (text);
@@ -241,13 +244,13 @@ static void handshake (struct rank_check *r)
         return;
     /* it may have been pushed out by others that come */
     for (int i = 0; rv < 0 && i < TRIES; i++) {
-        if (r->fd >= 0)
-            close (r->fd);
-        if ((r->fd = connect_to (r->c)) < 0)
+        if (r->stream.fd >= 0)
+            close (r->stream.fd);
+        if ((r->stream.fd = connect_to (r->c)) < 0)
             break;
         rv = introduce (r);
     }
-    if (r->fd < 0)
+    if (r->stream.fd < 0)
         lose (r, "cannot reach the collector at");
     else if (rv < 0)
         lose (r, "cannot send to the collector at");
@@ -255,10 +258,10 @@ static void handshake (struct rank_check *r)
 
 static json_t *receive (struct rank_check *r)
 {
-    struct pollfd p = { .fd = r->fd, .events = POLLIN };
+    struct pollfd p = { .fd = r->stream.fd, .events = POLLIN };
     json_t *line = NULL;
 
-    while (r->fd >= 0 && !(line = gather_read (r->fd, &r->line))) {
+    while (r->stream.fd >= 0 && !(line = gather_receive (&r->stream))) {
         double left = r->deadline - monotonic ();
         if (errno == EAGAIN && left > 0) {
             poll (&p, 1, (int)(left * 1000) + 1);
@@ -362,14 +365,14 @@ static void look (struct rank_check *r)
 
 int gather_rank (const struct gather_client *c, json_t **all)
 {
-    struct rank_check r = { .c = c, .fd = -1, .server = -1 };
+    struct rank_check r = { .c = c, .stream.fd = -1, .server = -1 };
     int status, port = 0;
 
     r.deadline = monotonic () + gather_times[c->level].all;
     r.findings = json_array ();
     read_place (&r);
     handshake (&r);
-    if (c->level > LEVEL_NONE && r.fd >= 0 && r.local_rank == 0)
+    if (c->level > LEVEL_NONE && r.stream.fd >= 0 && r.local_rank == 0)
         r.server = peers_serve (c->key, r.rank == 0, &port, r.findings);
     find_facts (&r, port);
     look (&r);
@@ -377,9 +380,7 @@ int gather_rank (const struct gather_client *c, json_t **all)
     send_line (&r, whole (&r));
     status = await (&r);
     peers_end (r.server);
-    if (r.fd >= 0)
-        close (r.fd);
-    gather_line_free (&r.line);
+    net_stream_close (&r.stream);
     if (all)
         *all = whole (&r);
     json_decref (r.facts);

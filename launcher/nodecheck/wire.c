@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON objects over a socket or a pipe, a line each. */
+/* JSON objects: a message of a socket each, or a line of a pipe. */
 #include "launcher/nodecheck/wire.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#include "runtime/base/clock.h"
 
 void gather_line_free (struct gather_line *line)
 {
@@ -72,39 +68,34 @@ json_t *gather_read (int fd, struct gather_line *line)
     return object;
 }
 
-static int write_all (int fd, const char *text, size_t n, double deadline)
+json_t *gather_receive (struct net_stream *w)
 {
-    struct pollfd p = { .fd = fd, .events = POLLOUT };
+    int rv = net_stream_read (w, GATHER_LINE);
+    json_t *object;
 
-    while (n > 0) {
-        ssize_t sent = send (fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-        double left = deadline - monotonic ();
-        if (sent >= 0) {
-            text += sent;
-            n -= (size_t)sent;
-        } else if (errno != EAGAIN)
-            return -1;
-        else if (left <= 0 || poll (&p, 1, (int)(left * 1000) + 1) < 0) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
+    if (rv <= 0) {
+        errno = rv < 0 ? errno : EAGAIN;
+        return NULL;
     }
-    return 0;
+    object = json_loadb (w->body, w->head.length, JSON_REJECT_DUPLICATES, NULL);
+    net_stream_next (w);
+    if (json_is_object (object))
+        return object;
+    json_decref (object);
+    errno = EBADMSG;
+    return NULL;
 }
 
-int gather_write (int fd, const json_t *object, double deadline)
+int gather_send (struct net_stream *w, const json_t *object, double deadline)
 {
     char *text = json_dumps (object, JSON_COMPACT);
-    size_t n;
     int rv;
 
     if (!text) {
         errno = ENOMEM;
         return -1;
     }
-    n = strlen (text);
-    text[n] = '\n'; /* in place of the NUL */
-    rv = write_all (fd, text, n + 1, deadline);
+    rv = net_stream_send (w, 0, text, strlen (text), deadline);
     free (text);
     return rv;
 }

@@ -20,10 +20,11 @@ import struct
 import sys
 import time
 
-MAGIC = 0x32444C53
+MAGIC = 0x33444C53
 OLD_MAGIC = 0x48444C53
 STREAM_MAGIC = 0x646C6331
-BOOTSTRAP, MESH, PS, COLLECTOR = 0x626F, 0x6D65, 0x7073, 0x636F
+BOOTSTRAP, MESH, COLLECTOR = 0x626F, 0x6D65, 0x636F
+HELLO = 60
 FAILED = 5
 
 
@@ -126,9 +127,9 @@ def replay(port, path):
     said = open(path, "rb").read()
     s = connect(int(port))
     s.settimeout(20)
-    s.sendall(said[:24])
+    s.sendall(said[:HELLO])
     answer = s.recv(4096)
-    s.sendall(said[24:])
+    s.sendall(said[HELLO:])
     try:
         more = s.recv(4096)
     except OSError:
@@ -152,14 +153,14 @@ def idle(port, connections, seconds):
 
 def kinds(r):
     """What a stranger may say first."""
-    hello = struct.pack("=IHH", MAGIC, r.choice([BOOTSTRAP, MESH, PS, COLLECTOR]), 2) + r.randbytes(16)
+    hello = struct.pack("=IHHI", MAGIC, r.choice([BOOTSTRAP, MESH, COLLECTOR]), 2, r.choice([0, 1, 2])) + r.randbytes(48)
     yield b""
     yield b"GET / HTTP/1.1\r\n\r\n"
     yield r.randbytes(r.randrange(1, 400))
     yield hello
     yield hello + r.randbytes(36)
     yield hello + struct.pack("=I", r.choice([0, 16, 0xFFFFFFFF])) + r.randbytes(64)
-    yield hello[:r.randrange(1, 24)]
+    yield hello[:r.randrange(1, HELLO)]
 
 
 def flood(ports, connections, held_each, seconds):

@@ -20,9 +20,9 @@ static void gather (bool root, int fd)
     char all[RANKS * BYTES];
     struct slurmdl_error err = { "" };
 
-    boot_peer_init (child, -1);
-    boot_peer_init (&t.parent, -1);
-    boot_peer_init (from, fd);
+    boot_peer_init (child, -1, NULL);
+    boot_peer_init (&t.parent, -1, NULL);
+    boot_peer_init (from, fd, NULL);
     from->nranks = RANKS - 1;
     t.children = child;
     t.nchildren = root;
@@ -39,7 +39,7 @@ static void welcome (int fd)
     struct boot_welcome w;
     struct net_stream s;
 
-    net_stream_init (&s, fd);
+    net_stream_init (&s, fd, NULL);
     while (net_stream_read (&s, 4096) == 1) {
         volatile size_t n;
         if (check_welcome (&p, &s, &w) == 0)

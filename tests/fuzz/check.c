@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks send to the collector of dl check: a line each. */
+/* What ranks send to the collector of dl check: a message each. */
 #include <errno.h>
 
 #include "launcher/nodecheck/diagnosis.h"
@@ -30,18 +30,18 @@ static void diagnose (json_t *const *ranks)
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     int fd = fuzz_socket (data, size);
-    struct gather_line line = { 0 };
+    struct net_stream w;
     json_t *ranks[RANKS] = { NULL };
 
+    net_stream_init (&w, fd, NULL);
     for (int i = 0; i < RANKS; i++) {
-        ranks[i] = gather_read (fd, &line);
+        ranks[i] = gather_receive (&w);
         if (!ranks[i] && errno != EBADMSG)
             break;
     }
     diagnose (ranks);
     for (int i = 0; i < RANKS; i++)
         json_decref (ranks[i]);
-    gather_line_free (&line);
-    close (fd);
+    net_stream_close (&w);
     return 0;
 }

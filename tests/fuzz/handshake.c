@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 enum {
-    FRESH = 1,
+    PLAIN = 1,
     CONFIRMS = 2,
     ANSWERS = 4,
     KNOWS = 8,
@@ -28,12 +28,20 @@ struct speech {
     size_t n;
 };
 
+static struct net_seal *call_as (int fd, const void *data, size_t n)
+{
+    struct net_seal *seal = NULL;
+
+    handshake_call (fd, &shake, data, n, monotonic () + 5, &seal);
+    return seal;
+}
+
 /* What the other side says in the thread of a caller. */
 static void *call (void *arg)
 {
     struct speech *s = arg;
 
-    handshake_call (s->fd, &shake, s->data, s->n, monotonic () + 5);
+    seal_destroy (call_as (s->fd, s->data, s->n));
     shutdown (s->fd, SHUT_RDWR);
     return NULL;
 }
@@ -63,6 +71,7 @@ static void hear_all (struct listener *l, int fd)
     while (listener_take (l, &a)) {
         keep_all (NULL, a.body, a.length);
         free (a.body);
+        seal_destroy (a.seal);
         close (a.fd);
     }
 }
@@ -89,14 +98,14 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     if (s.n > 4096 || socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
         return 0;
-    shake.fresh = how & FRESH;
+    shake.plain = how & PLAIN;
     shake.confirms = how & CONFIRMS;
     l.handshake = shake;
     l.timeout = 5;
     s.fd = fds[1];
     if (how & ANSWERS) {
         say_all (fds[1], &s, false);
-        handshake_call (fds[0], &shake, "body", 4, monotonic () + 5);
+        seal_destroy (call_as (fds[0], "body", 4));
         close (fds[0]);
     } else if (how & KNOWS && pthread_create (&thread, NULL, call, &s) == 0) {
         hear_all (&l, fds[0]);

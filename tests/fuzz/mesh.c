@@ -32,7 +32,6 @@ static void receive (struct mesh *m, bool reduce, size_t n)
     if (reduce) {
         t.reduce = take;
         t.arg = in;
-        t.grain = GRAIN;
         t.reduce_n = n - n % GRAIN;
     } else {
         t.in[0].iov_base = in;
@@ -48,7 +47,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     uint8_t whole[sizeof (struct mesh_head) + BYTES] = { 0 };
     size_t n = size > 0 ? *data & (BYTES - 1) : 0;
     bool reduce = size > 0 && *data & BYTES;
-    struct mesh_link links[RANKS] = { { -1, -1, 0 }, { -1, -1, 0 } };
+    struct mesh_link links[RANKS] = { { -1, -1, NULL, NULL, 0 },
+                                      { -1, -1, NULL, NULL, 0 } };
     struct mesh m = { .endpoint = &h,
                       .size = RANKS,
                       .world = ranks,
@@ -72,6 +72,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     close (links[1].in);
     close (m.event);
     free (m.buffer);
+    free (m.record);
     pthread_mutex_destroy (&h.mutex);
     return 0;
 }

@@ -93,33 +93,36 @@ static int dial (int port)
     return fd;
 }
 
-static void send_json (int fd, json_t *v)
+static void send_json (struct net_stream *w, json_t *v)
 {
     assert_non_null (v);
-    assert_int_equal (gather_write (fd, v, monotonic () + 10), 0);
+    assert_int_equal (gather_send (w, v, monotonic () + 10), 0);
     json_decref (v);
 }
 
-static json_t *receive (int fd, struct gather_line *line)
+static json_t *receive (struct net_stream *w)
 {
     json_t *v;
 
-    fcntl (fd, F_SETFL, O_NONBLOCK);
-    while (!(v = gather_read (fd, line)) && errno == EAGAIN) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
+    fcntl (w->fd, F_SETFL, O_NONBLOCK);
+    while (!(v = gather_receive (w)) && errno == EAGAIN) {
+        struct pollfd p = { .fd = w->fd, .events = POLLIN };
         assert_true (poll (&p, 1, 20000) == 1);
     }
     return v;
 }
 
-static int greet (int fd, const unsigned char *key, int rank)
+static int
+greet (struct net_stream *w, int fd, const unsigned char *key, int rank)
 {
     struct handshake with = gather_handshake (key);
     char text[64];
     int n =
         snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
 
-    return handshake_call (fd, &with, text, (size_t)n, monotonic () + 60);
+    net_stream_init (w, fd, NULL);
+    return handshake_call (
+        fd, &with, text, (size_t)n, monotonic () + 60, &w->seal);
 }
 
 static json_t *told (int rank)
@@ -158,7 +161,7 @@ static pid_t collector (struct gather *g)
 /* Ranks come at the same time: each thread is a part of them. */
 static struct part {
     const struct gather *g;
-    int *fds;
+    struct net_stream *streams;
     int first, failed;
     pthread_t thread;
 } parts[PARTS];
@@ -169,14 +172,15 @@ static void *greet_part (void *arg)
 
     for (int i = p->first; i < MANY; i += PARTS)
         p->failed +=
-            greet (p->fds[i] = dial (p->g->listener.port), p->g->key, i) != 0;
+            greet (&p->streams[i], dial (p->g->listener.port), p->g->key, i)
+            != 0;
     return NULL;
 }
 
-static void greet_all (const struct gather *g, int *fds)
+static void greet_all (const struct gather *g, struct net_stream *streams)
 {
     for (int i = 0; i < PARTS; i++) {
-        parts[i] = (struct part){ .g = g, .fds = fds, .first = i };
+        parts[i] = (struct part){ .g = g, .streams = streams, .first = i };
         assert_int_equal (
             pthread_create (&parts[i].thread, NULL, greet_part, &parts[i]), 0);
     }
@@ -191,43 +195,36 @@ static void send_liars (int port)
 {
     for (int i = 0; i < LIARS; i++) {
         int fd = dial (port);
+        struct net_stream w;
         if (i % 2)
             assert_int_equal (
-                greet (fd, (const unsigned char *)"0123456789abcdef", i), -1);
+                greet (&w, fd, (const unsigned char *)"0123456789abcdef", i),
+                -1);
         else
             assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
         close (fd);
     }
 }
 
-static json_t *answer_to (int fd)
-{
-    struct gather_line line = { 0 };
-    json_t *v = receive (fd, &line);
-
-    gather_line_free (&line);
-    return v;
-}
-
 /* What each rank says and hears after it has been greeted. */
-static void report_all (int *fds)
+static void report_all (struct net_stream *w)
 {
     json_t *v;
 
     for (int i = 0; i < MANY; i++)
-        send_json (fds[i], told (i));
+        send_json (&w[i], told (i));
     for (int i = 0; i < MANY; i++) {
-        v = answer_to (fds[i]);
+        v = receive (&w[i]);
         assert_non_null (json_object_get (v, "go"));
         json_decref (v);
-        send_json (fds[i], json_pack ("{s:[]}", "findings"));
+        send_json (&w[i], json_pack ("{s:[]}", "findings"));
     }
     for (int i = 0; i < MANY; i++) {
-        v = answer_to (fds[i]);
+        v = receive (&w[i]);
         assert_int_equal (json_integer_value (json_object_get (v, "status")),
                           GATHER_GO);
         json_decref (v);
-        close (fds[i]);
+        net_stream_close (&w[i]);
     }
 }
 
@@ -244,21 +241,22 @@ static bool may_open_many (void)
 static void many_ranks (void **state)
 {
     struct gather g = { .level = LEVEL_QUICK, .table = true, .parent = -1 };
-    static int fds[MANY];
+    static struct net_stream streams[MANY];
+    struct net_stream again;
     double start;
     pid_t pid;
-    int status, fd;
+    int status;
 
     if (!may_open_many ())
         SKIP_CASE ("too few files may be open");
     pid = collector (&g);
     start = monotonic ();
     send_liars (g.listener.port);
-    greet_all (&g, fds);
-    fd = dial (g.listener.port); /* a second rank 7 */
-    assert_int_equal (greet (fd, g.key, 7), 0);
-    report_all (fds);
-    close (fd);
+    greet_all (&g, streams);
+    /* a second rank 7 */
+    assert_int_equal (greet (&again, dial (g.listener.port), g.key, 7), 0);
+    report_all (streams);
+    net_stream_close (&again);
     printf ("# %d ranks: %.2f s\n", MANY, monotonic () - start);
     assert_int_equal (waitpid (pid, &status, 0), pid);
     assert_int_equal (status, 0);

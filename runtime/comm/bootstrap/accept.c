@@ -13,10 +13,10 @@
 #include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
-void boot_peer_init (struct boot_peer *p, int fd)
+void boot_peer_init (struct boot_peer *p, int fd, struct net_seal *seal)
 {
     memset (p, 0, sizeof (*p));
-    net_stream_init (&p->stream, fd);
+    net_stream_init (&p->stream, fd, seal);
     p->rank = -1;
     if (fd >= 0)
         address_of_peer (fd, p->from, sizeof (p->from));
@@ -26,14 +26,30 @@ void boot_peer_init (struct boot_peer *p, int fd)
 static struct handshake handshake_with (const struct boot_place *p, long rank)
 {
     struct handshake h = { .service = HANDSHAKE_BOOTSTRAP,
-                           .version = BOOT_VERSION };
+                           .version = BOOT_VERSION,
+                           .plain = p->plain };
 
     memcpy (h.key, p->key, sizeof (h.key));
     memcpy (h.token, &rank, sizeof (rank));
     return h;
 }
 
-int boot_introduce (const struct boot_tree *t,
+int boot_say_differs (bool plain,
+                      long rank,
+                      const char *host,
+                      struct slurmdl_error *err)
+{
+    errno = EOPNOTSUPP;
+    return errorf (err,
+                   "rank %ld (%s) %s DL_COMM_INTEGRITY=handshake, and another "
+                   "rank %s: set it on all ranks, or on none",
+                   rank,
+                   host,
+                   plain ? "has" : "has not",
+                   plain ? "has not" : "has");
+}
+
+int boot_introduce (struct boot_tree *t,
                     const struct boot_place *p,
                     int port,
                     bool alone,
@@ -58,7 +74,8 @@ int boot_introduce (const struct boot_tree *t,
     ranks[0] = (uint32_t)p->rank;
     for (long i = 0; i < n; i++)
         ranks[i + 1] = (uint32_t)t->children[i].rank;
-    rv = handshake_call (t->parent.stream.fd, &with, h, size, deadline);
+    rv = handshake_call (
+        t->parent.stream.fd, &with, h, size, deadline, &t->parent.stream.seal);
     handshake_forget (with.key, sizeof (with.key));
     free (h);
     return rv;
@@ -223,10 +240,17 @@ static bool is_hello (const struct listener_arrival *a)
 
 static void admit (struct boot_accept *m, const struct listener_arrival *a)
 {
+    struct boot_hello h;
     struct boot_peer p;
 
-    boot_peer_init (&p, a->fd);
-    if (!is_hello (a) || add_peer (m, &p) < 0)
+    boot_peer_init (&p, a->fd, a->seal);
+    if (is_hello (a) && !a->agrees) {
+        memcpy (&h, a->body, sizeof (h));
+        h.host[sizeof (h.host) - 1] = '\0';
+        boot_say_differs (
+            !m->place->plain, (long)h.rank, clean_text (h.host), &m->differs);
+    }
+    if (!is_hello (a) || !a->agrees || add_peer (m, &p) < 0)
         boot_peer_close (&p);
     else if (introduce (m, &m->peers[m->n - 1], a->body) < 0)
         drop (m, m->n - 1);
@@ -266,6 +290,10 @@ int boot_accept_run (struct boot_accept *m, double deadline)
         listener_serve (&m->listener);
         while (listener_take (&m->listener, &a))
             admit (m, &a);
+        if (*m->differs.text) {
+            errno = EOPNOTSUPP;
+            return -1;
+        }
         if (m->left > 0 && monotonic () > deadline) {
             errno = ETIMEDOUT;
             return -1;

@@ -55,7 +55,11 @@ static int try_method (struct boot *b,
                        struct slurmdl_error *why)
 {
     struct boot_place *p = &b->place;
+    int plain = handshake_wants_plain (why);
 
+    if (plain < 0)
+        return -1;
+    p->plain = plain;
     p->timeout = find_timeout (o);
     find_own_name (p->own, sizeof (p->own));
     if (w->find (p, o, why) == 0) {
@@ -163,9 +167,11 @@ struct boot *boot_open_place (const struct boot_place *p,
                               struct slurmdl_error *err)
 {
     struct boot *b = create (err);
+    int plain;
 
-    if (b) {
+    if (b && (plain = handshake_wants_plain (err)) >= 0) {
         b->place = *p;
+        b->place.plain = plain;
         if (meet (b, err) == 0)
             return b;
     }
@@ -200,6 +206,11 @@ double boot_timeout (const struct boot *b)
 const unsigned char *boot_key (const struct boot *b)
 {
     return b->place.key;
+}
+
+bool boot_is_plain (const struct boot *b)
+{
+    return b->place.plain;
 }
 
 const char *boot_name (const struct boot *b)

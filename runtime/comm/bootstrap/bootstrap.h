@@ -2,6 +2,8 @@
 /* The ranks of a communicator find each other. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "runtime/slurmdl_comm.h"
 
 /* Over PMIx, PMI or nothing but a port of rank 0's, whatever the step has:
@@ -27,6 +29,7 @@ double boot_timeout (const struct boot *b);   /* of each exchange, seconds */
 const char *boot_name (const struct boot *b); /* "pmix", "pmi", "tcp", "one" */
 /* HANDSHAKE_KEY bytes: the secret of these ranks; zeros for one. */
 const unsigned char *boot_key (const struct boot *b);
+bool boot_is_plain (const struct boot *b); /* handshake.h */
 
 /* All ranks give 'bytes' bytes (at most 4,096), 'all' gets size * bytes. */
 int boot_allgather (struct boot *b,

@@ -144,7 +144,7 @@ static int go_to_parent (struct boot_tree *t,
                        at,
                        w->parent_port,
                        strerror (errno));
-    boot_peer_init (&parent, fd);
+    boot_peer_init (&parent, fd, NULL);
     parent.rank = w->parent;
     memcpy (parent.host, w->parent_host, sizeof (parent.host));
     boot_peer_close (&t->parent);

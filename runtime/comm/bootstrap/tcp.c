@@ -110,6 +110,8 @@ static int host_meeting (struct boot_tree *t,
     remove_secret (p);
     if (rv < 0 && errno == ETIMEDOUT)
         say_missing (&m, err);
+    else if (rv < 0 && errno == EOPNOTSUPP)
+        errorf (err, "%s", m.differs.text);
     if (boot_accept_end (&m, t) < 0)
         rv = -1;
     if (rv == 0)
@@ -134,7 +136,7 @@ static int hear_answer (struct boot_tree *t,
                   + (size_t)p->size * sizeof (struct boot_child);
 
     if (net_stream_wait (w, most, monotonic () + p->timeout + slack) < 0)
-        return 1;
+        return errno == EBADMSG ? boot_say_altered (&t->parent, err) : 1;
     if (p->heard)
         *p->heard = true;
     switch (w->head.kind) {
@@ -168,6 +170,8 @@ static int introduce_at (struct boot_tree *t,
                         until < deadline ? until : deadline)
         == 0)
         rv = hear_answer (t, p, listener, err);
+    else if (errno == EOPNOTSUPP)
+        rv = boot_say_differs (p->plain, p->rank, p->own, err);
     if (rv != 0) {
         int saved = errno;
         boot_peer_close (&t->parent);
@@ -185,7 +189,7 @@ static int come_to_leader (struct boot_tree *t,
 
     if (fd < 0)
         return 1;
-    boot_peer_init (&t->parent, fd);
+    boot_peer_init (&t->parent, fd, NULL);
     t->parent.rank = boot_node_leader (p);
     memcpy (t->parent.host, p->own, sizeof (t->parent.host));
     return introduce_at (t, p, &none, monotonic () + p->timeout, err);
@@ -237,7 +241,7 @@ static int try_root (struct boot_tree *t,
 
     if (fd < 0)
         return 1;
-    boot_peer_init (&t->parent, fd);
+    boot_peer_init (&t->parent, fd, NULL);
     t->parent.rank = 0;
     return introduce_at (t, p, listener, deadline, err);
 }
@@ -322,7 +326,7 @@ int boot_tree_open (struct boot_tree *t,
     int rv;
 
     memset (t, 0, sizeof (*t));
-    boot_peer_init (&t->parent, -1);
+    boot_peer_init (&t->parent, -1, NULL);
     t->rank = p->rank;
     t->size = p->size;
     t->timeout = p->timeout;

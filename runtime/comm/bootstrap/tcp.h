@@ -22,6 +22,7 @@ struct boot_place {
      */
     unsigned char key[HANDSHAKE_KEY];
     char secret[SECRET_NAME];
+    bool plain;                       /* messages have no tags (handshake.h) */
     double timeout;                   /* seconds */
     char own[64];                     /* name of this host */
     const struct rank_layout *layout; /* which rank is where; or NULL */
@@ -86,7 +87,10 @@ void boot_tree_tell (struct boot_tree *t,
 void boot_tree_drain (struct boot_tree *t);
 const char *boot_tree_reason (const struct net_stream *w);
 
-void boot_peer_init (struct boot_peer *p, int fd);
+/* Somebody between the two changes what they say: EBADMSG. */
+int boot_say_altered (const struct boot_peer *from, struct slurmdl_error *err);
+
+void boot_peer_init (struct boot_peer *p, int fd, struct net_seal *seal);
 void boot_peer_close (struct boot_peer *p);
 
 /* What a rank says when it comes, in its handshake; 'nranks' numbers follow,
@@ -102,11 +106,17 @@ struct boot_hello {
 /* Say to the parent of 't' who this rank is, where it listens (0: nowhere), and
  * that it represents the children of 't'; or, 'alone', none.
  */
-int boot_introduce (const struct boot_tree *t,
+int boot_introduce (struct boot_tree *t,
                     const struct boot_place *p,
                     int port,
                     bool alone,
                     double deadline);
+
+/* Of two ranks one is plain: EOPNOTSUPP. */
+int boot_say_differs (bool plain,
+                      long rank,
+                      const char *host,
+                      struct slurmdl_error *err);
 
 /* Ranks that come to a listener. */
 struct boot_accept {
@@ -114,8 +124,9 @@ struct boot_accept {
     struct listener listener;
     struct boot_peer *peers; /* who has come */
     long n;
-    bool *missing; /* ranks that are waited for */
-    long left;     /* how many they are */
+    bool *missing;                /* ranks that are waited for */
+    long left;                    /* how many they are */
+    struct slurmdl_error differs; /* a rank with another DL_COMM_INTEGRITY */
 };
 
 /* The listener is taken. */
@@ -123,7 +134,9 @@ int boot_accept_open (struct boot_accept *m,
                       const struct boot_place *p,
                       const struct listen_sockets *listener);
 void boot_accept_expect (struct boot_accept *m, long rank);
-/* Wait for all: 0, or -1, ETIMEDOUT if some did not come. */
+/* Wait for all: 0, or -1, ETIMEDOUT if some did not come, EOPNOTSUPP if one
+ * differs.
+ */
 int boot_accept_run (struct boot_accept *m, double deadline);
 /* Those who have come become children of 't', in the order of ranks. */
 int boot_accept_end (struct boot_accept *m, struct boot_tree *t);

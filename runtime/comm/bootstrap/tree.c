@@ -89,11 +89,24 @@ static int fail (struct boot_tree *t, const struct boot_peer *from, int error)
     return -1;
 }
 
+int boot_say_altered (const struct boot_peer *from, struct slurmdl_error *err)
+{
+    errno = EBADMSG;
+    return errorf (
+        err,
+        "what rank %ld (%s) sent was altered on its way (wrong MAC): "
+        "the connection is ended",
+        from->rank,
+        *from->host ? from->host : from->from);
+}
+
 static int lost (struct boot_exchange *x, struct boot_peer *p)
 {
     int error = errno;
 
-    if (error == EPROTO)
+    if (error == EBADMSG)
+        boot_say_altered (p, &x->t->why);
+    else if (error == EPROTO)
         errorf (&x->t->why,
                 "rank %ld (%s) is in another exchange",
                 p->rank,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets over a stream socket: four bytes of length, then the packet. */
+/* Packets over a stream socket: four bytes of length, then the packet, each
+ * with its tag.
+ */
 #include "runtime/comm/engine/connection.h"
 
 #include <errno.h>
@@ -10,7 +12,33 @@
 
 enum { LENGTH = 4, PACKET_MAX = 1 << 30, CHUNK = 1 << 16 };
 
-int connection_open (struct connection *w, int fd)
+static void put_record (struct connection *w, const void *data, size_t n)
+{
+    unsigned char tag[SEAL_TAG];
+
+    seal_make (w->seal, data, n, tag);
+    packet_bytes (&w->out, data, n);
+    packet_bytes (&w->out, tag, seal_size (w->seal));
+}
+
+static void put_packet (struct connection *w, const void *data, uint32_t n)
+{
+    put_record (w, &n, LENGTH);
+    put_record (w, data, n);
+}
+
+static void put_early (struct connection *w)
+{
+    uint32_t n;
+
+    for (size_t at = 0; at < w->early.n; at += LENGTH + n) {
+        memcpy (&n, w->early.data + at, LENGTH);
+        put_packet (w, w->early.data + at + LENGTH, n);
+    }
+    packet_free (&w->early);
+}
+
+int connection_open (struct connection *w, int fd, struct net_seal *seal)
 {
     int flags = fcntl (fd, F_GETFL);
 
@@ -18,6 +46,8 @@ int connection_open (struct connection *w, int fd)
         memset (w, 0, sizeof (*w));
     w->expected = false;
     w->fd = fd;
+    w->seal = seal;
+    put_early (w);
     return flags < 0 ? -1 : fcntl (fd, F_SETFL, flags | O_NONBLOCK);
 }
 
@@ -33,6 +63,9 @@ void connection_close (struct connection *w)
     if (w->fd >= 0)
         close (w->fd);
     w->fd = -1;
+    seal_destroy (w->seal);
+    w->seal = NULL;
+    packet_free (&w->early);
     packet_free (&w->in);
     packet_free (&w->out);
 }
@@ -56,15 +89,17 @@ int connection_send (struct connection *w, const struct packet *p)
 {
     uint32_t n = (uint32_t)p->n;
 
-    if (w->fd < 0 && !w->expected)
-        return -1;
-    packet_bytes (&w->out, &n, LENGTH);
-    packet_bytes (&w->out, p->data, p->n);
-    if (w->out.bad || p->n > PACKET_MAX) {
+    if ((w->fd < 0 && !w->expected) || w->out.bad || p->n > PACKET_MAX) {
         errno = ENOMEM;
         return -1;
     }
-    return w->expected ? 0 : connection_flush (w);
+    if (!w->expected) {
+        put_packet (w, p->data, n);
+        return w->out.bad ? -1 : connection_flush (w);
+    }
+    packet_bytes (&w->early, &n, LENGTH);
+    packet_bytes (&w->early, p->data, n);
+    return w->early.bad ? -1 : 0;
 }
 
 bool connection_waits (const struct connection *w)
@@ -99,16 +134,34 @@ int connection_read (struct connection *w)
     return -1;
 }
 
+/* The next 'n' bytes are there, with their tag, which is right. */
+static const void *take_record (struct connection *w, size_t n)
+{
+    size_t size = seal_size (w->seal);
+    const unsigned char *data = w->in.data + w->in.at;
+
+    if (w->altered || w->in.n - w->in.at < n + size)
+        return NULL;
+    w->altered = seal_check (w->seal, data, n, data + n) < 0;
+    if (w->altered)
+        return NULL;
+    w->in.at += n + size;
+    return data;
+}
+
 bool connection_take (struct connection *w, struct packet *p)
 {
-    uint32_t n;
+    const void *data;
 
-    if (w->in.n - w->in.at < LENGTH)
+    if (!w->begun) {
+        if (!(data = take_record (w, LENGTH)))
+            return false;
+        memcpy (&w->length, data, LENGTH);
+        w->begun = true;
+    }
+    if (!(data = take_record (w, w->length)))
         return false;
-    memcpy (&n, w->in.data + w->in.at, LENGTH);
-    if (w->in.n - w->in.at - LENGTH < n)
-        return false;
-    *p = (struct packet){ .data = w->in.data + w->in.at + LENGTH, .n = n };
-    w->in.at += LENGTH + n;
+    *p = (struct packet){ .data = (unsigned char *)data, .n = w->length };
+    w->begun = false;
     return true;
 }

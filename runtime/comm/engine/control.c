@@ -33,10 +33,11 @@ static const char *host_of (const void *arg, long rank)
 static int connect_to (struct control *k, struct connection *w, long rank)
 {
     struct slurmdl_error err = { "" };
-    int fd = mesh_socket (k->e->channel->mesh, rank, &err);
+    struct net_seal *seal = NULL;
+    int fd = mesh_socket (k->e->channel->mesh, rank, &seal, &err);
 
     w->fd = -1;
-    if (fd >= 0 && connection_open (w, fd) == 0)
+    if (fd >= 0 && connection_open (w, fd, seal) == 0)
         return 0;
     engine_fail (k->e, errno, *err.text ? err.text : strerror (errno));
     return -1;
@@ -110,6 +111,19 @@ static void lost (struct control *k, long rank)
               rank,
               host_of (k->e, rank));
     engine_fail (k->e, ECONNRESET, text);
+}
+
+static void altered (struct control *k, long rank)
+{
+    char text[256];
+
+    snprintf (text,
+              sizeof (text),
+              "what rank %ld (%s) sent was altered on its way (wrong MAC): the "
+              "connection is ended",
+              rank,
+              host_of (k->e, rank));
+    engine_fail (k->e, EBADMSG, text);
 }
 
 static int send_down (struct control *k, const struct packet *p)
@@ -225,6 +239,7 @@ static int send_up (struct control *k)
 static int hear (struct control *k, size_t unit)
 {
     struct connection *w = unit ? &k->children[unit - 1] : &k->parent;
+    long from = unit ? k->tree.children[unit - 1] : k->tree.parent;
     int gone = connection_read (w);
     struct packet p;
 
@@ -240,9 +255,11 @@ static int hear (struct control *k, size_t unit)
         if (rv < 0)
             return -1;
     }
-    if (gone < 0 && !k->ended)
-        lost (k, unit ? k->tree.children[unit - 1] : k->tree.parent);
-    return gone;
+    if (w->altered)
+        altered (k, from);
+    else if (gone < 0 && !k->ended)
+        lost (k, from);
+    return w->altered ? -1 : gone;
 }
 
 static size_t fill (const struct control *k, struct pollfd *p)

@@ -7,13 +7,13 @@
 static const double LOOK_SECONDS = 1; /* whether a rank has gone meanwhile */
 
 /* A child that has been told something knows that we are here. */
-static int welcome (struct control *k, size_t i, int fd)
+static int welcome (struct control *k, size_t i, int fd, struct net_seal *seal)
 {
     struct packet p = { NULL };
     int rv;
 
     packet_number (&p, DOWN_HERE);
-    rv = connection_open (&k->children[i], fd);
+    rv = connection_open (&k->children[i], fd, seal);
     if (rv == 0)
         rv = connection_send (&k->children[i], &p);
     packet_free (&p);
@@ -42,11 +42,12 @@ int control_meet (struct control *k, double now)
     for (size_t i = 0; k->absent && i < k->tree.n; i++) {
         struct slurmdl_error err = { "" };
         long rank = k->tree.children[i];
+        struct net_seal *seal = NULL;
         int fd;
         if (!k->children[i].expected)
             continue;
-        fd = mesh_socket_now (k->e->channel->mesh, rank, &err);
-        if (fd >= 0 ? welcome (k, i, fd) < 0 : errno != EAGAIN)
+        fd = mesh_socket_now (k->e->channel->mesh, rank, &seal, &err);
+        if (fd >= 0 ? welcome (k, i, fd, seal) < 0 : errno != EAGAIN)
             return give_up (k, &err);
         if (fd < 0 && over)
             return late (k, rank);

@@ -99,9 +99,7 @@ int parts_reduce_scatter (struct mesh *m,
     for (long s = p->n, half; s > 1 && rv == 0; s = half) {
         bool last = s == 2;
         struct reduction f = { .p = p, .factor = last ? factor : 1 };
-        struct mesh_sendrecv t = { .reduce = reduce_cb,
-                                   .arg = &f,
-                                   .grain = p->size };
+        struct mesh_sendrecv t = { .reduce = reduce_cb, .arg = &f };
         half = (s + 1) / 2;
         t.to = (rank + half) % p->n;
         t.from = (rank - half + p->n) % p->n;

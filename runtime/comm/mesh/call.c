@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the listener of another rank. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -9,13 +10,16 @@
 
 static struct dial_caller caller_of (const struct mesh *m)
 {
-    return (struct dial_caller){ mesh_self (m), m->endpoint->key, m->timeout };
+    return (struct dial_caller){
+        mesh_self (m), m->endpoint->key, m->endpoint->plain, m->timeout
+    };
 }
 
 int mesh_call (const struct mesh *m,
                long peer,
                enum dial_kind kind,
-               double seconds)
+               double seconds,
+               struct net_seal **seal)
 {
     struct mesh_hello w = { .kind = kind,
                             .from = m->endpoint->rank,
@@ -28,7 +32,8 @@ int mesh_call (const struct mesh *m,
 
     if (kind == DIAL_ABORT)
         snprintf (w.text, sizeof (w.text), "%s", m->why);
-    return dial_rank (&caller, mesh_peer (m, peer), &w, monotonic () + seconds);
+    return dial_rank (
+        &caller, mesh_peer (m, peer), &w, monotonic () + seconds, seal);
 }
 
 /* Asked again only after a while: a process that is stopped keeps what asks. */
@@ -67,13 +72,22 @@ double mesh_answer_seconds (const struct mesh *m)
 
 int mesh_query (const struct mesh *m, long peer, struct mesh_report *r)
 {
-    int fd = mesh_call (m, peer, DIAL_QUERY, mesh_answer_seconds (m));
+    char answer[sizeof (*r) + SEAL_TAG];
+    struct net_seal *seal = NULL;
+    int fd = mesh_call (m, peer, DIAL_QUERY, mesh_answer_seconds (m), &seal);
     int rv;
 
     if (fd < 0)
         return -1;
-    rv = socket_recv (
-        fd, r, sizeof (*r), monotonic () + mesh_answer_seconds (m));
+    rv = socket_recv (fd,
+                      answer,
+                      sizeof (*r) + seal_size (seal),
+                      monotonic () + mesh_answer_seconds (m));
+    if (rv == 0)
+        rv = seal_check (seal, answer, sizeof (*r), answer + sizeof (*r));
+    if (rv == 0)
+        memcpy (r, answer, sizeof (*r));
+    seal_destroy (seal);
     close (fd);
     return rv;
 }

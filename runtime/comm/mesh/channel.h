@@ -8,8 +8,9 @@
  * ranks ever have to agree on who connects.
  */
 struct mesh_link {
-    atomic_int in, out; /* -1: none yet */
-    atomic_long asked;  /* s: when its host, silent, last was asked */
+    atomic_int in, out;                  /* -1: none yet */
+    struct net_seal *in_seal, *out_seal; /* set before them */
+    atomic_long asked; /* s: when its host, silent, last was asked */
 };
 
 struct mesh {
@@ -27,6 +28,7 @@ struct mesh {
     _Atomic uint32_t tag;         /* the root's */
     double timeout;
     char *buffer;        /* for mesh_reduce_f; NULL until it is needed */
+    char *record;        /* likewise, for one that is in two pieces */
     bool may_spin;       /* there are cores for all ranks */
     unsigned missed;     /* times in a row that it was of no use */
     atomic_long waits;   /* for this rank of the world; -1: none; the root's */
@@ -47,6 +49,11 @@ struct mesh_head {
 };
 
 enum { HEAD_MESSAGE = 0x4d4c4453, HEAD_BYE = 0x424c4453 };
+
+/* Head and data are records with tags; of data those of so many bytes, and the
+ * rest.  It is a multiple of each element's size.
+ */
+enum { MESH_RECORD = 64 * 1024 };
 
 /* The connection to that rank, made if there is none; -1 after mesh_fail(). */
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err);
@@ -69,11 +76,15 @@ void mesh_reason (struct mesh *m, int code, const char *why);
 /* The host of that rank of the world has gone. */
 void mesh_found_unreachable (struct mesh *m, long rank);
 
-/* Say hello to a rank; a socket, or -1 (dial.h). */
+/* Say hello to a rank; a socket and its seal, or -1 (dial.h). */
 int mesh_call (const struct mesh *m,
                long peer,
                enum dial_kind kind,
-               double seconds);
+               double seconds,
+               struct net_seal **seal);
+
+/* What that rank sent has a wrong tag. */
+int mesh_altered (struct mesh *m, long peer, struct slurmdl_error *err);
 
 /* The rank's number in the root. */
 long mesh_root_rank (const struct mesh *m, long peer);

@@ -15,7 +15,7 @@ static int reach (struct mesh *m, long peer)
 
     if (fd >= 0)
         return fd;
-    fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
+    fd = mesh_call (m, peer, DIAL_LINK, m->timeout, &m->links[peer].out_seal);
     if (fd < 0 && errno == EHOSTUNREACH)
         mesh_found_unreachable (m, m->world[peer]);
     if (fd >= 0)
@@ -46,7 +46,7 @@ int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err)
 }
 
 /* The first that this peer has made, or -1. */
-static int take_socket (struct mesh *m, long peer)
+static int take_socket (struct mesh *m, long peer, struct net_seal **seal)
 {
     struct mesh_pending **p = &m->sockets;
     int fd = -1;
@@ -58,13 +58,17 @@ static int take_socket (struct mesh *m, long peer)
         struct mesh_pending *this = *p;
         *p = this->next;
         fd = this->fd;
+        *seal = this->seal;
         free (this);
     }
     pthread_mutex_unlock (&m->endpoint->mutex);
     return fd;
 }
 
-static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
+static int await_socket (struct mesh *m,
+                         long peer,
+                         struct net_seal **seal,
+                         struct slurmdl_error *err)
 {
     double until = monotonic () + m->timeout;
     struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
@@ -72,7 +76,7 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
     int gone = 0, rv;
 
     for (;;) {
-        int fd = take_socket (m, peer);
+        int fd = take_socket (m, peer, seal);
         if (fd >= 0)
             return fd;
         if (mesh_usable (m, err) < 0)
@@ -98,14 +102,17 @@ int mesh_event (const struct mesh *m)
     return m->event;
 }
 
-int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err)
+int mesh_socket_now (struct mesh *m,
+                     long peer,
+                     struct net_seal **seal,
+                     struct slurmdl_error *err)
 {
     struct pollfd p = { .events = POLLRDHUP };
     eventfd_t value;
     int fd, rv;
 
     eventfd_read (m->event, &value);
-    if ((fd = take_socket (m, peer)) >= 0)
+    if ((fd = take_socket (m, peer, seal)) >= 0)
         return fd;
     if (mesh_usable (m, err) < 0 || (rv = mesh_look_for (m, peer, err)) < 0)
         return -1;
@@ -114,20 +121,23 @@ int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err)
         return mesh_lost (m, peer, err);
     /* it may have called before it closed */
     if (rv > 0 || poll (&p, 1, 0) > 0)
-        return await_socket (m, peer, err);
+        return await_socket (m, peer, seal, err);
     errno = EAGAIN;
     return -1;
 }
 
-int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err)
+int mesh_socket (struct mesh *m,
+                 long peer,
+                 struct net_seal **seal,
+                 struct slurmdl_error *err)
 {
     int fd;
 
     if (mesh_usable (m, err) < 0)
         return -1;
     if (peer > m->rank)
-        return await_socket (m, peer, err);
-    fd = mesh_call (m, peer, DIAL_SOCKET, m->timeout);
+        return await_socket (m, peer, seal, err);
+    fd = mesh_call (m, peer, DIAL_SOCKET, m->timeout, seal);
     if (fd >= 0)
         return fd;
     return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)

@@ -8,13 +8,16 @@
 
 #include "runtime/comm/mesh/channel.h"
 
-static void deliver_link (struct mesh *m, long peer, int fd)
+static void
+deliver_link (struct mesh *m, long peer, int fd, struct net_seal *seal)
 {
-    int none = -1;
-
-    if (peer < 0
-        || !atomic_compare_exchange_strong (&m->links[peer].in, &none, fd))
+    if (peer < 0 || atomic_load (&m->links[peer].in) >= 0) {
         close (fd);
+        seal_destroy (seal);
+        return;
+    }
+    m->links[peer].in_seal = seal;
+    atomic_store (&m->links[peer].in, fd);
 }
 
 /* All parts of what has failed. */
@@ -39,16 +42,19 @@ void mesh_reason (struct mesh *m, int code, const char *why)
 
 void mesh_pending_add (struct mesh_pending **end,
                        const struct mesh_hello *w,
-                       int fd)
+                       int fd,
+                       struct net_seal *seal)
 {
     struct mesh_pending *p = calloc (1, sizeof (*p));
 
     if (!p) {
         close (fd);
+        seal_destroy (seal);
         return;
     }
     p->hello = *w;
     p->fd = fd;
+    p->seal = seal;
     while (*end)
         end = &(*end)->next;
     *end = p;
@@ -62,16 +68,21 @@ void mesh_found_unreachable (struct mesh *m, long rank)
         atomic_compare_exchange_strong (&m->endpoint->unreachable, &none, rank);
 }
 
-void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd)
+void mesh_deliver (struct mesh *m,
+                   const struct mesh_hello *hello,
+                   int fd,
+                   struct net_seal *seal)
 {
     long peer = mesh_rank_of (m, hello->from);
 
     if (hello->kind == DIAL_LINK)
-        deliver_link (m, peer, fd);
+        deliver_link (m, peer, fd, seal);
     else if (hello->kind == DIAL_SOCKET)
-        mesh_pending_add (&m->sockets, hello, fd);
-    else
+        mesh_pending_add (&m->sockets, hello, fd, seal);
+    else {
         close (fd);
+        seal_destroy (seal);
+    }
     if (hello->kind == DIAL_ABORT && hello->unreachable >= 0)
         mesh_found_unreachable (m, hello->unreachable);
     if (hello->kind == DIAL_ABORT)

@@ -79,11 +79,13 @@ static int connect_to (const struct address *a, double deadline)
 }
 
 struct handshake dial_handshake (const struct mesh_peer_info *to,
-                                 const unsigned char *key)
+                                 const unsigned char *key,
+                                 bool plain)
 {
     struct handshake h = { .service = HANDSHAKE_MESH,
                            .version = DIAL_VERSION,
-                           .fresh = true };
+                           .plain = plain,
+                           .confirms = true };
 
     memcpy (h.key, key, sizeof (h.key));
     memcpy (h.token, to->token, sizeof (h.token));
@@ -143,6 +145,7 @@ struct dial {
     const struct mesh_hello *hello;
     double timeout;
     bool reached; /* its host has answered */
+    struct net_seal *seal;
 };
 
 static int try_one (struct dial *c, const struct address *a, double deadline)
@@ -155,7 +158,7 @@ static int try_one (struct dial *c, const struct address *a, double deadline)
         return -1;
     dial_watch (fd, c->timeout);
     if (handshake_call (
-            fd, c->handshake, c->hello, sizeof (*c->hello), deadline)
+            fd, c->handshake, c->hello, sizeof (*c->hello), deadline, &c->seal)
         == 0)
         return fd;
     saved = errno;
@@ -199,14 +202,16 @@ dial (struct dial *c, const struct address *at, int n, double deadline)
 int dial_rank (const struct dial_caller *caller,
                const struct mesh_peer_info *to,
                const struct mesh_hello *hello,
-               double deadline)
+               double deadline,
+               struct net_seal **seal)
 {
-    struct handshake h = dial_handshake (to, caller->key);
-    struct dial c = { &h, hello, caller->timeout, false };
+    struct handshake h = dial_handshake (to, caller->key, caller->plain);
+    struct dial c = { &h, hello, caller->timeout, false, NULL };
     struct address at[PEER_ADDRESSES];
     int fd = dial (&c, at, addresses (caller->self, to, at), deadline);
 
     handshake_forget (h.key, sizeof (h.key));
+    *seal = c.seal;
     return fd;
 }
 

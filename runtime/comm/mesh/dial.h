@@ -15,7 +15,7 @@ enum dial_kind {
     DIAL_QUERY,    /* answered by a struct mesh_report */
 };
 
-enum { DIAL_VERSION = 2, DIAL_TEXT = 256 };
+enum { DIAL_VERSION = 3, DIAL_TEXT = 256 };
 
 /* The body of the handshake. */
 struct mesh_hello {
@@ -31,7 +31,8 @@ struct mesh_hello {
 struct dial_caller {
     const struct mesh_peer_info *self;
     const unsigned char *key; /* of all ranks */
-    double timeout;           /* of collectives */
+    bool plain;
+    double timeout; /* of collectives */
 };
 
 /* Connect to that rank, say 'hello', and get its answer, until 'deadline'
@@ -39,16 +40,18 @@ struct dial_caller {
  * nobody listens there any more; ETIMEDOUT; EHOSTUNREACH: the host has gone, as
  * below; EACCES: that is another program.
  *
- * Returns a non-blocking socket, or -1.
+ * Returns a non-blocking socket and its seal, or -1.
  */
 int dial_rank (const struct dial_caller *caller,
                const struct mesh_peer_info *to,
                const struct mesh_hello *hello,
-               double deadline);
+               double deadline,
+               struct net_seal **seal);
 
 /* What the ranks know of that one's listener. */
 struct handshake dial_handshake (const struct mesh_peer_info *to,
-                                 const unsigned char *key);
+                                 const unsigned char *key,
+                                 bool plain);
 
 /* A host has gone if nothing has come from it for 10 s, not even that it has
  * got what was sent or that it is there, and then for 4 s no connection to it

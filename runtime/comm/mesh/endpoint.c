@@ -84,16 +84,23 @@ static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
     return m;
 }
 
-static void answer_query (struct endpoint *h, uint64_t channel, int fd)
+static void answer_query (struct endpoint *h,
+                          uint64_t channel,
+                          const struct listener_arrival *a)
 {
     struct mesh_report s = { .waits = -1 };
     struct mesh *m = endpoint_find (h, channel);
+    unsigned char tag[SEAL_TAG];
+    struct iovec v[2] = { { &s, sizeof (s) }, { tag, seal_size (a->seal) } };
+    struct msghdr msg = { .msg_iov = v, .msg_iovlen = 2 };
 
     if (m)
         mesh_state (m, &s);
-    if (send (fd, &s, sizeof (s), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    seal_make (a->seal, &s, sizeof (s), tag);
+    if (sendmsg (a->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         errno = 0;
-    close (fd);
+    seal_destroy (a->seal);
+    close (a->fd);
 }
 
 static bool is_welcome (void *arg, const void *body, size_t n)
@@ -120,11 +127,11 @@ static void admit (struct endpoint *h, const struct listener_arrival *a)
     pthread_mutex_lock (&h->mutex);
     m = endpoint_find (h, w.channel);
     if (w.kind == DIAL_QUERY)
-        answer_query (h, w.channel, a->fd);
+        answer_query (h, w.channel, a);
     else if (m)
-        mesh_deliver (m, &w, a->fd);
+        mesh_deliver (m, &w, a->fd, a->seal);
     else
-        mesh_pending_add (&h->pending, &w, a->fd);
+        mesh_pending_add (&h->pending, &w, a->fd, a->seal);
     pthread_mutex_unlock (&h->mutex);
 }
 
@@ -173,13 +180,14 @@ static int start_listening (struct endpoint *h,
                             const struct mesh_peer_info *self,
                             struct slurmdl_error *err)
 {
-    h->listener = (struct listener){ .at = h->listener.at,
-                                     .handshake = dial_handshake (self, h->key),
-                                     .most = sizeof (struct mesh_hello),
-                                     .expected = (size_t)h->size,
-                                     .is_welcome = is_welcome,
-                                     .arg = h,
-                                     .timeout = h->timeout };
+    h->listener =
+        (struct listener){ .at = h->listener.at,
+                           .handshake = dial_handshake (self, h->key, h->plain),
+                           .most = sizeof (struct mesh_hello),
+                           .expected = (size_t)h->size,
+                           .is_welcome = is_welcome,
+                           .arg = h,
+                           .timeout = h->timeout };
     return start_thread (h, err);
 }
 
@@ -226,6 +234,7 @@ static void end (struct endpoint *h)
         next = p->next;
         if (p->fd >= 0 && !endpoint_is_foreign (h))
             close (p->fd);
+        seal_destroy (p->seal);
         free (p);
     }
     if (!endpoint_is_foreign (h))
@@ -256,6 +265,7 @@ struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
     h->timeout = boot_timeout (b);
     h->wake = -1;
     memcpy (h->key, boot_key (b), sizeof (h->key));
+    h->plain = boot_is_plain (b);
     atomic_init (&h->unreachable, -1);
     pthread_mutex_init (&h->mutex, NULL);
     list_endpoint (h);
@@ -301,7 +311,7 @@ void endpoint_enter (struct endpoint *h, struct mesh *m)
         struct mesh_pending *this = *p;
         if (this->hello.channel == m->channel) {
             *p = this->next;
-            mesh_deliver (m, &this->hello, this->fd);
+            mesh_deliver (m, &this->hello, this->fd, this->seal);
             free (this);
         } else {
             p = &this->next;

@@ -15,6 +15,7 @@ struct mesh_pending {
     struct mesh_pending *next;
     struct mesh_hello hello;
     int fd; /* -1: none */
+    struct net_seal *seal;
 };
 
 /* A thread accepts connections, so that a rank that computes keeps none of
@@ -28,6 +29,7 @@ struct endpoint {
     long rank, size;
     double timeout;
     unsigned char key[HANDSHAKE_KEY]; /* of all ranks */
+    bool plain;
     struct mesh_peer_info *peers;
     struct listener listener; /* the thread's */
     int wake;                 /* an eventfd that ends the thread */
@@ -52,16 +54,20 @@ bool endpoint_is_foreign (const struct endpoint *h);
 void endpoint_enter (struct endpoint *h, struct mesh *m);
 void endpoint_leave (struct endpoint *h, struct mesh *m);
 
-/* Append a connection to a list of pending ones, which owns 'fd' then; without
- * memory it is closed.
+/* Append a connection to a list of pending ones, which owns 'fd' and 'seal'
+ * then; without memory it is closed.
  */
 void mesh_pending_add (struct mesh_pending **end,
                        const struct mesh_hello *w,
-                       int fd);
+                       int fd,
+                       struct net_seal *seal);
 
 /* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
- * is the mesh's from now on. */
-void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd);
+ * and 'seal' are the mesh's from now on. */
+void mesh_deliver (struct mesh *m,
+                   const struct mesh_hello *hello,
+                   int fd,
+                   struct net_seal *seal);
 
 /* What a rank waits for, as it tells those that ask. */
 struct mesh_report {

@@ -46,11 +46,14 @@ static void tell (const struct mesh *m)
     for (long r = 0; r < m->size; r++) {
         const char *host = mesh_host (m, r);
         bool same = silent && strcmp (silent, host) == 0;
+        struct net_seal *seal = NULL;
         int fd;
         if (!is_told (m, r) || m->world[r] == m->root->culprit
             || (same && times > 1))
             continue;
-        if ((fd = mesh_call (m, r, DIAL_ABORT, mesh_answer_seconds (m))) >= 0) {
+        fd = mesh_call (m, r, DIAL_ABORT, mesh_answer_seconds (m), &seal);
+        if (fd >= 0) {
+            seal_destroy (seal);
             close (fd);
         } else if (errno != ECONNREFUSED) {
             times = same ? times + 1 : 1;
@@ -104,11 +107,13 @@ static void pass_listener (struct mesh *m)
 {
     double until = monotonic () + LISTENER_SECONDS;
     struct mesh_report ignored;
-    int fd = mesh_call (m, m->rank, DIAL_QUERY, LISTENER_SECONDS);
+    struct net_seal *seal = NULL;
+    int fd = mesh_call (m, m->rank, DIAL_QUERY, LISTENER_SECONDS, &seal);
 
     if (fd < 0)
         return;
     socket_recv (fd, &ignored, sizeof (ignored), until);
+    seal_destroy (seal);
     close (fd);
 }
 
@@ -127,6 +132,19 @@ static void await_reason (struct mesh *m)
         poll (&p, 1, 20);
         eventfd_read (m->event, &value);
     }
+}
+
+int mesh_altered (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    return mesh_fail (m,
+                      EBADMSG,
+                      err,
+                      "what rank %ld on %s sent was altered on its way to rank "
+                      "%ld on %s (wrong MAC): the connection is ended",
+                      mesh_world_rank (m, peer),
+                      mesh_host (m, peer),
+                      m->endpoint->rank,
+                      mesh_host (m, m->rank));
 }
 
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)

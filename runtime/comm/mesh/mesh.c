@@ -26,6 +26,11 @@ static void release (struct mesh *m)
     if (m->event >= 0)
         close (m->event);
     free (m->buffer);
+    free (m->record);
+    for (long r = 0; m->links && r < m->size; r++) {
+        seal_destroy (m->links[r].in_seal);
+        seal_destroy (m->links[r].out_seal);
+    }
     free (m->links);
     free (m->world);
     free (m->node);
@@ -166,15 +171,19 @@ struct mesh *mesh_subset (struct mesh *m,
 static void say_goodbye (struct mesh *m)
 {
     struct mesh_head h = { .magic = HEAD_BYE };
+    unsigned char tag[SEAL_TAG];
+    struct iovec v[2] = { { &h, sizeof (h) }, { tag, 0 } };
+    struct msghdr msg = { .msg_iov = v, .msg_iovlen = 2 };
 
-    for (long r = 0; r < m->size; r++)
-        if (m->links[r].out >= 0 && !atomic_load (&m->aborted))
-            if (send (m->links[r].out,
-                      &h,
-                      sizeof (h),
-                      MSG_DONTWAIT | MSG_NOSIGNAL)
-                < 0)
-                errno = 0;
+    for (long r = 0; r < m->size; r++) {
+        struct net_seal *seal = m->links[r].out_seal;
+        if (m->links[r].out < 0 || atomic_load (&m->aborted))
+            continue;
+        seal_make (seal, &h, sizeof (h), tag);
+        v[1].iov_len = seal_size (seal);
+        if (sendmsg (m->links[r].out, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            errno = 0;
+    }
 }
 
 void mesh_close (struct mesh *m)
@@ -190,6 +199,7 @@ void mesh_close (struct mesh *m)
     }
     for (struct mesh_pending *p = m->sockets, *next; p; p = next) {
         next = p->next;
+        seal_destroy (p->seal);
         free (p);
     }
     endpoint_close (m->endpoint);

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "runtime/comm/bootstrap/bootstrap.h"
+#include "runtime/comm/net/seal.h"
 
 /* Connections are made when they are first used.  A mesh belongs to one
  * thread at a time; mesh_channel() makes another one of the same ranks.
@@ -102,13 +103,20 @@ long mesh_unreachable (const struct mesh *m);
 int mesh_check (struct mesh *m, struct slurmdl_error *err);
 
 /* A stream socket to that rank, non-blocking, close-on-exec and the caller's to
- * close(2); both sides call it, in the same order where they want several.
+ * close(2), and its seal, likewise; both sides call it, in the same order where
+ * they want several.
  */
-int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_socket (struct mesh *m,
+                 long peer,
+                 struct net_seal **seal,
+                 struct slurmdl_error *err);
 
 /* The same without waiting, for a rank greater than ours: EAGAIN if it has not
  * called yet.  mesh_event() is readable when somebody may have. */
-int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_socket_now (struct mesh *m,
+                     long peer,
+                     struct net_seal **seal,
+                     struct slurmdl_error *err);
 int mesh_event (const struct mesh *m);
 
 /* Messages from one rank to another come in order; both sides give the same
@@ -136,7 +144,7 @@ int mesh_exchange (struct mesh *m,
 /* The same where the data are in two pieces (of which one may be empty), or
  * what comes is not stored but given to 'reduce', piece by piece from a small
  * buffer, so that what is done with it overlaps with the rest: 'offset' and 'n'
- * in bytes, multiples of 'grain' (at most 16).
+ * in bytes, multiples of 16, but for the last.
  */
 typedef void (*mesh_reduce_f) (void *arg,
                                size_t offset,
@@ -147,7 +155,7 @@ struct mesh_sendrecv {
     struct iovec out[2], in[2];
     mesh_reduce_f reduce; /* or NULL */
     void *arg;
-    size_t reduce_n, grain; /* bytes, if there is 'reduce' */
+    size_t reduce_n; /* bytes, if there is 'reduce' */
 };
 int mesh_sendrecv (struct mesh *m,
                    const struct mesh_sendrecv *t,

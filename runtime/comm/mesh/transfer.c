@@ -11,71 +11,179 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
-/* One direction of an exchange. */
+/* What is moved at once stays in a core's cache. */
+enum { HEAD = sizeof (struct mesh_head), RECORDS = 4, SPIN_US = 30 };
+enum { AT_ONCE = RECORDS * MESH_RECORD, PIECES = 2 + 3 * RECORDS };
+
+/* One direction of an exchange, a batch of records at a time. */
 struct side {
     long peer; /* -1: done */
     int fd;    /* -1: not there yet */
+    struct net_seal *seal;
     struct mesh_head head;
+    unsigned char head_tag[SEAL_TAG];
     struct iovec data[2];
-    size_t n, done; /* 'done' counts the head too */
+    size_t n;
+    bool begun;       /* the head is in an earlier batch */
+    size_t at, size;  /* bytes of the data in this batch */
+    size_t all, done; /* the same with head and tags */
+    int checked;      /* of what came: records, the head first */
+    unsigned char tag[RECORDS][SEAL_TAG];
 };
 
 struct mesh_transfer {
     struct mesh *m;
     const struct mesh_sendrecv *t;
     struct side out, in;
-    size_t reduced, kept; /* bytes that came, and were not reduced yet */
     double began, until, spin;
     bool slept;
     unsigned seconds;
     struct slurmdl_error *err;
 };
 
-/* What is moved at once stays in a core's cache. */
-enum { HEAD = sizeof (struct mesh_head), AT_ONCE = 256 * 1024, SPIN_US = 30 };
-
 /* for our listener to take a connection that is there */
 static const double LISTENER_SECONDS = 1;
 
-/* What is still to be moved, at most AT_ONCE bytes. */
-static int rest (struct side *s, struct iovec *v)
+/* ---- batches ---- */
+
+static int records (const struct side *s)
 {
-    struct iovec all[3] = { { &s->head, HEAD }, s->data[0], s->data[1] };
-    size_t skip = s->done;
-    size_t left = AT_ONCE;
+    return (int)((s->size + MESH_RECORD - 1) / MESH_RECORD);
+}
+
+static size_t size_of_record (const struct side *s, int i)
+{
+    size_t left = s->size - (size_t)i * MESH_RECORD;
+
+    return left < MESH_RECORD ? left : MESH_RECORD;
+}
+
+static void open_batch (struct side *s)
+{
+    size_t tag = seal_size (s->seal);
+
+    s->size = s->n - s->at < AT_ONCE ? s->n - s->at : AT_ONCE;
+    s->all = (s->begun ? 0 : HEAD + tag) + s->size + (size_t)records (s) * tag;
+    s->done = 0;
+    s->checked = s->begun;
+}
+
+/* The bytes of record 'i' where they are: one piece or two. */
+static int pieces (const struct side *s, int i, struct iovec *v)
+{
+    size_t skip = s->at + (size_t)i * MESH_RECORD;
+    size_t left = size_of_record (s, i);
     int n = 0;
 
-    for (int i = 0; i < 3 && left > 0; i++) {
-        size_t cut = skip < all[i].iov_len ? skip : all[i].iov_len;
-        size_t len = all[i].iov_len - cut;
+    for (int k = 0; k < 2 && left > 0; k++) {
+        size_t cut = skip < s->data[k].iov_len ? skip : s->data[k].iov_len;
+        size_t len = s->data[k].iov_len - cut;
         skip -= cut;
         len = len < left ? len : left;
         left -= len;
         if (len > 0)
-            v[n++] = (struct iovec){ (char *)all[i].iov_base + cut, len };
+            v[n++] = (struct iovec){ (char *)s->data[k].iov_base + cut, len };
     }
     return n;
+}
+
+/* What comes and is to be reduced has its place in the buffer. */
+static int
+place (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
+{
+    if (s != &x->in || !x->t->reduce)
+        return pieces (s, i, v);
+    *v = (struct iovec){ x->m->buffer + (size_t)i * MESH_RECORD,
+                         size_of_record (s, i) };
+    return 1;
+}
+
+/* What is still to be moved of the batch. */
+static int rest (struct mesh_transfer *x, struct side *s, struct iovec *v)
+{
+    size_t tag = seal_size (s->seal);
+    size_t skip = s->done;
+    struct iovec all[PIECES];
+    int n = 0, left = 0;
+
+    if (!s->begun) {
+        all[n++] = (struct iovec){ &s->head, HEAD };
+        all[n++] = (struct iovec){ s->head_tag, tag };
+    }
+    for (int i = 0; i < records (s); i++) {
+        n += place (x, s, i, all + n);
+        all[n++] = (struct iovec){ s->tag[i], tag };
+    }
+    for (int i = 0; i < n; i++) {
+        size_t cut = skip < all[i].iov_len ? skip : all[i].iov_len;
+        skip -= cut;
+        if (all[i].iov_len > cut)
+            v[left++] = (struct iovec){ (char *)all[i].iov_base + cut,
+                                        all[i].iov_len - cut };
+    }
+    return left;
+}
+
+/* A record in one piece: of two, a copy. */
+static const void *whole (struct mesh_transfer *x, struct side *s, int i)
+{
+    struct iovec v[2] = { { NULL, 0 }, { NULL, 0 } };
+    char *copy = x->m->record;
+
+    if (place (x, s, i, v) < 2)
+        return v[0].iov_base;
+    memcpy (copy, v[0].iov_base, v[0].iov_len);
+    memcpy (copy + v[0].iov_len, v[1].iov_base, v[1].iov_len);
+    return copy;
+}
+
+/* ---- to send ---- */
+
+static void seal_batch (struct mesh_transfer *x)
+{
+    struct side *s = &x->out;
+
+    open_batch (s);
+    if (!s->seal)
+        return;
+    if (!s->begun)
+        seal_make (s->seal, &s->head, HEAD, s->head_tag);
+    for (int i = 0; i < records (s); i++)
+        seal_make (s->seal, whole (x, s, i), size_of_record (s, i), s->tag[i]);
+}
+
+/* The batch was moved: true: it was the last. */
+static bool end_batch (struct side *s)
+{
+    s->begun = true;
+    s->at += s->size;
+    if (s->at < s->n)
+        return false;
+    s->peer = -1;
+    return true;
 }
 
 /* 1: something was moved, 0: not now, -1: failed. */
 static int push (struct mesh_transfer *x)
 {
     struct side *s = &x->out;
-    struct iovec v[3];
+    struct iovec v[PIECES];
     struct msghdr h = { .msg_iov = v };
     ssize_t n;
 
-    h.msg_iovlen = (size_t)rest (s, v);
+    h.msg_iovlen = (size_t)rest (x, s, v);
     n = sendmsg (s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR
                    ? 0
                    : mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
-    if (s->done == HEAD + s->n)
-        s->peer = -1;
+    if (s->done == s->all && !end_batch (s))
+        seal_batch (x);
     return 1;
 }
+
+/* ---- to receive ---- */
 
 static int differs (struct mesh_transfer *x)
 {
@@ -113,59 +221,55 @@ static int check_head (struct mesh_transfer *x)
                       mesh_host (x->m, s->peer));
 }
 
-/* Where the next bytes go if they are reduced: behind those of an element that
- * has not come whole. */
-static int rest_to_reduce (struct mesh_transfer *x, struct iovec *v)
+/* Those records of the batch that have come whole. */
+static int check_records (struct mesh_transfer *x)
 {
     struct side *s = &x->in;
-    size_t came = s->done > HEAD ? s->done - HEAD : 0;
-    size_t room = AT_ONCE - x->kept;
-    int n = 0;
+    size_t tag = seal_size (s->seal);
+    size_t head = s->begun ? 0 : HEAD + tag;
 
-    if (s->done < HEAD)
-        v[n++] = (struct iovec){ (char *)&s->head + s->done, HEAD - s->done };
-    if (room > s->n - came)
-        room = s->n - came;
-    if (room > 0)
-        v[n++] = (struct iovec){ x->m->buffer + x->kept, room };
-    return n;
-}
-
-static void reduce_some (struct mesh_transfer *x)
-{
-    size_t came = x->in.done > HEAD ? x->in.done - HEAD : 0;
-    size_t have = came - x->reduced;
-    size_t whole = have - have % x->t->grain;
-
-    if (whole > 0)
-        x->t->reduce (x->t->arg, x->reduced, x->m->buffer, whole);
-    x->kept = have - whole;
-    if (x->kept > 0 && whole > 0)
-        memmove (x->m->buffer, x->m->buffer + whole, x->kept);
-    x->reduced += whole;
+    if (s->checked == 0) {
+        if (s->done < head)
+            return 0;
+        if (seal_check (s->seal, &s->head, HEAD, s->head_tag) < 0)
+            return mesh_altered (x->m, s->peer, x->err);
+        if (check_head (x) < 0)
+            return -1;
+        s->checked = 1;
+    }
+    for (int i = s->checked - 1; i < records (s); i++) {
+        size_t size = size_of_record (s, i);
+        size_t first = (size_t)i * MESH_RECORD;
+        if (s->done < head + first + size + (size_t)(i + 1) * tag)
+            break;
+        if (s->seal
+            && seal_check (s->seal, whole (x, s, i), size, s->tag[i]) < 0)
+            return mesh_altered (x->m, s->peer, x->err);
+        if (x->t->reduce)
+            x->t->reduce (x->t->arg, s->at + first, x->m->buffer + first, size);
+        s->checked++;
+    }
+    return 0;
 }
 
 static int pull (struct mesh_transfer *x)
 {
     struct side *s = &x->in;
-    struct iovec v[3];
+    struct iovec v[PIECES];
     struct msghdr h = { .msg_iov = v };
-    bool begun = s->done >= HEAD;
     ssize_t n;
 
-    h.msg_iovlen = (size_t)(x->t->reduce ? rest_to_reduce (x, v) : rest (s, v));
+    h.msg_iovlen = (size_t)rest (x, s, v);
     n = recvmsg (s->fd, &h, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
-    if (!begun && s->done >= HEAD && check_head (x) < 0)
+    if (check_records (x) < 0)
         return -1;
-    if (x->t->reduce)
-        reduce_some (x);
-    if (s->done == HEAD + s->n)
-        s->peer = -1;
+    if (s->done == s->all && !end_batch (s))
+        open_batch (s);
     return 1;
 }
 
@@ -181,6 +285,19 @@ static long awaited (const struct mesh_transfer *x)
     return x->in.peer >= 0 ? x->in.peer : x->out.peer;
 }
 
+/* Whether the rank that we wait for has connected. */
+static bool find_link (struct mesh_transfer *x)
+{
+    const struct mesh_link *link = &x->m->links[x->in.peer];
+
+    x->in.fd = atomic_load (&link->in);
+    if (x->in.fd < 0)
+        return false;
+    x->in.seal = link->in_seal;
+    open_batch (&x->in);
+    return true;
+}
+
 /* One that has closed may have connected before, and sent all that we wait
  * for: our listener is about to say so.
  */
@@ -191,8 +308,7 @@ static int await_link (struct mesh_transfer *x)
     double until = monotonic () + LISTENER_SECONDS;
 
     for (;;) {
-        x->in.fd = atomic_load (&m->links[x->in.peer].in);
-        if (x->in.fd >= 0)
+        if (find_link (x))
             return 0;
         if (atomic_load (&m->aborted))
             return mesh_usable (m, x->err);
@@ -324,7 +440,7 @@ static int move (struct mesh_transfer *x)
     int in = 0;
 
     if (x->in.peer >= 0 && x->in.fd < 0)
-        x->in.fd = atomic_load (&x->m->links[x->in.peer].in);
+        find_link (x);
     if (x->out.peer >= 0)
         out = push (x);
     if (out >= 0 && x->in.peer >= 0 && x->in.fd >= 0)
@@ -353,6 +469,13 @@ static size_t both (const struct iovec *v)
     return v[0].iov_len + v[1].iov_len;
 }
 
+/* Whether a record may be in two places. */
+static bool is_split (const struct mesh_sendrecv *t)
+{
+    return (t->out[0].iov_len && t->out[1].iov_len)
+           || (t->in[0].iov_len && t->in[1].iov_len);
+}
+
 /* What a rank sends to itself. */
 static int to_self (struct mesh *m, const struct mesh_sendrecv *t)
 {
@@ -376,23 +499,26 @@ int mesh_sendrecv (struct mesh *m,
         return to_self (m, t);
     if (t->reduce && !m->buffer && !(m->buffer = malloc (AT_ONCE)))
         return mesh_fail (m, ENOMEM, err, "out of memory");
+    if (is_split (t) && !m->record && !(m->record = malloc (MESH_RECORD)))
+        return mesh_fail (m, ENOMEM, err, "out of memory");
     x.out = (struct side){
-        t->to,
-        -1,
-        { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
-        { t->out[0], t->out[1] },
-        both (t->out),
-        0
+        .peer = t->to,
+        .fd = -1,
+        .head = { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
+        .data = { t->out[0], t->out[1] },
+        .n = both (t->out)
     };
-    x.in = (struct side){ t->from,
-                          -1,
-                          { 0 },
-                          { t->in[0], t->in[1] },
-                          t->reduce ? t->reduce_n : both (t->in),
-                          0 };
+    x.in = (struct side){ .peer = t->from,
+                          .fd = -1,
+                          .data = { t->in[0], t->in[1] },
+                          .n = t->reduce ? t->reduce_n : both (t->in) };
     x.began = monotonic ();
-    if (t->to >= 0 && (x.out.fd = mesh_dial (m, t->to, err)) < 0)
-        return -1;
+    if (t->to >= 0) {
+        if ((x.out.fd = mesh_dial (m, t->to, err)) < 0)
+            return -1;
+        x.out.seal = m->links[t->to].out_seal;
+        seal_batch (&x);
+    }
     return run (&x);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* An address in numbers. */
 enum { ADDRESS_NUMBER = 48 };
@@ -46,6 +47,11 @@ struct addrinfo *address_look_up (const char *host, int port, int flags)
         return NULL;
     }
     return list;
+}
+
+const char *address_name (const char *host)
+{
+    return strcasecmp (host, "localhost") ? host : "127.0.0.1";
 }
 
 bool address_is_loopback (const struct sockaddr *a)

@@ -14,6 +14,11 @@ int address_split (const char *address, char *host, size_t size, int *port);
  */
 struct addrinfo *address_look_up (const char *host, int port, int flags);
 
+/* "localhost" is 127.0.0.1 for who listens and who calls, whatever else the
+ * resolver has of that name.
+ */
+const char *address_name (const char *host);
+
 bool address_is_loopback (const struct sockaddr *a);
 bool address_is_known (const char *host);
 

@@ -7,58 +7,91 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/comm/net/socket.h"
 
 /* Who says it: a challenge is no proof, whoever sends it. */
 static const char listener_role[] = "slurmdl listener";
 static const char caller_role[] = "slurmdl caller";
+static const char session_role[] = "slurmdl session";
+static const char confirmed[] = "slurmdl confirmed";
 
-enum { PIECE = 2048 };
-
-_Static_assert(HANDSHAKE_TOKEN == HANDSHAKE_NONCE, "a token is a nonce");
 _Static_assert(HANDSHAKE_KEY >= crypto_generichash_KEYBYTES_MIN, "a key");
 _Static_assert(HANDSHAKE_MAC <= crypto_generichash_BYTES_MAX, "a code");
+_Static_assert(2 * SEAL_KEY <= crypto_generichash_BYTES_MAX, "both keys");
+_Static_assert(HANDSHAKE_POINT == crypto_scalarmult_BYTES, "a point");
+_Static_assert(HANDSHAKE_POINT == crypto_scalarmult_SCALARBYTES, "a scalar");
+
+int handshake_wants_plain (struct slurmdl_error *err)
+{
+    const char *text = environment_text ("DL_COMM_INTEGRITY", "");
+
+    if (!*text || !strcmp (text, "frames"))
+        return 0;
+    if (!strcmp (text, "handshake"))
+        return 1;
+    errno = EINVAL;
+    return errorf (
+        err, "DL_COMM_INTEGRITY=%.40s: not frames or handshake", text);
+}
 
 static bool has_key (const struct handshake *h)
 {
-    return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key))
-           && !(h->fresh && sodium_is_zero (h->token, sizeof (h->token)));
+    return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key));
 }
 
-static int draw (unsigned char *nonce, size_t n)
+static int draw (unsigned char *bytes, size_t n)
 {
-    return getrandom (nonce, n, 0) == (ssize_t)n ? 0 : -1;
+    return getrandom (bytes, n, 0) == (ssize_t)n ? 0 : -1;
 }
 
+int handshake_draw (struct handshake_pair *p)
+{
+    if (sodium_init () < 0 || draw (p->secret, sizeof (p->secret)) < 0)
+        return -1;
+    return crypto_scalarmult_base (p->point, p->secret);
+}
+
+static uint32_t flags_of (const struct handshake *h)
+{
+    return (seal_has_aes () ? HANDSHAKE_AES : 0)
+           | (h->plain ? HANDSHAKE_PLAIN : 0);
+}
+
+/* All that is said before the codes. */
 static void begin (crypto_generichash_state *s,
                    const struct handshake *h,
                    const char *role,
                    const struct handshake_hello *hello,
-                   const unsigned char *nonce)
+                   const struct handshake_challenge *c,
+                   size_t size)
 {
-    crypto_generichash_init (s, h->key, sizeof (h->key), HANDSHAKE_MAC);
+    crypto_generichash_init (s, h->key, sizeof (h->key), size);
     crypto_generichash_update (
         s, (const unsigned char *)role, strlen (role) + 1);
     crypto_generichash_update (
         s, (const unsigned char *)hello, sizeof (*hello));
     crypto_generichash_update (s, h->token, sizeof (h->token));
-    crypto_generichash_update (s, nonce, HANDSHAKE_NONCE);
+    crypto_generichash_update (s,
+                               (const unsigned char *)c,
+                               offsetof (struct handshake_challenge, mac));
 }
 
-static void end (crypto_generichash_state *s, unsigned char *mac)
+static void end (crypto_generichash_state *s, unsigned char *to, size_t size)
 {
-    crypto_generichash_final (s, mac, HANDSHAKE_MAC);
+    crypto_generichash_final (s, to, size);
     sodium_memzero (s, sizeof (*s));
 }
 
-void handshake_challenge (const struct handshake *h,
+static void listener_mac (const struct handshake *h,
                           const struct handshake_hello *hello,
-                          struct handshake_challenge *c)
+                          const struct handshake_challenge *c,
+                          unsigned char *mac)
 {
     crypto_generichash_state s;
 
-    begin (&s, h, listener_role, hello, c->nonce);
-    end (&s, c->mac);
+    begin (&s, h, listener_role, hello, c, HANDSHAKE_MAC);
+    end (&s, mac, HANDSHAKE_MAC);
 }
 
 static void caller_mac (const struct handshake *h,
@@ -70,11 +103,36 @@ static void caller_mac (const struct handshake *h,
 {
     crypto_generichash_state s;
 
-    begin (&s, h, caller_role, hello, c->nonce);
+    begin (&s, h, caller_role, hello, c, HANDSHAKE_MAC);
     crypto_generichash_update (
         &s, (const unsigned char *)&proof->length, sizeof (proof->length));
     crypto_generichash_update (&s, body, proof->length);
-    end (&s, mac);
+    end (&s, mac, HANDSHAKE_MAC);
+}
+
+/* The keys of a connection; 'secret' is ours, 'point' the other side's. */
+static struct net_seal *make_seal (const struct handshake *h,
+                                   const struct handshake_hello *hello,
+                                   const struct handshake_challenge *c,
+                                   const unsigned char *secret,
+                                   const unsigned char *point,
+                                   bool listens)
+{
+    unsigned char shared[crypto_scalarmult_BYTES], keys[2][SEAL_KEY];
+    crypto_generichash_state s;
+    struct net_seal *seal;
+
+    errno = EACCES;
+    if (crypto_scalarmult (shared, secret, point) != 0)
+        return NULL;
+    begin (&s, h, session_role, hello, c, sizeof (keys));
+    crypto_generichash_update (&s, shared, sizeof (shared));
+    end (&s, keys[0], sizeof (keys));
+    seal = seal_create (
+        keys[listens], keys[!listens], hello->flags & c->flags & HANDSHAKE_AES);
+    sodium_memzero (shared, sizeof (shared));
+    sodium_memzero (keys, sizeof (keys));
+    return seal;
 }
 
 bool handshake_is_hello (const struct handshake *h,
@@ -83,13 +141,16 @@ bool handshake_is_hello (const struct handshake *h,
     return hello->magic == HANDSHAKE_MAGIC && hello->service == h->service;
 }
 
-int handshake_draw (const struct handshake *h, struct handshake_challenge *c)
+int handshake_answer (const struct handshake *h,
+                      const struct handshake_pair *p,
+                      const struct handshake_hello *hello,
+                      struct handshake_challenge *c)
 {
-    if (!has_key (h))
+    if (!has_key (h) || draw (c->nonce, sizeof (c->nonce)) < 0)
         return -1;
-    if (!h->fresh)
-        return draw (c->nonce, sizeof (c->nonce));
-    memcpy (c->nonce, h->token, sizeof (c->nonce));
+    c->flags = flags_of (h);
+    memcpy (c->point, p->point, sizeof (c->point));
+    listener_mac (h, hello, c, c->mac);
     return 0;
 }
 
@@ -105,6 +166,40 @@ bool handshake_is_proven (const struct handshake *h,
     return sodium_memcmp (mac, proof->mac, sizeof (mac)) == 0;
 }
 
+bool handshake_agrees (const struct handshake *h,
+                       const struct handshake_hello *hello)
+{
+    return h->plain == !!(hello->flags & HANDSHAKE_PLAIN);
+}
+
+struct net_seal *handshake_seal (const struct handshake *h,
+                                 const struct handshake_pair *p,
+                                 const struct handshake_hello *hello,
+                                 const struct handshake_challenge *c)
+{
+    return make_seal (h, hello, c, p->secret, hello->point, true);
+}
+
+void handshake_confirm (struct net_seal *s, unsigned char *tag)
+{
+    seal_make (s, confirmed, sizeof (confirmed), tag);
+}
+
+int handshake_is_confirmed (struct net_seal *s, const unsigned char *tag)
+{
+    return seal_check (s, confirmed, sizeof (confirmed), tag);
+}
+
+struct net_seal *handshake_end (const struct handshake *h, struct net_seal *s)
+{
+    if (!h->plain)
+        return s;
+    seal_destroy (s);
+    return NULL;
+}
+
+/* ---- the caller ---- */
+
 static int hear_challenge (int fd,
                            const struct handshake *h,
                            const struct handshake_hello *hello,
@@ -115,8 +210,7 @@ static int hear_challenge (int fd,
 
     if (socket_recv (fd, c, sizeof (*c), deadline) < 0)
         return -1;
-    memcpy (mac, c->mac, sizeof (mac));
-    handshake_challenge (h, hello, c);
+    listener_mac (h, hello, c, mac);
     if (sodium_memcmp (mac, c->mac, sizeof (mac)) == 0)
         return 0;
     errno = EACCES;
@@ -125,76 +219,81 @@ static int hear_challenge (int fd,
 
 /* All that is said before the next answer, in a piece. */
 static int say (int fd,
-                const struct handshake_hello *hello,
                 const struct handshake_proof *proof,
                 const void *body,
                 double deadline)
 {
-    char buf[PIECE];
-    size_t n = 0;
+    struct iovec v[2] = { { (void *)proof, sizeof (*proof) },
+                          { (void *)body, proof->length } };
 
-    if (hello)
-        n = sizeof (*hello);
-    if (n)
-        memcpy (buf, hello, n);
-    memcpy (buf + n, proof, sizeof (*proof));
-    n += sizeof (*proof);
-    if (proof->length > sizeof (buf) - n)
-        return socket_send (fd, buf, n, deadline) < 0
-                   ? -1
-                   : socket_send (fd, body, proof->length, deadline);
-    if (proof->length)
-        memcpy (buf + n, body, proof->length);
-    return socket_send (fd, buf, n + proof->length, deadline);
+    return socket_sendv (fd, v, 2, deadline);
 }
 
+static int confirm (int fd, struct net_seal *s, double deadline)
+{
+    unsigned char tag[SEAL_TAG];
+
+    if (socket_recv (fd, tag, sizeof (tag), deadline) < 0
+        || handshake_is_confirmed (s, tag) < 0)
+        return -1;
+    handshake_confirm (s, tag);
+    return socket_send (fd, tag, sizeof (tag), deadline);
+}
+
+/* Also to who is not plain as we are: it is to know. */
 static int prove (int fd,
                   const struct handshake *h,
                   const struct handshake_hello *hello,
+                  struct handshake_challenge *c,
                   const void *body,
                   size_t n,
                   double deadline)
 {
     struct handshake_proof proof = { .length = (uint32_t)n };
-    struct handshake_challenge c;
 
-    if (h->fresh)
-        memcpy (c.nonce, h->token, sizeof (c.nonce));
-    else if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
-             || hear_challenge (fd, h, hello, &c, deadline) < 0)
+    if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
+        || hear_challenge (fd, h, hello, c, deadline) < 0)
         return -1;
-    caller_mac (h, hello, &c, &proof, body, proof.mac);
-    return say (fd, h->fresh ? hello : NULL, &proof, body, deadline);
-}
-
-static int confirm (int fd,
-                    const struct handshake *h,
-                    const struct handshake_hello *hello,
-                    double deadline)
-{
-    struct handshake_challenge c;
-    char go = 0;
-    int rv = h->fresh ? hear_challenge (fd, h, hello, &c, deadline)
-                      : socket_recv (fd, &go, 1, deadline);
-
-    return rv < 0 ? -1 : socket_send (fd, &go, 1, deadline);
+    caller_mac (h, hello, c, &proof, body, proof.mac);
+    if (say (fd, &proof, body, deadline) < 0)
+        return -1;
+    if (h->plain == !!(c->flags & HANDSHAKE_PLAIN))
+        return 0;
+    errno = EOPNOTSUPP;
+    return -1;
 }
 
 int handshake_call (int fd,
                     const struct handshake *h,
                     const void *body,
                     size_t n,
-                    double deadline)
+                    double deadline,
+                    struct net_seal **seal)
 {
     struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
                                      .service = (uint16_t)h->service,
-                                     .version = (uint16_t)h->version };
+                                     .version = (uint16_t)h->version,
+                                     .flags = flags_of (h) };
+    struct handshake_challenge c;
+    struct handshake_pair own;
+    struct net_seal *s = NULL;
 
     errno = EACCES;
     if (!has_key (h) || draw (hello.nonce, sizeof (hello.nonce)) < 0
-        || prove (fd, h, &hello, body, n, deadline) < 0)
+        || handshake_draw (&own) < 0)
         return -1;
-    return h->confirms || h->fresh ? confirm (fd, h, &hello, deadline) : 0;
+    memcpy (hello.point, own.point, sizeof (hello.point));
+    if (prove (fd, h, &hello, &c, body, n, deadline) == 0)
+        s = make_seal (h, &hello, &c, own.secret, c.point, false);
+    sodium_memzero (&own, sizeof (own));
+    if (!s)
+        return -1;
+    if (h->confirms && confirm (fd, s, deadline) < 0) {
+        seal_destroy (s);
+        return -1;
+    }
+    *seal = handshake_end (h, s);
+    return 0;
 }
 
 void handshake_derive (const unsigned char *key,

@@ -123,9 +123,7 @@ int listen_open (struct listen_sockets *s, const char *host, int port)
 
     *s = (struct listen_sockets){ .port = port };
     if (host)
-        list = address_look_up (strcmp (host, "localhost") ? host : "127.0.0.1",
-                                port,
-                                AI_NUMERICHOST);
+        list = address_look_up (address_name (host), port, AI_NUMERICHOST);
     if (list && address_is_loopback (list->ai_addr))
         rv = add (s, list->ai_addr, list->ai_addrlen);
     else

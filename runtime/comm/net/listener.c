@@ -57,6 +57,7 @@ static size_t most_strangers (const struct listener *l)
 static void drop (struct listener *l, size_t i)
 {
     close (l->pending[i].fd);
+    seal_destroy (l->pending[i].seal);
     free (l->pending[i].body);
     l->strangers -= !l->pending[i].proven;
     l->pending[i] = l->pending[--l->n];
@@ -112,8 +113,8 @@ static char *next_of (struct listener_pending *p, size_t *n)
         *n = PROOF + p->proof.length - p->got;
         return p->body + (p->got - PROOF);
     }
-    *n = 1;
-    return &p->go;
+    *n = PROOF + p->proof.length + SEAL_TAG - p->got;
+    return (char *)p->go + (SEAL_TAG - *n);
 }
 
 static int say (int fd, const void *data, size_t n)
@@ -125,12 +126,13 @@ static int say (int fd, const void *data, size_t n)
 static int challenge (struct listener *l, struct listener_pending *p)
 {
     p->challenged = true;
-    if (!handshake_is_hello (&l->handshake, &p->hello)
-        || handshake_draw (&l->handshake, &p->challenge) < 0)
+    if (!l->has_pair && handshake_draw (&l->pair) < 0)
         return -1;
-    if (l->handshake.fresh)
-        return 0;
-    handshake_challenge (&l->handshake, &p->hello, &p->challenge);
+    l->has_pair = true;
+    if (!handshake_is_hello (&l->handshake, &p->hello)
+        || handshake_answer (&l->handshake, &l->pair, &p->hello, &p->challenge)
+               < 0)
+        return -1;
     return say (p->fd, &p->challenge, sizeof (p->challenge));
 }
 
@@ -143,83 +145,31 @@ static int take_proof (struct listener *l, struct listener_pending *p)
     return 0;
 }
 
-/* ---- nonces: a table with open addresses, half of it empty ---- */
-
-static size_t place_of (const struct listener *l, const unsigned char *nonce)
+static int answer (struct listener_pending *p)
 {
-    static const unsigned char none[HANDSHAKE_NONCE];
-    size_t i;
+    unsigned char tag[SEAL_TAG];
 
-    memcpy (&i, nonce, sizeof (i));
-    for (i &= l->seen_room - 1; memcmp (l->seen[i], none, sizeof (none))
-                                && memcmp (l->seen[i], nonce, sizeof (none));
-         i = (i + 1) & (l->seen_room - 1))
-        continue;
-    return i;
-}
-
-static int grow_seen (struct listener *l)
-{
-    struct listener old = *l;
-
-    if (2 * (l->nseen + 1) <= l->seen_room)
-        return 0;
-    l->seen_room = old.seen_room ? 2 * old.seen_room : 64;
-    if (!(l->seen = calloc (l->seen_room, sizeof (*l->seen)))) {
-        *l = old;
-        return -1;
-    }
-    for (size_t i = 0; i < old.seen_room; i++)
-        memcpy (
-            l->seen[place_of (l, old.seen[i])], old.seen[i], sizeof (*l->seen));
-    free (old.seen);
-    return 0;
-}
-
-/* Only of callers that have the key; a nonce of zeros is never drawn. */
-static bool was_seen (struct listener *l, const unsigned char *nonce)
-{
-    size_t i;
-
-    if (grow_seen (l) < 0)
-        return true;
-    i = place_of (l, nonce);
-    if (!memcmp (l->seen[i], nonce, HANDSHAKE_NONCE))
-        return true;
-    memcpy (l->seen[i], nonce, HANDSHAKE_NONCE);
-    l->nseen++;
-    return false;
-}
-
-/* ---- */
-
-static bool is_caller (struct listener *l, struct listener_pending *p)
-{
-    return handshake_is_proven (
-               &l->handshake, &p->hello, &p->challenge, &p->proof, p->body)
-           && !(l->handshake.fresh && was_seen (l, p->hello.nonce));
-}
-
-static int answer (const struct listener *l, struct listener_pending *p)
-{
-    if (!l->handshake.fresh)
-        return say (p->fd, &p->go, 1);
-    handshake_challenge (&l->handshake, &p->hello, &p->challenge);
-    return say (p->fd, &p->challenge, sizeof (p->challenge));
+    handshake_confirm (p->seal, tag);
+    return say (p->fd, tag, sizeof (tag));
 }
 
 /* Its body has come: 1: that is all, 0: it is to confirm. */
 static int take_body (struct listener *l, struct listener_pending *p)
 {
-    if (!is_caller (l, p))
+    const struct handshake *h = &l->handshake;
+
+    if (!handshake_is_proven (h, &p->hello, &p->challenge, &p->proof, p->body)
+        || !(p->seal = handshake_seal (h, &l->pair, &p->hello, &p->challenge)))
         return -1;
     p->proven = true;
     l->strangers--;
-    if (!l->handshake.confirms && !l->handshake.fresh)
+    if (!h->confirms)
         return 1;
     p->since = monotonic ();
-    return !l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length)
-               ? answer (l, p)
+    return handshake_agrees (h, &p->hello)
+                   && (!l->is_welcome
+                       || l->is_welcome (l->arg, p->body, p->proof.length))
+               ? answer (p)
                : -1;
 }
 
@@ -236,7 +186,11 @@ static int check (struct listener *l, struct listener_pending *p)
         return -1;
     if (p->got < PROOF + p->proof.length)
         return 0;
-    return p->proven ? 1 : take_body (l, p);
+    if (!p->proven)
+        return take_body (l, p);
+    if (p->got < PROOF + p->proof.length + SEAL_TAG)
+        return 0;
+    return handshake_is_confirmed (p->seal, p->go) < 0 ? -1 : 1;
 }
 
 static int hear (struct listener *l, struct listener_pending *p)
@@ -367,7 +321,12 @@ bool listener_take (struct listener *l, struct listener_arrival *a)
         if (!p->whole)
             continue;
         *a = (struct listener_arrival){
-            p->fd, p->hello.version, p->proof.length, p->body
+            .fd = p->fd,
+            .seal = handshake_end (&l->handshake, p->seal),
+            .agrees = handshake_agrees (&l->handshake, &p->hello),
+            .version = p->hello.version,
+            .length = p->proof.length,
+            .body = p->body
         };
         l->pending[i] = l->pending[--l->n];
         return true;
@@ -383,12 +342,12 @@ void listener_close (struct listener *l)
     if (l->spare > 0)
         close (l->spare);
     handshake_forget (l->handshake.key, sizeof (l->handshake.key));
+    handshake_forget (&l->pair, sizeof (l->pair));
+    l->has_pair = false;
     free (l->pending);
     free (l->poll);
-    free (l->seen);
     l->pending = NULL;
     l->poll = NULL;
-    l->seen = NULL;
-    l->room = l->poll_room = l->nseen = l->seen_room = 0;
+    l->room = l->poll_room = 0;
     l->spare = 0;
 }

@@ -21,9 +21,10 @@ struct listener_pending {
     struct handshake_hello hello;
     struct handshake_challenge challenge;
     struct handshake_proof proof;
-    char *body; /* ended by '\0'; NULL: the proof has not come */
+    char *body;            /* ended by '\0'; NULL: the proof has not come */
+    struct net_seal *seal; /* once it is proven */
     bool challenged, proven, whole;
-    char go;
+    unsigned char go[SEAL_TAG];
 };
 
 /* At a time more strangers than these, and 'expected', are not kept; the oldest
@@ -45,8 +46,8 @@ struct listener {
     double timeout; /* to confirm: a process may be stopped so long */
     struct listener_pending *pending;
     size_t n, strangers, room;
-    unsigned char (*seen)[HANDSHAKE_NONCE]; /* with a fresh token: of callers */
-    size_t nseen, seen_room;
+    struct handshake_pair pair; /* drawn for the first caller */
+    bool has_pair;
     int spare; /* a file that gives way when no more may be open; 0: none */
     struct pollfd *poll;
     size_t poll_room;
@@ -64,11 +65,13 @@ struct pollfd *listener_poll (struct listener *l, size_t more);
 /* After poll(2): take who comes and what they say, and drop who is late. */
 void listener_serve (struct listener *l);
 
-/* One who has said all; the socket and the body, of 'length' bytes and '\0',
- * are the caller's.  False: there is none now.
+/* One who has said all; the socket, its seal and the body, of 'length' bytes
+ * and '\0', are the caller's.  False: there is none now.
  */
 struct listener_arrival {
     int fd;
+    struct net_seal *seal;
+    bool agrees;      /* it is plain as we are; else it gets no other answer */
     unsigned version; /* of the service's protocol, that it speaks */
     size_t length;
     char *body;

@@ -143,7 +143,7 @@ static int connect_to (const struct addrinfo *a, double deadline)
 
 static int connect_to_host (const char *host, int port, double deadline)
 {
-    struct addrinfo *list = address_look_up (host, port, 0);
+    struct addrinfo *list = address_look_up (address_name (host), port, 0);
     int saved;
     int fd = -1;
 
@@ -193,20 +193,40 @@ static int settle (int fd, ssize_t k, short events, double deadline)
     return errno == EAGAIN ? socket_wait (fd, events, deadline) : -1;
 }
 
-int socket_send (int fd, const void *data, size_t n, double deadline)
+/* Take 'k' bytes off the pieces. */
+static void skip (struct msghdr *h, size_t k)
 {
-    const char *p = data;
+    while (h->msg_iovlen > 0 && k >= h->msg_iov->iov_len) {
+        k -= h->msg_iov->iov_len;
+        h->msg_iov++;
+        h->msg_iovlen--;
+    }
+    if (k > 0) {
+        h->msg_iov->iov_base = (char *)h->msg_iov->iov_base + k;
+        h->msg_iov->iov_len -= k;
+    }
+}
 
-    while (n > 0) {
-        ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
+int socket_sendv (int fd, struct iovec *v, int n, double deadline)
+{
+    struct msghdr h = { .msg_iov = v, .msg_iovlen = (size_t)n };
+
+    skip (&h, 0);
+    while (h.msg_iovlen > 0) {
+        ssize_t k = sendmsg (fd, &h, MSG_NOSIGNAL);
         if (settle (fd, k, POLLOUT, deadline) < 0)
             return -1;
-        if (k > 0) {
-            p += k;
-            n -= (size_t)k;
-        }
+        if (k > 0)
+            skip (&h, (size_t)k);
     }
     return 0;
+}
+
+int socket_send (int fd, const void *data, size_t n, double deadline)
+{
+    struct iovec v = { (void *)data, n };
+
+    return socket_sendv (fd, &v, 1, deadline);
 }
 
 int socket_recv (int fd, void *data, size_t n, double deadline)

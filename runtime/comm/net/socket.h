@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "runtime/base/error.h"
 
@@ -40,6 +41,9 @@ int socket_wait (int fd, short events, double deadline);
 /* All 'n' bytes; ECONNRESET if the other side has closed. */
 int socket_send (int fd, const void *data, size_t n, double deadline);
 int socket_recv (int fd, void *data, size_t n, double deadline);
+
+/* Several pieces in one go; 'v' is changed. */
+int socket_sendv (int fd, struct iovec *v, int n, double deadline);
 
 /* Milliseconds for poll(2) until the deadline, at least 0, at most 1,000,000.
  */

@@ -13,10 +13,11 @@
 
 enum { NET_STREAM_MAGIC = 0x646c6331 }; /* "dlc1" */
 
-void net_stream_init (struct net_stream *w, int fd)
+void net_stream_init (struct net_stream *w, int fd, struct net_seal *seal)
 {
     memset (w, 0, sizeof (*w));
     w->fd = fd;
+    w->seal = seal;
 }
 
 void net_stream_close (struct net_stream *w)
@@ -24,15 +25,15 @@ void net_stream_close (struct net_stream *w)
     if (w->fd >= 0)
         close (w->fd);
     free (w->body);
-    net_stream_init (w, -1);
+    seal_destroy (w->seal);
+    net_stream_init (w, -1, NULL);
 }
 
-/* Returns 1: all 'n' bytes from 'from' on are there. */
-static int take (struct net_stream *w, char *to, size_t from, size_t n)
+/* Returns 1: all 'n' bytes are there. */
+static int take (struct net_stream *w, char *to, size_t n)
 {
-    while (w->got < from + n) {
-        size_t at = w->got - from;
-        ssize_t k = recv (w->fd, to + at, n - at, MSG_DONTWAIT);
+    while (w->got < n) {
+        ssize_t k = recv (w->fd, to + w->got, n - w->got, MSG_DONTWAIT);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0 && errno == EAGAIN)
@@ -55,7 +56,7 @@ static int make_room (struct net_stream *w, size_t most)
         errno = EPROTO;
         return -1;
     }
-    need = (size_t)w->head.length + 1;
+    need = (size_t)w->head.length + SEAL_TAG + 1;
     if (w->room >= need)
         return 0;
     if (!(body = realloc (w->body, need)))
@@ -65,23 +66,46 @@ static int make_room (struct net_stream *w, size_t most)
     return 0;
 }
 
-int net_stream_read (struct net_stream *w, size_t most)
+static int take_head (struct net_stream *w, size_t most)
 {
-    int rv = take (w, (char *)&w->head, 0, sizeof (w->head));
+    size_t n = sizeof (w->head);
+    int rv = take (w, w->begin, n + seal_size (w->seal));
 
     if (rv <= 0)
         return rv;
+    if (seal_check (w->seal, w->begin, n, w->begin + n) < 0)
+        return -1;
+    memcpy (&w->head, w->begin, n);
     if (make_room (w, most) < 0)
         return -1;
-    rv = take (w, w->body, sizeof (w->head), (size_t)w->head.length);
+    w->begun = true;
+    w->got = 0;
+    return 1;
+}
+
+static int take_body (struct net_stream *w)
+{
+    size_t n = (size_t)w->head.length;
+    int rv = n ? take (w, w->body, n + seal_size (w->seal)) : 1;
+
+    if (rv == 1 && n > 0 && seal_check (w->seal, w->body, n, w->body + n) < 0)
+        return -1;
     if (rv == 1)
-        w->body[w->head.length] = '\0';
+        w->body[n] = '\0';
     return rv;
+}
+
+int net_stream_read (struct net_stream *w, size_t most)
+{
+    int rv = w->begun ? 1 : take_head (w, most);
+
+    return rv == 1 ? take_body (w) : rv;
 }
 
 void net_stream_next (struct net_stream *w)
 {
     w->got = 0;
+    w->begun = false;
 }
 
 int net_stream_wait (struct net_stream *w, size_t most, double deadline)
@@ -101,9 +125,15 @@ int net_stream_send (struct net_stream *w,
                      double deadline)
 {
     struct net_stream_head head = { NET_STREAM_MAGIC, kind, n };
+    unsigned char tags[2][SEAL_TAG];
+    size_t size = seal_size (w->seal);
+    struct iovec v[4] = { { &head, sizeof (head) },
+                          { tags[0], size },
+                          { (void *)body, n },
+                          { tags[1], n ? size : 0 } };
 
-    return socket_send (w->fd, &head, sizeof (head), deadline) < 0
-                   || (n && socket_send (w->fd, body, n, deadline) < 0)
-               ? -1
-               : 0;
+    seal_make (w->seal, &head, sizeof (head), tags[0]);
+    if (n > 0)
+        seal_make (w->seal, body, n, tags[1]);
+    return socket_sendv (w->fd, v, 4, deadline);
 }

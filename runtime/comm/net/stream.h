@@ -5,27 +5,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A message is a head and 'length' bytes, in this machine's byte order. */
+#include "runtime/comm/net/seal.h"
+
+/* A message is a head and 'length' bytes, in this machine's byte order, each a
+ * record with its tag.
+ */
 struct net_stream_head {
     uint32_t magic, kind;
     uint64_t length;
 };
 
 struct net_stream {
-    int fd; /* -1: none */
+    int fd;                /* -1: none */
+    struct net_seal *seal; /* the stream's */
     struct net_stream_head head;
-    size_t got;
+    char begin[sizeof (struct net_stream_head) + SEAL_TAG]; /* as it comes */
+    bool begun; /* the head has come */
+    size_t got; /* of the head, then of the body, with its tag */
     char *body; /* of the message that has come, ended by '\0' */
     size_t room;
 };
 
-void net_stream_init (struct net_stream *w, int fd);
+void net_stream_init (struct net_stream *w, int fd, struct net_seal *seal);
 void net_stream_close (struct net_stream *w); /* also one that is closed */
 
 /* Take what has come, without waiting.  Returns 1: a message is whole, in
  * w->head and w->body until net_stream_next(); 0: not yet; -1: ECONNRESET, the
- * other side has closed; EPROTO, this is no message of ours, or longer than
- * 'most'.
+ * other side has closed; EBADMSG, what came was changed on its way; EPROTO,
+ * this is no message of ours, or longer than 'most'.
  */
 int net_stream_read (struct net_stream *w, size_t most);
 void net_stream_next (struct net_stream *w);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"
@@ -39,6 +40,7 @@ static void *serve (void *arg)
         while (listener_take (&s->l, &a)) {
             snprintf (s->said, sizeof (s->said), "%s", a.body);
             atomic_fetch_add (&s->taken, 1);
+            seal_destroy (a.seal);
             close (a.fd);
             free (a.body);
         }
@@ -48,11 +50,11 @@ static void *serve (void *arg)
     return NULL;
 }
 
-static int set_up_with (bool fresh)
+static int set_up_with (bool confirms)
 {
     known = (struct handshake){ .service = HANDSHAKE_MESH,
                                 .version = 3,
-                                .fresh = fresh };
+                                .confirms = confirms };
     memset (known.key, 5, sizeof (known.key));
     memset (known.token, 9, sizeof (known.token));
     memset (&server, 0, sizeof (server));
@@ -70,7 +72,7 @@ static int set_up (void **state)
     return set_up_with (false);
 }
 
-static int set_up_fresh (void **state)
+static int set_up_confirming (void **state)
 {
     return set_up_with (true);
 }
@@ -94,13 +96,17 @@ static int dial (void)
 static int call (const struct handshake *h)
 {
     int fd = dial ();
-    int rv = handshake_call (fd, h, body, sizeof (body), monotonic () + 60);
+    struct net_seal *seal = NULL;
+    int rv =
+        handshake_call (fd, h, body, sizeof (body), monotonic () + 60, &seal);
     int saved = errno;
     char c;
 
     /* it has been taken, or sent away, when the listener closes it */
     if (rv == 0)
         assert_int_equal (socket_recv (fd, &c, 1, monotonic () + 60), -1);
+    assert_int_equal (!seal, rv < 0 || h->plain);
+    seal_destroy (seal);
     close (fd);
     errno = saved;
     return rv;
@@ -118,14 +124,14 @@ static void nobody_else (void **state)
     struct handshake other;
 
     other = known;
-    /* who hears the challenge before it proves anything knows why */
+    /* who hears the challenge knows why */
     other.key[15] ^= 1;
     assert_int_equal (call (&other), -1);
-    assert_int_equal (errno, known.fresh ? ECONNRESET : EACCES);
+    assert_int_equal (errno, EACCES);
     other = known; /* another listener of the same step */
     other.token[0] ^= 1;
     assert_int_equal (call (&other), -1);
-    assert_int_equal (errno, known.fresh ? ECONNRESET : EACCES);
+    assert_int_equal (errno, EACCES);
     other = known;
     other.service = HANDSHAKE_RATES;
     assert_int_equal (call (&other), -1);
@@ -145,7 +151,7 @@ struct talk {
         struct handshake_proof proof;
         char body[sizeof (body)];
     } last;
-    char go; /* with a fresh token */
+    unsigned char taken[SEAL_TAG], used[SEAL_TAG]; /* if it confirms */
 };
 
 /* Between a caller and the listener: what each says, with a bit changed. */
@@ -177,16 +183,14 @@ static int pass (struct relay *r, int from, int to, size_t at, size_t n)
 
 static int relay_all (struct relay *r, int in, int out)
 {
-    if (!known.fresh)
-        return pass (r, in, out, PIECE (hello)) < 0
-                       || pass (r, out, in, PIECE (challenge)) < 0
-                       || pass (r, in, out, PIECE (last)) < 0
-                   ? -1
-                   : 0;
-    return pass (r, in, out, PIECE (hello)) < 0
-                   || pass (r, in, out, PIECE (last)) < 0
-                   || pass (r, out, in, PIECE (challenge)) < 0
-                   || pass (r, in, out, PIECE (go)) < 0
+    if (pass (r, in, out, PIECE (hello)) < 0
+        || pass (r, out, in, PIECE (challenge)) < 0
+        || pass (r, in, out, PIECE (last)) < 0)
+        return -1;
+    if (!known.confirms)
+        return 0;
+    return pass (r, out, in, PIECE (taken)) < 0
+                   || pass (r, in, out, PIECE (used)) < 0
                ? -1
                : 0;
 }
@@ -210,15 +214,18 @@ static void *relay_one (void *arg)
 
 static int call_through (struct relay *r)
 {
+    struct net_seal *seal = NULL;
     int fd, rv;
     char c;
 
     assert_int_equal (listen_open (&r->at, "127.0.0.1", 0), 0);
     assert_int_equal (pthread_create (&r->thread, NULL, relay_one, r), 0);
     fd = socket_connect ("127.0.0.1", r->at.port, monotonic () + 60);
-    rv = handshake_call (fd, &known, body, sizeof (body), monotonic () + 60);
+    rv = handshake_call (
+        fd, &known, body, sizeof (body), monotonic () + 60, &seal);
     if (rv == 0)
         socket_recv (fd, &c, 1, monotonic () + 60);
+    seal_destroy (seal);
     close (fd);
     pthread_join (r->thread, NULL);
     listen_close (&r->at);
@@ -228,16 +235,19 @@ static int call_through (struct relay *r)
 static void no_bit_can_be_changed (void **state)
 {
     struct relay r = { .flip = SIZE_MAX };
+    size_t end = 8
+                 * (known.confirms ? sizeof (struct talk)
+                                   : offsetof (struct talk, taken));
 
     _Static_assert(sizeof (struct talk)
                        == sizeof (struct handshake_hello)
                               + sizeof (struct handshake_challenge)
                               + sizeof (struct handshake_proof) + sizeof (body)
-                              + 4,
-                   "no gaps but at the end");
+                              + 2 * SEAL_TAG,
+                   "no gaps");
     assert_int_equal (call_through (&r), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
-    for (r.flip = 0; r.flip < 8 * offsetof (struct talk, go); r.flip++) {
+    for (r.flip = 0; r.flip < end; r.flip++) {
         /* a longer body would be waited for */
         if (r.flip / 8 == offsetof (struct talk, last.proof.length))
             continue;
@@ -265,34 +275,12 @@ static void nothing_can_be_said_again (void **state)
     assert_int_equal (atomic_load (&server.taken), 1);
 }
 
-/* Nor where the listener asks for nothing. */
-static void nothing_can_be_said_again_at_once (void **state)
-{
-    struct relay r = { .flip = SIZE_MAX };
-    char all[sizeof (r.talk.hello) + sizeof (r.talk.last)], end;
-    int fd;
-
-    assert_int_equal (call_through (&r), 0);
-    memcpy (all, &r.talk.hello, sizeof (r.talk.hello));
-    memcpy (all + sizeof (r.talk.hello), &r.talk.last, sizeof (r.talk.last));
-    for (int i = 0; i < 200; i++) {
-        fd = dial ();
-        socket_send (fd, all, sizeof (all), monotonic () + 60);
-        assert_int_equal (socket_recv (fd, &end, 1, monotonic () + 60), -1);
-        close (fd);
-        if (i % 2)
-            assert_int_equal (call (&known), 0);
-    }
-    assert_int_equal (atomic_load (&server.taken), 101);
-}
-
 /* A challenge of the listener's, even for the caller's own hello, is no proof
  * of a caller's. */
 static void nothing_can_be_sent_back (void **state)
 {
-    struct handshake_hello hello = {
-        HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, { 1 }
-    };
+    struct handshake_hello hello = { HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, 0,
+                                     { 1 },           { 9 } };
     struct handshake_challenge first, second;
     struct handshake_proof proof = { 0 };
     int a = dial (), b = dial ();
@@ -314,6 +302,140 @@ static void nothing_can_be_sent_back (void **state)
     close (a);
     close (b);
     assert_int_equal (atomic_load (&server.taken), 0);
+}
+
+/* ---- plain connections ---- */
+
+static void both_are_plain_or_none (void **state)
+{
+    struct handshake other = known;
+
+    other.plain = true;
+    assert_int_equal (call (&other), -1);
+    assert_int_equal (errno, EOPNOTSUPP);
+    server.l.handshake.plain = true;
+    assert_int_equal (call (&other), 0);
+    assert_int_equal (call (&known), -1);
+    assert_int_equal (errno, EOPNOTSUPP);
+    server.l.handshake.plain = false;
+    assert_int_equal (call (&known), 0);
+}
+
+/* ---- records ---- */
+
+/* Each of them comes as it was sent, once and in its place, in its direction of
+ * its connection; after one that does not nothing is taken.
+ */
+static void check_seals (bool aes)
+{
+    static const unsigned char one[SEAL_KEY] = { 1 }, two[SEAL_KEY] = { 2 };
+    char data[3][70000] = { "first", "second", "third" };
+    size_t sizes[3] = { 16, 0, sizeof (data[0]) };
+    unsigned char tags[3][SEAL_TAG];
+    struct net_seal *a, *b;
+
+    for (int way = 0; way < 8; way++) {
+        a = seal_create (one, two, aes);
+        b = seal_create (two, one, aes);
+        for (int i = 0; i < 3; i++)
+            seal_make (a, data[i], sizes[i], tags[i]);
+        if (way == 1)
+            assert_int_equal (seal_check (b, data[1], sizes[1], tags[1]), -1);
+        if (way == 2) /* the sender's own */
+            assert_int_equal (seal_check (a, data[0], sizes[0], tags[0]), -1);
+        if (way != 1)
+            assert_int_equal (seal_check (b, data[0], sizes[0], tags[0]), 0);
+        if (way == 3) /* again */
+            assert_int_equal (seal_check (b, data[0], sizes[0], tags[0]), -1);
+        if (way == 4) /* out of order */
+            assert_int_equal (seal_check (b, data[2], sizes[2], tags[2]), -1);
+        if (way == 5) /* shorter */
+            assert_int_equal (seal_check (b, data[2], 16, tags[1]), -1);
+        if (way == 6) {
+            tags[1][15] ^= 1;
+            assert_int_equal (seal_check (b, data[1], sizes[1], tags[1]), -1);
+        }
+        if (way == 7) {
+            assert_int_equal (seal_check (b, data[1], sizes[1], tags[1]), 0);
+            data[2][69999] ^= 1;
+            assert_int_equal (seal_check (b, data[2], sizes[2], tags[2]), -1);
+            data[2][69999] ^= 1;
+        }
+        if (way == 0 || way == 2)
+            assert_int_equal (seal_check (b, data[1], sizes[1], tags[1]), 0);
+        errno = 0;
+        assert_int_equal (seal_check (b, data[2], sizes[2], tags[2]),
+                          way == 0 || way == 2 ? 0 : -1);
+        assert_int_equal (errno, way == 0 || way == 2 ? 0 : EBADMSG);
+        seal_destroy (a);
+        seal_destroy (b);
+    }
+    assert_int_equal (seal_size (NULL), 0);
+    assert_int_equal (seal_check (NULL, "x", 1, NULL), 0);
+}
+
+static void records_are_sealed (void **state)
+{
+    check_seals (false);
+    if (seal_has_aes ())
+        check_seals (true);
+}
+
+/* Who listens without the key hears a hello, which is no proof of anything. */
+static void nothing_is_proven_to_a_stranger (void **state)
+{
+    struct handshake_challenge wrong = { .nonce = { 1 }, .point = { 9 } };
+    struct listen_sockets at;
+    struct handshake_hello hello;
+    char more;
+    pid_t pid;
+    int fd, status;
+
+    assert_int_equal (listen_open (&at, "127.0.0.1", 0), 0);
+    if ((pid = fork ()) == 0) {
+        struct net_seal *seal;
+        fd = socket_connect ("127.0.0.1", at.port, monotonic () + 60);
+        _exit (handshake_call (
+                   fd, &known, body, sizeof (body), monotonic () + 60, &seal)
+                           < 0
+                       && errno == EACCES
+                   ? 0
+                   : 1);
+    }
+    assert_int_equal (socket_wait (at.fd[0], POLLIN, monotonic () + 60), 0);
+    fd = accept4 (at.fd[0], NULL, NULL, SOCK_NONBLOCK);
+    assert_int_equal (
+        socket_recv (fd, &hello, sizeof (hello), monotonic () + 60), 0);
+    socket_send (fd, &wrong, sizeof (wrong), monotonic () + 60);
+    assert_int_equal (socket_recv (fd, &more, 1, monotonic () + 60), -1);
+    assert_int_equal (errno, ECONNRESET);
+    assert_int_equal (waitpid (pid, &status, 0), pid);
+    assert_int_equal (status, 0);
+    close (fd);
+    listen_close (&at);
+}
+
+/* ::1 has that name, too; who listens as localhost is at 127.0.0.1. */
+static void a_name_that_is_of_each_machine (void **state)
+{
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    int other = socket (AF_INET6, SOCK_STREAM, 0), fd;
+    struct sockaddr_in peer;
+    socklen_t n = sizeof (peer);
+    struct listen_sockets at;
+
+    assert_int_equal (listen_open (&at, "localhost", 0), 0);
+    six.sin6_port = htons ((uint16_t)at.port);
+    if (other >= 0 && bind (other, (struct sockaddr *)&six, sizeof (six)) == 0)
+        assert_int_equal (listen (other, 1), 0);
+    fd = socket_connect ("localhost", at.port, monotonic () + 60);
+    assert_true (fd >= 0);
+    assert_int_equal (getpeername (fd, (struct sockaddr *)&peer, &n), 0);
+    assert_int_equal (peer.sin_family, AF_INET);
+    close (fd);
+    close (other);
+    listen_close (&at);
 }
 
 /* ---- many ---- */
@@ -403,9 +525,9 @@ static void a_lost_machine_is_noticed (void **state)
 }
 
 #define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
-#define FRESH(f)                                                               \
+#define CONFIRMS(f)                                                            \
     {                                                                          \
-#f " (fresh)", f, set_up_fresh, tear_down, NULL                        \
+#f " (confirming)", f, set_up_confirming, tear_down, NULL              \
     }
 
 int main (void)
@@ -419,11 +541,15 @@ int main (void)
         WITH_SERVER (idle_ones_keep_nobody_out),
         WITH_SERVER (without_files),
         cmocka_unit_test (a_lost_machine_is_noticed),
-        FRESH (who_has_the_key_is_taken),
-        FRESH (nobody_else),
-        FRESH (no_bit_can_be_changed),
-        FRESH (nothing_can_be_said_again_at_once),
-        FRESH (idle_ones_keep_nobody_out),
+        WITH_SERVER (both_are_plain_or_none),
+        WITH_SERVER (records_are_sealed),
+        WITH_SERVER (nothing_is_proven_to_a_stranger),
+        cmocka_unit_test (a_name_that_is_of_each_machine),
+        CONFIRMS (who_has_the_key_is_taken),
+        CONFIRMS (nobody_else),
+        CONFIRMS (no_bit_can_be_changed),
+        CONFIRMS (both_are_plain_or_none),
+        CONFIRMS (idle_ones_keep_nobody_out),
     };
 
     alarm (900);
