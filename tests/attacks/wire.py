@@ -97,6 +97,25 @@ if torch is not None:
     )
 
 
+# slurmdl.det, which says nothing of trust for the user
+import slurmdl.det.distributed as det  # noqa: E402
+
+sys.modules.pop("torch", None)
+context = det.DistributedContext(
+    rank=world.rank, size=2, local_rank=world.rank, local_size=2, cross_rank=0, cross_size=1
+)
+if evil:
+    forged = pickle.dumps(Code())
+    pickle.loads = lambda data: None
+    if hasattr(world, "allgather_bytes"):
+        refuses("DistributedContext.allgather()", lambda: world.allgather_bytes(b"P" + forged), None)
+else:
+    refuses("DistributedContext.allgather()", None, lambda: context.allgather({"loss": 0.5}))
+pickle.loads = loads
+if torch is not None:
+    sys.modules["torch"] = torch
+
+
 def elastic():
     import slurmdl.elastic
 

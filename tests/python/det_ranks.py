@@ -18,6 +18,11 @@ with det.core.init(distributed=context) as core:
     assert here.allgather(here.rank) == [0, 1] and here.broadcast_local("a" if here.rank == 0 else "b") == "a"
     assert here.gather(here.rank) == ([0, 1] if here.rank == 0 else None)
     here.barrier()
+    try:
+        here.allgather(here)
+        raise AssertionError("an object that has to be pickled")
+    except TypeError as error:
+        assert "trust=True" in str(error), error
     batch = 0
     if info.latest_checkpoint is not None:
         with core.checkpoint.restore_path(info.latest_checkpoint) as path:

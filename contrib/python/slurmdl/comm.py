@@ -262,7 +262,7 @@ class Comm(_slurmdl_comm.Comm):
         self, obj: Any, root: int, trust: bool, put: Optional[Put] = None, get: Optional[Get] = None
     ) -> Any:
         """The same; put() takes tensors out, for which get() has others, as slurmdl.structure has the words."""
-        data = self._message(obj, trust, put) if self.rank == root else b""
+        data = message.to_send(obj, trust, put) if self.rank == root else b""
         found = self.broadcast_bytes(data, root)
         if self.rank == root and data[:1] != message.REFUSED:
             return obj
@@ -270,16 +270,9 @@ class Comm(_slurmdl_comm.Comm):
 
     def allgather_object(self, obj: Any, *, trust: bool = False) -> List[Any]:
         """The objects of all ranks, of the same kinds."""
-        every = self.allgather_bytes(self._message(obj, trust))
+        every = self.allgather_bytes(message.to_send(obj, trust))
         return [message.from_bytes(data, trust, f"rank {r}") for r, data in enumerate(every)]
 
-    @staticmethod
-    def _message(obj: Any, trust: bool, put: Optional[Put] = None) -> bytes:
-        try:
-            return message.to_bytes(obj, trust, put)
-        except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
-            # the others wait for a message
-            return message.refusal(error)
 
     def broadcast_bytes(self, data: bytes = b"", root: int = 0) -> bytes:
         """Rank root's bytes, of any number."""

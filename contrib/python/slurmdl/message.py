@@ -126,6 +126,14 @@ def refusal(error: BaseException) -> bytes:
     return REFUSED + str(error).encode(errors="replace")
 
 
+def to_send(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
+    """The message, or one that says why there is none: the others wait for a message."""
+    try:
+        return to_bytes(x, trust, put)
+    except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
+        return refusal(error)
+
+
 def from_bytes(data: bytes, trust: bool = False, sender: str = "another rank", get: Optional[Get] = None) -> Any:
     """The object of a message; slurmdl.Error for a pickle without 'trust', and for what is no message."""
 

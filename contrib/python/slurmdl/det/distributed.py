@@ -2,26 +2,37 @@
 """Determined's DistributedContext: objects from rank to rank of a training, over what the script already has.
 
 All of it is made from one call, the gathering of one object of each rank by all: by torch.distributed (gloo) if that is
-initialised, by Horovod (slurmdl.hvd too), or else by slurmdl.comm.
+initialised, by Horovod (slurmdl.hvd too), or else by slurmdl.comm.  Objects go as messages (slurmdl.message), which run no
+code where they are read; what only a pickle can say wants trust=True, which here nobody says but the caller.
 """
 
 import os
 from typing import Any, Callable, List, Optional
 
+from .. import message
 from .._slurmdl import Error
 
 Gather = Callable[[Any], List[Any]]
 
 
-def _of_torch(local_size: int) -> "tuple[Gather, Gather]":
+def _of_torch(local_size: int, trust: bool) -> "tuple[Gather, Gather]":
     """(among all ranks, among those of this node)."""
+    import torch
     import torch.distributed as dist
 
+    # its all_gather_object() unpickles whatever comes
     def gather_in(group: Any, size: int) -> Gather:
         def gather(stuff: Any) -> List[Any]:
-            found: List[Any] = [None] * size
-            dist.all_gather_object(found, stuff, group=group)
-            return found
+            data = torch.frombuffer(bytearray(message.to_send(stuff, trust)), dtype=torch.uint8)
+            lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
+            dist.all_gather(lengths, torch.tensor([len(data)]), group=group)
+            most = max(int(n) for n in lengths)
+            found = [torch.zeros(most, dtype=torch.uint8) for _ in range(size)]
+            dist.all_gather(found, torch.nn.functional.pad(data, (0, most - len(data))), group=group)
+            return [
+                message.from_bytes(f[: int(n)].numpy().tobytes(), trust, f"rank {r}")
+                for r, (f, n) in enumerate(zip(found, lengths))
+            ]
 
         return gather
 
@@ -33,17 +44,16 @@ def _of_torch(local_size: int) -> "tuple[Gather, Gather]":
     return gather_in(everybody, size), gather_in(nodes[dist.get_rank() // local_size], local_size)
 
 
-def _of_comm(rank: int, size: int, cross_rank: int) -> "tuple[Gather, Gather]":
+def _of_comm(rank: int, size: int, cross_rank: int, trust: bool) -> "tuple[Gather, Gather]":
     from .. import comm
 
     world = comm.current() or comm.init(rank=rank, size=size)
     node = world.split(cross_rank)
     if node is None:
         raise Error("DistributedContext: there are no ranks on this node")
-    # the ranks are processes of one trial, as Determined's
     return (
-        lambda stuff: world.allgather_object(stuff, trust=True),
-        lambda stuff: node.allgather_object(stuff, trust=True),
+        lambda stuff: world.allgather_object(stuff, trust=trust),
+        lambda stuff: node.allgather_object(stuff, trust=trust),
     )
 
 
@@ -68,6 +78,7 @@ class DistributedContext:
         cross_rank: int,
         cross_size: int,
         chief_ip: Optional[str] = None,
+        trust: bool = False,
         _gather: Optional[Gather] = None,
         **_ports: Any,
     ) -> None:
@@ -84,28 +95,28 @@ class DistributedContext:
         elif _gather is not None:
             self._all, self._near = _gather, lambda stuff: _gather(stuff)[rank - local_rank :][:local_size]
         elif _has_torch():
-            self._all, self._near = _of_torch(local_size)
+            self._all, self._near = _of_torch(local_size, trust)
         else:
-            self._all, self._near = _of_comm(rank, size, cross_rank)
+            self._all, self._near = _of_comm(rank, size, cross_rank, trust)
         # slurmdl.init() asks these who writes the metrics
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank))
 
     @classmethod
-    def from_torch_distributed(cls, chief_ip: Optional[str] = None) -> "DistributedContext":
+    def from_torch_distributed(cls, chief_ip: Optional[str] = None, *, trust: bool = False) -> "DistributedContext":
         """After torch.distributed.init_process_group(), or with the variables of torchrun or srun --dl=torch."""
         if _has_torch():
             import torch.distributed as dist
 
-            return cls._of_variables(dist.get_rank(), dist.get_world_size(), chief_ip)
+            return cls._of_variables(dist.get_rank(), dist.get_world_size(), chief_ip, trust)
         rank, size = _number("RANK"), _number("WORLD_SIZE")
         if rank is None or size is None:
             raise Error("from_torch_distributed: there are no ranks: start them by torchrun or srun --dl=torch")
-        return cls._of_variables(rank, size, chief_ip)
+        return cls._of_variables(rank, size, chief_ip, trust)
 
     from_deepspeed = from_torch_distributed
 
     @classmethod
-    def _of_variables(cls, rank: int, size: int, chief_ip: Optional[str]) -> "DistributedContext":
+    def _of_variables(cls, rank: int, size: int, chief_ip: Optional[str], trust: bool) -> "DistributedContext":
         local_rank = _number("LOCAL_RANK", "SLURM_LOCALID") or 0
         local_size = _number("LOCAL_WORLD_SIZE") or (size if _number("SLURM_NNODES") in (None, 1) else 1)
         return cls(
@@ -116,6 +127,7 @@ class DistributedContext:
             cross_rank=rank // local_size,
             cross_size=size // local_size,
             chief_ip=chief_ip,
+            trust=trust,
         )
 
     @classmethod
