@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # frozen code: what the trials run, where it comes from, to run it again, to compare it
 . "$srcdir/tests/lib.sh"
+umask 022 # under 077 a file of mode 600 is no private one
 unset DL_DIR DL_FREEZE
 HOME=$work/home
 export HOME
