@@ -40,6 +40,7 @@ like "$(sed -n 3p commands)" "own\.conf'$" "and is a file to edit"
 build=$work/build
 mkdir -p "$build/test/tests"
 counted () ( # its counters are not those of this test
+    # shellcheck disable=SC2034
     passed=0 failed=0 skipped=0 unsteady='' end='' start=$(date +%s)
     : >"$build/times"
     count_suite "$build/test"

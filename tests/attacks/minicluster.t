@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# needs: root
+# contrib/minicluster: folders in /tmp that another user has made, and who may ask a cluster without root
+. "$srcdir/tests/lib.sh"
+[ "$(id -u)" -eq 0 ] || skip_all "a folder of another user needs root"
+
+# ---- its folder in /tmp, made by another
+mkdir elsewhere minicluster-0
+chown 61002 minicluster-0
+for made in "a folder" "a link"; do
+    like "$(MINICLUSTER_DIR=. timeout 100 "$srcdir/contrib/minicluster" env 2>&1)" "it is another user's, or a link" "$made is not used"
+    rmdir minicluster-0 2>/dev/null
+    ln -sfn elsewhere minicluster-0
+done
+mkdir place
+mkfifo place/folder
+chown 61002 place place/folder
+timeout 60 bash -c "$(sed -n '/^place_is_taken/,/^}/p' "$srcdir/contrib/minicluster"); place_is_taken place"
+is $? 0 "nor a pipe in the place of a cluster"
+
+# ---- a cluster without root runs the jobs of all as its user: nobody else may ask for one, or read the key
+function_of () { sed -n "/^$1 ()/,/^}/p" "$srcdir/contrib/minicluster"; }
+mkdir -p keys/munge
+bash -c "$(function_of start_munged); head () { stat -c %a keys/munge/key >&2; }; munged () { :; }; dir=keys; start_munged" 2>out
+is "$(cat out)" 600 "the key is never another's to read"
+claim=$(bash -c "umask 0; $(grep '^umask ' "$srcdir/contrib/minicluster"); $(function_of claim_place)"'
+    port_is_free () { :; }; place_is_taken () { :; }; dir=keys; claim_place; echo "/tmp/minicluster-place-$(cat keys/place)"')
+is "$(stat -c %a "$claim" "$claim/folder" | xargs)" "755 644" "its place is nobody else's to write to, whatever the umask"
+rm -rf "$claim"
+mkdir -m 777 free
+chmod 755 "$work"
+is "$(setpriv --reuid=61002 --regid=61002 --clear-groups bash -c "$(function_of make_folder); check_owner () { :; }
+    all=free/all dir=free/all/mini; make_folder; stat -c %a free/all")" 700 "nor its folder, of an ordinary user, to enter"
+done_testing
