@@ -27,6 +27,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/results/old_results.c %D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
+	%D%/trainer/lines.c %D%/trainer/printed.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \

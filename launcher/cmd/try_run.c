@@ -74,17 +74,11 @@ static void show_output (struct try_run *t)
 
 static void wait_for_output (struct try_run *t)
 {
-    struct pollfd p[2] = {
-        { .fd = trainer_fd (t->trainer), .events = POLLIN },
-        { .fd = t->socket.fd, .events = POLLIN },
-    };
+    struct pollfd p = { .fd = t->socket.fd, .events = POLLIN };
 
-    if (poll (p, 2, 100) <= 0)
-        return;
-    if (p[0].revents)
-        trainer_read (t->trainer);
-    if (p[1].revents)
+    if (poll (&p, 1, 100) == 1)
         log_socket_serve (&t->socket, t->trainer);
+    trainer_read (t->trainer, false);
 }
 
 /* ^C asks it to stop, as a preemption would. */
@@ -114,6 +108,7 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
     }
     for (int i = 0; i < 3; i++)
         wait_for_output (t);
+    trainer_read (t->trainer, true);
     show_output (t);
     t->seconds = monotonic () - start;
     return trainer_flush (t->trainer, err);

@@ -72,13 +72,12 @@ open_folder (const struct trial_attempt *a, struct stat *st, bool *made)
  */
 static int create_file (int folder, const char *name, int flags)
 {
-    int fd = inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0644, NULL);
+    int fd =
+        inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
 
     if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
         return fd;
-    return inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0644, NULL);
+    return inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
 }
 
 static int write_whole (int fd, const char *text)
@@ -97,7 +96,7 @@ static int write_hparams (const struct trial_attempt *a,
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_string_of (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
-    int fd = text ? create_file (folder, "hparams.json", 0) : -1;
+    int fd = text ? create_file (folder, "hparams.json", O_WRONLY) : -1;
     int rv = fd < 0 ? -1 : write_whole (fd, text);
 
     free (text);
@@ -112,7 +111,7 @@ static int open_log (const struct trial_attempt *a,
                      const struct stat *of,
                      struct slurmdl_error *err)
 {
-    int fd = create_file (folder, "log", O_APPEND);
+    int fd = create_file (folder, "log", O_RDWR | O_APPEND);
     struct stat st;
 
     if (fd < 0)

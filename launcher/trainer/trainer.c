@@ -9,25 +9,25 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/config/metric_pattern.h"
 #include "launcher/config/queries.h"
 #include "launcher/software/activate.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/attempt_folder.h"
+#include "launcher/trainer/lines.h"
+#include "launcher/trainer/printed.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"
-
-enum { LINE_SIZE = 8192 };
 
 struct trainer {
     pid_t pid;    /* 0: reaped */
@@ -36,10 +36,12 @@ struct trainer {
     double ended; /* when srun was asked to end its step, 0: not */
     int status;
     int64_t peak; /* bytes of its largest process, as far as they were reaped */
-    int pipe;     /* its output, where patterns look at it */
-    int log;
-    int folder; /* the attempt's, open */
-    struct pattern **patterns;
+    int log;      /* its output; it writes there itself */
+    int folder;   /* the attempt's, open */
+    int watch;    /* tells of what is new in the log; -1: it is looked at */
+    int watched;
+    struct lines *lines;     /* of the log, or of metrics.file */
+    struct printed *printed; /* of the attempts before; NULL: none */
     struct slurmdl_metrics *metrics;
     unsigned flush; /* that was begun */
     bool logged;    /* something */
@@ -52,10 +54,8 @@ struct trainer {
     } newest;
     int64_t step; /* of the last report through `dl log` */
     char dir[4096];
-    char file[8192]; /* metrics.file, "": none; how much of it was read */
-    off_t file_read;
-    char line[LINE_SIZE];
-    size_t fill;
+    char file[8192]; /* metrics.file, "": none */
+    off_t read;      /* of it, or of the log */
 };
 
 /* ---- the command ---- */
@@ -98,30 +98,38 @@ static void child (const struct trial_attempt *a,
     die (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 
-void trainer_forget_spare (struct slurmdl_metrics **spare)
+static void forget_metrics (struct trainer_spare *spare)
 {
-    if (*spare)
-        metrics_discard (*spare);
-    *spare = NULL;
+    if (spare->metrics)
+        metrics_discard (spare->metrics);
+    spare->metrics = NULL;
+}
+
+void trainer_forget_spare (struct trainer_spare *spare)
+{
+    forget_metrics (spare);
+    if (spare->watch > 0)
+        close (spare->watch);
+    spare->watch = 0;
 }
 
 static struct slurmdl_metrics *take_spare (const struct trainer *t,
-                                           struct slurmdl_metrics **spare)
+                                           struct trainer_spare *spare)
 {
-    struct slurmdl_metrics *m = *spare;
+    struct slurmdl_metrics *m = spare->metrics;
 
     if (metrics_move (m, t->dir, t->folder) < 0) {
-        trainer_forget_spare (spare);
+        forget_metrics (spare);
         return NULL;
     }
-    *spare = NULL;
+    spare->metrics = NULL;
     return m;
 }
 
 /* The spare file for metrics gets its name before the command can make one. */
 static int prepare_folder (struct trainer *t,
                            const struct trial_attempt *a,
-                           struct slurmdl_metrics **spare,
+                           struct trainer_spare *spare,
                            struct slurmdl_error *err)
 {
     bool made;
@@ -129,23 +137,25 @@ static int prepare_folder (struct trainer *t,
     t->folder = attempt_folder (a, &t->log, &made, err);
     if (t->folder < 0)
         return -1;
-    if (made && spare && *spare && a->sweep->exp->patterns)
+    if (made && spare && spare->metrics && a->sweep->exp->patterns)
         t->metrics = take_spare (t, spare);
     return 0;
 }
 
-static int make_patterns (struct trainer *t, char **texts)
+/* A worker has one watch for all of its attempts: to close one takes long. */
+static void watch_log (struct trainer *t, struct trainer_spare *spare)
 {
-    size_t n = 0;
+    char path[64];
 
-    while (texts && texts[n])
-        n++;
-    if (!(t->patterns = calloc (n + 1, sizeof (*t->patterns))))
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if (!(t->patterns[i] = pattern_create (texts[i], NULL)))
-            return -1;
-    return 0;
+    if (!lines_wanted (t->lines) || *t->file || !spare || spare->watch < 0)
+        return;
+    if (spare->watch == 0)
+        spare->watch = inotify_init1 (IN_CLOEXEC | IN_NONBLOCK);
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", t->log);
+    if (spare->watch > 0)
+        t->watched = inotify_add_watch (spare->watch, path, IN_MODIFY);
+    if (t->watched > 0)
+        t->watch = spare->watch;
 }
 
 /* vfork(): a copy of the worker's page tables, and of the pages that it
@@ -182,22 +192,14 @@ static int spawn (struct trainer *t,
                   const struct trial_attempt *a,
                   struct slurmdl_error *err)
 {
-    int ends[2] = { -1, -1 };
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
 
     find_program (&a->sweep->exp->software, argv);
-    if (t->patterns[0] && !*t->file && pipe2 (ends, O_CLOEXEC) < 0)
-        goto fail;
-    if (!argv || !envp
-        || (t->pid = start (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp))
-               < 0)
+    if (!argv || !envp || (t->pid = start (a, t->log, argv, envp)) < 0)
         goto fail;
     t->group = t->pid;
     t->is_step = experiment_has_ranks (a->sweep->exp);
-    if (ends[1] >= 0)
-        close (ends[1]);
-    t->pipe = ends[0];
     strings_free (argv);
     strings_free (envp);
     return 0;
@@ -219,14 +221,14 @@ static void say_resume (const struct trainer *t, const struct trial_attempt *a)
 /* While the command starts, the name of their file is synced, and the next
  * attempt's is made: what is left for the end is one sync.
  */
-static void prepare_metrics (struct trainer *t, struct slurmdl_metrics **spare)
+static void prepare_metrics (struct trainer *t, struct trainer_spare *spare)
 {
-    if (!t->patterns[0])
+    if (!lines_wanted (t->lines))
         return;
     if (!t->metrics)
         t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
-    if (spare && !*spare)
-        *spare = metrics_spare (t->dir, t->folder);
+    if (spare && !spare->metrics)
+        spare->metrics = metrics_spare (t->dir, t->folder);
     trainer_flush_begin (t);
 }
 
@@ -239,8 +241,13 @@ static void discard_metrics (struct trainer *t)
     }
 }
 
+static int log_match (const char *name, int64_t step, double value, void *arg)
+{
+    return trainer_log (arg, name, step, value);
+}
+
 struct trainer *trainer_start (const struct trial_attempt *a,
-                               struct slurmdl_metrics **spare,
+                               struct trainer_spare *spare,
                                struct slurmdl_error *err)
 {
     struct trainer *t = calloc (1, sizeof (*t));
@@ -249,7 +256,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
         errorf (err, "out of memory");
         return NULL;
     }
-    t->log = t->pipe = t->folder = -1;
+    t->log = t->watch = t->folder = -1;
     t->newest.name = sweep_metric (a->sweep, 0);
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
     if (a->sweep->exp->metrics_file)
@@ -258,10 +265,19 @@ struct trainer *trainer_start (const struct trial_attempt *a,
                   "%s/%s",
                   a->dir,
                   a->sweep->exp->metrics_file);
-    if (prepare_folder (t, a, spare, err) == 0)
-        say_resume (t, a);
-    if (t->folder < 0 || make_patterns (t, a->sweep->exp->patterns) < 0
-        || spawn (t, a, err) < 0) {
+    t->printed = printed_create (a);
+    if (!(t->lines = lines_create (a->sweep->exp->patterns, log_match, t))) {
+        errorf (err, "out of memory");
+        trainer_destroy (t);
+        return NULL;
+    }
+    if (prepare_folder (t, a, spare, err) < 0) {
+        trainer_destroy (t);
+        return NULL;
+    }
+    say_resume (t, a);
+    watch_log (t, spare);
+    if (spawn (t, a, err) < 0) {
         trainer_destroy (t);
         return NULL;
     }
@@ -280,15 +296,14 @@ void trainer_destroy (struct trainer *t)
         step_end (t->pid, &t->ended);
     else if (t->pid > 0)
         waitpid (t->pid, NULL, 0);
-    if (t->pipe >= 0)
-        close (t->pipe);
+    if (t->watch >= 0)
+        inotify_rm_watch (t->watch, t->watched);
     if (t->log >= 0)
         close (t->log);
     if (t->folder >= 0)
         close (t->folder);
-    for (size_t i = 0; t->patterns && t->patterns[i]; i++)
-        pattern_destroy (t->patterns[i]);
-    free (t->patterns);
+    lines_destroy (t->lines);
+    printed_destroy (t->printed);
     discard_metrics (t);
     slurmdl_metrics_destroy (t->metrics);
     free (t);
@@ -345,11 +360,9 @@ int64_t trainer_step (struct trainer *t, int64_t step)
     return t->step;
 }
 
-int trainer_log (struct trainer *t,
-                 const char *name,
-                 int64_t step,
-                 double value)
+static int put_metric (const char *name, int64_t step, double value, void *arg)
 {
+    struct trainer *t = arg;
     int rv;
 
     if (!t->metrics)
@@ -363,6 +376,20 @@ int trainer_log (struct trainer *t,
         t->newest.value = value;
     }
     return rv;
+}
+
+int trainer_log (struct trainer *t,
+                 const char *name,
+                 int64_t step,
+                 double value)
+{
+    printed_before (t->printed, name, step, put_metric, t);
+    return put_metric (name, step, value, t);
+}
+
+bool trainer_had_nothing_to_do (struct trainer *t)
+{
+    return printed_finish (t->printed, t->newest.name, put_metric, t);
 }
 
 bool trainer_lost_metrics (const struct trainer *t)
@@ -419,69 +446,25 @@ bool trainer_newest (struct trainer *t, int64_t *step, double *value)
            && !has_other_metrics (t);
 }
 
-static int log_match (const char *name, int64_t step, double value, void *arg)
+void trainer_read (struct trainer *t, bool last)
 {
-    return trainer_log (arg, name, step, value);
-}
+    char news[4096];
+    int fd = t->log;
 
-static void end_line (struct trainer *t)
-{
-    t->line[t->fill] = '\0';
-    for (size_t i = 0; t->patterns[i]; i++)
-        pattern_match (t->patterns[i], t->line, log_match, t);
-    t->fill = 0;
-}
-
-static void look_at (struct trainer *t, const char *buf, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        /* a progress bar ends its lines by going back to their start */
-        if (buf[i] == '\n' || buf[i] == '\r')
-            end_line (t);
-        else if (t->fill < LINE_SIZE - 1 && buf[i])
-            t->line[t->fill++] = buf[i];
-    }
-}
-
-void trainer_read_file (struct trainer *t, bool last)
-{
-    char buf[16384];
-    ssize_t n;
-    int fd = *t->file ? inside_open_any (t->file, O_RDONLY, 0, NULL) : -1;
-
-    while (fd >= 0 && (n = pread (fd, buf, sizeof (buf), t->file_read)) > 0) {
-        t->file_read += n;
-        look_at (t, buf, (size_t)n);
-    }
-    if (fd >= 0)
+    while (t->watch >= 0 && read (t->watch, news, sizeof (news)) > 0)
+        ;
+    if (!lines_wanted (t->lines))
+        return;
+    if (*t->file && (fd = inside_open_any (t->file, O_RDONLY, 0, NULL)) < 0)
+        return;
+    t->read = lines_read (t->lines, fd, t->read);
+    if (fd != t->log)
         close (fd);
-    if (last && t->fill && *t->file)
-        end_line (t);
+    if (last)
+        lines_end (t->lines);
 }
 
 int trainer_fd (const struct trainer *t)
 {
-    return t->pipe;
-}
-
-int trainer_read (struct trainer *t)
-{
-    char buf[16384];
-    ssize_t n = read (t->pipe, buf, sizeof (buf));
-
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return 1;
-    if (n <= 0) {
-        if (t->fill)
-            end_line (t);
-        close (t->pipe);
-        t->pipe = -1;
-        return 0;
-    }
-    /* a full disk must not stop the training; the log is then cut */
-    for (ssize_t at = 0, k; at < n; at += k)
-        if ((k = write (t->log, buf + at, (size_t)(n - at))) <= 0)
-            break;
-    look_at (t, buf, (size_t)n);
-    return 1;
+    return t->watch;
 }

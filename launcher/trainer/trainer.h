@@ -18,26 +18,31 @@ char **attempt_environment (const struct trial_attempt *a);
 struct trainer;
 struct slurmdl_metrics;
 
+/* What a worker's trainers, one after the other, leave to the next one. */
+struct trainer_spare {
+    struct slurmdl_metrics *metrics; /* a file for them; NULL: none */
+    int watch; /* inotify(7), 0: not open yet, -1: there is none */
+};
+
 /* Make the attempt's folder with hparams.json and log, and start the command
- * in a process group of its own.  NULL on failure.  '*spare' (or NULL) is where
- * a file for the metrics of the next attempt is kept from one call to the next.
+ * in a process group of its own, with the log as its output.  NULL on failure.
+ * 'spare' may be NULL.
  */
 struct trainer *trainer_start (const struct trial_attempt *a,
-                               struct slurmdl_metrics **spare,
+                               struct trainer_spare *spare,
                                struct slurmdl_error *err);
 void trainer_destroy (struct trainer *t); /* kills what still runs */
-void trainer_forget_spare (struct slurmdl_metrics **spare);
+void trainer_forget_spare (struct trainer_spare *spare);
 
-/* Descriptor to poll for output, -1: none.  Then call trainer_read(), which
- * returns 0 at the end of the output.
+/* Descriptor to poll for output that metrics.pattern looks at.  -1: there is
+ * none; then call trainer_read() now and then.
  */
 int trainer_fd (const struct trainer *t);
-int trainer_read (struct trainer *t);
 
-/* Read what is new in metrics.file; at its end ('last') also a line without
- * an end.
+/* Take the metrics from what is new in the log or metrics.file; at its end
+ * ('last') also from a line without an end.
  */
-void trainer_read_file (struct trainer *t, bool last);
+void trainer_read (struct trainer *t, bool last);
 
 /* The step of a report that says 'step', or, if that is negative, of one that
  * follows the last.
@@ -49,6 +54,13 @@ int trainer_log (struct trainer *t,
                  const char *name,
                  int64_t step,
                  double value);
+
+/* It has ended well without a value of the experiment's first metric: whether
+ * the attempts before it had trained the segment to its end, by what they have
+ * printed.  Their last values are then this attempt's.
+ */
+bool trainer_had_nothing_to_do (struct trainer *t);
+
 /* A metric could not be logged. */
 bool trainer_lost_metrics (const struct trainer *t);
 

@@ -13,6 +13,7 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
@@ -20,6 +21,7 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/worker/last_line.h"
 
 /* A shell passes on that its command was killed as 128 + the signal. */
@@ -44,22 +46,25 @@ static int shell_status (int status)
 }
 
 /* It would do the same again: what it logs is not what is waited for.  But of
- * ranks on other machines a file may be seen late.
+ * ranks on other machines a file may be seen late; and one that went on from
+ * files may have found nothing left to train there.
  */
-static bool is_final (const struct trial_attempt *a)
+static bool is_final (const struct trial_attempt *a, bool went_on)
 {
     return (!experiment_has_ranks (a->sweep->exp)
             || sweep_trial (a->sweep, a->trial)->fails > 0)
-           && metric_is_missing (a);
+           && !went_on && metric_is_missing (a);
 }
 
 static void why_no_metric (const struct trial_attempt *a,
                            struct failure_class *v)
 {
     const struct sweep *sweep = a->sweep;
+    char files[PATH_MAX];
+    bool went_on = attempt_with_files (a, NULL, files, sizeof (files)) == 0;
     size_t n;
 
-    v->last = is_final (a);
+    v->last = is_final (a, went_on);
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why,
                   sizeof (v->why),
@@ -75,7 +80,14 @@ static void why_no_metric (const struct trial_attempt *a,
                   sweep_metric (sweep, 1),
                   sweep_metrics (sweep) > 2 ? ", ..." : "");
     n = strlen (v->why);
-    missing_metric_text (a, v->why + n, sizeof (v->why) - n);
+    if (went_on && !attempt_has_logged (a->dir))
+        n += (size_t)snprintf (v->why + n,
+                               sizeof (v->why) - n,
+                               "; it went on from the files in %.32s, and "
+                               "trained nothing",
+                               strrchr (files, '/') + 1);
+    if (n < sizeof (v->why))
+        missing_metric_text (a, v->why + n, sizeof (v->why) - n);
 }
 
 static void why_it_ended (const struct trial_attempt *a,

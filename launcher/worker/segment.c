@@ -73,7 +73,7 @@ static void ask_to_stop (struct segment *s)
 
 static void look_around (struct segment *s)
 {
-    trainer_read_file (s->trainer, false);
+    trainer_read (s->trainer, false);
     if (fenced (s)) {
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
@@ -152,7 +152,7 @@ static void wait_for_something (struct segment *s, int ms)
     while (p[0].revents && worker_signal (s->w))
         ;
     if (p[1].revents)
-        trainer_read (s->trainer);
+        trainer_read (s->trainer, false);
     if (p[2].revents)
         log_socket_serve (&s->w->socket, s->trainer);
 }
@@ -175,19 +175,24 @@ static void linger (struct segment *s)
     trainer_signal (s->trainer, SIGKILL);
 }
 
-/* What was in the pipe when the command ended; a process that has left the
- * group may hold the pipe open for ever.
+static bool has_ended_well (const struct segment *s)
+{
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped
+           && !s->early;
+}
+
+/* What it has printed and sent when it ended; then what those before it have
+ * printed, if there was nothing left to train.
  */
 static void drain (struct segment *s)
 {
-    struct pollfd p = { .events = POLLIN };
+    struct pollfd p = { .fd = s->w->socket.fd, .events = POLLIN };
 
-    while ((p.fd = trainer_fd (s->trainer)) >= 0 && poll (&p, 1, 0) == 1)
-        trainer_read (s->trainer);
-    trainer_read_file (s->trainer, true);
-    p.fd = s->w->socket.fd;
+    trainer_read (s->trainer, true);
     while (p.fd >= 0 && poll (&p, 1, 0) == 1)
         log_socket_serve (&s->w->socket, s->trainer);
+    if (has_ended_well (s))
+        trainer_had_nothing_to_do (s->trainer);
 }
 
 /* The signal that it died of, which a shell passes on as 128 more; 0: none. */
@@ -415,8 +420,7 @@ static bool take_result (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
 
-    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped
-           && !s->early && sweep_metrics (sweep) == 1
+    return has_ended_well (s) && sweep_metrics (sweep) == 1
            && sweep->exp->summary[0] == SUMMARY_LAST
            && trainer_newest (s->trainer, &s->step, s->values)
            && s->step >= s->attempt.length;

@@ -5,6 +5,7 @@
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/trainer.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/memory.h"
 
@@ -39,7 +40,7 @@ struct worker {
     struct {
         double at, took; /* when it last wrote results.h5, and how long */
     } results;
-    struct slurmdl_metrics *spare; /* of trainer_start() */
+    struct trainer_spare spare;
     bool closes; /* it has put the end: what remains to do is its */
 };
 

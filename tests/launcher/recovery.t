@@ -79,6 +79,51 @@ timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
 is "$(count orphan-0001 result)" 6 "each trial has one result"
 
+# ---- what a worker had not taken in when it died or hung stands in the log: no holes, no doubles, and no training twice
+cat >train.sh <<'END'
+# train.sh TO FOLDER [LAST]: the worker hangs from line 3 on, or from line HANG_AT on, and is killed at line KILL_AT
+s=$((${FIRST:-1} - 1))
+[ "${3:-}" ] && s=$(cat "$3")
+echo "goes on from $s"
+while [ $s -lt $(($1 + ${FIRST:-1} - 1)) ]; do
+    s=$((s + 1))
+    [ $s != "${HANG_AT:-3}" ] || [ -e "$DL_TRIAL_DIR/hung" ] || { : >"$DL_TRIAL_DIR/hung"; hangs=1; kill -STOP $PPID; }
+    [ $s = "${SILENT_AT:-none}" ] && [ "$hangs" ] || echo "epoch $s: loss 0.$s accuracy 0.9$s"
+    echo $s >"$2/.last"
+    mv "$2/.last" "$2/last"
+    [ $s != "$KILL_AT" ] || [ ! "$hangs" ] || { printf 'epoch 9: loss 0.1'; kill -9 $PPID; sleep 60; }
+done
+END
+taken () { # taken NAME KILL_AT VARIABLES WANTED: the values of loss of a trial whose worker hangs, and is killed or is not
+    cat >"$1.conf" <<END
+name = "$1"; entrypoint = "exec sh train.sh {length} {attempt_dir} [{resume_dir}/last]";
+searcher = { name = "single"; metric = "loss"; max_length = 6; };
+metrics = { pattern = "epoch {step}: loss {loss} accuracy {accuracy}"; };
+hyperparameters = { x = 1; };
+environment = { variables = { KILL_AT = "$2"; $3 }; };
+resources = { workers = 2; };
+worker = { heartbeat = 1; lease = 4; grace = 2; };
+END
+    beside taken dl run --local "$1.conf"
+    wait_for 300 sh -c "grep -q '\"op\":\"\(end\|pause\)\"' $1-0001/log/0*/0*"
+    pkill -CONT -f "worker --slot local-.* -- $work/$1-0001\$"
+    ended taken
+    status=$?
+    for metric in loss accuracy; do
+        dl show --values "$1" 1 | awk -v m=$metric '$1 == m { print $2 }' | sort -n | tr '\n' ' '
+    done >"$1.steps"
+    dl show "$1" 1 | grep -o '^  *metric.*\|^[^ ]*: trial 1.*' >>"$1.out"
+    is "$status $(cat "$1.steps")" "$4" "$5"
+}
+taken mid 5 "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "the lines of a worker that was killed in the middle"
+taken last 6 "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "and those at the end: nothing is left to train"
+is "$(cat last-0001/trials/0001/a.2/log)" "goes on from 6" "and nothing is trained"
+taken hung none "" "0 1 2 3 4 5 6 1 2 3 4 5 6 " "those of a worker that hangs while the training goes on to its end"
+taken zero 5 'FIRST = "0"; HANG_AT = "2";' "0 0 1 2 3 4 5 0 1 2 3 4 5 " "steps that begin with 0"
+# the checkpoint is that of the last epoch, but its value was never printed
+taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was not printed is not invented: it is trained again"
+like "$(dl show unsaid 1)" 'went on from the files in a.1, and trained nothing' "and the failure says so"
+
 # ---- a frozen worker that wakes up is fenced
 wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"

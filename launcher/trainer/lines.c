@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics in the lines of a file that grows. */
+#include "launcher/trainer/lines.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LINE_SIZE = 8192 };
+
+struct lines {
+    struct pattern **patterns;
+    pattern_metric_f f;
+    void *arg;
+    char line[LINE_SIZE];
+    size_t fill;
+};
+
+struct lines *lines_create (char **texts, pattern_metric_f f, void *arg)
+{
+    struct lines *l = calloc (1, sizeof (*l));
+    size_t n = 0;
+
+    while (texts && texts[n])
+        n++;
+    if (!l || !(l->patterns = calloc (n + 1, sizeof (*l->patterns))))
+        goto fail;
+    l->f = f;
+    l->arg = arg;
+    for (size_t i = 0; i < n; i++)
+        if (!(l->patterns[i] = pattern_create (texts[i], NULL)))
+            goto fail;
+    return l;
+fail:
+    lines_destroy (l);
+    return NULL;
+}
+
+void lines_destroy (struct lines *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; l->patterns && l->patterns[i]; i++)
+        pattern_destroy (l->patterns[i]);
+    free (l->patterns);
+    free (l);
+}
+
+bool lines_wanted (const struct lines *l)
+{
+    return l->patterns[0];
+}
+
+static void end_line (struct lines *l)
+{
+    l->line[l->fill] = '\0';
+    for (size_t i = 0; l->patterns[i]; i++)
+        pattern_match (l->patterns[i], l->line, l->f, l->arg);
+    l->fill = 0;
+}
+
+off_t lines_read (struct lines *l, int fd, off_t at)
+{
+    char buf[16384];
+    ssize_t n;
+
+    while ((n = pread (fd, buf, sizeof (buf), at)) > 0) {
+        at += n;
+        for (ssize_t i = 0; i < n; i++) {
+            /* a progress bar ends its lines by going back to their start */
+            if (buf[i] == '\n' || buf[i] == '\r')
+                end_line (l);
+            else if (l->fill < LINE_SIZE - 1 && buf[i])
+                l->line[l->fill++] = buf[i];
+        }
+    }
+    return at;
+}
+
+void lines_end (struct lines *l)
+{
+    if (l->fill)
+        end_line (l);
+}

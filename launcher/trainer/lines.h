@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics in the lines of a file that grows. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "launcher/config/metric_pattern.h"
+
+struct lines;
+
+/* Look for 'texts' (metrics.pattern), NULL-ended, or NULL; 'f' is called for
+ * what they find.  NULL: out of memory, or a pattern is not valid.
+ */
+struct lines *lines_create (char **texts, pattern_metric_f f, void *arg);
+void lines_destroy (struct lines *l);
+
+/* Whether there is any pattern. */
+bool lines_wanted (const struct lines *l);
+
+/* Read a file from 'at' on, up to its last whole line.  Returns where to go on.
+ */
+off_t lines_read (struct lines *l, int fd, off_t at);
+
+/* The file has ended: what follows the last end of a line is a line. */
+void lines_end (struct lines *l);
