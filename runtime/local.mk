@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += %D%/librankenv.la
 	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/condition.c %D%/rank/layout.c \
 	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c \
 	%D%/rank/task.c %D%/rank/values.c %D%/rank/variables.c \
-	%D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c %D%/network/ncclvalues.c \
+	%D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c %D%/network/ncclvalues.c \
 	%D%/network/ncclsite.c %D%/network/reach.c
 
 # Each library has its own copy of base (hidden by its map).  What it keeps is harmless twice: a

@@ -4,15 +4,12 @@
  */
 #include "spank/task.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "runtime/network/exported.h"
 #include "spank/context.h"
 #include "spank/place.h"
 #include "spank/variable.h"
@@ -25,34 +22,36 @@ static const char *const counts[] = { "RANK",           "WORLD_SIZE",
 
 /* This task is about to listen there: report now what would else be a time-out.
  */
-static void test_port (int port)
+static void test_port (const struct task *t, int port)
 {
-    struct sockaddr_in any = { .sin_family = AF_INET,
-                               .sin_port = htons ((uint16_t)port) };
-    int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
+    char text[8];
 
-    if (fd < 0)
-        return;
-    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
-    if (bind (fd, (struct sockaddr *)&any, sizeof (any)) < 0
-        && errno == EADDRINUSE)
-        slurm_error ("dl: port %d of this node is in use; set MASTER_PORT, or "
-                     "ask for MpiParams=ports=... in slurm.conf",
-                     port);
-    close (fd);
+    if (exported_port_is_taken (port))
+        slurm_error ("dl: port %d of this node is in use; set MASTER_PORT%s",
+                     port,
+                     variables_text (
+                         &t->vars, "SLURM_STEP_RESV_PORTS", text, sizeof (text))
+                             < 0
+                         ? ", or ask for MpiParams=ports=... in slurm.conf"
+                         : "");
 }
 
-static void test_ports (const struct task *t, const char *framework)
+/* Not the port in whose place the program takes the user's. */
+static void
+test_ports (const struct task *t, const char *framework, const char *stale)
 {
     const struct rank_facts *f = &t->facts;
+    bool own = exported_has (t, stale, "MASTER_PORT")
+               || exported_has (t, stale, "PET_MASTER_PORT")
+               || exported_has (t, stale, "JAX_COORDINATOR_ADDRESS");
 
     if (rankenv_needs_task_ports (framework)) {
         if (f->task_port)
-            test_port (f->task_port
-                       + (int)(f->one_machine ? f->rank : f->local_rank));
-    } else if (f->rank == t->master_rank && strcmp (framework, "mpi")) {
-        test_port (strcmp (framework, "jax") ? f->port : f->port2);
+            test_port (t,
+                       f->task_port
+                           + (int)(f->one_machine ? f->rank : f->local_rank));
+    } else if (f->rank == t->master_rank && strcmp (framework, "mpi") && !own) {
+        test_port (t, strcmp (framework, "jax") ? f->port : f->port2);
     }
 }
 
@@ -186,9 +185,20 @@ static void report_exported (spank_t sp, const struct task *t, const char *name)
                 v[i].value);
 }
 
+/* What the user exported stays, and is looked at as hard as what is set. */
+static void check_exported (const struct task *t, const char *stale)
+{
+    char lines[EXPORTED_LINES][EXPORTED_LINE];
+    int n = exported_check (t, stale, lines);
+
+    for (int i = 0; i < n; i++)
+        plugin_complain ("%s", lines[i]);
+}
+
 static void
 set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
+    char stale[GIVEN_TEXT];
     int n;
 
     if (!*roles)
@@ -207,7 +217,8 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
                     "them with srun");
         return;
     }
-    test_ports (t, framework);
+    variable_text (sp, "DL_ENV_SET", stale, sizeof (stale));
+    test_ports (t, framework, stale);
     if (!strcmp (framework, "torchrun") || !strcmp (framework, "auto")) {
         t->facts.elastic = is_elastic (sp);
         report_static (sp, t);
@@ -215,6 +226,8 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
     n = rankenv_fill (framework, &t->facts, &t->environment);
     report (t, framework, t->environment.why);
     advise (t, framework);
+    if (option_is_given (PLUGIN_FRAMEWORK))
+        check_exported (t, stale);
     if (n > 0)
         task_set (t, n);
     if (option_is_given (PLUGIN_FRAMEWORK))

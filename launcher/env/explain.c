@@ -12,6 +12,7 @@
 #include "launcher/env/variables.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/word.h"
+#include "runtime/network/exported.h"
 #include "runtime/network/nccl.h"
 
 extern char **environ;
@@ -87,7 +88,9 @@ static bool has (const struct rank_environment *e, const char *name)
     return false;
 }
 
-/* Whether the framework gives all that the plugin has set. */
+/* Whether the framework gives all that the plugin has set, but for what it sets
+ * for itself.
+ */
 static bool explains (const struct rank_environment *e, const char *set)
 {
     char name[NAME];
@@ -95,11 +98,20 @@ static bool explains (const struct rank_environment *e, const char *set)
     while (*set) {
         size_t n = strcspn (set, ",");
         snprintf (name, sizeof (name), "%.*s", (int)n, set);
-        if (!has (e, name))
+        if (strncmp (name, "DL_", 3) && !has (e, name))
             return false;
         set += n + (set[n] == ',');
     }
     return e->n > 0;
+}
+
+static void check_exported (struct inside *x, const struct task *t)
+{
+    char lines[EXPORTED_LINES][EXPORTED_LINE];
+    int n = exported_check (t, value ("DL_ENV_SET"), lines);
+
+    for (int i = 0; i < n; i++)
+        contradiction (x, "%.319s", lines[i]);
 }
 
 /* The framework is not known: the one with the fewest variables that
@@ -120,11 +132,36 @@ static void find_users (struct inside *x, struct task *t)
     if (!best)
         return;
     rankenv_fill (best, &t->facts, &t->environment);
+    check_exported (x, t);
     for (int i = 0; i < t->environment.n; i++) {
         const struct rank_variable *v = &t->environment.vars[i];
         if (!word_listed (set, v->name) && getenv (v->name))
             entries_put (&x->user, v->name, v->value);
     }
+}
+
+/* What cannot be read from the variables is not looked at. */
+static void guess_facts (struct rank_facts *f)
+{
+    const char *set = value ("DL_ENV_SET");
+
+    snprintf (f->master,
+              sizeof (f->master),
+              "%.250s",
+              *value ("MASTER_ADDR") ? value ("MASTER_ADDR") : "?");
+    f->port = atoi (value ("MASTER_PORT"));
+    f->port2 = f->port + 1;
+    f->task_port = 1;
+    strcpy (f->address, "?");
+    strcpy (f->own_address, "?");
+    snprintf (f->interface,
+              sizeof (f->interface),
+              "%.30s",
+              word_listed (set, "GLOO_SOCKET_IFNAME")
+                  ? value ("GLOO_SOCKET_IFNAME")
+                  : "?");
+    f->elastic = word_listed (set, "PET_RDZV_CONF");
+    f->one_machine = f->nodes > 1 && !strcmp (f->interface, "lo");
 }
 
 static void read_users (struct inside *x)
@@ -137,13 +174,7 @@ static void read_users (struct inside *x)
         t->vars = entries_variables (&all);
         t->job = 1;
         if (task_read (t, NULL) == 0) {
-            snprintf (t->facts.master,
-                      sizeof (t->facts.master),
-                      "%.250s",
-                      *value ("MASTER_ADDR") ? value ("MASTER_ADDR") : "?");
-            t->facts.port = atoi (value ("MASTER_PORT"));
-            t->facts.port2 = t->facts.port + 1;
-            strcpy (t->facts.interface, "?");
+            guess_facts (&t->facts);
             find_users (x, t);
         }
     }

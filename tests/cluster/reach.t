@@ -77,5 +77,51 @@ want="0:n3:n3:0/1: 1:n1:n3:0/2: 2:n2:n3:0/1: 3:n1:n3:1/2: "
 is "$(SLURM_HOSTFILE=$PWD/order run -N3 -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
 is "$(run -n4 -m arbitrary -w n3,n1,n2,n1 --dl=torch -- "$order")" "$want" "arbitrary: -w"
 is "$(run -n4 --distribution=arbitrary "--nodelist=$PWD/order" --dl=horovod -- 'echo $HOROVOD_RANK:$HOROVOD_LOCAL_RANK:$HOROVOD_CROSS_RANK')" "0:0:2 1:0:0 2:0:1 3:1:0 " "arbitrary: a file, and a framework with lists"
+# ---- what the user exported
+told () { # told WANTED VARIABLE=VALUE OPTION...: what srun prints on a step of n1 and n3
+    want=$1
+    export "$2"
+    name=${2%%=*}
+    shift 2
+    timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 --ntasks-per-node=1 "$@" true 2>err
+    unset "$name"
+    is "$(sed 's/^slurmstepd-n[0-9]*: error: dl: //' err | sort)" "$want" "$name with $*"
+}
+away='of n1, where rank 0 runs: unset it in the job script'
+lost='other nodes do not reach this one; unset it in the job script'
+for k in 1 3; do innode $k ip link add dum0 type veth peer name dum1; done
+told "MASTER_ADDR=n2 was exported, and is no address $away" MASTER_ADDR=n2 --dl=torch
+told "MASTER_ADDR=localhost was exported, and no other node of this step reaches it: unset it in the job script" MASTER_ADDR=localhost --dl=torch
+told "MASTER_ADDR=login.invalid was exported, and has no address on n1, where rank 0 runs: unset it in the job script" MASTER_ADDR=login.invalid --dl=torch
+told "" MASTER_ADDR=N1 --dl=torch
+told "" "MASTER_ADDR=$(address 1)" --dl=torch
+told "" MASTER_ADDR=n2 --dl=horovod
+told "JAX_COORDINATOR_ADDRESS=n2 was exported, and is no address $away" JAX_COORDINATOR_ADDRESS=n2:1234 --dl=jax
+told "MASTER_PORT=auto was exported, and is no port" MASTER_PORT=auto --dl=torch
+told "GLOO_SOCKET_IFNAME=lo was exported, and is the loopback interface, which no other node reaches on n1: $lost" GLOO_SOCKET_IFNAME=lo --dl=torch
+told "GLOO_SOCKET_IFNAME=dum0 was exported, and is down on n1: $lost
+GLOO_SOCKET_IFNAME=dum0 was exported, and is down on n3: $lost" GLOO_SOCKET_IFNAME=dum0 --dl=torch
+told "" GLOO_SOCKET_IFNAME=eth0 --dl=torch
+innode 3 ip link delete dum0
+told "HOROVOD_GLOO_IFACE=dum0 was exported, and is down on n1: $lost
+HOROVOD_GLOO_IFACE=dum0 was exported, and is no interface of this node on n3: $lost" HOROVOD_GLOO_IFACE=dum0 --dl=horovod
+told "" NCCL_SOCKET_IFNAME=eth --dl=torch
+told "" NCCL_SOCKET_IFNAME=^lo,docker --dl=torch
+told "NCCL_SOCKET_IFNAME==eth was exported, and is no interface of this node on n1: $lost
+NCCL_SOCKET_IFNAME==eth was exported, and is no interface of this node on n3: $lost" NCCL_SOCKET_IFNAME==eth --dl=torch
+innode 1 /usr/bin/python3 -c 'import socket, time
+s = socket.socket()
+s.bind(("0.0.0.0", 29517))
+s.listen()
+print("listens", flush=True)
+time.sleep(600)' >listener &
+listener=$!
+wait_for 60 grep -q listens listener
+told "MASTER_PORT=29517 was exported, and rank 0 cannot listen there (Address already in use): unset it in the job script" MASTER_PORT=29517 --dl=torch
+out=$(MASTER_ADDR=n2 MASTER_PORT=29517 timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 -n2 --dl=torch dl env 2>/dev/null)
+is "$(echo "$out" | grep -c "MASTER_ADDR=n2 was exported, and is no address $away")/$(echo "$out" | grep -c 'MASTER_PORT=29517 was exported, and rank 0 cannot')/$(echo "$out" | grep -c '^  MASTER_ADDR=n2$')" 1/1/2 "dl env says it, too, and lists what was exported"
+kill $listener
+out=$(GLOO_SOCKET_IFNAME=lo timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 -n4 --dl=torch dl env 2>/dev/null)
+is "$(echo "$out" | grep -c 'GLOO_SOCKET_IFNAME=lo was exported, and is the loopback')/$(echo "$out" | grep -c '^  GLOO_SOCKET_IFNAME=lo$')" 1/4 "in a step of any size"
 unharmed
 done_testing
