@@ -19,6 +19,23 @@ is_conditional (const struct experiment *e, const char *name, size_t len)
     return false;
 }
 
+/* null, or a choice that may be null. */
+static bool is_nullable (const struct experiment *e, const char *name, size_t n)
+{
+    for (size_t i = 0; i < e->nhparams; i++) {
+        const struct hparam *h = &e->hparams[i];
+
+        if (strlen (h->path) != n || memcmp (h->path, name, n))
+            continue;
+        if (h->dim < 0)
+            return json_is_null (h->values);
+        for (size_t at = 0; at < json_array_size (h->values); at++)
+            if (json_is_null (json_array_get (h->values, at)))
+                return true;
+    }
+    return false;
+}
+
 static bool is_name (const char *wanted, const char *name, size_t len)
 {
     return len == strlen (wanted) && !memcmp (name, wanted, len);
@@ -29,6 +46,7 @@ static bool
 may_be_absent (const struct experiment *e, const char *text, size_t n)
 {
     return is_conditional (e, text + 1, n - 2)
+           || is_nullable (e, text + 1, n - 2)
            || is_name (RESUME_DIR, text + 1, n - 2);
 }
 
