@@ -41,30 +41,150 @@ static bool is_one_of (const char *text, const char *a, const char *b)
     return !strcmp (text, a) || !strcmp (text, b);
 }
 
-/* Plain text that is an integer of 64 bits, decimal or 0x. */
-static bool is_integer (const char *text, long long *v)
-{
-    const char *digits = text + strspn (text, "+-");
-    bool hex = !strncmp (digits, "0x", 2);
-    char *end;
+static const char digits[] = "0123456789";
+static const char octal[] = "01234567";
+static const char hexadecimal[] = "0123456789abcdefABCDEF";
 
-    if (digits > text + 1 || !*digits
-        || (hex ? !digits[2] : digits[strspn (digits, "0123456789")] != '\0'))
-        return false;
-    errno = 0;
-    *v = strtoll (text, &end, hex ? 16 : 10);
-    return !*end && errno == 0;
+static bool is_all_of (const char *text, const char *set)
+{
+    return *text && !text[strspn (text, set)];
 }
 
+static const char *skip_sign (const char *text)
+{
+    return text + (*text == '+' || *text == '-');
+}
+
+/* Plain text that is an integer of 64 bits: decimal, 0x or 0o. */
+static bool is_integer (const char *text, long long *v)
+{
+    int base = !strncmp (text, "0x", 2)   ? 16
+               : !strncmp (text, "0o", 2) ? 8
+                                          : 10;
+    const char *from = base == 10 ? text : text + 2;
+    const char *set = base == 10 ? digits : base == 8 ? octal : hexadecimal;
+
+    if (!is_all_of (base == 10 ? skip_sign (from) : from, set))
+        return false;
+    errno = 0;
+    *v = strtoll (from, NULL, base);
+    return errno == 0;
+}
+
+/* Plain text that is a finite number; strtod() would also take 0x1p3. */
 static bool is_real (const char *text, double *v)
 {
-    char *end;
+    const char *c = skip_sign (text);
+    size_t before = strspn (c, digits);
+    size_t after = 0;
 
-    if (!*text || text[strspn (text, "0123456789+-.eE")]
-        || !strpbrk (text, "0123456789"))
+    c += before;
+    if (*c == '.') {
+        after = strspn (c + 1, digits);
+        c += 1 + after;
+    }
+    if (before + after == 0)
         return false;
-    *v = strtod (text, &end);
-    return !*end && isfinite (*v);
+    if (*c == 'e' || *c == 'E') {
+        c = skip_sign (c + 1);
+        if (!is_all_of (c, digits))
+            return false;
+        c += strspn (c, digits);
+    }
+    *v = strtod (text, NULL);
+    return !*c && isfinite (*v);
+}
+
+/* .inf and .nan, which JSON does not have, as C and Python write them. */
+static const char *infinite (const char *text)
+{
+    static const char *const names[] = { "inf", "Inf", "INF",
+                                         "nan", "NaN", "NAN" };
+    const char *c = skip_sign (text);
+
+    for (size_t i = 0; *c == '.' && i < sizeof (names) / sizeof (*names); i++)
+        if (!strcmp (c + 1, names[i]))
+            return i > 2          ? c == text ? "nan" : NULL
+                   : *text == '-' ? "-inf"
+                                  : "inf";
+    return NULL;
+}
+
+static bool is_null (const char *text)
+{
+    return !*text || is_one_of (text, "~", "null")
+           || is_one_of (text, "Null", "NULL");
+}
+
+static bool is_truth (const char *text, bool *v)
+{
+    *v = is_one_of (text, "true", "True") || !strcmp (text, "TRUE");
+    return *v || is_one_of (text, "false", "False") || !strcmp (text, "FALSE");
+}
+
+/* Digits of base 60 (1:30:00), of which the last may have a fraction. */
+static bool is_of_base_60 (const char *text)
+{
+    const char *c = skip_sign (text);
+    bool colon = false;
+
+    if (strspn (c, digits) == 0)
+        return false;
+    c += strspn (c, "0123456789_");
+    while (c > text && *c == ':' && strchr (digits, c[1]) && c[1]) {
+        size_t n = strspn (c + 1, digits);
+        if (n > 2 || (n == 2 && c[1] > '5'))
+            return false;
+        c += 1 + n;
+        colon = true;
+    }
+    if (colon && *c == '.')
+        c += 1 + strspn (c + 1, "0123456789_");
+    return colon && !*c;
+}
+
+/* What YAML 1.1, and so PyYAML, takes a plain text for that is something else
+ * in YAML 1.2; NULL: the same.  1e-5, a text in 1.1, means the number in all
+ * programs that are known.
+ */
+static const char *other_in_1_1 (const char *text)
+{
+    static const char *const truths[] = { "yes", "Yes", "YES", "no",
+                                          "No",  "NO",  "on",  "On",
+                                          "ON",  "off", "Off", "OFF" };
+    const char *c = skip_sign (text);
+    const char *e;
+    double v;
+    char plain[64];
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof (truths) / sizeof (*truths); i++)
+        if (!strcmp (text, truths[i]))
+            return "a truth";
+    if (!strncmp (text, "0o", 2) && is_all_of (text + 2, octal))
+        return "a text";
+    if ((!strncmp (c, "0b", 2) && is_all_of (c + 2, "01_"))
+        || (!strncmp (c, "0x", 2) && (c > text || strchr (c, '_'))
+            && is_all_of (c + 2, "0123456789abcdefABCDEF_")))
+        return "a number";
+    if (*c == '0' && is_all_of (c, "0123456789_") && strlen (c) > 1) {
+        if (strpbrk (c, "89"))
+            return "a text";
+        if (strtoll (c, NULL, 8) != strtoll (c, NULL, 10) || strchr (c, '_'))
+            return "an octal number";
+    }
+    if (is_of_base_60 (text))
+        return "a number of base 60";
+    e = strpbrk (c, "eE");
+    if (!strchr (text, '_') || *c == '_' || !strncmp (c, "._", 2)
+        || strlen (text) >= sizeof (plain)
+        || (e && (strchr (e, '_') || !strchr ("+-", e[1]) || !strchr (c, '.'))))
+        return NULL;
+    for (c = text; *c; c++)
+        if (*c != '_')
+            plain[n++] = *c;
+    plain[n] = '\0';
+    return is_real (plain, &v) ? "a number" : NULL;
 }
 
 static config_setting_t *
@@ -88,30 +208,87 @@ add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
     return s && config_setting_set_string (s, "null") ? 0 : -1;
 }
 
+/* A tag by which a text is a value, with or without quotes. */
+static bool has_value_tag (const char *tag)
+{
+    return tag
+           && (is_one_of (tag, YAML_NULL_TAG, YAML_BOOL_TAG)
+               || is_one_of (tag, YAML_INT_TAG, YAML_FLOAT_TAG));
+}
+
+static bool is_float (const yaml_node_t *node)
+{
+    return node->tag && !strcmp ((const char *)node->tag, YAML_FLOAT_TAG);
+}
+
+/* Whether a text is what a tag of YAML's says of it. */
+static bool is_as_tagged (const char *text, const char *tag)
+{
+    long long integer;
+    double real;
+    bool truth;
+
+    if (!has_value_tag (tag))
+        return true;
+    if (!strcmp (tag, YAML_NULL_TAG))
+        return is_null (text);
+    if (!strcmp (tag, YAML_BOOL_TAG))
+        return is_truth (text, &truth);
+    return is_integer (text, &integer)
+           || (!strcmp (tag, YAML_FLOAT_TAG)
+               && (is_real (text, &real) || infinite (text)));
+}
+
+static void
+note_other (struct yaml_tree *t, const yaml_node_t *node, const char *text)
+{
+    const char *what = other_in_1_1 (text);
+    char ours[48] = "the text";
+    long long integer;
+    double real;
+
+    if (!what)
+        return;
+    if (is_integer (text, &integer))
+        snprintf (ours, sizeof (ours), "the number %lld", integer);
+    else if (is_real (text, &real))
+        snprintf (ours, sizeof (ours), "a number");
+    note_at (t->p,
+             (struct origin){ line_of (node), NULL },
+             "%s is %s, as in YAML 1.2; in YAML 1.1 it is %s",
+             text,
+             ours,
+             what);
+}
+
 static int add_scalar (struct yaml_tree *t,
                        config_setting_t *to,
                        const char *name,
                        const yaml_node_t *node)
 {
     const char *text = (const char *)node->data.scalar.value;
-    bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+                 || has_value_tag ((const char *)node->tag);
     config_setting_t *s;
     long long integer;
     double real;
+    bool truth;
 
     if (strlen (text) < node->data.scalar.length)
         return wrong (t, node, "a byte is zero in this text");
-    if (plain && t->space && is_one_of (text, "null", "~"))
+    if (!is_as_tagged (text, (const char *)node->tag))
+        return wrong (t, node, "the value is not what its tag says");
+    if (plain && t->space && *text && is_null (text))
         return add_null (to, name, node);
-    if (plain && (!*text || is_one_of (text, "null", "~")))
+    if (plain && is_null (text))
         return wrong (t, node, "a value is missing here");
-    if (plain
-        && (is_one_of (text, "true", "True")
-            || is_one_of (text, "false", "False"))) {
+    if (plain && !has_value_tag ((const char *)node->tag))
+        note_other (t, node, text);
+    if (plain && is_truth (text, &truth)) {
         s = add (to, name, CONFIG_TYPE_BOOL, node);
-        return s && config_setting_set_bool (s, (*text | 32) == 't') ? 0 : -1;
+        return s && config_setting_set_bool (s, truth) ? 0 : -1;
     }
-    if (plain && is_integer (text, &integer)) {
+    if (plain && !is_float (node) && is_integer (text, &integer)) {
         bool small = integer >= INT_MIN && integer <= INT_MAX;
         s = add (to, name, small ? CONFIG_TYPE_INT : CONFIG_TYPE_INT64, node);
         return s
@@ -120,10 +297,14 @@ static int add_scalar (struct yaml_tree *t,
                    ? 0
                    : -1;
     }
-    if (plain && is_real (text, &real)) {
+    if (plain && is_integer (text, &integer))
+        real = (double)integer;
+    if (plain && (is_integer (text, &integer) || is_real (text, &real))) {
         s = add (to, name, CONFIG_TYPE_FLOAT, node);
         return s && config_setting_set_float (s, real) ? 0 : -1;
     }
+    if (plain && infinite (text))
+        text = infinite (text);
     s = add (to, name, CONFIG_TYPE_STRING, node);
     return s && config_setting_set_string (s, text) ? 0 : -1;
 }
@@ -311,15 +492,60 @@ static int cannot_read (const char *path, struct problems *p, int e)
     return -1;
 }
 
-/* libyaml takes minutes for a hundred thousand brackets: its events stop where
- * they become too many, yaml_parser_load() does not.
+/* Whether a tag is one that is read: yaml_parser_load() tells !!str 5 and 5
+ * alike.
  */
-static int check_depth (FILE *f, struct problems *p)
+static bool is_read (const yaml_event_t *e)
+{
+    const char *tag;
+
+    if (e->type == YAML_MAPPING_START_EVENT) {
+        tag = (const char *)e->data.mapping_start.tag;
+        return !tag || is_one_of (tag, YAML_MAP_TAG, "!");
+    }
+    if (e->type == YAML_SEQUENCE_START_EVENT) {
+        tag = (const char *)e->data.sequence_start.tag;
+        return !tag || is_one_of (tag, YAML_SEQ_TAG, "!");
+    }
+    if (e->type != YAML_SCALAR_EVENT || !e->data.scalar.tag)
+        return true;
+    tag = (const char *)e->data.scalar.tag;
+    return has_value_tag (tag)
+           || (is_one_of (tag, YAML_STR_TAG, "!")
+               && e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
+}
+
+static const char *tag_of (const yaml_event_t *e)
+{
+    return (const char *)(e->type == YAML_MAPPING_START_EVENT
+                              ? e->data.mapping_start.tag
+                          : e->type == YAML_SEQUENCE_START_EVENT
+                              ? e->data.sequence_start.tag
+                              : e->data.scalar.tag);
+}
+
+static void
+bad_tag (struct problems *p, const yaml_event_t *e, struct origin origin)
+{
+    const char *tag = tag_of (e);
+
+    if (!strcmp (tag, YAML_STR_TAG) || !strcmp (tag, "!"))
+        problem_at (p, origin, "a tag: a text stands in quotes");
+    else
+        problem_at (
+            p, origin, "the tag %s is not read: only plain values are", tag);
+}
+
+/* libyaml takes minutes for a hundred thousand brackets: its events stop where
+ * they become too many, yaml_parser_load() does not.  Tags are seen here, too.
+ */
+static int check_events (FILE *f, struct problems *p)
 {
     yaml_parser_t parser;
     yaml_event_t e;
     int depth = 0;
     bool ends = false;
+    bool bad = false;
 
     if (!yaml_parser_initialize (&parser))
         return cannot_read (p->file, p, ENOMEM);
@@ -330,6 +556,11 @@ static int check_depth (FILE *f, struct problems *p)
         depth -= e.type == YAML_MAPPING_END_EVENT
                  || e.type == YAML_SEQUENCE_END_EVENT;
         ends = e.type == YAML_STREAM_END_EVENT;
+        if (!is_read (&e)) {
+            bad = true;
+            bad_tag (
+                p, &e, (struct origin){ (int)e.start_mark.line + 1, NULL });
+        }
         yaml_event_delete (&e);
     }
     if (depth > 2 * DEPTH_MAX)
@@ -338,7 +569,7 @@ static int check_depth (FILE *f, struct problems *p)
                     "nested too deeply");
     yaml_parser_delete (&parser);
     rewind (f);
-    return depth > 2 * DEPTH_MAX ? -1 : 0;
+    return bad || depth > 2 * DEPTH_MAX ? -1 : 0;
 }
 
 static int read_file (config_t *cf, FILE *f, struct problems *p)
@@ -347,7 +578,7 @@ static int read_file (config_t *cf, FILE *f, struct problems *p)
     yaml_parser_t parser;
     int rv;
 
-    if (check_depth (f, p) < 0)
+    if (check_events (f, p) < 0)
         return -1;
     if (!yaml_parser_initialize (&parser))
         return cannot_read (p->file, p, ENOMEM);

@@ -248,6 +248,10 @@ in_yaml 's/momentum: 0.1/mo.mentum: 0.1/' "^bad.yml:13: 'mo.mentum' cannot be th
 in_yaml 's/momentum: 0.1/mo mentum: 0.1/' "^bad.yml:13: 'mo mentum' cannot be the name of a key: letters, digits" "YAML: a name with a space"
 in_yaml 's/max_trials: 9/max_trials: null/' "^bad.yml:6: a value is missing here" "YAML: null elsewhere"
 in_yaml 's/metric: loss/metric:/' "^bad.yml:5: a value is missing here" "YAML: no value"
+in_yaml 's/momentum: 0.1/momentum: !ENV X/' "^bad.yml:13: the tag !ENV is not read: only plain values are" "YAML: a tag of another program"
+in_yaml 's/momentum: 0.1/momentum: !!python\/tuple [1, 2]/' "^bad.yml:13: the tag tag:yaml.org,2002:python/tuple is not read" "YAML: a tag of Python"
+in_yaml 's/momentum: 0.1/momentum: !!str 5/' "^bad.yml:13: a tag: a text stands in quotes" "YAML: a tag for a text"
+in_yaml 's/momentum: 0.1/momentum: !!int x/' "^bad.yml:13: the value is not what its tag says" "YAML: a tag that is wrong"
 in_yaml '$a ---\na: 1' "^bad.yml:20: a second document begins here" "YAML: two documents"
 in_yaml '1i - a' "^bad.yml:" "YAML: a list"
 
