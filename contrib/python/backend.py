@@ -25,6 +25,7 @@ NAME = "slurmdl"
 # as in pyproject.toml
 EXTRAS = {"notebook": ("pandas", "matplotlib", "tqdm", "optuna"), "hydra": ("hydra-core",), "import": ("pyyaml",)}
 PACKAGES = (NAME, "hydra_plugins")
+NOT_HERE = "slurmdl: libslurmdl is not installed (pkg-config slurmdl; PKG_CONFIG_PATH), and its sources are not here: copy the whole tree"
 
 
 def root():
@@ -41,8 +42,14 @@ def read(*path):
 
 
 def version():
+    """That of the source archive, of the tree, or of the installed library."""
     if os.path.exists(os.path.join(HERE, "PKG-INFO")):
         return re.search(r"^Version: (.+)$", read(HERE, "PKG-INFO"), re.M).group(1)
+    if root() is None:
+        installed = pkg_config("--modversion", "slurmdl")
+        if not installed:
+            raise SystemExit(NOT_HERE)
+        return installed[0]
     return re.search(r"AC_INIT\(\[[^]]*\], \[([^]]*)\]", read(root(), "configure.ac")).group(1)
 
 
@@ -86,7 +93,7 @@ def bundled(parts):
     """Sources and flags to compile parts of the library in."""
     top = root()
     if top is None:
-        raise SystemExit("slurmdl: libslurmdl is not installed (pkg-config slurmdl), and its sources are not here")
+        raise SystemExit(NOT_HERE)
     hdf5 = pkg_config("--cflags", "--libs", "hdf5-serial") or pkg_config("--cflags", "--libs", "hdf5")
     if hdf5 is None:
         raise SystemExit("slurmdl: HDF5 is needed to build it (libhdf5-dev, hdf5-devel)")
@@ -298,6 +305,8 @@ def archived():
             yield f"{folder}/{name}", os.path.join(HERE, folder, name)
     for name in ("backend.py", "pyproject.toml", "README.md"):
         yield name, os.path.join(HERE, name)
+    if root() is None:
+        raise SystemExit("slurmdl: an archive of sources needs those of the library: copy the whole tree")
     for name in files_in(os.path.join(root(), "runtime"), (".c", ".h", ".mk")):
         yield f"runtime/{name}", os.path.join(root(), "runtime", name)
 
