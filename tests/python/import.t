@@ -91,6 +91,236 @@ said=$(DL_PYTHON=$work/nopython timeout 60 dl import gold/wandb.yaml 2>&1)
 is $? 3 "no Python"
 like "$said" "dl import needs Python" "no Python: the line"
 
+# ---- values that nobody thought of: told, or refused
+refused () { # refused LINE NAME <FILE: nothing is written
+    cat >case.yaml
+    said=$(timeout 60 dl import -o case.conf --entrypoint='python3 t.py' case.yaml 2>&1)
+    is $? 2 "$2: refused"
+    like "$said" "^dl: case.yaml:$1\$" "$2: the line"
+}
+made () { # made PATTERN NAME [LINE] <FILE: what is written has the pattern, and what is said the line
+    cat >case.yaml
+    timeout 60 dl import -o - --entrypoint='python3 t.py' case.yaml >case.conf 2>said
+    is $? 0 "$2"
+    like "$(cat case.conf)" "$1" "$2: what is written"
+    [ -z "${3:-}" ] || like "$(cat said)" "$3" "$2: what is said"
+}
+sweep='program: t.py
+method: random
+run_cap: 4'
+refused "4: goal: 'maximum' is none of minimize, maximize" "wandb, a direction" <<END
+$sweep
+metric: {name: p, goal: maximum}
+parameters: {lr: {min: 0.1, max: 0.2}}
+END
+refused "5: direction: 'maximum' is none of minimize, maximize" "Hydra, a direction" <<END
+hydra:
+  sweeper:
+    n_trials: 3
+    params: {a: "interval(0.1, 0.2)"}
+    direction: maximum
+END
+refused "1: direction: 'up' is none of minimize, .*" "Optuna, a direction" <<END
+{"direction": "up", "distributions": {"a": {"name": "FloatDistribution", "attributes": {"low": 0.1, "high": 0.2}}}}
+END
+refused "2: mode: 'maximum' is none of min, max" "Ray, a direction" <<END
+param_space: {a: {uniform: [0, 1]}}
+tune_config: {metric: p, mode: maximum}
+END
+refused "5: type: 'max' is none of minimize, maximize" "Katib, a direction" <<END
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: k}
+spec:
+  objective: {type: max, objectiveMetricName: p}
+END
+refused "5: replicas: 'two' is no number" "a number of replicas" <<END
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: k}
+spec:
+  pytorchReplicaSpecs: {Worker: {replicas: two, template: {spec: {containers: [{name: pytorch, command: [a]}]}}}}
+END
+refused "3: x.NevergradSweeper: the sweepers that are read are .*" "a sweeper" <<END
+hydra:
+  sweeper:
+    _target_: x.NevergradSweeper
+    params: {a: "interval(0.1, 0.2)"}
+END
+made 'name = "annealing";  # no searcher: choose one' "an algorithm: none is chosen" "case.yaml:2: method: there is no searcher like .annealing." <<END
+program: t.py
+method: annealing
+run_cap: 4
+metric: {name: p, goal: maximize}
+parameters: {lr: {min: 0.1, max: 0.2}}
+END
+like "$(timeout 60 dl run --dry-run case.conf 2>&1)" "case.conf:[0-9]*: .*unknown searcher .annealing.;" "and dl run wants one"
+made 'a = . type = "loguniform"; min = 0.0001; max = 0.1; .' "wandb, inv_log_uniform_values" <<END
+$sweep
+metric: {name: p, goal: maximize}
+parameters: {a: {distribution: inv_log_uniform_values, min: 0.0001, max: 0.1}}
+END
+made 'a = . type = "loguniform"; min = 0.01[0-9]*; max = 0.1[0-9]*; .' "wandb, inv_log_uniform" <<END
+$sweep
+metric: {name: p, goal: maximize}
+parameters: {a: {distribution: inv_log_uniform, min: 2, max: 4}}
+END
+made 'batch = . type = "int"; minval = 32; maxval = 256; base = 10.0; .' "wandb, a batch size" "integers, but not only the multiples of q" <<END
+$sweep
+metric: {name: p, goal: maximize}
+parameters: {batch: {distribution: q_log_uniform_values, min: 32, max: 256, q: 8}, b: {distribution: Uniform, min: 1, max: 2}}
+END
+like "$(cat said)" "parameters.b.*: no range: there is no such distribution" "wandb, a distribution that is none"
+made 'steps = . type = "int"; minval = 8; maxval = 96; step = 8; .' "wandb, multiples of q" "parameters.o.unit: nothing here is made of this" <<END
+$sweep
+metric: {name: p, goal: maximize}
+parameters: {steps: {distribution: q_uniform, min: 10, max: 100, q: 8}, o: {min: 1, max: 5, unit: cm}}
+END
+made '"\^wandb: \+.Average cost. \+' "wandb, a metric's name with blanks" <<END
+$sweep
+metric: {name: Average cost, goal: minimize}
+parameters: {a: {values: [1, 2]}}
+END
+made '^name = "_t_run_1";$' "a name that changes" 'name: taken over, but its name here is _t_run_1' <<END
+name: "été / run 1"
+$sweep
+metric: {name: p, goal: minimize}
+parameters: {a: {values: [1, 2]}}
+END
+made 'partition = "gpu_a,gpu_b";' "SEML, a list of partitions" 'slurm.sbatch_options.exclusive: SEML writes a truth' <<END
+seml: {executable: t.py, name: n_1}
+slurm:
+  sbatch_options: {partition: [gpu_a, gpu_b], exclusive: true, nodelist: [a, b]}
+fixed: {act: "None", none: null, list: [1, a], rate: "1e-3", plain: relu}
+grid: {lr: {type: choice, options: [1e-2, 1e-4]}, x: {type: choise, options: [1]}, y: {type: choice, options: ["\${a}", b]}}
+END
+for pattern in 'act = ".None.";' 'none = "None";' "list = \"\[1, .a.\]\";" "rate = \".1e-3.\";" 'plain = "relu";'; do
+    like "$(cat case.conf)" "$pattern" "SEML, the type of a value"
+done
+for pattern in 'nodelist: .a list. is no text|nodelist: a list is no text' "grid.x.*: there is no type 'choise' here" 'grid.y.*: an interpolation' 'searcher.smaller_is_better = true is a guess'; do
+    like "$(cat said)" "$pattern" "SEML, what is not understood"
+done
+made 'a = . type = "int"; minval = 1; maxval = 4; .' "OptunaSweeper, a range with its end" <<END
+defaults: [{override /hydra/sweeper: optuna}, {override /hydra/sweeper/sampler: random}]
+hydra:
+  sweeper:
+    direction: minimize
+    n_trials: 4
+    params: {a: "range(1, 4, step=1)", b: "range(0.1, 0.5, step=0.1)", c: "tag(log, interval(1, 100))", d: "int(interval(1, 9.5))"}
+END
+for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.5; step = 0.1; .' 'c = . type = "int"; minval = 1; maxval = 100; base = 10.0; .' \
+    'd = . type = "int"; minval = 1; maxval = 9; .' '^    name = "random";$'; do
+    like "$(cat case.conf)" "$pattern" "OptunaSweeper"
+done
+made 'a = . type = "int"; minval = 1; maxval = 3; .' "Hydra's own sweeper, a range without its end" 'sweeper.params.c: no range: .* has no interval' <<END
+hydra:
+  sweeper:
+    params: {a: "range(1, 4, step=1)", b: "range(0.1,0.5,0.1)", c: "interval(0, 1)", d: 'choice("a b,c", "1", "x=y", k)', e: "'p','q r'", f: "range(5, 0, -2)"}
+END
+for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.4; step = 0.1; .' 'd = . type = "categorical"; vals = ."a.. b..,c", "1", "x..=y", "k".;' \
+    'e = . type = "categorical"; vals = ..'"'p'"'", "'"'q r'"'"' 'f = . type = "int"; minval = 1; maxval = 5; step = 2; .'; do
+    like "$(cat case.conf)" "$pattern" "Hydra's own sweeper"
+done
+made '^    name = "tpe";$' "interpolations" 'sweeper.study_name: .* is filled in by another program' <<END
+hydra:
+  sweeper:
+    _target_: hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper
+    direction: minimize
+    study_name: \${task_name}
+    n_trials: \${n}
+    sampler: {_target_: optuna.samplers.TPESampler, seed: "\${seed}"}
+    params: {a: "interval(0.1, 0.2)", b: "\${c}"}
+END
+for field in n_trials sampler.seed params.b; do
+    like "$(cat said)" "sweeper.$field: " "interpolations: $field"
+done
+made 'slots_per_trial = 1;' "Katib, a GPU of one role" '1 x 0 .Master., 1 x 1 .Worker. GPUs' <<END
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: k}
+spec:
+  objective: {type: minimize, objectiveMetricName: p}
+  algorithm: {algorithmName: random, algorithmSettings: [{name: random_state, value: "x"}]}
+  parameters:
+    - {name: a, parameterType: double, feasibleSpace: {min: "1", max: "2", distribution: gauss}}
+    - {name: b, parameterType: int, feasibleSpace: {min: "1", max: "9", step: "1.5"}}
+    - {name: c, parameterType: double, feasibleSpace: {min: "1", max: "2"}}
+    - {name: c, parameterType: double, feasibleSpace: {min: "3", max: "4"}}
+  trialTemplate:
+    primaryContainerName: pytorch
+    trialParameters: [{name: c, reference: c}]
+    trialSpec:
+      apiVersion: kubeflow.org/v1
+      kind: PyTorchJob
+      spec:
+        pytorchReplicaSpecs:
+          Master: {template: {spec: {containers: [{name: pytorch, command: [python3, t.py, "--c=\${trialParameters.c}", "\${trialParameters.d}"], resources: {limits: {nvidia.com/gpu: 0}}}]}}}
+          Worker: {replicas: 1, template: {spec: {containers: [{name: pytorch, command: [python3, t.py, "--c=\${trialParameters.c}", "\${trialParameters.d}"], resources: {limits: {nvidia.com/gpu: 1}}}]}}}
+END
+for pattern in 'random_state: .x. is no whole number from 0' "parameters.a.*: no range: there is no distribution 'gauss'" 'parameters.b.*: 1.5 is no step of integers' \
+    'parameters.c.*: c is there twice; the first counts' 'trialParameters.d. stays as it is'; do
+    like "$(cat said)" "$pattern" "Katib, what is not understood"
+done
+like "$(cat case.conf)" 'ranks_per_node = 2;' "Katib, two ranks"
+
+# truths as flags, run
+cat >flags.py <<'END'
+import argparse
+parser = argparse.ArgumentParser()
+for name in ("aug", "amp", "debug"):
+    parser.add_argument("--" + name, action="store_true")
+given = parser.parse_args()
+print("GOT", given.aug, given.amp, given.debug)
+print("wandb: loss 1")
+END
+cat >flags.yaml <<'END'
+program: flags.py
+method: grid
+metric: {name: loss, goal: minimize}
+command: ["${env}", "${interpreter}", "${program}", "${args_no_boolean_flags}"]
+parameters: {aug: {values: [true, false]}, amp: {value: true}, debug: {value: false}}
+END
+mkdir -p bin && ln -sf "$(command -v python3)" bin/python
+timeout 60 dl import flags.yaml >/dev/null 2>&1
+PATH=$work/bin:$PATH timeout 300 dl run --local flags.conf >out 2>&1
+is $? 0 "flags: the sweep runs"
+is "$(cat flags-0001/trials/*/a.1/log | grep GOT | sort -u | tr '\n' ' ')" "GOT False True False GOT True True False " "flags: --amp or nothing"
+
+# a script that reads wandb.config alone: by the file that wandb.init() reads, as YAML 1.1
+cat >config.py <<'END'
+import os
+import yaml
+with open(os.environ["WANDB_SWEEP_PARAM_PATH"]) as f:
+    config = {name: value["value"] for name, value in yaml.safe_load(f).items()}  # as wandb.config has it
+print("GOT", sorted(config.items()), type(config["lr"]))
+print("wandb: loss 1")
+END
+cat >config.yaml <<'END'
+program: config.py
+method: grid
+metric: {name: loss, goal: minimize}
+command: ["${interpreter}", "${program}", "${envvar:NO_SUCH}x"]
+parameters:
+  lr: {values: [0.00001]}
+  flag: {value: true}
+  none: {value: null}
+  "a b": {value: "it's \"x\""}
+  deep: {parameters: {x: {values: [1, 2]}, y: {value: [1, 2.5]}}}
+END
+timeout 60 dl import config.yaml >/dev/null 2>said
+like "$(cat said)" 'command: taken over, but there are no ..args.: the program gets its parameters from wandb.config' "wandb.config: said"
+PATH=$work/bin:$PATH timeout 300 dl run --local config.conf >out 2>&1
+is $? 0 "wandb.config: the sweep runs"
+is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"'), ('deep', {'x': [12], 'y': \[1, 2.5\]}), ('flag', True), ('lr', 1e-05), ('none', None)\] <class 'float'>$")" 2 \
+    "wandb.config: what wandb.init() reads"
+
+# ---- the same with random values: each changes something, or is told
+is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "a strange value never becomes a default without a word"
+like "$(cat said)" '^[1-9][0-9][0-9]+ values' "strange values were tried"
+mkdir scalars
+is "$(timeout 300 "$python" "$here/scalars.py" scalars "${DL_TEST_SEED:-1}" 2>said)" "" "the same scalars natively and by import, and the same lines"
+like "$(cat said)" '^700 scalars, [1-9]' "scalars were tried"
+
 # ---- a hostile file: nothing of it is run, and all of it arrives
 cat >hostile.yaml <<'END'
 apiVersion: batch/v1

@@ -1,7 +1,8 @@
 #!/bin/bash
 #SBATCH --job-name=mpi
-#SBATCH --ntasks=4
-#SBATCH --cpus-per-task=2
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=1
 #SBATCH --dl=mpi
 # jobs.yaml (TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job), by dl import; dl-import(1) has the table of its fields.
 # Other than there:

@@ -9,4 +9,10 @@
 #   spec.tfReplicaSpecs.PS.template.spec.containers.tensorflow.name (34),
 #   spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.name (35)
 
-srun --kill-on-bad-exit=1 bash -c 'case $DL_ROLE in ps) exec python3 ps.py;; worker) exec python3 train.py;; esac'
+train () {
+    srun --kill-on-bad-exit=1 bash -c 'case $DL_ROLE in ps) exec python3 ps.py;; worker) python3 train.py; s=$?; [ "$s:$DL_ROLE_INDEX" = 0:0 ] && exit 200; exit $s;; esac'
+    status=$?
+    [ "$status" -ne 200 ] || status=0  # worker 0 has ended, and so the others were
+    return "$status"
+}
+train

@@ -15,15 +15,19 @@
 #     --gres=gpu:TYPE:N
 #   line 22: spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.odd: no hostPath, claim or
 #     emptyDir: a job sees the file systems of its node, use a path there
+#   line 24: spec.pytorchReplicaSpecs.Master.template.spec.volumes.odd: see volumeMounts
 #   line 13: spec.pytorchReplicaSpecs.Worker.template.spec.nodeSelector.gpu: sbatch --constraint, --partition or
 #     --gres=gpu:TYPE:N
 #   line 22: spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.odd: no hostPath, claim or
 #     emptyDir: a job sees the file systems of its node, use a path there
+#   line 24: spec.pytorchReplicaSpecs.Worker.template.spec.volumes.odd: see volumeMounts
 # Other than there:
-#   line 10: spec.pytorchReplicaSpecs.Master.restartPolicy: all ranks begin again, not one; Never: --no-requeue
+#   line 10: spec.pytorchReplicaSpecs.Master.restartPolicy: all ranks begin again, not one; ExitCode: from status 128
+#     on; Never: --no-requeue
 #   line 21: spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.runs: the claim is the
 #     folder runs-1/a b where sbatch is called: link it to its data
-#   line 10: spec.pytorchReplicaSpecs.Worker.restartPolicy: all ranks begin again, not one; Never: --no-requeue
+#   line 10: spec.pytorchReplicaSpecs.Worker.restartPolicy: all ranks begin again, not one; ExitCode: from status 128
+#     on; Never: --no-requeue
 #   line 21: spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.runs: the claim is the
 #     folder runs-1/a b where sbatch is called: link it to its data
 #   line 1: RANK and WORLD_SIZE count processes here; a PyTorchJob sets RANK to the pod's number, which is wrong with
@@ -31,9 +35,15 @@
 # Without a meaning on Slurm: apiVersion (1), kind (2), spec.runPolicy.cleanPodPolicy (6),
 #   spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.name (15),
 #   spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.shm (22),
+#   spec.pytorchReplicaSpecs.Master.template.spec.volumes.data.name (23),
+#   spec.pytorchReplicaSpecs.Master.template.spec.volumes.runs.name (23),
+#   spec.pytorchReplicaSpecs.Master.template.spec.volumes.shm.name (24),
 #   spec.pytorchReplicaSpecs.Master.template.spec.volumes.shm.emptyDir.medium (24),
 #   spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.name (15),
 #   spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.shm (22),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.volumes.data.name (23),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.volumes.runs.name (23),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.volumes.shm.name (24),
 #   spec.pytorchReplicaSpecs.Worker.template.spec.volumes.shm.emptyDir.medium (24)
 
 export A='b c'

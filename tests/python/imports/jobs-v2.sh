@@ -8,7 +8,7 @@
 # Not taken over:
 #   line 73: spec.initializer.dataset.storageUri: download it once, before the job: hf download, aws s3 cp
 # Without a meaning on Slurm: apiVersion (68), kind (69), spec.runtimeRef.kind (72), apiVersion (57), kind (58),
-#   spec.template.spec.replicatedJobs.node.name (65),
+#   spec.mlPolicy.numNodes (61), spec.template.spec.replicatedJobs.node.name (65),
 #   spec.template.spec.replicatedJobs.node.template.spec.template.spec.containers.node.name (66)
 
 export C=1

@@ -5,6 +5,7 @@ A module here reads each format: its table says where each field goes (table.py)
 """
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -96,17 +97,24 @@ def _format_of(node: Node, wanted: str) -> Format:
 
 def _imports(file: str, options: _Options) -> List[Import]:
     base = os.path.splitext(os.path.basename(file))[0]
-    documents = read(file)
+    notes: List[Tuple[int, str]] = []
+    documents = read(file, notes)
     if len(documents) > 1 and not all(d.has("apiVersion") for d in documents):
         raise BadInput(file, documents[1].line, "a second document: only Kubernetes has several in one file")
     made: List[Import] = []
     for node in documents:
         format = _format_of(node, options.format)
         try:
-            made += format.convert(node, base, options.entrypoint)
+            several = format.convert(node, base, options.entrypoint)
         except (AttributeError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             what = f"{type(error).__name__}: {error}"
             raise BadInput(file, node.line, f"not of the form that {format.name} has: {what}") from None
+        if several:
+            end = next((d.line for d in documents if d.line > node.line), math.inf)
+            for line, text in [note for note in notes if note[0] < end]:
+                several[0].say(line, text)
+                notes.remove((line, text))
+        made += several
     return made
 
 

@@ -16,6 +16,7 @@ class Mount(NamedTuple):
     inside: str
     read_only: bool
     node: Node
+    volume: Optional[Node]
 
 
 _PATH = re.compile(r"/[^:,\x00-\x1f]*")
@@ -30,15 +31,19 @@ def _source(volume: Optional[Node]) -> str:
 
 
 def _mount(one: Import, mount: Node, volume: Optional[Node]) -> Optional[Mount]:
-    source, inside, part = _source(volume), mount.string("mountPath"), mount.string("subPath")
+    source, inside, part = _source(volume), one.text(mount, "mountPath"), one.text(mount, "subPath")
+    only = one.truth(mount, "readOnly") is True
+    one.take(mount, "name")
     if inside == "/dev/shm":
         one.mark(mount, NONE, "a process on a node has all of /dev/shm")
         return None
     known = _PATH.fullmatch(source) or re.fullmatch(r"\w[\w.-]*", source, re.A)
     if not known or not _PATH.fullmatch(inside) or not _PATH.fullmatch(f"/{part}") or ".." in part.split("/"):
+        if volume is not None and (volume.has("hostPath") or volume.has("persistentVolumeClaim")):
+            one.open(volume, "see volumeMounts")
         one.open(mount, "no hostPath, claim or emptyDir: a job sees the file systems of its node, use a path there")
         return None
-    return Mount(source + (f"/{part}" if part else ""), inside, mount.plain("readOnly") is True, mount)
+    return Mount(source + (f"/{part}" if part else ""), inside, only, mount, volume)
 
 
 def read(one: Import, template: Node, container: Node) -> List[Mount]:
@@ -46,6 +51,12 @@ def read(one: Import, template: Node, container: Node) -> List[Mount]:
     volumes = dict(template.items("spec", "volumes"))
     mounts = (_mount(one, mount, volumes.get(name)) for name, mount in container.items("volumeMounts"))
     return [mount for mount in mounts if mount]
+
+
+def _take(one: Import, mount: Mount) -> None:
+    """Its volume is bound."""
+    for path in (("name",), ("hostPath", "path"), ("persistentVolumeClaim", "claimName")):
+        one.take(mount.volume, *path)
 
 
 def _end(mount: Mount) -> str:
@@ -56,7 +67,10 @@ def binds_of(one: Import, mounts: Sequence[Mount]) -> List[str]:
     """container.binds, which has no relative paths."""
     for mount in mounts:
         if mount.source[0] != "/":
+            one.open(mount.volume, "see volumeMounts")
             one.open(mount.node, f'name the folder of this claim: container.binds = "/FOLDER{_end(mount)}"')
+        else:
+            _take(one, mount)
     return [mount.source + _end(mount) for mount in mounts if mount.source[0] == "/"]
 
 
@@ -64,6 +78,7 @@ def _mounts(one: Import, mounts: Sequence[Mount]) -> str:
     """The binds as pyxis and Apptainer have them, for a shell."""
     made = []
     for mount in mounts:
+        _take(one, mount)
         if mount.source[0] == "/":
             made.append(target.bash_quote(mount.source + _end(mount)))
             continue

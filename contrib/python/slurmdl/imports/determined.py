@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import ranges, target
 from .document import BadInput, Node, text_of
-from .table import MAPPED, Import, Table, copied, left, none, used
+from .table import NONE, Import, Table, copied, left, none, used
 
 _CORE = "a script of the Core API runs with the module slurmdl.det; trial classes do not"
 
@@ -104,27 +104,40 @@ def knows(node: Node) -> bool:
 # ---- hyperparameters
 
 
-def _parameter(one: Import, node: Node) -> Any:
-    """A group with the key type, else None."""
-    keys = node.plain()
-    kind = keys.get("type")
-    try:
-        if kind == "const":
-            return ranges.constant(keys["val"])
-        if kind == "categorical":
-            return ranges.choice(keys["vals"])
-        if kind == "int":
-            return ranges.integer(keys["minval"], keys["maxval"], count=keys.get("count"))
-        if kind == "double":
-            return ranges.real(keys["minval"], keys["maxval"], count=keys.get("count"))
-        if kind == "log":
-            log = {name: keys[name] for name in ("minval", "maxval", "base", "count") if keys.get(name) is not None}
-            return {"type": "log", **{n: v if n == "count" else float(v) for n, v in log.items()}}
-    except (KeyError, TypeError, ValueError) as error:
-        one.open(node, f"no {kind}: {error if isinstance(error, ValueError) else 'keys are missing'}")
-        return None
-    one.open(node, f"there is no type {kind!r}")
-    return None
+_TYPES = {name: name for name in ("const", "categorical", "int", "double", "log")}
+
+
+def _need(one: Import, node: Node, name: str, whole: bool = False) -> Any:
+    value = one.whole(node, name) if whole else one.real(node, name)
+    if value is None:
+        raise ValueError(f"{name} is missing, or {'no whole number' if whole else 'no number'}")
+    return value
+
+
+def _range(one: Import, node: Node) -> Dict[str, Any]:
+    kind = one.word(node, "type", known=_TYPES)
+    if kind is None:
+        raise ValueError(f"there is no type '{node.string('type')}'")
+    if kind == "const":
+        if not node.has("val"):
+            raise ValueError("val is missing")
+        return ranges.constant(one.take(node, "val").plain())  # type: ignore[union-attr]
+    if kind == "categorical":
+        vals = node.get("vals")
+        if vals is None or not isinstance(vals.value, list):
+            raise ValueError("vals is no list")
+        return ranges.choice(one.take(vals).plain())  # type: ignore[union-attr]
+    low, high = (_need(one, node, name, kind == "int") for name in ("minval", "maxval"))
+    count = one.whole(node, "count", least=1)
+    if kind == "int":
+        return ranges.integer(low, high, count=count)
+    if kind == "double":
+        return ranges.real(low, high, count=count)
+    if low > high:
+        raise ValueError(f"{low:g} to {high:g} is no range")
+    base = one.real(node, "base", above=0)
+    log = {"minval": float(low), "maxval": float(high), "base": None if base is None else float(base), "count": count}
+    return {"type": "log", **{name: value for name, value in log.items() if value is not None}}
 
 
 def space(one: Import, node: Node) -> Dict[str, Any]:
@@ -134,14 +147,20 @@ def space(one: Import, node: Node) -> Dict[str, Any]:
     names = ranges.names_of([name.replace(".", "_") for name, _ in entries])
     for name, value in entries:
         ours = names[name.replace(".", "_")]
-        if ours != name:
-            one.changed(value, f"its name here is {ours}")
+        found: Any = None
         if value.has("type"):
-            found = _parameter(one, value)
-        elif isinstance(value.value, dict):
+            try:
+                found = _range(one, value)
+            except (KeyError, TypeError, ValueError) as error:
+                one.open(value, f"no range: {error}")
+        elif isinstance(value.value, dict) and value.value:
             found = space(one, value)
         else:
             found = value.plain()
+            if found is not None:
+                one.take(value)
+        if ours != name and found is not None:
+            one.changed(value, f"its name here is {ours}")
         if found is not None:
             made[ours] = found
     return made
@@ -150,51 +169,55 @@ def space(one: Import, node: Node) -> Dict[str, Any]:
 # ---- searcher
 
 
-def _length(one: Import) -> Tuple[Any, str]:
+def _length(one: Import, searcher: Node) -> Tuple[Optional[int], str]:
     """(the length of a full training, its unit)."""
-    searcher = one.node.get("searcher") or one.node
     given = searcher.get("max_length")
+    unit = one.text(searcher, "time_metric")
     if given is not None and isinstance(given.value, dict):
-        return next(((node.plain(), unit) for unit, node in given.items()), (None, ""))
-    length = searcher.plain("max_length", default=searcher.plain("max_time"))
-    return length, searcher.string("time_metric")
+        entries = given.items()
+        return (one.whole(given, entries[0][0], least=1), entries[0][0]) if entries else (None, "")
+    length = one.whole(searcher, "max_length", least=1)
+    time = one.whole(searcher, "max_time", least=1)
+    return (time if length is None else length), unit
 
 
 def _searcher(one: Import) -> None:
     searcher = one.node.get("searcher") or one.node
+    pair = one.word(searcher, "name", known=_SEARCHERS)
+    stops = searcher.has("max_time") or one.truth(searcher, "stop_once") is True
+    ours = pair[0 if stops else 1] if pair else None
     theirs = searcher.string("name")
-    stops = searcher.has("max_time") or searcher.plain("stop_once") is True
-    ours = _SEARCHERS.get(theirs, ("random", "random"))[0 if stops else 1]
-    one.set("searcher.name", ours)
-    if theirs not in _SEARCHERS:
-        one.open(
-            searcher.get("name"), f"'{theirs}' chooses the points by a program: searcher custom, dl-search-server(1)"
-        )
-    elif ours == "stopping_asha":
+    one.set_searcher(ours, searcher.get("name"), f"'{theirs}' chooses the points by a program: searcher custom, dl-search-server(1)")
+    if ours == "stopping_asha":
         one.changed(
             searcher.get("name"),
             "trials are stopped at rungs, as in 0.38, in one bracket; adaptive_asha promotes them from checkpoints",
         )
-    length, unit = _length(one)
-    if isinstance(length, int) and length > 0 and (ours in _HALVING or length > 1):
+    length, unit = _length(one, searcher)
+    if length is not None and (ours in _HALVING or length > 1):
         one.set("searcher.max_length", length, f"{unit}: the unit is what the trainer counts" if unit else "")
     elif ours in _HALVING:
-        one.set("searcher.max_length", 100)
-        one.open(searcher.get("name"), "it names no length of a full training: set searcher.max_length")
+        one.guess("searcher.max_length", 100, "the file names no length of a full training")
+    trials = one.whole(searcher, "max_trials", least=1)
     if ours not in ("single", "grid"):
-        one.set("searcher.max_trials", searcher.plain("max_trials", default=10))
+        one.set("searcher.max_trials", trials)
+        if trials is None:
+            one.guess("searcher.max_trials", 10, "the file names none")
+    divisor = one.real(searcher, "divisor", above=1)
+    rungs = one.whole(searcher, "max_rungs", least=1) or one.whole(searcher, "num_rungs", least=1)
+    mode = one.word(searcher, "mode", known={name: name for name in ("aggressive", "standard", "conservative")})
     if ours in _HALVING:
-        one.set("searcher.divisor", searcher.plain("divisor"))
-        one.set("searcher.max_rungs", searcher.plain("max_rungs", default=searcher.plain("num_rungs")))
+        one.set("searcher.divisor", divisor)
+        one.set("searcher.max_rungs", rungs)
     if ours == "adaptive_asha":
-        one.set("searcher.mode", searcher.plain("mode"))
+        one.set("searcher.mode", mode)
     for name in ("divisor", "max_rungs", "num_rungs", "mode", "max_trials"):
-        if searcher.has(name) and f"searcher.{name.replace('num_', 'max_')}" not in one.keys:
-            one.mark(searcher.get(name), "none", f"{ours} has none")
+        if searcher.has(name) and ours and f"searcher.{name.replace('num_', 'max_')}" not in one.keys:
+            one.mark(searcher.get(name), NONE, f"{ours} has none")
     if one.keys.get("searcher.max_concurrent_trials") is not None and ours == "single":
         del one.keys["searcher.max_concurrent_trials"]
     if "searcher.metric" not in one.keys:
-        one.set("searcher.metric", "loss", "the file names none")
+        one.guess("searcher.metric", "loss", "the file names none")
 
 
 # ---- command and resources
@@ -206,7 +229,7 @@ def _command(one: Import) -> str:
     words: List[str] = []
     if node is not None:
         try:
-            words = [str(w) for w in node.plain()] if isinstance(node.value, list) else shlex.split(node.text)
+            words = list(one.texts(node) or ()) if isinstance(node.value, list) else shlex.split(one.text(node))
         except ValueError:
             words = ["sh", "-c", node.text]
     text = " ".join(words)
@@ -283,16 +306,17 @@ def _unlaunched(words: List[str]) -> List[str]:
 
 def _slots(one: Import, framework: str) -> None:
     slots, node = one.node.plain("resources", "slots_per_trial"), one.node.get("resources", "slots_per_trial")
-    each = one.node.plain("slurm", "slots_per_node")
+    each = one.whole(one.node, "slurm", "slots_per_node", least=1)
+    single = one.truth(one.node, "resources", "is_single_node")
     if slots is None:
         one.set("resources.slots_per_trial", 1, "Determined's default: a slot is a GPU")
-    elif not isinstance(slots, int) or slots < 0:
-        one.open(node, "no number of GPUs")
+    elif one.whole(node, least=0) is None:
+        pass
     elif each and isinstance(each, int) and slots and slots % each == 0:
         one.set("resources.slots_per_trial", slots)
         one.set("resources.gpus_per_node", each)
         one.set("resources.ranks_per_node", each if framework else None)
-    elif slots > 1 and framework and not one.node.plain("resources", "is_single_node"):
+    elif slots > 1 and framework and not single:
         one.set("resources.gpus_per_trial", slots, "dl run finds the nodes; one rank for each GPU")
     else:
         one.set("resources.slots_per_trial", slots)
@@ -300,7 +324,7 @@ def _slots(one: Import, framework: str) -> None:
             one.set("resources.ranks_per_node", slots)
     if framework:
         one.set("resources.framework", framework)
-    most = one.node.integer("resources", "max_slots", least=1)
+    most = one.whole(one.node, "resources", "max_slots", least=1)
     if most is not None:
         each = slots if isinstance(slots, int) and slots > 0 else 1
         one.set("resources.workers", max(most // each, 1), f"max_slots {most}")
@@ -313,40 +337,44 @@ def _environment(one: Import) -> None:
         for kind in kinds[1:]:
             one.open(node.get(kind), f"those of {kinds[0]} are taken")
         node = node.get(kinds[0]) if kinds else None
-    for _, given in node.items() if node is not None else ():
-        name, _, value = given.text.partition("=")
-        if not one.variable(name, value):
-            one.open(node, f"'{given.text[:40]}' is no NAME=VALUE that begins with a letter")
+    for _, given in node.items() if node is not None and isinstance(node.value, list) else ():
+        text = one.text(given)
+        name, mark, value = text.partition("=")
+        if not mark or not one.variable(name, value):
+            one.open(node, f"'{text[:40]}' is no NAME=VALUE that begins with a letter")
 
 
 def _binds(one: Import, image: Optional[Node]) -> List[str]:
     made = []
     for _, bind in one.node.items("bind_mounts"):
-        host, inside = bind.string("host_path"), bind.string("container_path")
+        host, inside = one.text(bind, "host_path"), one.text(bind, "container_path")
+        only = one.truth(bind, "read_only") is True
         if image is None and host == inside and host:
-            one.mark(bind, MAPPED, "")  # a job sees it under this name
+            pass  # a job sees it under this name
         elif image is None or not host.startswith("/") or ":" in host + inside:
             one.open(bind, "a job sees the file systems of its node: name host_path in the script")
         else:
-            made.append(f"{host}:{inside}" + (":ro" if bind.plain("read_only") is True else ""))
+            made.append(f"{host}:{inside}" + (":ro" if only else ""))
     return made
 
 
 def _policies(one: Import) -> None:
     made = []
+    known = {word: word for word in ("exclude_node", "cancel_retries")}
     for _, policy in one.node.items("log_policies"):
-        action = policy.get("action")
-        kind = policy.string("action", "type") or policy.string("action")
-        keys = {"name": policy.string("name") or policy.string("pattern"), "pattern": policy.string("pattern")}
-        made.append({**keys, **({"action": kind} if kind in ("exclude_node", "cancel_retries") else {})})
-        if action is not None and kind not in ("exclude_node", "cancel_retries"):
-            one.open(action, "actions are exclude_node and cancel_retries; without one the line is only shown")
+        inside = policy.has("action", "type")
+        kind = one.word(policy, *(("action", "type") if inside else ("action",)), known=known)
+        pattern = one.text(policy, "pattern")
+        keys = {"name": one.text(policy, "name") or pattern, "pattern": pattern}
+        made.append({**keys, **({"action": kind} if kind else {})})
+        if policy.has("action") and kind is None:
+            one.open(policy.get("action"), "actions are exclude_node and cancel_retries; without one the line is only shown")
     one.set("log_policies", tuple(made) or None)
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name)
-    one.set_name(node.string("name") or name, "experiment")
+    one.set_name(node.get("name"), name)
     hyperparameters = node.get("hyperparameters")
     if hyperparameters is not None and isinstance(hyperparameters.value, dict):
         one.keys["hyperparameters"] = space(one, hyperparameters)
@@ -356,12 +384,14 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     _policies(one)
     image = node.get("environment", "image")
     if image is not None and isinstance(image.value, dict):
-        chosen = next((image.get(kind) for kind in ("cuda", "gpu", "rocm", "cpu") if image.has(kind)), None)
+        kinds = [kind for kind in ("cuda", "gpu", "rocm", "cpu") if image.has(kind)]
+        chosen = image.get(kinds[0]) if kinds else None
+        for kind in kinds[1:]:
+            one.open(image.get(kind), f"that of {kinds[0]} is taken")
     else:
         chosen = image
     one.image(chosen, _binds(one, chosen))
     if chosen is not None and "slurmdl.det" in one.keys["entrypoint"]:
         one.changed(chosen, "its Python needs the package slurmdl: install it there, or remove container")
-    grace = node.integer("preemption_timeout")
-    one.set("worker.grace", None if grace is None else min(max(grace, 1), 3600))
+    one.set("worker.grace", one.whole(node, "preemption_timeout", least=1, most=3600))
     return [one]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read YAML and JSON of strangers: a tree of nodes that know their lines, and one line for what is wrong.
 
-PyYAML scans and parses, and its safe loader says what a plain scalar is; nothing else is ever constructed.  The size of
+PyYAML scans and parses; what a plain scalar is, is said here, as YAML 1.2 has it, and nothing else is ever constructed.  The size of
 a file and of keys and numbers, the depth of a tree and the number of nodes after all aliases (of which a long text is
 several) are bounded, so that no file takes long.
 """
 
+import math
 import os
 import re
 import stat
@@ -81,6 +82,15 @@ class Node:
             return [(n.string("name") or str(i), n) for i, n in enumerate(node.value)]
         return []
 
+    def scalars(self) -> Iterator["Node"]:
+        """All single values, those of lists, too."""
+        values = self.value.values() if isinstance(self.value, dict) else self.value
+        if not isinstance(self.value, (dict, list)):
+            yield self
+            return
+        for node in values:
+            yield from node.scalars()
+
     def fields(self, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], "Node"]]:
         """All that holds a value: scalars, lists without mappings, and what is empty."""
         entries = self.items()
@@ -92,9 +102,42 @@ class Node:
             yield from node.fields((*path, name))
 
 
-# PyYAML takes 1e-5 for a text, as YAML 1.1 has it; all these systems mean the number
-_FLOAT = re.compile(r"[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+|[-+]?\.\d+([eE][-+]?\d+)?")
-_SCALARS = ("null", "bool", "int", "float")
+# plain scalars of YAML 1.2 (its core schema), as launcher/config/yaml.c reads them
+_NULL = ("", "~", "null", "Null", "NULL")
+_TRUTHS = {text: text[0] in "tT" for text in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"([-+]?)\.(?:(inf|Inf|INF)|nan|NaN|NAN)")
+
+# what YAML 1.1, and so PyYAML, takes for something else; but 1e-5, which is a text there, and means the number everywhere
+_OTHER_IN_1_1 = [
+    (re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"), "a truth"),
+    (re.compile(r"0o[0-7]+"), "a text"),
+    (re.compile(r"[-+]?0[0-9_]*[89][0-9_]*"), "a text"),
+    (re.compile(r"[-+]?0([0-7]*[1-7][0-7]+|(?=[0-7]*_)[0-7_]+)"), "an octal number"),
+    (re.compile(r"[-+]?0b[01_]+|[-+]0x[0-9a-fA-F_]+|0x(?=[0-9a-fA-F]*_)[0-9a-fA-F_]+"), "a number"),
+    (re.compile(r"[-+]?(?=[^_]*_)([0-9][0-9_]*(\.[0-9_]*([eE][-+][0-9]+)?)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)"), "a number"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"), "a number of base 60"),
+]
+
+
+_TAGS: Dict[str, type] = {"null": type(None), "bool": bool, "int": int, "float": float}
+
+
+def _plain_value(text: str) -> Any:
+    """What a scalar without quotes is."""
+    if text in _NULL:
+        return None
+    if text in _TRUTHS:
+        return _TRUTHS[text]
+    if _INTEGER.fullmatch(text) and len(text) < MAX_NUMBER:
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _REAL.fullmatch(text):
+        return float(text) if math.isfinite(float(text)) else text
+    match = _NO_NUMBER.fullmatch(text)
+    if match:
+        return float(match.group(1) + ("inf" if match.group(2) else "nan"))
+    return text
 
 
 class _Builder:
@@ -103,7 +146,7 @@ class _Builder:
     def __init__(self, file: str) -> None:
         self.file, self.nodes = file, 0
         self.anchors: Dict[str, Tuple[Optional[Node], int]] = {}
-        self.safe = yaml.SafeLoader("")
+        self.notes: List[Tuple[int, str]] = []
 
     def bad(self, event: Any, text: str) -> BadInput:
         return BadInput(self.file, event.start_mark.line + 1, text)
@@ -123,23 +166,34 @@ class _Builder:
         self.count(event, len(text) // 64, 0)  # aliases repeat long texts, too
         if "\0" in text:
             raise self.bad(event, "a text with a NUL")
-        tag = event.tag
-        if tag is None or tag == "!":
-            tag = self.safe.resolve(yaml.ScalarNode, text, event.implicit)  # type: ignore[no-untyped-call, unused-ignore]
-            if event.implicit[0] and _FLOAT.fullmatch(text):
-                tag = "tag:yaml.org,2002:float"
-        kind = tag.rpartition(":")[2]
-        value: Any = text
-        if kind in _SCALARS:
-            try:
-                if len(text) > MAX_NUMBER:
-                    raise ValueError
-                value = self.safe.yaml_constructors[tag](self.safe, yaml.ScalarNode(tag, text))
-            except (ValueError, KeyError, IndexError):
-                raise self.bad(event, f"'{text[:40]}' is no {kind}") from None
-        elif kind not in ("str", "timestamp", "value", "merge"):
-            raise self.bad_tag(event, tag)
+        plain = event.implicit[0] or event.tag is not None and event.tag != "!"
+        value = _plain_value(text) if plain else text
+        if event.implicit[0]:
+            self.differs(line, text, value)
+        elif event.tag not in (None, "!"):
+            value = self.tagged(event, text, value)
         return Node(self.file, line, value, text)
+
+    def differs(self, line: int, text: str, value: Any) -> None:
+        """Say which plain scalar is something else in YAML 1.1."""
+        for pattern, what in _OTHER_IN_1_1:
+            if pattern.fullmatch(text):
+                ours = "the text" if isinstance(value, str) else f"the number {value}" if isinstance(value, int) else "a number"
+                self.notes.append((line, f"{text} is {ours}, as in YAML 1.2; in YAML 1.1 it is {what}"))
+                return
+
+    def tagged(self, event: Any, text: str, value: Any) -> Any:
+        """A scalar with a tag of YAML's own, which says what it is."""
+        kind = event.tag.rpartition(":")[2] if event.tag.startswith("tag:yaml.org,2002:") else ""
+        if kind == "str":
+            return text
+        if kind not in _TAGS:
+            raise self.bad_tag(event, event.tag)
+        if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not _TAGS[kind]:
+            raise self.bad(event, f"'{text[:40]}' is no {kind}")
+        return value
 
     def alias(self, event: Any, depth: int) -> Node:
         node, before = self.anchors.get(event.anchor, (None, -1))
@@ -162,7 +216,9 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
+            said = len(self.notes)
             key = self.node(events, event, depth + 1)
+            del self.notes[said:]  # a key is its text
             value = self.node(events, next(events), depth + 1)
             if isinstance(key.value, (dict, list)):
                 raise self.bad(event, "a key must be a word, not a list or a mapping")
@@ -202,7 +258,7 @@ class _Builder:
         return made
 
 
-def _documents(file: str, text: str) -> List[Node]:
+def _documents(file: str, text: str, notes: List[Tuple[int, str]]) -> List[Node]:
     builder = _Builder(file)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
@@ -218,6 +274,7 @@ def _documents(file: str, text: str) -> List[Node]:
             found.append(node)
             if len(found) > MAX_DOCUMENTS:
                 raise BadInput(file, node.line, f"more than {MAX_DOCUMENTS} documents")
+    notes += builder.notes
     return found
 
 
@@ -251,13 +308,13 @@ def text_of(file: str) -> str:
         raise BadInput(file, data.count(b"\n", 0, error.start) + 1, "not in UTF-8") from None
 
 
-def read(file: str) -> List[Node]:
-    """The documents of a file, each a mapping; BadInput says what is wrong with it."""
+def read(file: str, notes: Optional[List[Tuple[int, str]]] = None) -> List[Node]:
+    """The documents of a file, each a mapping; BadInput says what is wrong with it, 'notes' gets lines about the rest."""
     text = text_of(file)
     if file.endswith(".json"):
         text = text.replace("\t", " ")  # JSON has no tabs in its texts
     try:
-        found = _documents(file, text)
+        found = _documents(file, text, [] if notes is None else notes)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(filter(None, (error.context, error.problem)))

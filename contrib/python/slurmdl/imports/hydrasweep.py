@@ -5,19 +5,22 @@ A program of Hydra's runs its sweeps on dl as it is with hydra/sweeper=slurmdl (
 here is an experiment file that needs no Hydra where it is started.
 """
 
+import math
 import os
 import re
+from decimal import Decimal
 from typing import Any, Dict, List, Tuple
 
 from . import ranges, target
 from .document import BadInput, Node, comes_with, text_of
 from .optuna import put_searcher
-from .table import NONE, Import, Table, copied, left, none, under, used
+from .table import INTERPOLATION, MAPPED, NONE, Import, Table, copied, left, none, under, used
 
 # fmt: off
 _SWEEPER = [
-    used("params.** search_space.**", "hyperparameters", "choice, range (without its end), interval, int(), tag(log, ...), a,b,c; type, low, high, log, step, choices"),
-    used("direction", "searcher.smaller_is_better"),
+    used("params.** search_space.**", "hyperparameters", "choice, range (with its end of OptunaSweeper, else without), interval, int(), tag(log, ...), a,b,c; type, low, high, log, step, choices"),
+    used("direction ax_config.experiment.minimize", "searcher.smaller_is_better"),
+    used("ax_config.params.**", "hyperparameters", "the same, of Ax"),
     used("n_trials max_trials ax_config.max_trials", "searcher.max_trials"),
     used("n_jobs max_batch_size", "resources.workers"),
     used("study_name", "name"),
@@ -50,14 +53,16 @@ TABLE = Table(
         none("hydra.mode hydra.sweep.** hydra.run.** hydra.output_subdir hydra.verbose", "each trial runs in its attempt's folder"),
         used("hydra.job.env_set.*", "environment"),
         left("hydra.**", "Hydra reads it in each trial from the program's own configuration"),
-        none("defaults defaults.**", "Hydra reads it in each trial"),
+        none("defaults defaults.**", "Hydra reads it in each trial; of hydra/sweeper and its sampler: searcher.name"),
         *_SWEEPER,
     ],
+    foreign=INTERPOLATION,
 )
 # fmt: on
 
 MAX_OVERRIDE = 10_000
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.S)
+BASIC, OPTUNA, AX = "basic", "optuna", "ax"
 
 
 def knows(node: Node) -> bool:
@@ -74,8 +79,12 @@ def knows(node: Node) -> bool:
 def _split(text: str) -> List[str]:
     """The arguments of a call, at commas outside of brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
-    for i, c in enumerate(text):
-        if quote:
+    i = 0
+    while i < len(text):
+        c = text[i]
+        if c == "\\":
+            i += 1
+        elif quote:
             quote = "" if c == quote else quote
         elif c in "'\"":
             quote = c
@@ -86,87 +95,170 @@ def _split(text: str) -> List[str]:
         elif c == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
+        i += 1
+    if quote or depth:
+        raise ValueError(f"{quote or 'a bracket'} is not closed")
     return [p for p in [*parts, text[start:].strip()] if p]
 
 
-def _value(text: str) -> Any:
+def _escaped(text: str) -> str:
+    """A text as Hydra's own sweep writes it into an override: without quotes."""
+    return re.sub(r"([\\()\[\]{}:=, \t])", r"\\\1", text)
+
+
+def _value(text: str, quotes: bool = False) -> Any:
+    """A value of an override.  A choice() takes quotes off; 'quotes': they stay, as of a,b,c and of one value."""
     words = {"true": True, "false": False, "null": "null"}
     if text.lower() in words:
         return words[text.lower()]
-    value = ranges.number(text)
-    return (
-        text[1:-1] if isinstance(value, str) and len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else value
-    )
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text if quotes else _escaped(text[1:-1].replace("\\" + text[0], text[0]))
+    return ranges.number(text)
 
 
-def _arguments(text: str) -> Tuple[List[str], Dict[str, str]]:
-    plain, named = [], {}
-    for part in _split(text):
+def _arguments(text: str, names: str) -> List[str]:
+    """The arguments of a call by their order, of which some may be named."""
+    wanted = names.split()
+    found: Dict[str, str] = {}
+    for i, part in enumerate(_split(text)):
         name, mark, value = part.partition("=")
-        if mark and re.fullmatch(r"\w+", name.strip()):
-            named[name.strip()] = value.strip()
-        else:
-            plain.append(part)
-    return plain, named
+        if not mark:
+            name, value = wanted[i] if i < len(wanted) else part, part
+        if name.strip() not in wanted or name.strip() in found:
+            raise ValueError(f"'{part[:40]}' is not of ({', '.join(wanted)})")
+        found[name.strip()] = value.strip()
+    return [found.get(name, "") for name in wanted]
 
 
-def override(text: str, log: bool = False, whole: bool = False) -> Any:
-    """The group for the value of an override; what is no range is a constant."""
-    match = _CALL.fullmatch(text)
-    if match is None:
-        parts = _split(text)
-        return ranges.choice([_value(p) for p in parts]) if len(parts) > 1 else _value(text)
-    name, (plain, named) = match.group(1), _arguments(match.group(2))
-    if name == "tag":
-        return override(plain[-1], log or "log" in plain[:-1], whole)
-    if name in ("int", "float"):
-        return override(plain[0], log, name == "int")
-    if name in ("shuffle", "sort"):
-        return override(plain[0] if len(plain) == 1 else ",".join(plain), log, whole)
-    if name == "choice":
-        return ranges.choice([_value(p) for p in plain])
-    numbers = [ranges.number(v) for v in plain]
-    if name == "interval":
-        low, high = (numbers + [ranges.number(named.get(k)) for k in ("start", "end")][len(numbers) :])[:2]
-        both = whole or (isinstance(low, int) and isinstance(high, int))
-        return ranges.integer(int(low), int(high), log=log) if both else ranges.real(low, high, log=log)
-    if name == "range":
-        begin, end = (
-            (0, numbers[0])
-            if len(numbers) == 1
-            else (numbers + [ranges.number(named.get(k)) for k in ("start", "stop")])[:2]
-        )
-        step = numbers[2] if len(numbers) > 2 else ranges.number(named.get("step", "1"))
-        count = max(int(-(-(end - begin) // step)), 0)
-        last = begin + (count - 1) * step
-        if all(isinstance(v, int) for v in (begin, end, step)):
-            return ranges.integer(begin, last, log=log, step=None if log else step)
-        return ranges.real(begin, last, log=log, step=None if log or count < 2 else float(step))
-    raise ValueError(f"there is no {name}() of a sweep: choice, range, interval")
+def _number(text: str) -> Any:
+    value = ranges.number(text)
+    if isinstance(value, str):
+        raise ValueError(f"'{text[:40]}' is no number")
+    return value
 
 
-def _mapping(keys: Dict[str, Any]) -> Any:
+class Sweep:
+    """An override that sweeps, as a sweeper reads it."""
+
+    def __init__(self, sweeper: str) -> None:
+        self.sweeper = sweeper
+        self.log, self.cast = False, ""
+
+    def group(self, text: str) -> Any:
+        """The group for the value of an override; what is no range is a constant."""
+        if "${" in text:
+            raise ValueError("an interpolation: write the value")
+        match = _CALL.fullmatch(text)
+        if match is None:
+            parts = _split(text)
+            return ranges.choice([_value(p, True) for p in parts]) if len(parts) > 1 else _value(text.strip(), True)
+        name, inside = match.groups()
+        if name == "tag":
+            *tags, inner = _split(inside)
+            self.log = self.log or "log" in tags
+            return self.group(inner)
+        if name in ("int", "float"):
+            self.cast = name
+            return self.group(inside)
+        if name in ("shuffle", "sort"):
+            parts = [p for p in _split(inside) if not re.match(r"(list|reverse)\s*=", p)]
+            return self.group(",".join(parts))
+        if name == "choice":
+            return ranges.choice([self.casted(_value(p)) for p in _split(inside)])
+        if name == "interval":
+            return self.interval(*map(_number, _arguments(inside, "start end")))
+        if name == "range":
+            start, stop, step = _arguments(inside, "start stop step")
+            if not stop:
+                start, stop = "0", start
+            return self.range(_number(start), _number(stop), _number(step or "1"))
+        raise ValueError(f"there is no {name}() of a sweep: choice, range, interval")
+
+    def casted(self, value: Any) -> Any:
+        return {"int": int, "float": float}[self.cast](value) if self.cast and not isinstance(value, bool) else value
+
+    def interval(self, low: Any, high: Any) -> Dict[str, Any]:
+        if self.sweeper == BASIC:
+            raise ValueError("Hydra's own sweeper has no interval()")
+        whole = self.cast == "int" or (not self.cast and isinstance(low, int) and isinstance(high, int))
+        if whole:
+            return ranges.integer(int(low), int(high), log=self.log)
+        return ranges.real(low, high, log=self.log)
+
+    def range(self, begin: Any, end: Any, step: Any) -> Dict[str, Any]:
+        """Optuna's sweeper includes the end, Hydra's own and Ax do not."""
+        if not step:
+            raise ValueError("a step of 0")
+        gap = Decimal(str(end)) - Decimal(str(begin))
+        count = gap / Decimal(str(step))
+        whole = int(count) + 1 if self.sweeper == OPTUNA or count % 1 else int(count)
+        last = Decimal(str(begin)) + (whole - 1) * Decimal(str(step))
+        if whole < 1:
+            raise ValueError(f"{begin} to {end} in steps of {step} has no values")
+        low, high, by = sorted((Decimal(str(begin)), last)) + [abs(Decimal(str(step)))]
+        if self.cast == "int" or (not self.cast and all(isinstance(v, int) for v in (begin, end, step))):
+            if by % 1 or low % 1:
+                raise ValueError("int() of a range whose values are none")
+            return ranges.integer(int(low), int(high), step=int(by) if whole > 1 else None)
+        return ranges.real(float(low), float(high), step=float(by) if whole > 1 else None)
+
+
+def override(text: str, sweeper: str = BASIC) -> Any:
+    """The group for the value of an override."""
+    return Sweep(sweeper).group(text)
+
+
+_TYPES = {name: name for name in ("categorical", "choice", "fixed", "int", "float", "range")}
+
+
+def _mapping(one: Import, node: Node) -> Any:
     """Optuna's and Ax's entries of search_space and params."""
-    kind = str(keys.get("type", ""))
+    kind = one.word(node, "type", known=_TYPES)
+    if kind is None:
+        raise ValueError("no type that is known")
     if kind in ("categorical", "choice"):
-        return ranges.choice(keys["choices"] if "choices" in keys else keys["values"])
+        name = "choices" if node.has("choices") else "values"
+        if not isinstance(getattr(node.get(name), "value", None), list):
+            raise ValueError(f"{name} is no list")
+        return ranges.choice(["null" if v is None else v for v in one.take(node, name).plain()])  # type: ignore[union-attr]
     if kind == "fixed":
-        return keys["value"]
-    low, high = keys.get("bounds", [keys.get("low"), keys.get("high")])
-    log = keys.get("log") is True or keys.get("log_scale") is True
-    if kind == "int" or (kind == "range" and isinstance(low, int) and isinstance(high, int)):
-        return ranges.integer(low, high, log=log, step=None if log else keys.get("step"))
-    return ranges.real(low, high, log=log, step=None if log else keys.get("step"))
+        if not node.has("value"):
+            raise ValueError("value is missing")
+        return one.take(node, "value").plain()  # type: ignore[union-attr]
+    if node.has("bounds"):
+        ends = one.take(node, "bounds").plain()  # type: ignore[union-attr]
+        low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
+    else:
+        low, high = one.real(node, "low"), one.real(node, "high")
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (low, high)):
+        raise ValueError("the ends are no numbers")
+    log = one.truth(node, "log") is True or one.truth(node, "log_scale") is True
+    values = one.word(node, "value_type", known={"int": "int", "float": "float"})
+    whole = kind == "int" or values == "int" or (kind == "range" and not values and type(low) is int and type(high) is int)
+    step = one.real(node, "step") if node.has("step") else None
+    if log and step not in (None, 1):
+        one.changed(node.get("step"), "a logarithmic range has no steps")
+        step = None
+    step = None if log else step
+    if whole:
+        if step is not None and step != int(step):
+            raise ValueError(f"{step} is no step of integers")
+        return ranges.integer(low, high, log=log, step=None if step is None else int(step))
+    return ranges.real(low, high, log=log, step=None if step is None else float(step))  # type: ignore[arg-type]
 
 
-def _parameter(one: Import, node: Node) -> Any:
+def _parameter(one: Import, node: Node, sweeper: str) -> Any:
     try:
         if isinstance(node.value, dict):
-            return _mapping(node.plain())
+            return _mapping(one, node)
         if len(node.text) > MAX_OVERRIDE:
             raise ValueError(f"more than {MAX_OVERRIDE} characters")
-        return override(node.text) if isinstance(node.value, str) else node.plain()
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(node.value, list):
+            raise ValueError("a list: write choice(...)")
+        value = override(node.text, sweeper) if isinstance(node.value, str) else "null" if node.value is None else node.value
+        one.take(node)
+        return value
+    except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         one.open(node, f"no range: {error}")
         return None
 
@@ -178,14 +270,55 @@ def _sweeper(node: Node) -> Node:
     return node.get("hydra", "sweeper") or node
 
 
-def _parameters(one: Import, sweeper: Node) -> Dict[str, Any]:
-    found = {}
-    for place in ("params", "search_space"):
-        for name, given in sweeper.items(place) or sweeper.items("ax_config", place):
-            value = _parameter(one, given)
-            if value is not None:
-                found[name] = value
+def _parameters(one: Import, sweeper: Node, kind: str) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    given: Dict[str, Node] = {}
+    for place in ("search_space", "params"):
+        for name, node in sweeper.items(place) or sweeper.items("ax_config", place):
+            if name in given:
+                one.open(given[name], "params has it, too, which counts")
+            given[name] = node
+    for name, node in given.items():
+        value = _parameter(one, node, kind)
+        if value is not None:
+            found[name] = value
     return found
+
+
+def _defaults(one: Import, node: Node) -> Dict[str, str]:
+    """What the list of defaults chooses of Hydra's own groups: "hydra/sweeper": "optuna"."""
+    chosen: Dict[str, str] = {}
+    for _, entry in node.items("defaults"):
+        for key, value in entry.items() if isinstance(entry.value, dict) else ():
+            match = re.fullmatch(r"(?:override +)?/?(hydra/\w+(?:/\w+)?)(@\S*)?", key)
+            if match and match.group(1).startswith(("hydra/sweeper", "hydra/launcher")):
+                chosen[match.group(1)] = value.text
+                one.take(value)
+                one.mark(value, MAPPED, "")
+    return chosen
+
+
+_SWEEPERS = {"basic": BASIC, "optuna": OPTUNA, "ax": AX, "slurmdl": BASIC}
+
+
+def _kind(one: Import, node: Node, sweeper: Node, chosen: Dict[str, str]) -> str:
+    """The sweeper: by its class, the defaults, or the keys that it alone has."""
+    target_, name = sweeper.string("_target_"), chosen.get("hydra/sweeper", "")
+    known = {"BasicSweeper": BASIC, "OptunaSweeper": OPTUNA, "AxSweeper": AX}
+    if target_:
+        kind = known.get(target_.rpartition(".")[2])
+        if kind is None:
+            one.refuse(sweeper.get("_target_") or sweeper, f"{target_}: the sweepers that are read are {', '.join(known)}")
+        if name and _SWEEPERS.get(name) != kind:
+            one.open(node.get("defaults"), f"hydra/sweeper {name}, but _target_ is {target_}, which counts")
+        return kind
+    if name:
+        if name not in _SWEEPERS:
+            one.refuse(node.get("defaults") or node, f"hydra/sweeper {name}: those that are read are {', '.join(_SWEEPERS)}")
+        return _SWEEPERS[name]
+    if sweeper.has("ax_config"):
+        return AX
+    return OPTUNA if any(map(sweeper.has, ("n_trials", "sampler", "study_name", "direction", "search_space"))) else BASIC
 
 
 def _launcher(one: Import, node: Node) -> None:
@@ -197,12 +330,15 @@ def _launcher(one: Import, node: Node) -> None:
         ("tasks_per_node", "ranks_per_node"),
         ("array_parallelism", "workers"),
     ):
-        one.set(f"resources.{ours}", launcher.integer(theirs, least=2 if theirs in ("nodes", "tasks_per_node") else 1))
-    memory, minutes = launcher.integer("mem_gb"), launcher.integer("timeout_min")
-    one.set("resources.memory", None if memory is None else f"{memory}G")
+        count = one.whole(launcher, theirs, least=0 if theirs == "gpus_per_node" else 1)
+        alone = 1 if theirs in ("nodes", "tasks_per_node") else 0
+        one.set(f"resources.{ours}", None if count is None or count <= alone else count)
+    memory, minutes = one.real(launcher, "mem_gb", above=0), one.whole(launcher, "timeout_min", least=1)
+    if memory is not None:
+        one.set("resources.memory", f"{memory}G" if memory == int(memory) else f"{math.ceil(memory * 1024)}M")
     one.set("resources.time", None if minutes is None else str(minutes))
     for name, value in node.items("hydra", "job", "env_set"):
-        if not one.variable(name, value.text):
+        if not one.variable(name, one.text(value)):
             one.open(value, "no name of a variable that libconfig takes")
 
 
@@ -227,36 +363,57 @@ def _program(file: str) -> Tuple[str, str]:
     return "", ""
 
 
+_DIRECTIONS = {"minimize": True, "maximize": False}
+
+
+def _searcher(one: Import, node: Node, sweeper: Node, kind: str, chosen: Dict[str, str], found: Dict[str, Any]) -> None:
+    direction = sweeper.get("direction")
+    if direction is not None and isinstance(direction.value, list):
+        one.refuse(direction, "direction: several objectives; a program's function has one result here")
+    smaller = one.decided(sweeper, "direction", known=_DIRECTIONS)
+    if smaller is None and kind == AX:
+        smaller = one.truth(sweeper, "ax_config", "experiment", "minimize")
+    one.set("searcher.smaller_is_better", smaller is not False)
+    if smaller is None:
+        one.guess("searcher.smaller_is_better", True, "the file names no direction")
+    sampler = one.text(sweeper, "sampler", "_target_") if sweeper.has("sampler", "_target_") else one.text(sweeper, "sampler")
+    sampler = sampler.rpartition(".")[2] or chosen.get("hydra/sweeper/sampler", "")
+    put_searcher(one, sweeper.get("sampler", "_target_") or sweeper.get("sampler") or node.get("defaults"), sampler, None, {OPTUNA: "tpe", AX: "gp"}.get(kind, "grid"))
+    paths = (("n_trials",), ("max_trials",), ("ax_config", "max_trials"))
+    trials = next((n for n in [one.whole(sweeper, *path, least=1) for path in paths] if n is not None), None)
+    if one.keys.get("searcher.name") == "grid" and not ranges.sizes(found)[0]:
+        one.set("searcher.name", "random")
+        one.say(node.line, "a grid of a range without steps: random points")
+    if one.keys.get("searcher.name") != "grid":
+        one.set("searcher.max_trials", trials)
+        if trials is None:
+            one.guess("searcher.max_trials", 20, "the file names none; 20 is the sweeper's own default")
+    elif trials is not None and trials < ranges.sizes(found)[1]:
+        one.say(node.line, f"{trials} trials of a grid: all {ranges.sizes(found)[1]} points are tried; dl stop ends it")
+    one.set("resources.workers", one.whole(sweeper, "n_jobs", least=1) or one.whole(sweeper, "max_batch_size", least=1))
+    places = (("sampler", "seed"), ("seed",), ("ax_config", "experiment", "seed"))
+    seeds = [n for n in [one.whole(sweeper, *path, least=0) for path in places] if n is not None]
+    one.set("reproducibility.experiment_seed", seeds[0] if seeds else None)
+
+
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one, sweeper = Import(TABLE, node, name, program), _sweeper(node)
-    own = sweeper.string("study_name") or node.string("hydra", "job", "name") or name
-    one.set_name(own, "sweep")
-    found = _parameters(one, sweeper)
-    names = ranges.names_of(list(found))
+    one.set_name(sweeper.get("study_name") if sweeper.string("study_name") else node.get("hydra", "job", "name"), name)
+    chosen = _defaults(one, node)
+    kind = _kind(one, node, sweeper, chosen)
+    if sweeper.has("_target_"):
+        one.take(sweeper, "_target_")
+    found = _parameters(one, sweeper, kind)
+    if not found:
+        one.refuse(sweeper, "no parameter of params or search_space is understood: nothing would be searched")
+    names = one.names({key: _given(sweeper, key) for key in found})
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
     one.set("searcher.metric", "result", "what the program's function returns: slurmdl.hydra.LogResult logs it")
     one.variable("HYDRA_FULL_ERROR", "1")
     for key, value in node.items() if node.has("hydra") else ():
         if key not in ("hydra", "defaults"):
             one.mark(value, NONE, "the program's own configuration: Hydra reads it in each trial")
-    one.set("searcher.smaller_is_better", "max" not in sweeper.string("direction").lower())
-    target_ = sweeper.string("_target_")
-    default = (
-        "tpe"
-        if "ptuna" in target_ or sweeper.has("n_trials")
-        else "gp" if "ax" in target_.lower().split("_") or sweeper.has("ax_config") else "grid"
-    )
-    sampler = sweeper.string("sampler", "_target_").rpartition(".")[2] or sweeper.string("sampler")
-    put_searcher(one, sampler, "", default)
-    counts = (sweeper.integer(*path) for path in (("n_trials",), ("max_trials",), ("ax_config", "max_trials")))
-    trials = next((n for n in counts if n is not None), None)
-    if one.keys["searcher.name"] == "grid" and not ranges.sizes(found)[0]:
-        one.set("searcher.name", "random")
-    if one.keys["searcher.name"] != "grid":
-        one.set("searcher.max_trials", trials or 20, "" if trials else "the file names none")
-    one.set("resources.workers", sweeper.integer("n_jobs", least=1))
-    seed = sweeper.integer("seed") if sweeper.plain("sampler", "seed") is None else sweeper.integer("sampler", "seed")
-    one.set("reproducibility.experiment_seed", seed)
+    _searcher(one, node, sweeper, kind, chosen, found)
     _launcher(one, node)
     words = [key + "=" + target.place(names[key]) for key in found]
     folder, script = _program(node.file)
@@ -267,3 +424,9 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     if not program and not script:
         one.say(0, "the file does not name the program: change entrypoint, or give --entrypoint")
     return [one]
+
+
+def _given(sweeper: Node, key: str) -> Node:
+    """The node of a parameter, whose name may have dots."""
+    places = [sweeper.get(*place) for place in (("params",), ("search_space",), ("ax_config", "params"), ("ax_config", "search_space"))]
+    return next(dict(place.items())[key] for place in places if place is not None and key in dict(place.items()))

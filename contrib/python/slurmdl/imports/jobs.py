@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import containers, target
 from .document import Node
-from .table import MAPPED, Import, Table, changed, left, none, plain_name, under, used
+from .table import MAPPED, NONE, Import, Table, changed, left, none, plain_name, under, used
 
 _STORAGE = "a job sees the file systems of its node: use a path there, or make a link to it"
 
@@ -21,7 +21,7 @@ CONTAINER_ROWS = [
     used("command command.** args args.**", "the command", "mpirun, horovodrun: srun; $(NAME): ${NAME}"),
     used("env.*.name env.*.value", "export NAME=value"),
     left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export it in the script, or before sbatch"),
-    used("resources.limits.* resources.requests.*", "--gpus-per-task, --cpus-per-task, --mem", "the larger; other resources are not taken over"),
+    used("resources.limits.* resources.requests.*", "--gpus-per-task, --cpus-per-task, --mem", "the larger, of each role; other resources are not taken over"),
     none("resources.claims.**", "Kubernetes' scheduling"),
     used("workingDir", "cd"),
     used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds; in a script --container-mounts or apptainer --bind", "hostPath: the same on the node; a claim: the folder of its name beside the file; emptyDir: /tmp"),
@@ -35,7 +35,7 @@ POD_ROWS = [
     *under("spec.containers.*", CONTAINER_ROWS),
     none("apiVersion kind metadata.**", "names and labels of pods"),
     left("spec.initContainers.**", "write their commands into the script, before srun"),
-    used("spec.volumes.*.name spec.volumes.*.hostPath.path spec.volumes.*.persistentVolumeClaim.claimName", "container.binds", "see volumeMounts"),
+    used("spec.volumes.*.hostPath.path spec.volumes.*.persistentVolumeClaim.claimName", "container.binds", "see volumeMounts"),
     none("spec.volumes.**", "Kubernetes' storage; see volumeMounts"),
     left("spec.nodeSelector.** spec.affinity.**", "sbatch --constraint, --partition or --gres=gpu:TYPE:N"),
     none("spec.tolerations.** spec.topologySpreadConstraints.** spec.schedulerName spec.resourceClaims.**", "Slurm's own scheduling"),
@@ -64,8 +64,8 @@ HEAD_ROWS = [
 ]
 
 REPLICA_ROWS = [
-    used("replicas", "--ntasks, --dl-roles", "of tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
-    changed("restartPolicy", "a loop around srun", "all ranks begin again, not one; Never: --no-requeue"),
+    used("replicas", "--ntasks, --dl-roles; hetjob where the roles need other resources", "of tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
+    changed("restartPolicy", "a loop around srun", "all ranks begin again, not one; ExitCode: from status 128 on; Never: --no-requeue"),
 ]
 # fmt: on
 
@@ -96,9 +96,11 @@ _OWN = [
     used("spec.elasticPolicy.maxRestarts", "a loop around srun"),
     none("spec.elasticPolicy.**", "the plugin sets the rendezvous; no autoscaler"),
     used("spec.slotsPerWorker", "--ntasks"),
-    none("spec.mainContainer spec.successPolicy spec.enableDynamicWorker spec.sshAuthMountPath spec.mpiImplementation spec.launcherCreationPolicy", "srun ends with its tasks, and needs no ssh"),
+    used("spec.successPolicy", "the end of the step", "of a TFJob with parameter servers or an evaluator: the chief's end, or that of worker 0, ends it"),
+    none("spec.mainContainer spec.enableDynamicWorker spec.sshAuthMountPath spec.mpiImplementation spec.launcherCreationPolicy", "srun ends with its tasks, and needs no ssh"),
     used("spec.parallelism spec.completions", "--ntasks", "of a Job"),
-    none("spec.completionMode spec.podFailurePolicy.** spec.selector.** spec.manualSelector", "Kubernetes' own"),
+    used("spec.completionMode", "--ntasks", "of a Job"),
+    none("spec.podFailurePolicy.** spec.selector.** spec.manualSelector", "Kubernetes' own"),
 ]
 
 TABLE = Table(
@@ -162,6 +164,10 @@ class Role:
         self.command = False  # that of its container; else the image's own program runs
         self.container: Optional[Node] = None
 
+    @property
+    def needs(self) -> Tuple[int, int, float]:
+        return self.gpus, self.cpus, self.memory
+
 
 Substitute = Callable[[str], str]
 
@@ -169,39 +175,43 @@ Substitute = Callable[[str], str]
 def _resources(one: Import, role: Role, container: Node) -> None:
     for which in ("requests", "limits"):
         for name, node in container.items("resources", which):
-            size = quantity(node.text)
+            size = quantity(one.text(node))
             if size is None:
                 one.open(node, f"'{node.text}' is no quantity")
+            elif name != "cpu" and name != "memory" and size != int(size):
+                one.open(node, f"'{node.text}' is no number of {name}")
             elif name.endswith("/gpu") or name.startswith(("nvidia.com/mig", "gpu.intel.com/")):
                 role.gpus = max(role.gpus, math.ceil(size))
             elif name == "cpu":
                 role.cpus = max(role.cpus, math.ceil(size))
+                if size != math.ceil(size):
+                    one.changed(node, f"whole cores: {math.ceil(size)}")
             elif name == "memory":
                 role.memory = max(role.memory, size)
             else:
                 one.open(node, f"sbatch --gres, if Slurm has {name}")
 
 
-def _listed(container: Node, name: str) -> List[str]:
-    node = container.get(name)
-    values = node.value if node is not None and isinstance(node.value, list) else [node] if node is not None else []
-    return [v.text for v in values]
-
-
 def read_container(one: Import, role: Role, container: Node, substitute: Substitute = str) -> None:
     """The command, the variables and the needs of a container."""
     role.container = container
-    command = _listed(container, "command")
-    words = command + _listed(container, "args")
+    command = list(one.texts(container, "command") or ())
+    words = command + list(one.texts(container, "args") or ())
     role.command = role.command or bool(command)
     role.words = [substitute(word) for word in words] or role.words
-    role.image = container.string("image") or role.image
-    role.folder = container.string("workingDir") or role.folder
-    for name, variable in container.items("env"):
+    role.image = one.text(container, "image") or role.image
+    role.folder = one.text(container, "workingDir") or role.folder
+    for name, variable in one.unique(container, "env").items():
+        one.take(variable, "name")
         if not _VARIABLE.fullmatch(name):
             one.open(variable, "no name of a variable")
         elif variable.has("value") or not variable.has("valueFrom"):
-            role.env[name] = substitute(variable.string("value"))
+            value = variable.get("value")
+            if value is not None and isinstance(value.value, (dict, list)):
+                one.open(value, "no text")
+            else:
+                one.take(value)
+                role.env[name] = substitute(variable.string("value"))
     _resources(one, role, container)
 
 
@@ -211,6 +221,8 @@ def read_pod(
     """The container of a pod that trains: that of the name 'primary', else the first."""
     given = template.items("spec", "containers") if template is not None else []
     chosen = next((c for name, c in given if name == primary), given[0][1] if given else None)
+    if primary and given and primary not in [name for name, _ in given]:
+        one.say(given[0][1].line, f"there is no container {primary}: the first is taken")
     for _, container in given:
         if container is not chosen:
             one.open(container, "a second container of a pod: write its command into the script")
@@ -235,6 +247,8 @@ class Work:
         self.most = 0  # nodes, at most
         self.direct = False  # the command starts the ranks by itself
         self.restarts = True
+        self.exit_code = False  # only a status from 128 on is tried again
+        self.ends = ""  # the role whose end is that of the step: "chief", or "worker" for worker 0
 
     @property
     def main(self) -> Role:
@@ -269,6 +283,21 @@ _MPI_ARGUMENTS = {
 }
 
 
+def _ranks(one: Import, work: Work, role: Role, text: str) -> None:
+    """The number of ranks that mpirun starts, in the slots of the workers."""
+    workers, line = work.roles[-1], role.container.line if role.container else 0
+    slots = workers.replicas * work.per_pod
+    if not text.isdigit() or int(text) < 1:
+        one.say(line, f"mpirun -np {text[:40]}: no number; {slots} ranks, as the workers have slots")
+    elif int(text) % max(workers.replicas, 1) == 0 and workers.replicas:
+        work.per_pod = int(text) // workers.replicas
+        if int(text) != slots:
+            one.say(line, f"mpirun -np {text}: so many ranks, and not one for each of {slots} slots")
+    elif int(text) != slots:
+        one.say(line, f"mpirun -np {text} and {workers.replicas} workers: one task for each rank, each with what a worker has")
+        workers.replicas, work.per_pod = int(text), 1
+
+
 def _without_mpirun(one: Import, work: Work, role: Role) -> None:
     """srun starts the ranks: the program behind mpirun, and what its options mean for it."""
     if not role.words or role.words[0].rpartition("/")[2] not in ("mpirun", "mpiexec", "horovodrun"):
@@ -280,8 +309,7 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
         option, values = rest[0], rest[1 : 1 + _MPI_ARGUMENTS.get(rest[0], 0)]
         rest = rest[1 + len(values) :]
         if option in ("-np", "-n", "-c", "--np", "--num-proc"):
-            if values and values[0].isdigit():
-                work.roles[-1].replicas, work.per_pod = int(values[0]), 1
+            _ranks(one, work, role, values[0] if values else "")
         elif option == "-x" and values and "=" in values[0]:
             name, _, value = values[0].partition("=")
             role.env[name] = value
@@ -303,73 +331,147 @@ def _without_mpirun(one: Import, work: Work, role: Role) -> None:
 def _mpi(one: Import, work: Work, node: Node) -> None:
     """Launcher and workers: the launcher's program runs in the workers."""
     launcher, workers = work.roles[0], work.roles[-1]
-    work.per_pod = node.integer("spec", "slotsPerWorker", least=1) or 1
+    work.per_pod = one.whole(node, "spec", "slotsPerWorker", least=1) or 1
     launcher.words = launcher.words or workers.words
     _without_mpirun(one, work, launcher)
     if workers is not launcher:
+        theirs, own = workers.container, launcher.container
+        for name in ("command", "args") if theirs is not None and own is not None else ():
+            if theirs.get(name) is not own.get(name):  # type: ignore[union-attr]
+                one.mark(theirs.get(name), NONE, "srun needs no sshd")  # type: ignore[union-attr]
+        if own is not None and theirs is not own:
+            one.mark(own.get("resources"), NONE, "srun needs no launcher")
         workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
         workers.container, workers.command = launcher.container, True
         work.roles = [workers]
 
 
-def _policy(work: Work, node: Node) -> None:
+def _policy(one: Import, work: Work, node: Node) -> None:
     for place in (("spec", "runPolicy"), ("spec",)):
-        seconds, limit = (node.integer(*place, name) for name in ("activeDeadlineSeconds", "backoffLimit"))
+        seconds = one.whole(node, *place, "activeDeadlineSeconds", least=1)
+        limit = one.whole(node, *place, "backoffLimit", least=0)
         work.seconds = work.seconds if seconds is None else seconds
         work.tries = work.tries if limit is None else limit
-        work.hold = work.hold or node.plain(*place, "suspend") is True
+        work.hold = one.truth(node, *place, "suspend") is True or work.hold
 
 
-def _elastic(work: Work, node: Node) -> None:
+def processes(one: Import, node: Node, *path: str) -> Optional[int]:
+    """The processes of a pod: a number, or auto and gpu, which are those that torchrun and the plugin take."""
+    found = node.get(*path)
+    if found is None or found.value is None:
+        return None
+    if isinstance(found.value, str) and found.text in ("auto", "gpu"):
+        one.take(found)
+        return None
+    if not isinstance(found.value, (dict, list, bool)) and re.fullmatch("[1-9][0-9]{0,5}", found.text):
+        one.take(found)
+        return int(found.text)
+    one.open(found, f"'{found.text[:40]}' is no number of processes: one for each pod")
+    return None
+
+
+def _elastic(one: Import, work: Work, node: Node) -> None:
     policy = node.get("spec", "elasticPolicy")
     if policy is None:
         return
-    least, most, restarts = (policy.integer(name) for name in ("minReplicas", "maxReplicas", "maxRestarts"))
-    if least is not None and most is not None and len(work.roles) == 1 and 0 < least <= most:
+    least, most = (one.whole(policy, name, least=1) for name in ("minReplicas", "maxReplicas"))
+    restarts = one.whole(policy, "maxRestarts", least=0)
+    if least is not None and most is not None and len(work.roles) == 1 and least <= most:
         work.roles[0].replicas, work.most = least, most
+    elif least is not None or most is not None:
+        for name in ("minReplicas", "maxReplicas"):
+            one.open(policy.get(name), "a range of nodes is of one role, and has both ends: the replicas count")
     work.tries = work.tries if restarts is None else restarts
 
 
-def _replicas(node: Node) -> int:
-    value = node.integer("replicas", least=0)
+def _replicas(one: Import, node: Node) -> int:
+    value = one.whole(node, "replicas", least=0)
+    if value is None and node.has("replicas") and node.plain("replicas") is not None:
+        one.refuse(node.get("replicas") or node, f"replicas: '{node.string('replicas')}' is no number")
     return 1 if value is None else value
+
+
+def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
+    """A plain Job of Kubernetes."""
+    role = Role("Worker", 1)
+    several, at_once = (one.whole(node, "spec", name, least=1) for name in ("completions", "parallelism"))
+    role.replicas = several or at_once or 1
+    if several and at_once and at_once < several:
+        one.changed(node.get("spec", "parallelism"), f"all {several} run at once; a job array has --array=1-{several}%{at_once}")
+    if one.word(node, "spec", "completionMode", known={"NonIndexed": False, "Indexed": True}):
+        one.changed(node.get("spec", "completionMode"), "JOB_COMPLETION_INDEX is not set: it is $SLURM_PROCID")
+    read_pod(one, role, node.get("spec", "template"), substitute, primary)
+    work = Work("", [role])
+    _policy(one, work, node)
+    return work
+
+
+_RESTARTS = {name: name for name in ("Always", "OnFailure", "ExitCode", "Never")}
+
+
+def _restarts(one: Import, work: Work, policies: Dict[str, Optional[Node]]) -> None:
+    """What the restartPolicy of each role means for the whole step."""
+    given = {name: one.word(node, known=_RESTARTS) for name, node in policies.items()}
+    kinds = set(given.values())
+    work.restarts = kinds != {"Never"}
+    work.exit_code = "ExitCode" in kinds and not kinds & {"Always", "OnFailure"}
+    if work.restarts and kinds - {None, "Never"}:
+        work.tries = 3
+    for name, kind in given.items():
+        if kind == "Never" and not work.restarts:
+            one.mark(policies[name], MAPPED, "")
+        elif kind == "Never":
+            one.changed(policies[name], f"a {name} that fails begins again, too, with all ranks")
+        elif kind == "ExitCode" and not work.exit_code:
+            one.changed(policies[name], "each status is tried again, as of the other roles")
+
+
+def _end(one: Import, work: Work, node: Node) -> None:
+    """When a TFJob ends whose parameter servers, or evaluator, would serve for ever."""
+    policy = one.word(node, "spec", "successPolicy", known={"": "", "Default": "", "AllWorkers": "AllWorkers"})
+    serve = [role.name for role in work.roles if role.name in ("PS", "Evaluator")]
+    if not serve or node.string("kind") not in ("TFJob", "PaddleJob"):
+        return
+    names = [role.name for role in work.roles]
+    chief = next((name for name in ("Chief", "Master") if name in names), "")
+    every = policy == "AllWorkers" or node.string("kind") == "PaddleJob" and not chief
+    if work.by_image or every or not (chief or "Worker" in names):
+        how = "the end of all workers" if every else "the end of the chief"
+        one.open(node.get("spec", "successPolicy"), f"{how} does not end the step")
+        one.say(
+            node.line,
+            f"{how} does not end the step: if {' and '.join(serve)} serve for ever, it ends at --time or by scancel",
+        )
+        return
+    work.ends = chief.lower() or "worker"
 
 
 def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str = "") -> Work:
     """What a job of one of the KINDS, or a plain Job, runs."""
     kind = KINDS.get(node.string("kind"))
     if kind is None:
-        role = Role("Worker", 1)
-        for name in ("completions", "parallelism"):
-            role.replicas = node.integer("spec", name, least=1) or role.replicas
-        read_pod(one, role, node.get("spec", "template"), substitute, primary)
-        work = Work("", [role])
-        _policy(work, node)
-        return work
+        return _job(one, node, substitute, primary)
     given = dict(node.items("spec", kind.replicas))
     names = sorted(given, key=lambda n: kind.roles.index(n) if n in kind.roles else len(kind.roles))
     roles = []
-    policies = set()
     for name in names:
-        role = Role(name, _replicas(given[name]))
+        role = Role(name, _replicas(one, given[name]))
         read_pod(one, role, given[name].get("template"), substitute, primary)
-        policies.add(given[name].string("restartPolicy"))
-        if given[name].string("restartPolicy") == "Never":
-            one.mark(given[name].get("restartPolicy"), MAPPED, "")
         if name not in kind.roles:
             one.open(given[name], f"a {node.string('kind')} has no role {name}: {', '.join(kind.roles)}")
         elif role.replicas:
             roles.append(role)
-    work = Work(kind.framework, roles or [Role("Worker", 1)])
-    work.restarts = policies != {"Never"}
-    each = node.plain("spec", "nprocPerNode", default=node.plain("spec", "elasticPolicy", "nProcPerNode", default=1))
-    work.per_pod = int(each) if str(each).isdigit() and int(each) > 0 else 1
-    if work.restarts and policies - {""}:
-        work.tries = 3
-    _policy(work, node)
-    _elastic(work, node)
+    if not roles:
+        one.refuse(node, f"a {node.string('kind')} without replicas: {kind.replicas} has none of {', '.join(kind.roles)}")
+    work = Work(kind.framework, roles)
+    _restarts(one, work, {name: given[name].get("restartPolicy") for name in names})
+    elastic = processes(one, node, "spec", "elasticPolicy", "nProcPerNode")
+    work.per_pod = processes(one, node, "spec", "nprocPerNode") or elastic or 1
+    _policy(one, work, node)
+    _elastic(one, work, node)
     if kind.framework == "mpi":
         _mpi(one, work, node)
+    _end(one, work, node)
     _warn(one, node)
     return work
 
@@ -394,61 +496,117 @@ def shell_line(words: List[str]) -> str:
     return " ".join(target.shell_word(word, target.bash_quote) for word in words)
 
 
-def _command(work: Work) -> str:
+ENDED = 200  # the status by which a role ends the step: above those of tasks that are killed for it
+
+
+def _script_of(work: Work, role: Role, common: Dict[str, str], several: bool) -> str:
+    """What a role runs."""
+    own = {name: value for name, value in role.env.items() if common.get(name) != value}
+    text = "".join(f"export {name}={target.shell_word(value, target.bash_quote)}; " for name, value in own.items())
+    if role.folder != work.main.folder and role.folder:
+        text += f"cd -- {target.bash_quote(role.folder)} && "
+    command = shell_line(role.words) or "./PROGRAM"
+    if work.ends == role.name.lower():
+        this = '[ "$s:$DL_ROLE_INDEX" = 0:0 ]' if work.ends == "worker" else '[ "$s" = 0 ]'
+        return f"{text}{command}; s=$?; {this} && exit {ENDED}; exit $s"
+    return text + ("exec " if several or text else "") + command
+
+
+def _command(work: Work, common: Dict[str, str]) -> str:
     """The program behind srun, or of each role."""
-    missing = "./PROGRAM"
-    texts = {role.name: shell_line(role.words) or missing for role in work.roles}
     if work.by_image:
         return ""
+    texts = {role.name: _script_of(work, role, common, True) for role in work.roles}
     if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
-    cases = " ".join(f"{name.lower()}) exec {text};;" for name, text in texts.items())
+        return _script_of(work, work.roles[0], common, False)
+    cases = " ".join(f"{name.lower()}) {text};;" for name, text in texts.items())
     return "bash -c " + shlex.quote(f"case $DL_ROLE in {cases} esac")
 
 
 def roles_text(work: Work) -> str:
     """--dl-roles, where the framework or the commands need them."""
-    needed = work.framework in ("tf", "paddle") or len({tuple(role.words) for role in work.roles}) > 1
+    needed = work.framework in ("tf", "paddle") or len({(tuple(r.words), tuple(r.env.items())) for r in work.roles}) > 1
     if len(work.roles) == 1 or not needed:
         return ""
     return ",".join(f"{role.name.lower()}:{role.replicas * work.per_pod}" for role in work.roles)
 
 
-def _options(work: Work) -> List[str]:
-    gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
-    framework = "torchrun" if work.framework in ("torch", "torchrun") and work.by_torchrun else work.framework
+def _components(work: Work) -> List[List[Role]]:
+    """The roles, those that need the same and are beside each other together: of several, components of a hetjob."""
+    found: List[List[Role]] = []
+    for role in work.roles:
+        if found and found[-1][0].needs == role.needs:
+            found[-1].append(role)
+        else:
+            found.append([role])
+    return found
+
+
+def _shape(work: Work, roles: List[Role], framework: str) -> List[str]:
+    """The tasks of some roles and what each needs."""
+    gpus, cpus, memory = roles[0].needs
+    pods = sum(role.replicas for role in roles)
     options = []
     if framework == "torchrun" or work.most or work.per_pod > 1:
-        nodes = f"{work.pods}-{work.most}" if work.most > work.pods else str(work.pods)
+        nodes = f"{pods}-{work.most}" if work.most > pods else str(pods)
         tasks = 1 if framework == "torchrun" else work.per_pod
         options += [f"--nodes={nodes}", f"--ntasks-per-node={tasks}"]
         options += [f"--gpus-per-node={gpus}"] if gpus else []
         options += [f"--cpus-per-task={max(cpus // tasks, 1)}"] if cpus else []
         options += [f"--mem={memory_text(memory)}"] if memory else []
     else:
-        options += [f"--ntasks={work.pods}"]
+        options += [f"--ntasks={pods}"]
         options += [f"--gpus-per-task={gpus}"] if gpus else []
         options += [f"--cpus-per-task={cpus}"] if cpus else []
         options += [f"--mem-per-cpu={memory_text(memory / max(cpus, 1))}"] if memory else []
-    if framework:
-        options.append(f"--dl={framework}")
-    if roles_text(work):
-        options.append(f"--dl-roles={roles_text(work)}")
-    if work.seconds:
-        options.append(f"--time={max(math.ceil(work.seconds / 60), 1)}")
-    return options + (["--hold"] if work.hold else []) + ([] if work.restarts else ["--no-requeue"])
+    return options
+
+
+def _framework(work: Work) -> str:
+    return "torchrun" if work.framework in ("torch", "torchrun") and work.by_torchrun else work.framework
+
+
+def _plugin(work: Work) -> List[str]:
+    """The options of the plugin."""
+    framework, roles = _framework(work), roles_text(work)
+    return ([f"--dl={framework}"] if framework else []) + ([f"--dl-roles={roles}"] if roles else [])
+
+
+def _options(work: Work) -> List[str]:
+    """The lines of #SBATCH, without it."""
+    time = [f"--time={max(math.ceil(work.seconds / 60), 1)}"] if work.seconds else []
+    rest = time + (["--hold"] if work.hold else []) + ([] if work.restarts else ["--no-requeue"])
+    components = _components(work)
+    if len(components) == 1:
+        return [*_shape(work, components[0], _framework(work)), *_plugin(work), *rest]
+    lines: List[str] = []
+    for component in components:
+        lines += ["hetjob"] if lines else []
+        lines += [*_shape(work, component, _framework(work)), *rest]
+    return lines
+
+
+def _differs(one: Import, work: Work) -> None:
+    """What of a role is not its own in one step."""
+    for role in work.roles:
+        if role is work.main or role.container is None or role.container is work.main.container:
+            continue
+        if role.image != work.main.image:
+            one.open(role.container.get("image"), f"all roles run in one image, that of {work.main.name}")
+        if [m[:3] for m in role.mounts] != [m[:3] for m in work.main.mounts]:
+            one.open(role.container.get("volumeMounts"), f"all roles have the mounts of {work.main.name}")
 
 
 def script_text(one: Import, work: Work, source: str) -> str:
     """The batch script."""
+    _differs(one, work)
     own = shell_line(work.main.words) if work.by_image else None
     container = containers.script_lines(one, work.main.image, work.main.mounts, own)
     lines = ["#!/bin/bash", f"#SBATCH --job-name={plain_name(work.name or one.name)[:100]}"]
     lines += [f"#SBATCH {option}" for option in _options(work)]
     lines += [*target.header(one, source), ""]
-    env: Dict[str, str] = {}
-    for role in reversed(work.roles):
-        env.update(role.env)
+    env = {n: v for n, v in work.main.env.items() if work.by_image or all(role.env.get(n) == v for role in work.roles)}
+    common = dict(env)
     each = work.per_pod
     if work.framework in ("torch", "torchrun") and work.by_torchrun and each > 1:
         env["PET_NPROC_PER_NODE"] = str(each)
@@ -457,17 +615,25 @@ def script_text(one: Import, work: Work, source: str) -> str:
     if work.main.folder:
         lines.append(f"cd -- {target.bash_quote(work.main.folder)} || exit")
     start = [] if work.direct else ["srun"]
+    components = len(_components(work))
     if start:
+        start += [f"--het-group=0-{components - 1}", *_plugin(work)] if components > 1 else []
         start += ["--kill-on-bad-exit=1"] if work.pods * each > 1 or work.most else []
         start += ["--mpi=pmix"] if work.framework == "mpi" else []
         start += ['"${pyxis[@]}"'] if work.main.image else []
     start += ['"${inside[@]}"'] if work.main.image else []
-    command = " ".join([*start, _command(work)]).rstrip()
+    command = " ".join([*start, _command(work, common)]).rstrip()
+    if work.ends:
+        who = "worker 0" if work.ends == "worker" else f"the {work.ends}"
+        lines += ["train () {", f"    {command}", "    status=$?"]
+        lines += [f'    [ "$status" -ne {ENDED} ] || status=0  # {who} has ended, and so the others were', '    return "$status"', "}"]
+        command = "train"
     if not work.tries:
         lines.append(command)
     else:
-        lines += [f"tries={work.tries}  # after a failure all ranks begin again", f"until {command}; do"]
-        lines += ["    status=$?", '    [ $((tries -= 1)) -ge 0 ] || exit "$status"', "done"]
+        lines += [f"tries={work.tries}  # after a failure all ranks begin again", f"until {command}; do", "    status=$?"]
+        lines += ['    [ "$status" -ge 128 ] || exit "$status"  # restartPolicy ExitCode'] if work.exit_code else []
+        lines += ['    [ $((tries -= 1)) -ge 0 ] || exit "$status"', "done"]
     return "\n".join(lines) + "\n"
 
 
@@ -482,8 +648,16 @@ def knows(node: Node) -> bool:
     return node.has("apiVersion") and (node.string("kind") in KINDS or node.string("kind") == "Job")
 
 
+def named_by(one: Import, node: Node, default: str) -> None:
+    """The name of a document of Kubernetes."""
+    given = next((node.get("metadata", key) for key in ("name", "generateName") if node.string("metadata", key)), None)
+    one.set_name(given, default)
+    one.name = one.keys.pop("name")
+
+
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
-    one = Import(TABLE, node, plain_name(node.string("metadata", "name") or name))
+    one = Import(TABLE, node, name)
+    named_by(one, node, name)
     work = work_of(one, node)
     work.name = one.name
     missing(one, work)

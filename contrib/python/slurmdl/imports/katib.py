@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import containers, jobs, ranges, target, trainjob
 from .document import MAX_KEY, Node
 from .jobs import Work
-from .table import MAPPED, NONE, Import, Row, Table, changed, copied, left, none, plain_name, under, used
+from .table import NONE, Import, Row, Table, changed, copied, left, none, under, used
 
 
 def _in_experiment(rows: List[Row]) -> List[Row]:
@@ -51,7 +51,7 @@ TABLE = Table(
         used("spec.objective.type", "searcher.smaller_is_better"),
         copied("spec.objective.goal", "searcher.goal"),
         copied("spec.objective.objectiveMetricName", "searcher.metric"),
-        used("spec.objective.additionalMetricNames", "metrics.format", "all that is found is logged; shown, not searched"),
+        none("spec.objective.additionalMetricNames spec.objective.additionalMetricNames.**", "all that is found is logged"),
         used("spec.objective.metricStrategies.*.name spec.objective.metricStrategies.*.value", "searcher.summary", "of the objective: min, max, latest (last); without one best, as in Katib"),
         used("spec.algorithm.algorithmName", "searcher.name", "see SEARCHERS"),
         _setting("random_state", "reproducibility.experiment_seed"),
@@ -76,7 +76,8 @@ TABLE = Table(
         used("spec.metricsCollectorSpec.source.fileSystemPath.format", "metrics.format", "JSON or TEXT"),
         used("spec.metricsCollectorSpec.source.fileSystemPath.path spec.metricsCollectorSpec.source.fileSystemPath.kind", "metrics.file", "{attempt_dir} in the entrypoint"),
         left("spec.metricsCollectorSpec.**", "metrics are read from the output, or logged by slurmdl"),
-        used("spec.trialTemplate.trialParameters.*.*", "{NAME} in the entrypoint", "name, reference; the description is the parameter's"),
+        used("spec.trialTemplate.trialParameters.*.name spec.trialTemplate.trialParameters.*.reference", "{NAME} in the entrypoint"),
+        none("spec.trialTemplate.trialParameters.*.description", "a text"),
         used("spec.trialTemplate.primaryContainerName", "entrypoint", "the container whose command is taken"),
         none("spec.trialTemplate.retain spec.trialTemplate.primaryPodLabels.** spec.trialTemplate.successCondition spec.trialTemplate.failureCondition", "the exit status says how a trial ended"),
         left("spec.trialTemplate.configMap.**", "the trial's command is not in the file: paste the template as trialSpec"),
@@ -104,11 +105,12 @@ def knows(node: Node) -> bool:
 # ---- the space
 
 
-def _number(node: Node, name: str) -> Optional[float]:
-    text = node.string("feasibleSpace", name)
+def _number(one: Import, node: Node, name: str) -> Optional[float]:
+    """A number, which Katib has as a text."""
+    text = one.text(node, "feasibleSpace", name)
     value = ranges.number(text) if text else None
     if isinstance(value, str):
-        raise ValueError(f"'{value}' is no number")
+        raise ValueError(f"{name} '{value}' is no number")
     return value
 
 
@@ -119,20 +121,34 @@ def _normal(low: float, high: float, log: bool) -> Dict[str, Any]:
     return {"deviation": (high - low) / 6}
 
 
+# whether a distribution has a logarithm, and is normal
+_DISTRIBUTIONS = {
+    "uniform": (False, False),
+    "logUniform": (True, False),
+    "normal": (False, True),
+    "logNormal": (True, True),
+}
+
+
 def _ranged(one: Import, node: Node, kind: str) -> Dict[str, Any]:
-    low, high, step = (_number(node, name) for name in ("min", "max", "step"))
+    low, high, step = (_number(one, node, name) for name in ("min", "max", "step"))
     if low is None or high is None:
         raise ValueError("min and max are missing")
-    distribution = node.string("feasibleSpace", "distribution").lower()
-    log, normal = distribution.startswith("log"), distribution.endswith("normal")
+    given = node.get("feasibleSpace", "distribution")
+    pair = one.word(given, known=_DISTRIBUTIONS) if given is not None else (False, False)
+    if pair is None:
+        raise ValueError(f"there is no distribution '{node.string('feasibleSpace', 'distribution')}'")
+    log, normal = pair
     if kind == "int":
         if normal and log:
             one.changed(
                 node.get("feasibleSpace", "distribution"), "an integer has a logarithmic range or a deviation, not both"
             )
             normal = False
+        if log and step not in (None, 1):
+            one.changed(node.get("feasibleSpace", "step"), "a logarithmic range has no steps")
         more = _normal(low, high, False) if normal else {}
-        return ranges.integer(low, high, log=log, step=None if step is None else int(step), **more)
+        return ranges.integer(low, high, log=log, step=None if log else step, **more)
     if log and step:
         one.changed(node.get("feasibleSpace", "step"), "a logarithmic range of floats has no step")
         step = None
@@ -140,91 +156,120 @@ def _ranged(one: Import, node: Node, kind: str) -> Dict[str, Any]:
 
 
 def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
-    kind = node.string("parameterType")
+    kind = one.word(node, "parameterType", known={name: name for name in ("int", "double", "discrete", "categorical")})
+    one.take(node, "name")
     try:
+        if kind is None:
+            raise ValueError(f"there is no parameterType '{node.string('parameterType')}'")
         if kind in ("int", "double"):
             return _ranged(one, node, kind)
-        if kind in ("discrete", "categorical"):
-            values = [v.text for v in getattr(node.get("feasibleSpace", "list"), "value", None) or []]
-            return ranges.choice([ranges.number(v) for v in values] if kind == "discrete" else values)
+        values = one.texts(node, "feasibleSpace", "list")
+        if not values:
+            raise ValueError("list is missing")
+        numbers = [ranges.number(v) for v in values] if kind == "discrete" else []
+        if any(isinstance(v, str) for v in numbers):
+            raise ValueError("a value of the list is no number")
+        return ranges.choice(numbers or values)
     except (TypeError, ValueError, AttributeError) as error:
-        one.open(node, f"no {kind}: {error}")
+        one.open(node, f"no range: {error}")
         return None
-    one.open(node, f"there is no parameterType '{kind}'")
-    return None
 
 
 # ---- the searcher
 
 
-def _settings(node: Node, where: str) -> Dict[str, Any]:
-    return {name: ranges.number(n.string("value")) for name, n in node.items("spec", where, "algorithmSettings")}
+class _Settings:
+    """The settings of an algorithm, whose values are texts."""
+
+    def __init__(self, one: Import, node: Node, where: str) -> None:
+        self.one, self.given = one, one.unique(node, "spec", where, "algorithmSettings")
+
+    def number(self, name: str, whole: bool = True, least: float = 1) -> Any:
+        entry = self.given.get(name)
+        if entry is None:
+            return None
+        value = ranges.number(self.one.text(entry, "value"))
+        if not isinstance(value, int if whole else (int, float)) or value < least:
+            self.one.open(entry, f"'{entry.string('value')}' is no {'whole ' if whole else ''}number from {least:g}")
+            return None
+        self.one.take(entry)
+        return value
+
+    def text(self, name: str) -> str:
+        self.one.take(self.given.get(name))
+        return self.given[name].string("value") if name in self.given else ""
 
 
 def _searcher(one: Import, node: Node) -> str:
     """The searcher; returns the parameter that is hyperband's length."""
-    theirs, given = node.string("spec", "algorithm", "algorithmName"), _settings(node, "algorithm")
-    ours = _SEARCHERS.get(theirs, "random")
+    given = _Settings(one, node, "algorithm")
+    ours = one.word(node, "spec", "algorithm", "algorithmName", known=_SEARCHERS)
     resource = ""
-    one.set("searcher.name", ours)
-    if theirs not in _SEARCHERS:
-        one.open(
-            node.get("spec", "algorithm", "algorithmName"), f"there is no searcher like '{theirs}'; random stands here"
-        )
+    one.set_searcher(ours, node.get("spec", "algorithm", "algorithmName"))
     if ours in ("cmaes", "pbt"):
-        population = given.get("n_population", given.get("popsize"))
-        one.set("searcher.population", population if isinstance(population, int) else None)
+        one.set("searcher.population", given.number("n_population") or given.number("popsize"))
     if ours == "pbt":
-        one.set("searcher.max_length", 10, "generations: the file does not name their number")
+        one.guess("searcher.max_length", 10, "generations, of which the file does not name the number")
         one.set("searcher.min_length", 1)
         one.say(node.get("spec", "algorithm").line, "Katib's pbt does not copy the checkpoint of the trial that it copies; here {resume_dir} has it")  # type: ignore[union-attr]
     if ours == "hyperband":
-        length, eta = given.get("r_l"), given.get("eta")
-        one.set("searcher.max_length", max(int(length), 1) if isinstance(length, (int, float)) else 9)
-        one.set("searcher.divisor", float(eta) if isinstance(eta, (int, float)) and eta > 1 else None)
-        resource = str(given.get("resource_name", ""))
-    if isinstance(given.get("random_state"), int):
-        one.set("reproducibility.experiment_seed", given["random_state"])
+        length, eta = given.number("r_l", whole=False), given.number("eta", whole=False, least=1.0001)
+        one.set("searcher.max_length", None if length is None else int(length))
+        if length is None:
+            one.guess("searcher.max_length", 9, "the file has no r_l")
+        elif length != int(length):
+            one.changed(given.given["r_l"], "a length is a whole number")
+        one.set("searcher.divisor", None if eta is None else float(eta))
+        resource = given.text("resource_name")
+    one.set("reproducibility.experiment_seed", given.number("random_state", least=0))
+    for name in ("n_population", "popsize", "eta", "r_l", "resource_name"):
+        if ours and name in given.given and not one.is_taken(given.given[name]):
+            one.open(given.given[name], f"{ours} has none")
     _early(one, node, ours)
     return resource
 
 
-def _early(one: Import, node: Node, ours: str) -> None:
+def _early(one: Import, node: Node, ours: Optional[str]) -> None:
     early = node.get("spec", "earlyStopping")
     if early is None:
         return
-    if early.string("algorithmName") != "medianstop" or ours not in _SAMPLERS:
+    if one.word(early, "algorithmName", known={"medianstop": True}) is None or ours not in _SAMPLERS:
         one.open(early, "no such early stopping beside this algorithm")
         return
     one.set("searcher.name", "median")
     one.set("searcher.sampler", ours)
-    one.set("searcher.max_length", 100, "steps that a full training logs: the file does not name their number")
-    start = _settings(node, "earlyStopping").get("start_step")
-    one.set("searcher.min_length", start if isinstance(start, int) and start > 0 else None)
+    one.guess("searcher.max_length", 100, "steps that a full training logs: the file does not name their number")
+    one.set("searcher.min_length", _Settings(one, node, "earlyStopping").number("start_step"))
 
 
 def _objective(one: Import, node: Node) -> None:
-    smaller = node.string("spec", "objective", "type") != "maximize"
+    objective = node.get("spec", "objective")
+    smaller = one.decided(objective, "type", known={"minimize": True, "maximize": False})
     one.set("searcher.smaller_is_better", smaller)
-    metric = node.string("spec", "objective", "objectiveMetricName")
-    strategies = {name: n.string("value") for name, n in node.items("spec", "objective", "metricStrategies")}
-    summary = {"latest": "last", "min": "min", "max": "max"}.get(strategies.get(metric, ""), "best")
-    one.set("searcher.summary", summary)
-    for name, strategy in node.items("spec", "objective", "metricStrategies"):
-        if name != metric:
+    if smaller is None:
+        one.guess("searcher.smaller_is_better", True, "the file names no type of the objective")
+    if "searcher.metric" not in one.keys:
+        one.guess("searcher.metric", "loss", "the file names no objectiveMetricName")
+    metric = one.keys["searcher.metric"]
+    one.set("searcher.summary", "best")
+    for name, strategy in one.unique(objective, "metricStrategies").items():
+        if name == metric:
+            one.take(strategy, "name")
+            one.set("searcher.summary", one.word(strategy, "value", known={"latest": "last", "min": "min", "max": "max"}))
+        else:
             one.mark(strategy, NONE, "it is not searched")
 
 
 def _counts(one: Import, node: Node) -> None:
-    trials = node.plain("spec", "maxTrialCount")
-    if one.keys["searcher.name"] not in ("grid", "hyperband", "pbt"):
-        one.set(
-            "searcher.max_trials", trials if isinstance(trials, int) else 100, "" if trials else "the file names none"
-        )
+    trials = one.whole(node, "spec", "maxTrialCount", least=1)
+    if one.keys.get("searcher.name") not in ("grid", "hyperband", "pbt"):
+        one.set("searcher.max_trials", trials)
+        if trials is None:
+            one.guess("searcher.max_trials", 100, "the file names none: Katib goes on until the goal is reached")
     elif trials is not None:
         one.mark(node.get("spec", "maxTrialCount"), NONE, f"{one.keys['searcher.name']} sets the number itself")
-    one.set("resources.workers", node.integer("spec", "parallelTrialCount", least=1))
-    one.set("max_failed", node.integer("spec", "maxFailedTrialCount"))
+    one.set("resources.workers", one.whole(node, "spec", "parallelTrialCount", least=1))
+    one.set("max_failed", one.whole(node, "spec", "maxFailedTrialCount", least=0))
 
 
 # ---- metrics
@@ -244,17 +289,19 @@ def _filter(format: str) -> Optional[str]:
 
 def _metrics(one: Import, node: Node) -> None:
     spec = node.get("spec", "metricsCollectorSpec") or Node(node.file, node.line, {})
-    kind = spec.string("collector", "kind", default="StdOut")
+    known = {name: name for name in ("StdOut", "File", "TensorFlowEvent")}
+    kind = one.word(spec, "collector", "kind", known=known) if spec.has("collector", "kind") else "StdOut"
     filters = spec.get("source", "filter", "metricsFormat")
-    if filters is not None and isinstance(filters.value, list):
-        patterns = [pattern for f in filters.value for pattern in [_filter(f.text)] if pattern]
+    format = one.word(spec, "source", "fileSystemPath", "format", known={"TEXT": "text", "JSON": "json"})
+    if filters is not None:
+        given = one.texts(filters) or ()
+        patterns = [pattern for f in given for pattern in [_filter(f)] if pattern]
         one.set("metrics.pattern", tuple(patterns) or None)
-        if len(patterns) < len(filters.value):
+        if len(patterns) < len(given):
             one.open(filters, "not two groups, a name and a number, or what POSIX lacks: write metrics.pattern")
     elif kind != "TensorFlowEvent":
-        json = spec.string("source", "fileSystemPath", "format") == "JSON"
-        one.set("metrics.format", "json" if json else "text")
-    if kind not in ("StdOut", "File", "TensorFlowEvent"):
+        one.set("metrics.format", format or "text")
+    if kind is None:
         one.open(spec, "metrics are read from the output, or logged by slurmdl")
 
 
@@ -268,8 +315,9 @@ def _references(one: Import, node: Node, names: Dict[str, str], resource: str) -
     """What each ${trialParameters.NAME} stands for."""
     spec = node.get("spec", "trialTemplate", "trialSpec") or node
     found = {}
-    for name, parameter in node.items("spec", "trialTemplate", "trialParameters"):
-        to = parameter.string("reference")
+    for name, parameter in one.unique(node, "spec", "trialTemplate", "trialParameters").items():
+        to = one.text(parameter, "reference")
+        one.take(parameter, "name")
         meta = _META.fullmatch(to)
         if meta and meta.group(1) == "Name":
             found[name] = one.name + "-" + target.place("trial")
@@ -295,13 +343,28 @@ def _work(one: Import, node: Node, references: Dict[str, str]) -> Optional[Work]
         return None
 
     def substitute(text: str) -> str:
-        return re.sub(r"\$\{trialParameters\.([\w-]+)\}", lambda m: references.get(m.group(1), m.group()), text)
+        made = re.sub(r"\$\{trialParameters\.([\w-]+)\}", lambda m: references.get(m.group(1), m.group()), text)
+        for rest in set(re.findall(r"\$\{trialParameters\.[^}]*\}", made)):
+            one.say(spec.line, f"{rest[:60]} stays as it is: there is no such trialParameter")
+        return made
 
     if trainjob.knows(spec):
         return trainjob.work_of(one, spec, substitute)
     if not jobs.knows(spec):
         return None
-    return jobs.work_of(one, spec, substitute, node.string("spec", "trialTemplate", "primaryContainerName"))
+    return jobs.work_of(one, spec, substitute, one.text(node, "spec", "trialTemplate", "primaryContainerName"))
+
+
+def _uneven(one: Import, work: Work) -> None:
+    """The pods of a trial whose roles need other GPUs: as ranks of one node."""
+    total = sum(role.gpus * role.replicas for role in work.roles)
+    one.set("resources.slots_per_trial", total or None)
+    one.set("resources.ranks_per_node", work.pods * work.per_pod)
+    one.say(
+        work.main.container.line if work.main.container else 0,
+        f"the roles need {', '.join(f'{r.replicas} x {r.gpus} ({r.name})' for r in work.roles)} GPUs: {total} of one node, "
+        "which all of its ranks see",
+    )
 
 
 def resources_of(one: Import, work: Work) -> None:
@@ -309,7 +372,9 @@ def resources_of(one: Import, work: Work) -> None:
     gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
     ranks = work.pods * work.per_pod
     torchrun = work.by_torchrun
-    if gpus and ranks > 1 and not torchrun and work.per_pod == 1:
+    if len({role.gpus for role in work.roles}) > 1:
+        _uneven(one, work)
+    elif gpus == 1 and ranks > 1 and not torchrun and work.per_pod == 1:
         one.set("resources.gpus_per_trial", work.pods * gpus, "dl run finds the nodes; one rank for each GPU")
     else:
         one.set(f"resources.{'gpus_per_node' if work.pods > 1 else 'slots_per_trial'}", gpus or None)
@@ -318,11 +383,15 @@ def resources_of(one: Import, work: Work) -> None:
             one.set("resources.ranks_per_node", None if torchrun or work.per_pod == 1 else work.per_pod)
     one.set("resources.cpus_per_trial", cpus or None)
     one.set("resources.memory", jobs.memory_text(memory) if memory else None)
+    if len({(role.cpus, role.memory) for role in work.roles}) > 1:
+        one.say(0, "the roles need other cores or memory: each rank has the most that one of them needs")
     framework = "torchrun" if work.framework == "torch" and torchrun else work.framework
     if framework and ranks > 1:
         one.set("resources.framework", framework)
     if jobs.roles_text(work) and ranks > 1:
         one.set("resources.sbatch_args", (f"--dl-roles={jobs.roles_text(work)}",))
+    if work.ends and ranks > 1:
+        one.say(0, f"a trial ends with all of its ranks, not with its {work.ends}: a parameter server must end by itself")
     if work.seconds:
         minutes = max(math.ceil(work.seconds / 60), 1)
         one.set("resources.time", str(minutes), "minutes, of an array task, which may train several trials")
@@ -332,7 +401,8 @@ def _put_command(one: Import, node: Node, words: List[str]) -> None:
     """The command of a trial, with what reads its metrics where they are not in the output."""
     source = node.get("spec", "metricsCollectorSpec", "source", "fileSystemPath")
     kind = node.string("spec", "metricsCollectorSpec", "collector", "kind")
-    path = source.string("path") if source is not None else ""
+    path = one.text(source, "path") if source is not None else ""
+    one.word(source, "kind", known={"File": True, "Directory": True})
     own = target.place("attempt_dir") + "/" + path.rstrip("/").rpartition("/")[2]
     is_there = bool(path) and any(path.rstrip("/") in word for word in words)
     if is_there:
@@ -362,6 +432,8 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
         )
     env: Dict[str, str] = {}
     for role in reversed(work.roles):
+        for variable in [n for n, v in role.env.items() if n in env and env[n] != v]:
+            one.say(0, f"the variable {variable} has other values in other roles: that of {role.name} counts")
         env.update(role.env)
     for name, value in env.items():
         if "\0" in value or not one.variable(name, value):
@@ -374,15 +446,16 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
-    one = Import(TABLE, node, plain_name(node.string("metadata", "name") or name))
-    one.set("name", one.name[:100])
+    one = Import(TABLE, node, name)
+    jobs.named_by(one, node, name)
+    one.set("name", one.name)
     resource = _searcher(one, node)
     found: Dict[str, Tuple[str, Optional[Dict[str, Any]]]] = {}
-    parameters = node.items("spec", "parameters")
-    names = ranges.names_of([name for name, _ in parameters])
-    for key, parameter in parameters:
+    parameters = one.unique(node, "spec", "parameters")
+    names = one.names(parameters)
+    for key, parameter in parameters.items():
         if key == resource:
-            one.mark(parameter, MAPPED, "")
+            one.take(parameter)
         else:
             found[key] = (names[key], _parameter(one, parameter))
     one.set("hyperparameters", ranges.nest({ours: group for ours, group in found.values() if group}))

@@ -2,7 +2,7 @@
 """Spaces of Optuna: distributions by name, as optuna.distributions.distribution_to_json() writes each of them."""
 
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import ranges, target
 from .document import Node
@@ -44,7 +44,20 @@ _SAMPLERS = {
     "qmc": "sobol",
     "nsgaii": "nsga2",
 }
-_PRUNERS = {"median": "median", "successivehalving": "asha", "hyperband": "hyperband"}
+_PRUNERS = {"median": "median", "successivehalving": "asha", "hyperband": "hyperband", "nop": "", "none": ""}
+_DIRECTIONS = {
+    f"{before}{word}": word.lower() == "minimize" for before in ("", "StudyDirection.") for word in ("minimize", "maximize", "MINIMIZE", "MAXIMIZE")
+}
+# whether a distribution has integers, and a logarithm; None: its key log says it
+_KINDS: Dict[str, Tuple[bool, Optional[bool]]] = {
+    "FloatDistribution": (False, None),
+    "IntDistribution": (True, None),
+    "UniformDistribution": (False, False),
+    "LogUniformDistribution": (False, True),
+    "DiscreteUniformDistribution": (False, False),
+    "IntUniformDistribution": (True, False),
+    "IntLogUniformDistribution": (True, True),
+}
 
 
 def _distributions(node: Node) -> Dict[str, Node]:
@@ -58,18 +71,36 @@ def knows(node: Node) -> bool:
     return bool(_distributions(node))
 
 
+def _range(one: Import, node: Node) -> Dict[str, Any]:
+    kind = one.word(node, "name", known={**_KINDS, "CategoricalDistribution": None})
+    if node.string("name") == "CategoricalDistribution":
+        one.take(node, "name")
+        choices = node.get("attributes", "choices")
+        if choices is None or not isinstance(choices.value, list):
+            raise ValueError("choices is no list")
+        return ranges.choice(one.take(choices).plain())  # type: ignore[union-attr]
+    if kind is None:
+        raise ValueError("there is no such distribution")
+    keys = node.get("attributes") or node
+    whole, log = kind
+    if log is None:
+        log = one.truth(keys, "log") is True
+    low, high = (one.whole(keys, name) if whole else one.real(keys, name) for name in ("low", "high"))
+    if low is None or high is None:
+        raise ValueError("low and high are missing")
+    step = one.real(keys, "q" if keys.has("q") else "step", above=0)
+    if log and step not in (None, 1):
+        raise ValueError("a logarithm has no step")
+    if whole:
+        return ranges.integer(low, high, log=log, step=None if log else step)
+    return ranges.real(low, high, log=log, step=None if log or step is None else float(step))
+
+
 def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
-    kind, keys = node.string("name"), node.plain("attributes")
     try:
-        if kind == "CategoricalDistribution":
-            return ranges.choice(keys["choices"])
-        log = keys.get("log") is True or "Log" in kind
-        step = keys.get("step", keys.get("q"))
-        if kind.startswith("Int"):
-            return ranges.integer(keys["low"], keys["high"], log=log, step=None if log else step)
-        return ranges.real(keys["low"], keys["high"], log=log, step=None if log or step is None else float(step))
+        return _range(one, node)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        one.open(node, f"no {kind}: {error}")
+        one.open(node, f"no {node.string('name')}: {error}")
         return None
 
 
@@ -77,44 +108,60 @@ def _word(text: str, ending: str) -> str:
     return re.sub(rf"[\s_-]|{ending}$", "", text, flags=re.I).lower()
 
 
-def put_searcher(one: Import, sampler: str, pruner: str, default: str) -> None:
-    """The searcher for a sampler and a pruner of Optuna's, by their classes' names."""
-    name = _SAMPLERS.get(_word(sampler, "sampler"), default)
-    one.set("searcher.name", name)
-    stop = _PRUNERS.get(_word(pruner, "pruner"))
-    if stop:
+def put_searcher(one: Import, node: Optional[Node], sampler: str, pruner: Optional[Node], default: str) -> None:
+    """The searcher for a sampler and a pruner of Optuna's, by their classes' names; an unknown one is none."""
+    name = _SAMPLERS.get(_word(sampler, "sampler")) if sampler else default
+    one.set_searcher(name, node)
+    given = one.text(pruner)
+    if not given:
+        return
+    stop = _PRUNERS.get(_word(given, "pruner"))
+    if stop is None:
+        one.open(pruner, f"'{given}' is none of the pruners median, successivehalving, hyperband")
+    elif stop:
         one.set("searcher.name", stop)
         one.set("searcher.sampler", name if name != "grid" else None)
-        one.set("searcher.max_length", 100, "the file does not name the length of a full training")
+        one.guess("searcher.max_length", 100, "the file does not name the length of a full training")
+
+
+def _named(node: Node, name: str) -> Optional[Node]:
+    """The name of a sampler or pruner, or the text itself."""
+    return node.get(name, "name") or (node.get(name) if node.string(name) else None)
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name, program)
-    own = node.string("study_name") or node.string("name") or name
-    one.set_name(own, "study")
+    named = next((node.get(key) for key in ("study_name", "name") if node.string(key)), None)
+    one.set_name(named, name)
     given = _distributions(node)
-    names = ranges.names_of(list(given))
+    names = one.names(given)
     found = {names[key]: _parameter(one, d) for key, d in given.items()}
     one.set("hyperparameters", ranges.nest({k: v for k, v in found.items() if v}))
-    metrics = node.plain("metric_names") or node.plain("metric") or node.plain("metric_name") or "value"
-    one.set("searcher.metric", tuple(metrics) if isinstance(metrics, list) else str(metrics), "what the program logs")
-    directions = node.plain("directions") or [node.plain("direction", default="minimize")]
-    smaller = tuple(str(d).lower() != "maximize" for d in directions)
-    one.set("searcher.smaller_is_better", smaller if len(smaller) > 1 else smaller[0])
-    sampler = node.string("sampler") or node.string("sampler", "name")
-    put_searcher(
-        one, sampler, node.string("pruner") or node.string("pruner", "name"), "nsga2" if len(smaller) > 1 else "tpe"
-    )
-    if sampler and _word(sampler, "sampler") not in _SAMPLERS:
-        one.open(node.get("sampler"), "there is no such sampler")
-    trials, seconds = node.plain("n_trials"), node.plain("timeout")
-    if one.keys["searcher.name"] != "grid":
-        one.set(
-            "searcher.max_trials", trials if isinstance(trials, int) else 100, "" if trials else "the file names none"
-        )
-    one.set("resources.workers", node.integer("n_jobs", least=1))
-    one.set("searcher.max_hours", seconds / 3600 if isinstance(seconds, (int, float)) else None)
-    seed = node.integer("sampler", "seed") if node.plain("seed") is None else node.integer("seed")
-    one.set("reproducibility.experiment_seed", seed)
+    key = next((key for key in ("metric_names", "metric", "metric_name") if node.has(key)), "")
+    metrics = one.texts(node, key) if key else None
+    if metrics:
+        one.set("searcher.metric", metrics if len(metrics) > 1 else metrics[0], "what the program logs")
+    else:
+        one.guess("searcher.metric", "value", "the file names no metric: that which the program logs")
+    directions = node.get("directions") or node.get("direction")
+    several = directions is not None and isinstance(directions.value, list)
+    nodes = [] if directions is None else directions.value if several else [directions]
+    smaller = tuple(one.decided(Node(d.file, d.line, {"direction": d}), "direction", known=_DIRECTIONS) for d in nodes)
+    one.take(directions)
+    one.set("searcher.smaller_is_better", smaller if len(smaller) > 1 else smaller[0] if smaller else True)
+    sampler = _named(node, "sampler")
+    put_searcher(one, sampler, one.text(sampler), _named(node, "pruner"), "nsga2" if len(smaller) > 1 else "tpe")
+    trials = one.whole(node, "n_trials", least=1)
+    if one.keys.get("searcher.name") != "grid":
+        one.set("searcher.max_trials", trials)
+        if trials is None:
+            one.guess("searcher.max_trials", 100, "the file names none")
+    elif trials is not None:
+        one.changed(node.get("n_trials"), "a grid tries all of its points")
+    one.set("resources.workers", one.whole(node, "n_jobs", least=1))
+    seconds = one.real(node, "timeout", above=0)
+    one.set("searcher.max_hours", None if seconds is None else seconds / 3600)
+    seeds = [one.whole(node, *path, least=0) for path in (("seed",), ("sampler", "seed"))]
+    one.set("reproducibility.experiment_seed", next((n for n in seeds if n is not None), None))
     target.put_program(one, {key: names[key] for key in given if found[names[key]]}, program)
     return [one]

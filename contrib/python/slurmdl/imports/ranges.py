@@ -23,6 +23,9 @@ def _group(kind: str, **keys: Any) -> Dict[str, Any]:
     return {"type": kind, **{name: value for name, value in keys.items() if value is not None}}
 
 
+NULL = {"type": "null"}  # no value: a group in brackets of the command is left out
+
+
 def constant(value: Any) -> Dict[str, Any]:
     return _group("const", val=value)
 
@@ -30,6 +33,7 @@ def constant(value: Any) -> Dict[str, Any]:
 def real(low: float, high: float, log: bool = False, **more: Any) -> Dict[str, Any]:
     """A float from 'low' to 'high'; with 'log' uniform in its logarithm."""
     low, high = float(low), float(high)
+    more.update({name: float(more[name]) for name in ("mean", "deviation") if name in more})
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
         raise ValueError(f"{low:g} to {high:g} is no range")
     if low == high:
@@ -55,8 +59,11 @@ def integer(low: Any, high: Any, log: bool = False, **more: Any) -> Dict[str, An
         raise ValueError(f"{low} to {high} is no range")
     if low == high:
         return constant(low)
-    if more.get("step") == 1:
-        more.pop("step")
+    step = more.pop("step", None)
+    if step is not None and step != int(step):
+        raise ValueError(f"{step} is no step of integers")
+    if step is not None and step != 1:
+        more["step"] = int(step)
     if more.get("step") is not None and not 0 < more["step"] <= high - low:
         raise ValueError(f"{more['step']} is no step of {low} to {high}")
     if log and low < 1:

@@ -2,6 +2,7 @@
 """Spaces of Ray Tune in JSON or YAML: {"grid_search": [...]}, {"loguniform": [1e-4, 0.1]} or "tune.loguniform(1e-4, 0.1)"."""
 
 import ast
+import math
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -76,21 +77,32 @@ def knows(node: Node) -> bool:
     return not node.has("apiVersion") and _has_domain(node)
 
 
-def _group(kind: str, given: List[Any]) -> Dict[str, Any]:
+# how many arguments each takes at least and at most; the base of a logarithm, which comes last, changes nothing
+_ARGUMENTS = {
+    "uniform": (2, 2), "quniform": (3, 3), "loguniform": (2, 3), "qloguniform": (3, 4), "randn": (0, 2), "qrandn": (3, 3),
+    "randint": (1, 2), "qrandint": (3, 3), "lograndint": (2, 3), "qlograndint": (3, 4),
+}  # fmt: skip
+
+
+def _group(one: Import, node: Node, kind: str, given: List[Any]) -> Dict[str, Any]:
     if kind in ("choice", "grid_search"):
         return ranges.choice(given[0] if len(given) == 1 and isinstance(given[0], list) else given)
-    numbers = [float(v) for v in given]
-    step = numbers[2] if kind.startswith("q") and len(numbers) > 2 else None
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in given):
+        raise ValueError("its arguments are no numbers")
+    least, most = _ARGUMENTS[kind]
+    if not least <= len(given) <= most:
+        raise ValueError(f"{len(given)} arguments")
+    log, step = "log" in kind, given[2] if kind.startswith("q") else None
     if kind.endswith("randn"):
-        mean, deviation = (numbers + [0.0, 1.0])[:2] if len(numbers) > 1 else (0.0, 1.0)
+        mean, deviation = (given[:2] + [0.0, 1.0][len(given[:2]) :])[:2]
+        one.changed(node, "a normal distribution ends at four deviations" + ("; values are not rounded" if step else ""))
         return ranges.real(mean - 4 * deviation, mean + 4 * deviation, mean=mean, deviation=deviation)
+    if log and step not in (None, 1):
+        one.changed(node, "a logarithmic range has no steps")
     if "randint" in kind:
-        low, high = (0, int(numbers[0])) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
-        log = "log" in kind
-        return ranges.integer(
-            low, high - (0 if step and step > 1 else 1), log=log, step=None if log or not step else int(step)
-        )
-    return ranges.real(numbers[0], numbers[1], log="log" in kind, step=None if "log" in kind else step)
+        low, high = (0, given[0]) if len(given) == 1 else given[:2]
+        return ranges.integer(low, high if step and step > 1 else high - 1, log=log, step=None if log else step)
+    return ranges.real(given[0], given[1], log=log, step=None if log or step is None else float(step))
 
 
 def _flat(node: Node, prefix: str = "") -> Dict[str, Node]:
@@ -103,8 +115,8 @@ def _flat(node: Node, prefix: str = "") -> Dict[str, Node]:
     return found
 
 
-def _space(one: Import, node: Node) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """All parameters, and those of grid_search."""
+def _space(one: Import, node: Node) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Node]]:
+    """All parameters, those of grid_search, and what they come from."""
     place = next((node.get(p) for p in _PLACES if isinstance(getattr(node.get(p), "value", None), dict)), None)
     own = {name for row in _TUNE for path in row.path.split() for name in [path.split(".")[0]]}
     given = (
@@ -114,20 +126,23 @@ def _space(one: Import, node: Node) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     )
     found: Dict[str, Any] = {}
     grids: Dict[str, Any] = {}
+    for p in _PLACES:
+        if place is not None and node.get(p) is not place:
+            one.open(node.get(p), "the space is taken from elsewhere in the file")
     for key, value in given.items():
         domain = _domain(value)
         try:
-            found[key] = _group(*domain) if domain else value.plain()
+            if isinstance(value.value, str) and not domain and re.match(r"[\w.]+\s*\(|lambda\b", value.text):
+                raise ValueError("no range that is known")
+            one.take(value)
+            found[key] = _group(one, value, *domain) if domain else value.plain()
         except (IndexError, TypeError, ValueError) as error:
             one.open(value, f"no {domain[0] if domain else 'value'}: {error}")
         if found.get(key) is None:
             found.pop(key, None)
-        if isinstance(value.value, str) and not domain and re.match(r"(ray\.)?tune\.|lambda", value.text):
-            one.open(value, "no range that is known")
-            found.pop(key)
         if domain and domain[0] == "grid_search" and key in found:
             grids[key] = found[key]
-    return found, grids
+    return found, grids, given
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
@@ -135,44 +150,50 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
         name, inner = node.items()[0]  # the YAML of experiments: a name, then its keys
         node = inner
     one = Import(TABLE, node, name, program)
-    one.set_name(node.string("name") or name, "tune")
-    found, grids = _space(one, node)
-    names = ranges.names_of(list(found))
+    one.set_name(node.get("name"), name)
+    found, grids, nodes = _space(one, node)
+    names = one.names({key: nodes[key] for key in found})
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
 
-    def setting(key: str) -> Any:
-        places = (("tune_config",), ("run_config", "failure_config"), ())
-        return next((v for v in (node.plain(*place, key) for place in places) if v is not None), None)
+    def at(key: str) -> Tuple[str, ...]:
+        """Where a setting is."""
+        places = (("tune_config", key), ("run_config", "failure_config", key), (key,))
+        return next((place for place in places if node.has(*place)), (key,))
 
-    one.set("searcher.metric", setting("metric") or "loss", "" if setting("metric") else "the file names none")
-    one.set("searcher.smaller_is_better", setting("mode") != "max")
-    samples = setting("num_samples") if isinstance(setting("num_samples"), int) else 0
+    metric = one.text(node, *at("metric"))
+    one.set("searcher.metric", metric or None)
+    if not metric:
+        one.guess("searcher.metric", "loss", "the file names none")
+    smaller = one.decided(node, *at("mode"), known={"min": True, "max": False})
+    one.set("searcher.smaller_is_better", smaller)
+    if smaller is None:
+        one.guess("searcher.smaller_is_better", True, "the file names no mode")
+    samples = one.whole(node, *at("num_samples"), least=1)
     domains = {k: g for k, g in found.items() if isinstance(g, dict) and g.get("type") not in (None, "const")}
     if domains and len(grids) == len(domains):
         one.set("searcher.name", "grid")
+        if samples not in (None, 1):
+            one.changed(node.get(*at("num_samples")), "each point of the grid is tried once: searcher.repeats")
     else:
         one.set("searcher.name", "random")
         points = ranges.sizes(grids)[1]
-        one.set(
-            "searcher.max_trials",
-            max(samples, 1) * points,
-            "" if samples else "the file names none" if points == 1 else "",
-        )
+        one.set("searcher.max_trials", max(samples or 1, 1) * points)
+        if samples is None and points == 1:
+            one.guess("searcher.max_trials", 1, "the file names no num_samples, of which Ray's own default is 1")
         if grids:
             one.say(node.line, "grid_search beside random ranges: all are drawn at random, as many trials in all")
     _scheduler(one, node)
-    at_once, seconds, failures = (setting(k) for k in ("max_concurrent_trials", "time_budget_s", "max_failures"))
-    one.set("resources.workers", at_once if isinstance(at_once, int) and at_once > 0 else None)
-    one.set("searcher.max_hours", seconds / 3600 if isinstance(seconds, (int, float)) else None)
-    one.set("max_restarts", failures if isinstance(failures, int) and failures >= 0 else None)
+    one.set("resources.workers", one.whole(node, *at("max_concurrent_trials"), least=1))
+    seconds = one.real(node, *at("time_budget_s"), above=0)
+    one.set("searcher.max_hours", None if seconds is None else seconds / 3600)
+    one.set("max_restarts", one.whole(node, *at("max_failures"), least=0))
     for theirs, ours in (("cpu", "cpus_per_trial"), ("gpu", "slots_per_trial")):
-        count = node.plain("resources_per_trial", theirs, default=node.plain("resources_per_trial", theirs.upper()))
-        if isinstance(count, (int, float)) and count > 0:
-            one.set(
-                f"resources.{ours}",
-                int(-(-count // 1)),
-                "" if count == int(count) else f"{count} there: several trials share one",
-            )
+        for key in (theirs, theirs.upper()):
+            count = one.real(node, "resources_per_trial", key, above=-1e-9)
+            if count is not None and count > 0:
+                one.set(f"resources.{ours}", math.ceil(count))
+            if count is not None and count != int(count):
+                one.changed(node.get("resources_per_trial", key), f"a trial has {math.ceil(count)}; there several share one")
     target.put_program(one, {key: names[key] for key in found}, program)
     return [one]
 
@@ -181,20 +202,26 @@ def _scheduler(one: Import, node: Node) -> None:
     given = node.get("scheduler")
     if given is None:
         return
-    theirs = node.string("scheduler") or node.string("scheduler", "type") or node.string("scheduler", "name")
+    named = next((given.get(key) for key in ("type", "name") if given.has(key)), given)
+    theirs = one.text(named)
     ours = _SCHEDULERS.get(re.sub(r"[\s_-]|scheduler$|rule$", "", theirs, flags=re.I).lower())
     if ours is None or one.keys["searcher.name"] == "grid":
         one.open(given, "no such scheduler, or a grid, which trains every point to its end")
         return
     one.set("searcher.name", ours)
-    most = node.plain("scheduler", "max_t", default=node.plain("stop", "training_iteration", default=100))
-    one.set("searcher.max_length", most if isinstance(most, int) and most > 1 else 100)
-    factor = node.plain("scheduler", "reduction_factor")
+    most = one.whole(given, "max_t", least=2) or one.whole(node, "stop", "training_iteration", least=2)
+    one.set("searcher.max_length", most)
+    if most is None:
+        one.guess("searcher.max_length", 100, "the file does not name the length of a full training")
+    factor = one.real(given, "reduction_factor", above=1)
     if ours in ("stopping_asha", "hyperband", "bohb"):
-        one.set("searcher.divisor", float(factor) if isinstance(factor, (int, float)) and factor > 1 else None)
+        one.set("searcher.divisor", None if factor is None else float(factor))
+    elif factor is not None:
+        one.open(given.get("reduction_factor"), f"{ours} has none")
     if ours in ("median", "pbt"):
-        one.set("searcher.min_length", node.integer("scheduler", "grace_period", least=1))
-    elif node.plain("scheduler", "grace_period") is not None:
-        one.open(node.get("scheduler", "grace_period"), "the first rung is max_length / divisor ^ (max_rungs - 1)")
+        one.set("searcher.min_length", one.whole(given, "grace_period", least=1))
+    elif given.has("grace_period"):
+        one.open(given.get("grace_period"), "the first rung is max_length / divisor ^ (max_rungs - 1)")
     if ours in ("hyperband", "bohb", "pbt"):
         one.keys.pop("searcher.max_trials", None)
+        one.changed(node.get("tune_config", "num_samples") or node.get("num_samples"), f"{ours} sets the number of trials itself")

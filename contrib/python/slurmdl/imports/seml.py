@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments of SEML: a Sacred script, Slurm's options, and fixed, grid and random parameters in nested blocks."""
 
+import ast
 import math
 import os
 import re
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ranges, target
 from .document import MAX_DOCUMENTS, Node
-from .table import NONE, Import, Table, changed, copied, left, none, used
+from .table import INTERPOLATION, NONE, Import, Table, changed, copied, left, none, used
 
 MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
@@ -39,6 +40,7 @@ TABLE = Table(
         used("**.fixed.** **.grid.** **.random.**", "an experiment for each block", "blocks in blocks"),
         left("seml.** slurm.**", "unknown field"),
     ],
+    foreign=INTERPOLATION,
 )
 # fmt: on
 
@@ -82,7 +84,7 @@ def _holds(name: str, block: Node) -> bool:
     )
 
 
-def _flat(node: Node, typed: bool, prefix: str = "") -> Dict[str, Node]:
+def _flat(one: Import, node: Node, typed: bool, prefix: str = "") -> Dict[str, Node]:
     """Parameters by their dotted names."""
     found: Dict[str, Node] = {}
     for name, value in node.items():
@@ -90,27 +92,42 @@ def _flat(node: Node, typed: bool, prefix: str = "") -> Dict[str, Node]:
             continue
         inner = value.get("params") if value.string("type") == "parameter_collection" else None
         if inner is not None:
-            found.update(_flat(inner, typed, f"{prefix}{name}."))
+            one.take(value, "type")
+            found.update(_flat(one, inner, typed, f"{prefix}{name}."))
         elif isinstance(value.value, dict) and value.value and not (typed and value.has("type")):
-            found.update(_flat(value, typed, f"{prefix}{name}."))
+            found.update(_flat(one, value, typed, f"{prefix}{name}."))
         else:
             found[prefix + name] = value
     return found
 
 
 def _literal(value: Any) -> Any:
-    """A value as Sacred reads it in NAME=VALUE."""
+    """A value as Sacred reads it in NAME=VALUE: a text that Python would take for something else is in quotes."""
+    if isinstance(value, str):
+        try:
+            ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+        return repr(value)
+    if isinstance(value, (list, dict)):
+        return str(value)
     return "None" if value is None else ranges.truths(value)
 
 
 # ---- parameters
 
 
-def _fixed(one: Import, node: Node) -> Any:
-    if re.search(r"\$\{", node.text):
-        one.open(node, "no interpolation: write the value")
-    value = node.plain()
-    return str(value) if isinstance(value, (list, dict)) else _literal(value)
+def _known(node: Node) -> None:
+    """Nothing below is filled in by SEML."""
+    for scalar in node.scalars():
+        if INTERPOLATION.search(scalar.text):
+            raise ValueError("an interpolation: write the value")
+
+
+def _fixed(one: Import, node: Node, name: str) -> Any:
+    _known(node)
+    one.take(node)
+    return node.text if name.startswith("+") else _literal(node.plain())
 
 
 def _arange(low: float, high: float, step: float) -> List[float]:
@@ -120,45 +137,62 @@ def _arange(low: float, high: float, step: float) -> List[float]:
     return [low + i * step for i in range(count)]
 
 
-def _typed(node: Node) -> Tuple[Dict[str, Any], Any]:
-    """The keys of a parameter, and its type."""
-    keys = node.plain()
-    if not isinstance(keys, dict):
+def _numbers(one: Import, node: Node, names: str, whole: bool = False) -> List[Any]:
+    made = [one.whole(node, name) if whole else one.real(node, name) for name in names.split()]
+    if None in made:
+        raise ValueError(f"{names.split()[made.index(None)]} is missing, or {'no whole number' if whole else 'no number'}")
+    return made
+
+
+_GRID = {name: name for name in ("choice", "range", "uniform", "loguniform")}
+_RANDOM = {name: name for name in ("choice", "randint", "uniform", "loguniform")}
+
+
+def _kind(one: Import, node: Node, known: Dict[str, str]) -> str:
+    if not isinstance(node.value, dict):
         raise ValueError("no group with a type")
-    return keys, keys.get("type")
+    _known(node)
+    kind = one.word(node, "type", known=known)
+    if kind is None:
+        raise ValueError(f"there is no type '{node.string('type')}' here: {', '.join(known)}")
+    return kind
 
 
-def _choice(keys: Dict[str, Any]) -> Dict[str, Any]:
-    return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+def _choice(one: Import, node: Node) -> Dict[str, Any]:
+    options = one.take(node, "options")
+    if options is None or not isinstance(options.value, list):
+        raise ValueError("options is no list")
+    return ranges.choice([_literal(v) for v in options.plain()])
 
 
-def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
-    keys, kind = _typed(node)
+def _of_grid(one: Import, node: Node, name: str) -> Dict[str, Any]:
+    kind = _kind(one, node, _GRID)
+    one.take(node, "zip_id")
     if kind == "choice":
-        return _choice(keys)
-    low, high = float(keys["min"]), float(keys["max"])
+        return _choice(one, node)
     if kind == "range":
-        values = _arange(low, high, float(keys["step"]))
-        whole = all(isinstance(keys[k], int) for k in ("min", "max", "step"))
-        if len(values) > 1 and whole:
-            return ranges.integer(int(low), int(values[-1]), step=int(keys["step"]))
+        low, high, step = _numbers(one, node, "min max step")
+        values = _arange(float(low), float(high), float(step))
+        whole = all(isinstance(v, int) for v in (low, high, step))
+        if len(values) > 1 and whole and step > 0:
+            return ranges.integer(low, int(values[-1]), step=step)
         return ranges.choice([int(v) if whole else round(v, 12) for v in values])
-    if kind in ("uniform", "loguniform"):
-        if keys["num"] == 1:
-            return ranges.constant(low)
-        return ranges.real(low, high, log=kind == "loguniform", count=int(keys["num"]))
-    raise ValueError(f"there is no type '{kind}' in a grid")
+    low, high = _numbers(one, node, "min max")
+    count = one.whole(node, "num", least=1)
+    if count is None:
+        raise ValueError("num is missing, or no whole number")
+    return ranges.constant(low) if count == 1 else ranges.real(low, high, log=kind == "loguniform", count=count)
 
 
-def _of_random(one: Import, node: Node) -> Dict[str, Any]:
-    keys, kind = _typed(node)
+def _of_random(one: Import, node: Node, name: str) -> Dict[str, Any]:
+    kind = _kind(one, node, _RANDOM)
     if kind == "choice":
-        return _choice(keys)
+        return _choice(one, node)
     if kind == "randint":
-        return ranges.integer(int(keys["min"]), int(keys["max"]) - 1)
-    if kind in ("uniform", "loguniform"):
-        return ranges.real(float(keys["min"]), float(keys["max"]), log=kind == "loguniform")
-    raise ValueError(f"there is no type '{kind}' among random parameters")
+        low, high = _numbers(one, node, "min max", whole=True)
+        return ranges.integer(low, high - 1)
+    low, high = _numbers(one, node, "min max")
+    return ranges.real(low, high, log=kind == "loguniform")
 
 
 def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, List[Tuple[str, Node]]]]:
@@ -168,12 +202,12 @@ def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], D
     zipped: Dict[str, List[Tuple[str, Node]]] = {}
     for part in block.parts:
         for kind, reader in (("fixed", _fixed), ("grid", _of_grid), ("random", _of_random)):
-            for name, node in _flat(part.get(kind) or Node("", 0, {}), kind != "fixed").items():
+            for name, node in _flat(one, part.get(kind) or Node("", 0, {}), kind != "fixed").items():
                 grid.pop(name, None), chance.pop(name, None)
                 try:
-                    (chance if kind == "random" else grid)[name] = reader(one, node)
-                except (KeyError, TypeError, ValueError) as error:
-                    one.open(node, f"{error}" if isinstance(error, ValueError) else f"{error} is missing, or no number")
+                    (chance if kind == "random" else grid)[name] = reader(one, node, name)
+                except (KeyError, TypeError, ValueError, OverflowError) as error:
+                    one.open(node, str(error))
                 if kind == "grid" and node.has("zip_id"):
                     zipped.setdefault(node.string("zip_id"), []).append((name, node))
     return grid, chance, zipped
@@ -220,36 +254,48 @@ def _slurm(one: Import, node: Node) -> None:
     for block in blocks[1:]:
         _more_workers(one, block)
     first = blocks[0] if blocks else slurm
-    each, jobs = _counts(first)
+    each, jobs = _counts(one, first)
     if each > 1:
         one.set("resources.trials_per_task", each)
     one.set("resources.workers", jobs * each or None)
     _sbatch(one, first, each)
 
 
-def _counts(block: Node) -> Tuple[int, int]:
+def _counts(one: Import, block: Node) -> Tuple[int, int]:
     """(experiments in a job, jobs or 0)."""
-    return block.integer("experiments_per_job", least=1) or 1, block.integer("max_simultaneous_jobs", least=1) or 0
+    return one.whole(block, "experiments_per_job", least=1) or 1, one.whole(block, "max_simultaneous_jobs", least=1) or 0
 
 
 def _options(one: Import, block: Node) -> List[Tuple[str, Node]]:
     """Those of the template, and the block's own."""
     given = dict(block.items("sbatch_options"))
-    template = block.get("sbatch_options_template")
+    template = one.take(block, "sbatch_options_template")
     if template is not None and template.text not in _TEMPLATES:
         one.open(template, "the template is in SEML's settings.py: write its options into resources")
     options = _TEMPLATES.get(template.text, {}) if template is not None else {}
     names = [name.replace("_", "-").lstrip("-") for name in given]
     more = [(k, Node(block.file, block.line, v, v)) for k, v in options.items() if k not in names]
-    return [*more, *given.items()]
+    return [(name.replace("_", "-").lstrip("-"), node) for name, node in [*more, *given.items()] if node.value is not None]
+
+
+def _option(one: Import, key: str, node: Node) -> str:
+    """The value of an option of sbatch, "" where it is none."""
+    if key in ("partition", "p") and isinstance(node.value, list):
+        return ",".join(one.texts(node) or ())
+    if isinstance(node.value, bool):
+        one.open(node, "SEML writes a truth as it is, which sbatch does not take: write the option into resources.sbatch_args")
+        return ""
+    return one.text(node)
 
 
 def _more_workers(one: Import, block: Node) -> None:
     """The command by which jobs of another kind join the experiment."""
-    each, jobs = _counts(block)
+    each, jobs = _counts(one, block)
     words = ["sbatch", f"--array=1-{jobs or 1}", *([f"--ntasks={each}"] if each > 1 else [])]
     for name, node in _options(one, block):
-        key, text = name.replace("_", "-").lstrip("-"), node.text
+        key, text = name, _option(one, name, node)
+        if not text:
+            continue
         if key in ("cpus-per-task", "c") and text.isdigit():
             text = str(max(int(text) // each, 1))
         if key not in _OWN:
@@ -259,11 +305,14 @@ def _more_workers(one: Import, block: Node) -> None:
     one.changed(block, how)
 
 
-def _share(text: str, each: int) -> str:
+def _share(one: Import, node: Node, text: str, each: int) -> Optional[str]:
     """A part of a job's memory."""
     match = re.fullmatch(r"(\d+)([KMGT]?)B?", text)
-    if each == 1 or not match:
+    if each == 1:
         return text
+    if not match:
+        one.open(node, f"'{text}' is no memory that can be shared out")
+        return None
     size = int(match.group(1)) * {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}[match.group(2)]
     return f"{max(int(size / each), 1)}M"
 
@@ -276,21 +325,31 @@ def _gpus(one: Import, node: Node, count: int, each: int) -> None:
         one.set("resources.slots_per_trial", 1)
 
 
+def _cores(one: Import, node: Node, count: int, each: int) -> None:
+    one.set("resources.cpus_per_trial", max(count // each, 1))
+    if count % each:
+        one.changed(node, f"{each} experiments share {count} cores there; {max(count // each, 1)} each")
+
+
 def _sbatch(one: Import, block: Node, each: int) -> None:
     more = []
-    for name, node in _options(one, block):
-        key, text = name.replace("_", "-").lstrip("-"), node.text
+    for key, node in _options(one, block):
+        text = _option(one, key, node)
+        if not text:
+            continue
         gpus = re.fullmatch(r"gpu(?::([\w.-]*[A-Za-z][\w.-]*))?:(\d+)", text) if key == "gres" else None
         if gpus or key in ("gpus", "gpus-per-node") and text.isdigit():
             _gpus(one, node, int(gpus.group(2) if gpus else text), each)
             if gpus and gpus.group(1):
                 one.changed(node, f"for the type, --constraint or a partition: {gpus.group(1)}")
         elif key in ("cpus-per-task", "c") and text.isdigit():
-            one.set("resources.cpus_per_trial", max(int(text) // each, 1))
+            _cores(one, node, int(text), each)
         elif key in ("nodes", "N") and text.isdigit():
             one.set("resources.nodes_per_trial", int(text) if int(text) > 1 else None)
         elif key in _KEYS:
-            one.set(f"resources.{_KEYS[key]}", _share(text, each) if key == "mem" else text)
+            one.set(f"resources.{_KEYS[key]}", _share(one, node, text, each) if key == "mem" else text)
+        elif key in ("ntasks", "n") and text != "1":
+            one.open(node, "a trial of several tasks: resources.ranks_per_node")
         elif key in _OWN:
             one.mark(node, NONE, "dl sets it")
         elif re.fullmatch(r"[A-Za-z][\w-]*", key):
@@ -309,11 +368,13 @@ def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
                 words.append(target.place(ours))
         else:
             words.append(f"{key}={target.place(ours)}")
-    folder, file = node.string("seml", "project_root_dir", default="."), node.string("seml", "executable")
+    folder, file = one.text(node, "seml", "project_root_dir", default="."), one.text(node, "seml", "executable")
     here = os.path.dirname(node.file) or "."
     if file and not os.path.exists(os.path.join(here, folder, file)) and os.path.exists(os.path.join(here, file)):
-        folder = "."  # SEML takes a path from the file's own folder, too
-    one.set("environment.conda", node.string("seml", "conda_environment") or None)
+        if os.path.normpath(folder) != ".":
+            one.changed(node.get("seml", "project_root_dir"), f"{file} is in the file's own folder, where SEML looks for it, too")
+        folder = "."
+    one.set("environment.conda", one.text(node, "seml", "conda_environment") or None)
     folder = "" if os.path.normpath(folder) == "." else folder
     target.put_entrypoint(one, ["python3", file or "train.py", "with", *words], folder)
     if not file:
@@ -321,11 +382,15 @@ def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
 
 
 def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str, Any]) -> None:
-    randoms = [part.get("random") for part in block.parts if part.has("random")]
-    given = [n.integer("samples") for random in randoms if random for n in (random, *(p for _, p in random.items()))]
-    samples = [n for n in given if n is not None]
-    seeds = [n for n in (part.integer("random", "seed") for part in reversed(block.parts)) if n is not None]
+    randoms = [random for random in (part.get("random") for part in block.parts) if random is not None]
+    given = [n for random in randoms for n in (random, *(p for _, p in random.items())) if isinstance(n.value, dict)]
+    samples = [n for n in (one.whole(n, "samples", least=1) for n in given if n.has("samples")) if n is not None]
+    several = [one.whole(n, "seed", least=0) for n in given if not isinstance(getattr(n.get("seed"), "value", None), dict)]
+    seeds = [n for n in several if n is not None]
+    if len(set(seeds)) > 1:
+        one.say(randoms[0].line, f"several seeds: the first, {seeds[0]}, counts for all")
     one.set("searcher.metric", "result", "what Sacred prints at the end")
+    one.guess("searcher.smaller_is_better", True, "SEML has no objective: change it, where a greater result is better")
     one.set("metrics.pattern", ("Result: {result}",), "of a dictionary: \"Result: .*'loss': {loss}\"")
     if not chance:
         one.set("searcher.name", "grid")
@@ -345,11 +410,14 @@ def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str,
 def _one(node: Node, block: Block, name: str) -> Import:
     label = f"{name}-{block.name}" if block.name else name
     one = Import(TABLE, node, block.name or name)
-    own = node.string("seml", "name") or name
+    own = one.text(node, "seml", "name") or name
     one.set_name(f"{own}-{block.name}" if block.name else own, label)
+    if node.has("seml", "name") and own not in one.keys["name"]:
+        one.changed(node.get("seml", "name"), f"its name here is {one.keys['name']}")
     grid, chance, zipped = _space(one, block)
-    names = ranges.names_of([*grid, *chance])
     groups = {**grid, **chance}
+    given = {n: v for part in block.parts for kind in _BLOCKS for n, v in _flat(one, part.get(kind) or Node("", 0, {}), kind != "fixed").items()}
+    names = one.names({key: given[key] for key in groups})
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in groups.items()}))
     if not any(isinstance(g, dict) for g in groups.values()):
         one.keys["searcher.name"] = "grid"
@@ -358,8 +426,8 @@ def _one(node: Node, block: Block, name: str) -> Import:
     for key in names:
         if key.startswith("+") and key.endswith(".priority"):
             one.say(node.line, f"{key}: named configurations are in the order of the file")
-    grace = node.integer("seml", "reschedule_timeout")
-    one.set("worker.grace", None if grace is None else min(max(grace, 1), 3600))
+    grace = one.whole(node, "seml", "reschedule_timeout", least=1, most=3600)
+    one.set("worker.grace", grace)
     _searcher(one, block, grid, chance)
     _slurm(one, node)
     _command(one, node, names)

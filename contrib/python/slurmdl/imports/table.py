@@ -3,12 +3,16 @@
 
 A table says of each field where it goes, that it has no meaning on Slurm, or that it is not taken over, and why.  What
 no row matches is an unknown field, which is named, too.  dl-import(1) has the tables; tests/python/import.t compares.
+
+A field counts as taken over only where a reader of Import (text(), whole(), word() and so on) has understood its value, or
+the code has called take().  A value that nobody understood is named, so none can become a default without a word.
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar, Union
 
-from .document import Node
+from .document import BadInput, Node
+from .ranges import names_of
 
 # what became of a field; CHANGED: taken over, with another meaning
 MAPPED, CHANGED, NONE, OPEN = "mapped", "changed", "none", "open"
@@ -58,11 +62,25 @@ def _pattern(path: str) -> "re.Pattern[str]":
     return re.compile("|".join(text.replace("\0.*", "(\0.*)?") for text in texts), re.S)
 
 
-class Table:
-    """The rows of a format: the first that matches a field counts.  'shared' are those of another list in dl-import(1)."""
+# what another program fills in: of Helm, Jinja, Argo; and of OmegaConf
+TEMPLATE = re.compile(r"\{\{.*?\}\}", re.S)
+INTERPOLATION = re.compile(r"\{\{.*?\}\}|\$\{[^{}]*\}", re.S)
 
-    def __init__(self, name: str, title: str, rows: Sequence[Row], shared: Sequence[Row] = ()) -> None:
-        self.name, self.title, self.rows = name, title, list(rows)
+
+class Table:
+    """The rows of a format: the first that matches a field counts.  'shared' are those of another list in dl-import(1).
+
+    'foreign' is what in a text is filled in before the format's own program reads it."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        rows: Sequence[Row],
+        shared: Sequence[Row] = (),
+        foreign: "re.Pattern[str]" = TEMPLATE,
+    ) -> None:
+        self.name, self.title, self.rows, self.foreign = name, title, list(rows), foreign
         self.matched = [*shared, *rows]
         self._patterns = [(_pattern(row.path), row) for row in self.matched]
         self._known: Dict[Tuple[str, ...], Optional[Row]] = {}
@@ -100,17 +118,30 @@ def _common(a: Tuple[str, ...], b: Tuple[str, ...]) -> Tuple[str, ...]:
     return a[:same]
 
 
+def _shown(node: Node) -> str:
+    """A value in a line."""
+    if isinstance(node.value, (dict, list)):
+        return "a list" if isinstance(node.value, list) else "a mapping"
+    return f"'{node.text[:60]}'" if node.text else "nothing"
+
+
 # what a copied key must be, where it is no text
-_KINDS: Dict[str, Tuple[type, ...]] = {
-    **dict.fromkeys(("max_restarts", "searcher.max_concurrent_trials", "resources.nodes_per_trial"), (int,)),
-    **dict.fromkeys(
-        (f"checkpoint_policy.save_{name}" for name in ("experiment_best", "trial_best", "trial_latest")), (int,)
-    ),
-    "reproducibility.experiment_seed": (int,),
-    "searcher.smaller_is_better": (bool,),
-    "searcher.goal": (float, int),
-    "resources.sbatch_args": (list, str),
+_KINDS: Dict[str, str] = {
+    **dict.fromkeys(("max_restarts", "searcher.max_concurrent_trials", "resources.nodes_per_trial"), "whole"),
+    **dict.fromkeys((f"checkpoint_policy.save_{name}" for name in ("experiment_best", "trial_best", "trial_latest")), "whole"),
+    "reproducibility.experiment_seed": "whole",
+    "searcher.smaller_is_better": "truth",
+    "searcher.goal": "real",
+    "resources.sbatch_args": "texts",
 }
+
+T = TypeVar("T")
+
+
+def _given(node: Optional[Node], path: Sequence[str]) -> Optional[Node]:
+    """What is below, but null."""
+    found = node.get(*path) if node is not None else None
+    return None if found is None or found.value is None else found
 
 
 class Import:
@@ -123,13 +154,14 @@ class Import:
         self.program = program
         self.script = ""  # a batch script, in place of an experiment file
         self._marks: Dict[int, Tuple[str, str]] = {}
+        self._taken: Set[int] = set()
         self._skipped: List[Node] = []
         self._extra: List[Tuple[Table, Node]] = []
         self._general: List[Tuple[int, str]] = []
         for path, field in node.fields():
             row = table.row(path)
             if row is not None and row.copy and field.value is not None:
-                self._copy(row.to, field)
+                self.set(row.to, getattr(self, _KINDS.get(row.to, "text"))(field))
 
     def set(self, key: str, value: Any, comment: str = "") -> None:
         """A key of the experiment file, by its dotted name; None: not given."""
@@ -138,23 +170,140 @@ class Import:
         if comment:
             self.comments[key] = comment
 
-    def set_name(self, text: str, default: str) -> None:
-        self.set("name", plain_name(text).lstrip(".-")[:100] or default)
+    def set_name(self, given: Union[Node, str, None], default: str) -> None:
+        """The name of the experiment; one that must change is said."""
+        text = self.text(given) if isinstance(given, Node) else given or ""
+        ours = plain_name(text).lstrip(".-")[:100] or plain_name(default).lstrip(".-")[:100] or "experiment"
+        self.set("name", ours)
+        if isinstance(given, Node) and text and ours != text:
+            self.changed(given, f"its name here is {ours}")
 
-    def _copy(self, key: str, field: Node) -> None:
-        kinds = _KINDS.get(key, (str,))
-        value = field.plain()
-        if kinds == (str,) and not isinstance(value, (dict, list)):
-            value = field.text
-        if isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds):
-            self.set(key, tuple(map(str, value)) if isinstance(value, list) else value)
-        else:
-            self.open(field, f"no {kinds[0].__name__.replace('str', 'text')}")
+    def names(self, given: Mapping[str, Node]) -> Dict[str, str]:
+        """The name of the hyperparameter for each key; one that must change is said."""
+        found = names_of(list(given))
+        for key, ours in found.items():
+            if ours != key.lstrip("+~"):
+                self.changed(given[key], f"the hyperparameter is called {ours}")
+        return found
+
+    def set_searcher(self, ours: Optional[str], given: Optional[Node], why: str = "") -> None:
+        """searcher.name; where there is none like theirs it keeps their name, which dl run refuses."""
+        if ours is None and given is not None:
+            self.open(given, why or f"there is no searcher like '{given.text[:60]}': choose searcher.name")
+        elif ours is None:
+            self.say(self.node.line, "the file names no searcher: choose searcher.name")
+        theirs = plain_name(given.text)[:60] if given is not None else ""
+        self.set("searcher.name", ours or theirs or "none", "" if ours else "no searcher: choose one")
+
+    def guess(self, key: str, value: Any, why: str) -> None:
+        """A key that must be given, and of which the file says nothing: said, as it is a guess."""
+        self.set(key, value, why)
+        self.say(self.node.line, f"{key} = {str(value).lower() if isinstance(value, bool) else value} is a guess: {why}")
+
+    # ---- readers: each takes exactly what it knows, and the rest is named
+
+    def take(self, node: Optional[Node], *path: str) -> Optional[Node]:
+        """All that is below is understood."""
+        found = node.get(*path) if node is not None else None
+        for _, field in found.fields() if found is not None else ():
+            self._taken.add(id(field))
+        return found
+
+    def is_taken(self, node: Node) -> bool:
+        return all(id(field) in self._taken for _, field in node.fields())
+
+    def _read(self, node: Optional[Node], kind: str, fits: bool, value: T) -> Optional[T]:
+        if node is None or not fits:
+            if node is not None:
+                self.open(node, f"{_shown(node)} is {kind}")
+            return None
+        self._taken.add(id(node))
+        return value
+
+    def text(self, node: Optional[Node], *path: str, default: str = "") -> str:
+        """A scalar as the file has it; 'default' where there is none."""
+        found = _given(node, path)
+        plain = found is not None and not isinstance(found.value, (dict, list))
+        filled = plain and self.table.foreign.search(found.text)  # type: ignore[union-attr]
+        kind = "filled in by another program: write the value" if filled else "no text"
+        said = self._read(found, kind, plain and not filled, found.text if found is not None else "")
+        return default if said is None else said
+
+    def whole(
+        self, node: Optional[Node], *path: str, least: Optional[int] = None, most: Optional[int] = None
+    ) -> Optional[int]:
+        """A whole number."""
+        found = _given(node, path)
+        value = found.value if found is not None else None
+        fits = isinstance(value, int) and not isinstance(value, bool)
+        if fits and isinstance(value, int):
+            fits = (least is None or value >= least) and (most is None or value <= most)
+        ends = (f" from {least}" if least is not None else "") + (f" to {most}" if most is not None else "")
+        return self._read(found, f"no whole number{ends}", fits, value)
+
+    def real(self, node: Optional[Node], *path: str, above: Optional[float] = None) -> Optional[float]:
+        """A finite number."""
+        found = _given(node, path)
+        value = found.value if found is not None else None
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
+        fits = fits and (above is None or value > above)  # type: ignore[operator]
+        return self._read(found, "no number" + (f" above {above:g}" if above is not None else ""), fits, value)
+
+    def truth(self, node: Optional[Node], *path: str) -> Optional[bool]:
+        """true or false."""
+        found = _given(node, path)
+        value = found.value if found is not None else None
+        return self._read(found, "neither true nor false", isinstance(value, bool), value)
+
+    def texts(self, node: Optional[Node], *path: str) -> Optional[Tuple[str, ...]]:
+        """Scalars of a list, or one of them, as the file has them."""
+        found = _given(node, path)
+        values = found.value if found is not None and isinstance(found.value, list) else [found] if found is not None else []
+        fits = not any(isinstance(v.value, (dict, list)) or v.value is None for v in values)
+        made = self._read(found, "no list of texts", fits, tuple(v.text for v in values) if fits else ())
+        if made is not None:
+            self.take(found)
+        return made
+
+    def word(self, node: Optional[Node], *path: str, known: Mapping[str, T]) -> Optional[T]:
+        """One of some words, as what it stands for."""
+        found = _given(node, path)
+        text = found.text if found is not None and not isinstance(found.value, (dict, list)) else ""
+        one_of = "none of " + ", ".join(word for word in known if word)
+        return self._read(found, one_of, text in known, known.get(text))
+
+    def decided(self, node: Optional[Node], *path: str, known: Mapping[str, T]) -> Optional[T]:
+        """The same, of what would turn the search around: another word is an error."""
+        found = _given(node, path)
+        if found is not None and (isinstance(found.value, (dict, list)) or found.text not in known):
+            self.refuse(found, f"{path[-1]}: {_shown(found)} is none of {', '.join(word for word in known if word)}")
+        return self.word(node, *path, known=known)
+
+    def refuse(self, node: Node, why: str) -> NoReturn:
+        """Nothing is written."""
+        raise BadInput(node.file, node.line, why)
+
+    def unique(self, node: Optional[Node], *path: str) -> Dict[str, Node]:
+        """The entries of a list by their names, of a mapping; a second one of a name is named."""
+        found: Dict[str, Node] = {}
+        for name, entry in node.items(*path) if node is not None else ():
+            if name in found:
+                self.open(entry, f"{name} is there twice; the first counts")
+            else:
+                found[name] = entry
+        return found
+
+    # ---- what became of the fields
 
     def mark(self, node: Optional[Node], state: str, note: str) -> None:
         """Say what became of a field, or of all that is below it, whatever the table says."""
-        one = (state, note)
+        made: Dict[Optional[Tuple[str, str]], Tuple[str, str]] = {}
         for _, field in node.fields() if node is not None else ():
+            before = self._marks.get(id(field))
+            if before is not None and before[0] == OPEN and state != OPEN:
+                continue  # what is left stays so
+            both = before is not None and before[0] == state == CHANGED and note not in before[1]
+            one = made.setdefault(before, (state, f"{before[1]}; {note}" if both and before else note))
             self._marks[id(field)] = one
 
     def open(self, node: Optional[Node], why: str) -> None:
@@ -191,11 +340,16 @@ class Import:
         row = table.row(path)
         state, note = (row.state, row.remark) if row else (OPEN, "unknown field")
         group: Any = row if row and row.path.endswith("**") else node
-        if row is not None and node.value is None and state == MAPPED:
-            state, note = NONE, "no value"
+        if state in (MAPPED, CHANGED) and id(node) not in self._taken:
+            empty = node.value is None or node.value in ([], {})
+            state, note = (NONE, "no value") if empty else (OPEN, "nothing here is made of this")
         if id(node) in self._marks:
             group = self._marks[id(node)]
             state, note = group
+        filled = next(filter(None, (table.foreign.search(scalar.text) for scalar in node.scalars())), None)
+        if filled and state == MAPPED:
+            state, group = CHANGED, node
+            note = f"{filled.group()[:60]} stays as it is: nothing fills it in here"
         return Field(path, node.line, state, note, node.file, group)
 
     def notes(self, state: str) -> List[Field]:
@@ -218,8 +372,9 @@ class Import:
 
     def image(self, node: Optional[Node], binds: Sequence[str] = ()) -> None:
         """The image of a container, and what is bound into it."""
-        if node is not None and node.text:
-            self.set("container" + (".image" if binds else ""), node.text)
+        image = self.text(node)
+        if image:
+            self.set("container" + (".image" if binds else ""), image)
             self.set("container.binds", tuple(binds) or None)
 
     def variable(self, name: str, value: str, comment: str = "") -> bool:

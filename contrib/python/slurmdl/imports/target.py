@@ -37,12 +37,19 @@ def _real(value: float) -> str:
     return text if re.search(r"[.]", text) else re.sub(r"e", ".0e", text)
 
 
+class Lines(List[str]):
+    """One text, in lines of the file: libconfig joins texts beside each other."""
+
+
 def value_text(value: Any, indent: int = 0) -> str:
     """A value as libconfig has it."""
+    if isinstance(value, Lines):
+        texts = [line for part in value for line in part.splitlines(keepends=True)]
+        return "".join("\n" + " " * (indent + 4) + _text(text) for text in texts)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if abs(value) >= 2**63:
+        if not -(2**63) <= value < 2**63:
             return _real(float(value))
         return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
     if isinstance(value, float):
@@ -156,6 +163,14 @@ def place(name: str) -> str:
     return f"\0{name}\0"
 
 
+def optional(name: str) -> str:
+    """A word that is left out where the hyperparameter has no value, until shield()."""
+    return f"\1{name}\1"
+
+
+_OPTIONAL = re.compile(r"\[\{[A-Za-z][\w.-]*\}\]")
+
+
 def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
     """(words, constants) for an entrypoint, in which {name} is a hyperparameter and [ begins a group: what a foreign
     word has of these are constants."""
@@ -169,7 +184,7 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
         word = PLACEHOLDER.sub(lambda m: constant(m.group()), word)
         if word.startswith("["):
             word = constant("[") + word[1:]
-        made.append(re.sub("\0(.*?)\0", r"{\1}", word))
+        made.append(re.sub("\1(.*?)\1", r"[{\1}]", re.sub("\0(.*?)\0", r"{\1}", word)))
     return made, {name: text for text, name in constants.items()}
 
 
@@ -195,8 +210,9 @@ def shell_word(word: str, quote: Callable[[str], str] = shlex.quote) -> str:
 
 def shell_words(words: Sequence[str]) -> str:
     """Words with places of hyperparameters, which dl itself quotes, for a shell."""
-    pieces = ([p for p in re.split(r"(\{[A-Za-z*][\w.*-]*\})", word) if p] or [""] for word in words)
-    return " ".join("".join(p if PLACEHOLDER.fullmatch(p) else shell_word(p) for p in word) for word in pieces)
+    words = [f"\1{word}\1" if _OPTIONAL.fullmatch(word) else word for word in words]
+    pieces = ([word] if word[:1] == "\1" else [p for p in re.split(r"(\{[A-Za-z*][\w.*-]*\})", word) if p] or [""] for word in words)
+    return " ".join("".join(p.strip("\1") if PLACEHOLDER.fullmatch(p) or p[:1] == "\1" else shell_word(p) for p in word) for word in pieces)
 
 
 def put_entrypoint(one: Import, words: Sequence[str], folder: str = "") -> None:
@@ -206,7 +222,7 @@ def put_entrypoint(one: Import, words: Sequence[str], folder: str = "") -> None:
     one.keys.setdefault("hyperparameters", {}).update(constants)
     if any(re.search(r"\$\([A-Za-z_]\w*\)", word) for word in made):
         one.set("entrypoint", shell_words(made))
-    elif all(_PLAIN.fullmatch(word) for word in made):
+    elif all(_PLAIN.fullmatch(word) or _OPTIONAL.fullmatch(word) for word in made):
         one.set("entrypoint", " ".join(made))
     else:
         one.set("entrypoint", list(made))

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional
 from . import jobs
 from .document import BadInput, Node, comes_with, read
 from .jobs import CONTAINER_ROWS, HEAD_ROWS, POD_ROWS, Role, Substitute, Work
-from .table import Import, Table, left, none, under, used
+from .table import NONE, Import, Table, left, none, under, used
 
 # fmt: off
 TABLE = Table(
@@ -96,13 +96,18 @@ def _framework(one: Import, work: Work, node: Node, runtime: Optional[Node]) -> 
             one.open(
                 node.get("spec", "runtimeRef", "name"), f"no TrainingRuntime '{name}' is in this file or its folder"
             )
+        one.take(node, "spec", "runtimeRef", "name")
         return
+    one.take(node, "spec", "runtimeRef", "name")
+    policies = runtime.get("spec", "mlPolicy")
     for policy, framework in _POLICIES.items():
-        if runtime.has("spec", "mlPolicy", policy):
+        if policies is not None and policies.has(policy):
             work.framework = framework
-            each = runtime.string("spec", "mlPolicy", policy, "numProcPerNode")
-            work.per_pod = int(each) if each.isdigit() and int(each) > 0 else 1
-    work.roles[0].replicas = runtime.integer("spec", "mlPolicy", "numNodes", least=1) or 1
+            one.take(policies, policy, "mpiImplementation")
+            if policies.plain(policy) in (None, {}):
+                one.take(policies, policy)
+            work.per_pod = jobs.processes(one, policies, policy, "numProcPerNode") or 1
+    work.roles[0].replicas = one.whole(policies, "numNodes", least=1) or 1
 
 
 def _runtime_pods(one: Import, role: Role, runtime: Node, substitute: Substitute) -> None:
@@ -125,21 +130,25 @@ def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
     runtime = runtimes.get(node.string("spec", "runtimeRef", "name"))
     if runtime is not None:
         one.also(RUNTIME, runtime)
+        one.take(runtime, "metadata", "name")
         _runtime_pods(one, role, runtime, substitute)
     _framework(one, work, node, runtime)
     trainer = node.get("spec", "trainer")
     if trainer is not None:
+        policies = (runtime.get("spec", "mlPolicy") if runtime is not None else None) or Node("", 0, {})
+        for name, groups in (("numNodes", [policies]), ("numProcPerNode", [group for _, group in policies.items()])):
+            for group in groups if trainer.has(name) else ():
+                one.mark(group.get(name), NONE, "the TrainJob says it")
         renamed = {("resources" if k == "resourcesPerNode" else k): v for k, v in trainer.items()}
         jobs.read_container(one, role, Node(node.file, trainer.line, renamed), substitute)
-        each = trainer.string("numProcPerNode")
-        role.replicas = trainer.integer("numNodes", least=1) or role.replicas
-        work.per_pod = int(each) if each.isdigit() and int(each) > 0 else work.per_pod
+        role.replicas = one.whole(trainer, "numNodes", least=1) or role.replicas
+        work.per_pod = jobs.processes(one, trainer, "numProcPerNode") or work.per_pod
     if work.framework == "mpi":
         jobs._without_mpirun(one, work, role)
     if work.framework == "torchrun" and not work.by_torchrun:
         work.framework = "torch"
-    work.seconds = node.integer("spec", "activeDeadlineSeconds") or 0
-    work.hold = node.plain("spec", "suspend") is True
+    work.seconds = one.whole(node, "spec", "activeDeadlineSeconds", least=1) or 0
+    work.hold = one.truth(node, "spec", "suspend") is True
     return work
 
 
@@ -152,7 +161,8 @@ def knows_runtime(node: Node) -> bool:
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
-    one = Import(TABLE, node, node.string("metadata", "name") or name)
+    one = Import(TABLE, node, name)
+    jobs.named_by(one, node, name)
     work = work_of(one, node)
     work.name = one.name
     jobs.missing(one, work)

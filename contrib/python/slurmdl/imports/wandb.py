@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sweeps of Weights & Biases: the YAML of `wandb sweep`."""
 
+import json
 import math
+import os
 import re
-from typing import Any, Dict, List, Optional
+import shlex
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import ranges, target
-from .document import MAX_NODES, Node
-from .table import CHANGED, Import, Table, changed, copied, left, none, used
+from .document import MAX_NODES, BadInput, Node, text_of
+from .table import CHANGED, MAPPED, Import, Table, changed, copied, left, none, used
 
 # fmt: off
 TABLE = Table(
@@ -15,15 +18,16 @@ TABLE = Table(
     "wandb sweep",
     [
         used("program", "entrypoint"),
-        used("command command.**", "entrypoint", "${args_json_file} is {attempt_dir}/hparams.json"),
+        used("command command.**", "entrypoint", "${args_json_file} is {attempt_dir}/hparams.json; wandb.config by WANDB_SWEEP_PARAM_PATH"),
         used("name", "name"),
         copied("description", "description"),
         changed("method", "searcher.name", "bayes is gp, with expected improvement"),
         copied("metric.name", "searcher.metric"),
         used("metric.goal", "searcher.smaller_is_better"),
         copied("metric.target", "searcher.goal"),
+        left("metric.impute metric.impute_while_running", "a trial that failed has no value"),
         used("run_cap", "searcher.max_trials"),
-        used("parameters.**", "hyperparameters", "value, values, min, max, distribution, mu, sigma, q, nested parameters; truths are the texts True and False, as wandb passes them"),
+        used("parameters.**", "hyperparameters", "value, values, min, max, distribution, mu, sigma, q, nested parameters; truths are the texts True and False, as wandb passes them; with ${args_no_boolean_flags} --NAME or nothing"),
         changed("early_terminate.type", "searcher.name", "stopping_asha, whose sampler is the method's: one bracket; wandb counts logged values"),
         used("early_terminate.max_iter early_terminate.min_iter", "searcher.max_length"),
         used("early_terminate.eta", "searcher.divisor"),
@@ -40,6 +44,16 @@ TABLE = Table(
 # fmt: on
 
 _METHODS = {"grid": "grid", "random": "random", "bayes": "gp"}
+_GOALS = {"minimize": True, "maximize": False}
+# the keys of each distribution
+_ENDS, _BELL, _STEPS = ("min", "max"), ("mu", "sigma"), ("q",)
+_DISTRIBUTIONS = {
+    "uniform": _ENDS, "int_uniform": _ENDS, "q_uniform": _ENDS + _STEPS,
+    "log_uniform": _ENDS, "log_uniform_values": _ENDS, "inv_log_uniform": _ENDS, "inv_log_uniform_values": _ENDS,
+    "q_log_uniform": _ENDS + _STEPS, "q_log_uniform_values": _ENDS + _STEPS,
+    "normal": _BELL, "q_normal": _BELL + _STEPS, "log_normal": _BELL, "q_log_normal": _BELL + _STEPS,
+    "categorical": (), "categorical_w_probabilities": (), "constant": (),
+}  # fmt: skip
 
 
 def knows(node: Node) -> bool:
@@ -50,77 +64,139 @@ def knows(node: Node) -> bool:
 # ---- the space
 
 
-def _rounded(group: Dict[str, Any], step: Any) -> Dict[str, Any]:
-    """A float in steps, as an integer where all of them are."""
-    if step and all(float(group[k]).is_integer() for k in ("minval", "maxval")) and float(step).is_integer():
-        return ranges.integer(group["minval"], group["maxval"], step=int(step))
-    return {**group, **({"step": float(step)} if step else {})}
+def _stepped(low: float, high: float, q: Any) -> Dict[str, Any]:
+    """The multiples of q: wandb rounds to them, and to integers where q is one."""
+    first, last = round(low / q), round(high / q)
+    if isinstance(q, int):
+        return ranges.integer(first * q, last * q, step=q)
+    if first == last:
+        return ranges.constant(first * q)
+    return ranges.real(round(first * q, 12), round(last * q, 12), step=float(q))
 
 
-def _numbers(keys: Dict[str, Any]) -> Dict[str, Any]:
-    made: Dict[str, Any] = {}
-    for name in ("min", "max", "mu", "sigma", "q"):
-        if name in keys:
-            made[name] = float(ranges.number(keys[name]))
-    return made
+def _in_steps(one: Import, node: Node, group: Dict[str, Any], q: Any) -> Dict[str, Any]:
+    """A logarithm or a normal distribution, of which wandb takes the multiples of q."""
+    if group["type"] == "const":
+        return group
+    if not isinstance(q, int):
+        one.changed(node, "values are not rounded to multiples of q")
+        return group
+    low, high = round(group["minval" if "minval" in group else "min"]), round(group["maxval" if "maxval" in group else "max"])
+    log = group["type"] == "loguniform"
+    if q > 1:
+        one.changed(node, "integers, but not only the multiples of q")
+    if log and "deviation" in group:
+        one.changed(node, "an integer has a logarithmic range or a deviation, not both")
+    bell = {name: group[name] for name in ("mean", "deviation") if name in group and not log}
+    return ranges.integer(max(low, 1) if log else low, high, log=log, **bell)
 
 
-def _distribution(one: Import, node: Node, kind: str, keys: Dict[str, Any]) -> Dict[str, Any]:
-    n = _numbers(keys)
-    low, high = n.get("min"), n.get("max")
-    mean, sigma = n.get("mu", 0.0), n.get("sigma", 1.0)
-    log, quantised = "log" in kind, kind.startswith("q_")
+def _distribution(one: Import, node: Node, kind: str, n: Dict[str, Any]) -> Dict[str, Any]:
+    log, q = "log" in kind, n.get("q", 1) if kind.startswith("q_") else None
     if kind.endswith("normal"):
         # wandb's has no ends: four deviations to each side
+        mean, sigma = n.get("mu", 0.0), n.get("sigma", 1.0)
         low, high = mean - 4 * sigma, mean + 4 * sigma
         one.changed(node, "a normal distribution ends at four deviations")
         if log:
             low, high, mean = math.exp(low), math.exp(high), math.exp(mean)
-            return ranges.real(low, high, log=True, mean=mean, deviation=sigma / math.log(10))
-        return ranges.real(low, high, mean=mean, deviation=sigma)
-    if low is None or high is None:
-        low, high = (0.0, 1.0) if low is None and high is None else (low or 0.0, high or 1.0)
-    if log:
-        if not kind.endswith("values"):
-            low, high = math.exp(low), math.exp(high)
-        if quantised:
-            one.changed(node, "a logarithmic range has no steps")
-        if kind.startswith("inv"):
-            one.changed(node, "the range is logarithmic, not that of 1 / x")
-            low, high = min(1 / low, 1 / high), max(1 / low, 1 / high)
-        return ranges.real(low, high, log=True)
+            group = ranges.real(low, high, log=True, mean=mean, deviation=sigma / math.log(10))
+        else:
+            group = ranges.real(low, high, mean=mean, deviation=sigma)
+        return group if q is None else _in_steps(one, node, group, q)
+    if "min" not in n or "max" not in n:
+        raise ValueError("min and max are missing")
+    low, high = n["min"], n["max"]
+    if log and not kind.endswith("values"):
+        low, high = math.exp(low), math.exp(high)
+        low, high = (1 / high, 1 / low) if kind.startswith("inv") else (low, high)
+    if log:  # that of 1 / x is the same
+        group = ranges.real(low, high, log=True)
+        return group if q is None else _in_steps(one, node, group, q)
     if kind == "int_uniform":
         return ranges.integer(low, high)
-    return _rounded(ranges.real(low, high), n.get("q", 1.0) if quantised else None)
+    return ranges.real(low, high) if q is None else _stepped(low, high, q)
 
 
-def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
-    keys: Dict[str, Any] = node.plain() if isinstance(node.value, dict) else {"value": node.plain()}
-    try:
-        if "probabilities" in keys:
+def _kind(one: Import, node: Node) -> str:
+    """The distribution, which is seen by the other keys where it is not named."""
+    known = {**{name: name for name in _DISTRIBUTIONS}, "beta": "beta", "q_beta": "q_beta"}
+    if node.has("distribution"):
+        kind = one.word(node, "distribution", known=known)
+        if kind is None or kind.endswith("beta"):
+            raise ValueError("there is no beta distribution" if kind else "there is no such distribution")
+        return kind
+    if node.has("mu") or node.has("sigma"):
+        return "normal"
+    both = all(type(node.plain(name)) is int for name in _ENDS)
+    return "int_uniform" if both else "uniform"
+
+
+def _values(one: Import, node: Node) -> Optional[List[Any]]:
+    """The values of a choice or a constant, None: a range."""
+    if "values" in node.value:
+        if not isinstance(node.get("values").value, list):  # type: ignore[union-attr]
+            raise ValueError("values is no list")
+        if node.has("probabilities"):
+            one.take(node, "probabilities")
             one.changed(node.get("probabilities"), "all values are as likely as each other")
-        if "values" in keys:
-            return ranges.choice([ranges.truths(v) for v in keys["values"]])
-        if "value" in keys:
-            return ranges.constant("None" if keys["value"] is None else ranges.truths(keys["value"]))
-        both = isinstance(keys.get("min"), int) and isinstance(keys.get("max"), int)
-        kind = str(keys.get("distribution") or "") or (
-            "int_uniform" if both else "normal" if "mu" in keys else "uniform"
-        )
-        if kind in ("beta", "q_beta"):
-            raise ValueError("there is no beta distribution")
-        return _distribution(one, node, kind, keys)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        one.open(node, f"no range: {error}")
-        return None
+        return list(one.take(node, "values").plain())  # type: ignore[union-attr]
+    return [one.take(node, "value").plain()] if "value" in node.value else None  # type: ignore[union-attr]
 
 
-def _flat(node: Node, prefix: str = "") -> Dict[str, Node]:
+def _range(one: Import, node: Node) -> Dict[str, Any]:
+    kind = _kind(one, node)
+    n: Dict[str, Any] = {}
+    for name in _DISTRIBUTIONS[kind]:
+        if node.has(name):
+            number = one.real(node, name)
+            if number is None:
+                raise ValueError(f"{name} is no number")
+            n[name] = number
+    return _distribution(one, node, kind, n)
+
+
+class Parameter:
+    """A parameter: its values, or its range; what the program gets, as wandb would write it."""
+
+    def __init__(self, key: str, ours: str, node: Node) -> None:
+        self.key, self.ours, self.node = key, ours, node
+        self.values: Optional[List[Any]] = None
+        self.group: Optional[Dict[str, Any]] = None
+        self.flag = False  # a truth becomes a word or nothing
+
+    def read(self, one: Import) -> None:
+        try:
+            if not isinstance(self.node.value, dict):
+                raise ValueError("a parameter has value, values, or min and max")
+            self.values = _values(one, self.node)
+            if self.values is None:
+                self.group = _range(one, self.node)
+                return
+            if self.node.has("distribution"):
+                _kind(one, self.node)
+            self.group = ranges.choice([ranges.truths(v) for v in self.values])
+            if any(isinstance(v, str) and v in ("True", "False", "None") for v in self.values):
+                one.changed(self.node, "a text that Python would take for a truth or None: wandb.config has that")
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+            one.open(self.node, f"no range: {error}")
+
+    def is_truth(self) -> bool:
+        return any(isinstance(v, bool) for v in self.values or [])
+
+    def make_flag(self) -> None:
+        """--NAME for true, nothing for false, as ${args_no_boolean_flags} has it."""
+        words = {True: f"--{self.key}", False: ranges.NULL}
+        self.flag = True
+        self.group = ranges.choice([words[v] if isinstance(v, bool) else f"--{self.key}={v}" for v in self.values or []])
+
+
+def _flat(one: Import, node: Node, prefix: str = "") -> Dict[str, Node]:
     """Parameters by name, those of groups with dots."""
     found = {}
     for name, parameter in node.items("parameters"):
         if parameter.has("parameters"):
-            found.update(_flat(parameter, f"{prefix}{name}."))
+            found.update(_flat(one, parameter, f"{prefix}{name}."))
         else:
             found[prefix + name] = parameter
     return found
@@ -129,109 +205,204 @@ def _flat(node: Node, prefix: str = "") -> Dict[str, Node]:
 # ---- the command
 
 
-def _words(one: Import, node: Node, names: Dict[str, str]) -> List[str]:
+# how each macro hands the parameters over: before the name, and whether name and value are two words
+_MACROS = {
+    "args": ("--", False),
+    "args_no_boolean_flags": ("--", False),
+    "args_no_hyphens": ("", False),
+    "args_no_equals": ("--", True),
+    "args_append_hydra": ("+", False),
+    "args_override_hydra": ("++", False),
+}
+
+
+def _words(one: Import, node: Node, parameters: List[Parameter]) -> Tuple[List[str], bool]:
+    """The words of the command, and whether they have the parameters."""
     given = node.get("command")
-    default = ["${env}", "${interpreter}", "${program}", "${args}"]
-    words = [w.text for w in given.value] if given is not None and isinstance(given.value, list) else default
+    words = ["${env}", "${interpreter}", "${program}", "${args}"]
     if given is not None and isinstance(given.value, str):
-        words = given.text.split()
-    program = node.string("program")
-    arguments = {key: target.place(ours) for key, ours in names.items()}
+        words = one.text(given).split()
+        one.changed(given, "one text: its words are those between blanks")
+    elif given is not None:
+        words = list(one.texts(given) or words)
+    program = one.text(node, "program")
     made: List[str] = []
+    handed = False
     for word in words:
         name = word[2:-1] if word.startswith("${") and word.endswith("}") else ""
         if name == "program" or (not name and word == program):
-            made.append(program)
+            made += [program] if program else []
+            if not program:
+                one.changed(given, "${program}: the file names none")
         elif name == "interpreter":
             made += ["python"] if program.endswith(".py") else []
-        elif name in ("args", "args_no_boolean_flags"):
-            made += [f"--{key}={value}" for key, value in arguments.items()]
-            if name.endswith("flags"):
-                one.changed(given, "truths are passed as --NAME=True, not as flags")
-        elif name == "args_no_hyphens":
-            made += [f"{key}={value}" for key, value in arguments.items()]
+        elif name in _MACROS:
+            handed = True
+            made += _arguments(one, name, parameters)
         elif name == "args_json_file":
+            handed = True
             made.append(target.place("attempt_dir") + "/hparams.json")
-        elif name == "args_json":
-            one.open(given, "${args_json}: the trainer has them in {attempt_dir}/hparams.json (dl-trainer(7))")
-        elif name != "env":
+        elif name in ("args_json", "args_dict"):
+            one.open(given, f"{word}: the trainer has them in {{attempt_dir}}/hparams.json (dl-trainer(7))")
+        elif name.startswith("envvar:") or not name:
             made.append(re.sub(r"\$\{envvar:(\w+)\}", r"$(\1)", word))
+        elif name != "env":
+            one.open(given, f"{word} is none of wandb's")
         if len(made) > MAX_NODES:
             raise ValueError(f"a command of more than {MAX_NODES} words")
+    return made, handed
+
+
+def _arguments(one: Import, macro: str, parameters: List[Parameter]) -> List[str]:
+    """The words of a macro."""
+    mark, apart = _MACROS[macro]
+    made = []
+    for parameter in parameters:
+        place = target.place(parameter.ours)
+        if macro == "args_no_boolean_flags" and parameter.is_truth():
+            parameter.make_flag()
+            vals = (parameter.group or {}).get("vals")
+            if vals:
+                made.append(target.optional(parameter.ours))
+            elif parameter.group and parameter.group["val"] != ranges.NULL:
+                made.append(place)
+        elif apart:
+            made += [mark + parameter.key, place]
+        else:
+            made.append(f"{mark}{parameter.key}={place}")
+        if "." in parameter.key:
+            one.changed(parameter.node, f"an argument {mark}{parameter.key}; wandb passes the group as one dictionary")
     return made
 
 
-def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
+# what writes the file that wandb.config is read from, from that of the hyperparameters
+_CONFIG = """import json, os
+
+def text(v):
+    if isinstance(v, dict):
+        return "{" + ", ".join(json.dumps(k) + ": " + text(x) for k, x in v.items()) + "}"
+    if isinstance(v, list):
+        return "[ " + ", ".join(map(text, v)) + " ]"
+    return "%.16e" % v if isinstance(v, float) else WORDS.get(v) or json.dumps(v) if isinstance(v, str) else json.dumps(v)
+
+WORDS = {"True": "true", "False": "false", "None": "null"}
+hp = json.load(open(os.environ["DL_HPARAMS"]))
+"""
+
+
+def _config(parameters: List[Parameter]) -> str:
+    """A command of Python's that writes WANDB_SWEEP_PARAM_PATH."""
+    names: Dict[str, str] = {}
+    for p in parameters:
+        names.setdefault(p.ours.partition(".")[0], p.key.partition(".")[0] if "." in p.ours else p.key)
+    flags = [p.ours for p in parameters if p.flag]
+    text = _CONFIG
+    if flags:
+        text += f"hp.update((name, hp[name] is not None) for name in {json.dumps(flags)})\n"
+    items = f"(name, hp[ours]) for ours, name in {json.dumps(names)}.items()"
+    text += f'print(text(dict((name, dict(value=v)) for name, v in ({items}))), file=open(os.environ["WANDB_SWEEP_PARAM_PATH"], "w"))'
+    return "python3 -c " + shlex.quote(text)
+
+
+def _reads_config(node: Node) -> bool:
+    """Whether the program may read wandb.config: it does, or it is not there."""
+    path = os.path.join(os.path.dirname(node.file), node.string("program"))
+    try:
+        return ".config" in text_of(path)
+    except BadInput:
+        return True
+
+
+def _command(one: Import, node: Node, parameters: List[Parameter]) -> None:
     if not node.has("program") and not node.has("command"):
-        target.put_program(one, names, one.program)
+        target.put_program(one, {p.key: p.ours for p in parameters}, one.program)
         return
-    words = _words(one, node, names)
+    words, handed = _words(one, node, parameters)
+    if not handed and parameters:
+        one.changed(node.get("command"), "there are no ${args}: the program gets its parameters from wandb.config alone")
     target.put_entrypoint(one, words)
+    if parameters and (not handed or _reads_config(node)):
+        given = one.keys["entrypoint"]
+        text = given if isinstance(given, str) else target.shell_words(given)
+        first = "export WANDB_SWEEP_PARAM_PATH={attempt_dir}/wandb.yaml\n"
+        one.set("entrypoint", target.Lines([first, _config(parameters) + " &&\n", text]), "wandb.config is read from wandb.yaml")
 
 
 # ---- the searcher
 
 
-def _early(one: Import, node: Node, method: str) -> None:
+def _early(one: Import, node: Node, method: Optional[str]) -> None:
     early = node.get("early_terminate")
     if early is None:
         return
-    least, most, eta, s = (early.plain(n) for n in ("min_iter", "max_iter", "eta", "s"))
-    if early.string("type") != "hyperband" or method == "grid":
-        one.open(early, "grid trains every point to its end" if method == "grid" else "there is hyperband only")
+    if method == "grid":
+        one.open(early, "grid trains every point to its end")
         return
-    divisor = float(eta) if isinstance(eta, (int, float)) and eta > 1 else 3.0
-    rungs = s + 1 if isinstance(s, int) and s > 0 else None
-    if not isinstance(most, int):
-        most = int((least if isinstance(least, int) and least > 0 else 1) * divisor**4)
-        one.set("searcher.max_length", most, "what a full training logs: the file does not say")
+    if one.word(early, "type", known={"hyperband": True}) is None:
+        one.open(early, "there is hyperband only")
+        return
+    least, most = one.whole(early, "min_iter", least=1), one.whole(early, "max_iter", least=1)
+    eta, s = one.real(early, "eta", above=1), one.whole(early, "s", least=1)
+    divisor = float(eta or 3)
     one.set("searcher.name", "stopping_asha")
     one.set("searcher.sampler", method)
-    one.set("searcher.max_length", max(most, 1))
+    if most is None:
+        most = int((least or 1) * divisor**4)
+        one.guess("searcher.max_length", most, "what a full training logs, of which the file has the first rung alone")
+    one.set("searcher.max_length", most)
     one.set("searcher.divisor", divisor)
-    one.set("searcher.max_rungs", rungs)
+    one.set("searcher.max_rungs", None if s is None else s + 1)
 
 
 def _searcher(one: Import, node: Node) -> None:
-    method = _METHODS.get(node.string("method"), "random")
-    if node.string("method") != "bayes" and node.string("method") in _METHODS:
-        one.mark(node.get("method"), "mapped", "")
-    one.set("searcher.name", method)
-    if not isinstance(one.keys.get("searcher.metric"), str):
-        one.set("searcher.metric", "loss", "the file names none: the metric that the program logs")
+    method = one.word(node, "method", known=_METHODS)
+    if method in ("grid", "random"):
+        one.mark(node.get("method"), MAPPED, "")
+    one.set_searcher(method, node.get("method"))
+    if "searcher.metric" not in one.keys:
+        one.guess("searcher.metric", "loss", "the file names no metric: that which the program logs")
+    smaller = one.decided(node, "metric", "goal", known=_GOALS)
     if node.has("metric"):
-        one.set("searcher.smaller_is_better", node.string("metric", "goal") != "maximize")
-    cap = node.plain("run_cap")
-    if method != "grid":
-        one.set(
-            "searcher.max_trials",
-            cap if isinstance(cap, int) else 100,
-            "" if cap else "the file names none: wandb goes on until it is stopped",
-        )
-    elif cap is not None:
+        one.set("searcher.smaller_is_better", smaller is not False)
+    cap = one.whole(node, "run_cap", least=1)
+    if method == "grid" and cap is not None:
         one.mark(node.get("run_cap"), CHANGED, "grid trains all points; dl stop ends it")
+    elif method != "grid":
+        one.set("searcher.max_trials", cap)
+        if cap is None:
+            one.guess("searcher.max_trials", 100, "the file names none: wandb goes on until it is stopped")
     _early(one, node, method)
-    one.set("resources.workers", node.integer("scheduler", "num_workers", least=1))
+    one.set("resources.workers", one.whole(node, "scheduler", "num_workers", least=1))
+
+
+def _pattern(metric: str) -> str:
+    """What finds the metric in the summary that wandb prints."""
+    plain = re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", metric)
+    if re.search(r"[\s{}]", metric):
+        return rf"^wandb: +({plain}) +(-?[0-9.]+([eE][-+]?[0-9]+)?)$"
+    return f"^wandb: +{plain} {{{metric}}}"
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one = Import(TABLE, node, name, program)
-    one.set_name(node.string("name") or name, "sweep")
-    parameters = _flat(node)
-    names = ranges.names_of(list(parameters))
-    found = {names[key]: _parameter(one, parameter) for key, parameter in parameters.items()}
-    one.set("hyperparameters", ranges.nest({k: v for k, v in found.items() if v}))
+    one.set_name(node.get("name"), name)
+    given = _flat(one, node)
+    names = one.names(given)
+    parameters = [Parameter(key, names[key], n) for key, n in given.items()]
+    for parameter in parameters:
+        parameter.read(one)
+    parameters = [p for p in parameters if p.group]
     _searcher(one, node)
-    _command(one, node, {key: ours for key, ours in names.items() if found[ours]})
-    metric = one.keys["searcher.metric"]
-    if not re.search(r"[\s{}]", metric):
-        plain = re.sub(r"([.^$*+?()\[\]|\\])", r"\\\1", metric)
-        one.set(
-            "metrics.pattern",
-            (f"^wandb: +{plain} {{{metric}}}",),
-            "the summary that wandb prints at the end; slurmdl.log() has each value at once",
-        )
+    one.keys["hyperparameters"] = {}
+    _command(one, node, parameters)
+    ours = ranges.nest({p.ours: p.group for p in parameters})
+    one.set("hyperparameters", {**ours, **one.keys["hyperparameters"]})
+    one.set(
+        "metrics.pattern",
+        (_pattern(one.keys["searcher.metric"]),),
+        "the summary that wandb prints at the end; slurmdl.log() has each value at once",
+    )
     one.variable("WANDB_MODE", "offline", "nothing is sent; dl export --format=wandb has all trials")
-    if node.plain("method") == "grid" and not ranges.sizes(found)[0]:
+    if one.keys.get("searcher.name") == "grid" and not ranges.sizes({p.ours: p.group for p in parameters})[0]:
         one.say(node.line, "a grid needs count for each float: searcher grid says which")
     return [one]
