@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/forgotten.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/queries.h"
@@ -282,44 +283,6 @@ static void warn_of_metrics (const struct experiment *e)
     }
 }
 
-static bool is_named (const struct experiment *e, const char *path)
-{
-    char name[256];
-    char **a = e->argv;
-
-    snprintf (name, sizeof (name), "{%s}", path);
-    while (a && *a && !strstr (*a, name))
-        a++;
-    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, name));
-}
-
-static bool decides (const struct experiment *e, const char *path)
-{
-    for (size_t i = 0; i < e->nparams; i++)
-        if (e->params[i].when && !strcmp (e->params[i].when, path))
-            return true;
-    return false;
-}
-
-/* Nor is this one: the program may read some from its environment. */
-static void warn_of_hparams (const struct experiment *e)
-{
-    const char *other = NULL;
-    bool some = false;
-
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (is_named (e, e->hparams[i].path))
-            some = true;
-        else if (e->hparams[i].dim >= 0 && !other
-                 && !decides (e, e->hparams[i].path))
-            other = e->hparams[i].path;
-    if (some && other)
-        complain ("%s: the entrypoint does not name {%s}: it has "
-                  "an effect only if the program reads it in another way",
-                  e->file,
-                  other);
-}
-
 /* Python's format and the shell's variable are left as they are. */
 static void
 warn_of_braces (const struct experiment *e, const char *text, const char *path)
@@ -373,13 +336,25 @@ static void warn_of_when (const struct experiment *e)
     }
 }
 
-/* In other programs a list is what to choose from. */
+static bool is_in_entrypoint (const struct experiment *e, const char *path)
+{
+    char name[256];
+    char **a = e->argv;
+
+    snprintf (name, sizeof (name), "{%s}", path);
+    while (a && *a && !strstr (*a, name))
+        a++;
+    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, name));
+}
+
+/* In other programs a list is what to choose from; it may be one value, too. */
 static void warn_of_lists (const struct experiment *e)
 {
     for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
-        if (!json_is_array (h->values) || e->search.max_trials < 2
-            || (e->nparams > 0 && !is_named (e, h->path)))
+        if (h->dim >= 0 || !json_is_array (h->values)
+            || e->search.max_trials < 2
+            || (e->nparams > 0 && !is_in_entrypoint (e, h->path)))
             continue;
         complain ("%s:%d: %seach trial has the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "
@@ -464,6 +439,17 @@ static void warn_of_pipe (const struct experiment *e)
               last);
 }
 
+void command_warn (const struct experiment *e)
+{
+    warn_of_metrics (e);
+    warn_of_near_names (e);
+    warn_of_when (e);
+    warn_of_lists (e);
+    warn_of_rungs (e);
+    warn_of_pipe (e);
+    forgotten_warn (e);
+}
+
 void command_check_files (const struct experiment *e, struct problems *p)
 {
     char **words = first_words (e);
@@ -484,13 +470,7 @@ int command_check (struct experiment *e, bool local, bool loads)
             groups_check (e, &p);
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);
-        warn_of_metrics (e);
-        warn_of_hparams (e);
-        warn_of_near_names (e);
-        warn_of_when (e);
-        warn_of_lists (e);
-        warn_of_rungs (e);
-        warn_of_pipe (e);
+        command_warn (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

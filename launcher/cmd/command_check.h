@@ -14,5 +14,10 @@
  */
 int command_check (struct experiment *e, bool local, bool loads);
 
+/* Print a line for each thing in the file that is no mistake, but looks like
+ * one.
+ */
+void command_warn (const struct experiment *e);
+
 /* Of that, whether the program or script is there, if its path is relative. */
 void command_check_files (const struct experiment *e, struct problems *p);

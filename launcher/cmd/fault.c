@@ -159,19 +159,38 @@ static struct cause_count commonest (const struct sweep *s)
     return most;
 }
 
+/* The first trial whose program went beyond the length, or did not reach it. */
+static const struct sweep_trial *
+ended_elsewhere (const struct sweep *s, bool beyond, long *n)
+{
+    const struct sweep_trial *first = NULL;
+
+    *n = 0;
+    for (long i = s->ntrials; i > 0; i--)
+        if (s->trials[i - 1].ended
+            && (s->trials[i - 1].ended > s->trials[i - 1].length) == beyond) {
+            first = &s->trials[i - 1];
+            ++*n;
+        }
+    return first;
+}
+
 /* A shell's pipe has the status of its last command, whatever the training's.
  */
 static void print_ended (const struct sweep *s)
 {
-    const struct sweep_trial *first = NULL;
-    long n = 0;
+    const struct sweep_trial *first;
+    long n;
 
-    for (long i = s->ntrials; i > 0; i--)
-        if (s->trials[i - 1].ended) {
-            first = &s->trials[i - 1];
-            n++;
-        }
-    if (first)
+    if ((first = ended_elsewhere (s, true, &n)))
+        printf ("trial %ld logged steps to %lld, but its segment was to end at "
+                "%lld%s: its program does not use {length} (DL_LENGTH), or "
+                "counts steps in another unit\n",
+                trial_number (s, first),
+                (long long)first->ended,
+                (long long)first->length,
+                n > 1 ? ", and others like it" : "");
+    else if ((first = ended_elsewhere (s, false, &n)))
         printf ("trial %ld ended at %lld of %lld with status 0%s: if that was "
                 "a crash, 'dl logs' shows it, and the entrypoint hides it (a "
                 "pipe ends with the status of its last command)\n",

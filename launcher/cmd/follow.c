@@ -241,6 +241,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
             x->ops->name,
             *x->job ? " job " : "",
             x->job);
+    print_direction (s);
     said->start = monotonic ();
     if (v.tty)
         screen_take (false);

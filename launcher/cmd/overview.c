@@ -204,6 +204,7 @@ void print_overview (const struct sweep *s)
     printf (", searcher %s, %.0f %% done\n",
             s->exp->searcher_name,
             floor (100 * searcher_progress (s->searcher)));
+    print_direction (s);
     print_best (s);
     print_failed (s);
     print_fault (s);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
@@ -431,6 +432,7 @@ int cmd_preview (const struct settings *st)
         return preview_made (st);
     if ((rv = read_experiment (st->args[0], &edit, &e)))
         return rv;
+    command_warn (e);
     preview (e, st->json, st->seconds);
     experiment_destroy (e);
     return EXIT_OK;

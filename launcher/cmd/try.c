@@ -13,6 +13,7 @@
 #include "launcher/cmd/try_point.h"
 #include "launcher/cmd/try_run.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/queries.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/session/open.h"
@@ -61,6 +62,25 @@ static int note_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
+/* The searcher wants results of several lengths, of which this is the first. */
+static void print_beyond (const struct trial_attempt *a,
+                          const struct all_logged *all)
+{
+    const struct experiment *e = a->sweep->exp;
+
+    for (int i = 0; i < all->n; i++)
+        if (!strcmp (all->list[i].name, e->metric)
+            && experiment_needs (e) & HAS_RUNGS && e->search.max_length > 1
+            && all->list[i].last > a->length) {
+            printf ("length:     it logged steps to %lld, and was to train to "
+                    "%lld: it does not use {length} (DL_LENGTH), or counts "
+                    "steps in another unit\n",
+                    (long long)all->list[i].last,
+                    (long long)a->length);
+            return;
+        }
+}
+
 static void print_logged (const struct trial_attempt *a)
 {
     struct all_logged all = { .n = 0 };
@@ -78,6 +98,7 @@ static void print_logged (const struct trial_attempt *a)
                 all.list[i].value);
     if (all.n == 0)
         puts ("metrics:    none");
+    print_beyond (a, &all);
     if (!a->sweep->exp->patterns)
         return;
     matched_lines (a, &matched, &lines);

@@ -84,7 +84,7 @@ struct experiment {
     char *description;
     char *entrypoint; /* a shell command, or NULL and ... */
     char **argv;      /* ... a command with its arguments */
-    struct origin entrypoint_origin;
+    struct origin entrypoint_origin, metric_origin;
     char **patterns;    /* that find metrics in standard output, or in ... */
     char *metrics_file; /* ... this file of an attempt's folder */
     char *metrics_format;
@@ -135,7 +135,7 @@ struct experiment {
     int64_t nodes;     /* of a trial */
     int64_t ranks;     /* of a trial on each of its nodes */
     struct {
-        bool nodes, node_gpus, ranks, length;
+        bool nodes, node_gpus, ranks, length, smaller;
     } given; /* in the file or by --set */
     char *memory;
     char *max_memory;     /* with which a trial that ran out is tried again */

@@ -158,6 +158,7 @@ check_metrics (struct experiment *e, config_t *cf, struct problems *p)
 {
     struct origin origin = origin_of_key (cf, "searcher.metric");
 
+    e->metric_origin = origin;
     if (!e->metrics)
         return;
     while (e->metrics[e->nmetrics])
@@ -178,6 +179,8 @@ static void
 check_smaller (struct experiment *e, config_t *cf, struct problems *p)
 {
     const struct bools *b = &e->smaller;
+
+    e->given.smaller = config_lookup (cf, "searcher.smaller_is_better");
 
     if (b->n != 1 && (size_t)b->n != e->nmetrics) {
         problem_at (p,

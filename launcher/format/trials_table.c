@@ -327,6 +327,20 @@ static void print_checkpoint (const struct sweep *s)
         printf ("  its checkpoint: %s\n", path);
 }
 
+void print_direction (const struct sweep *s)
+{
+    printf (sweep_metrics (s) > 1 ? "metrics: " : "metric: ");
+    for (size_t i = 0; i < sweep_metrics (s); i++)
+        printf (
+            "%s%s, %s is better",
+            i ? "; " : "",
+            sweep_metric (s, i),
+            (i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better)
+                ? "larger"
+                : "smaller");
+    putchar ('\n');
+}
+
 void print_best (const struct sweep *s)
 {
     char text[256];

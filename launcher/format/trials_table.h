@@ -15,6 +15,9 @@ void print_best_trials (const struct sweep *s, long max);
 /* A line for each machine that is excluded, with the reason. */
 void print_excluded (const struct sweep *s);
 
+/* "metric: val_acc, larger is better". */
+void print_direction (const struct sweep *s);
+
 /* "best loss 0.1: trial 3 at length 9", nothing if there is no result; and
  * which metrics never had a number.
  */

@@ -74,7 +74,8 @@ static void say_results (struct changes *c,
                 : is_best (s, trial, m->length) ? "  best"
                                                 : "");
         if (last && t->ended)
-            printf ("  ended at %lld of %lld",
+            printf (t->ended > m->length ? "  logged steps to %lld, beyond %lld"
+                                         : "  ended at %lld of %lld",
                     (long long)t->ended,
                     (long long)m->length);
         putchar ('\n');

@@ -47,8 +47,8 @@ struct sweep_trial {
     int64_t reported;    /* length of the last report, 0: none */
     double report;       /* the metric there */
     bool stopped;        /* the searcher ended it before max_length */
-    int64_t ended;       /* its trainer ended it by itself before the length, at
-                            this step; 0: not */
+    int64_t ended;       /* its trainer ended it by itself at this step, before
+                            or beyond the length; 0: not */
     int fails;
     int losts;
     int ooms; /* attempts that ran out of memory, and were tried again with more

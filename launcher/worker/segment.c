@@ -288,10 +288,21 @@ static int64_t least_step (const struct experiment *e)
     return has ? 1 : e->patterns ? INT64_MAX : 2;
 }
 
+/* A program that does not know {length}, or counts steps of another kind. */
+static bool is_beyond (const struct segment *s)
+{
+    const struct experiment *e = s->w->sweep->exp;
+
+    return experiment_needs (e) & HAS_RUNGS
+           && s->attempt.length < e->search.max_length
+           && s->step > s->attempt.length;
+}
+
 /* Steps may be counted from 0. */
 static int64_t ended_at (const struct segment *s)
 {
-    return s->found && knows_length (s) && s->step + 1 < s->attempt.length
+    return s->found && knows_length (s)
+                   && (s->step + 1 < s->attempt.length || is_beyond (s))
                    && s->step >= least_step (s->w->sweep->exp)
                ? s->step
                : 0;

@@ -3,6 +3,8 @@
 # each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/doc/cookbook.sh"
+readme=$srcdir/README.md
+real=$(command -v dl)
 unset DL_DIR DL_FREEZE
 export HOME="$work"
 
@@ -18,6 +20,29 @@ if command -v mandoc >/dev/null; then
 else
     skip "a clean manual page" "no mandoc"
 fi
+
+# ---- no false alarm: the files of recipes, examples and the README have no warning
+warned () { # warned FOLDER FILE: what is said of it, besides what it needs that is not here
+    (cd "$1" && timeout 100 "$real" preview "$2" 2>&1 >/dev/null) | grep '^dl: ' | sed "s|^|$1/$2: |"
+}
+files=0
+for number in $(seq 22); do
+    mkdir -p "$work/quiet/$number"
+    cp "$srcdir/contrib/examples/cookbook/train.py" "$work/quiet/$number"
+    (cd "$work/quiet/$number" && blocks "$number")
+done
+mkdir "$work/quiet/readme"
+awk "/^    name = /, /^$/ { print substr (\$0, 5) }" "$readme" >"$work/quiet/readme/own.conf"
+cp "$srcdir/contrib/examples/digits/digits.py" "$work/quiet/readme"
+cp -r "$srcdir/contrib/examples" "$work/quiet/examples"
+for file in "$work"/quiet/*/*.conf "$work"/quiet/*/*.yaml "$work"/quiet/examples/*/*.conf; do
+    grep -qs '^ *searcher' "$file" || continue
+    files=$((files + 1))
+    warned "${file%/*}" "${file##*/}"
+done >"$work/warned"
+is "$(cat "$work/warned")" "" "no file has a warning"
+[ $files -ge 24 ]
+ok $? "files: $files"
 
 # ---- without Slurm: each search works on this machine, in two processes
 mkdir bin
