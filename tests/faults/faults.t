@@ -2,31 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # sweeps under faults, by chance (the seed is printed; DL_TEST_SEED repeats it); tests/faults/ has the long runs
 . "$srcdir/tests/lib.sh"
-export TMPDIR="$work" DL_TEST_SOAK="${DL_TEST_SOAK:-}"
-faults=$srcdir/tests/faults
-seed=${DL_TEST_SEED:-$(date +%s)}
-python=python3
-/usr/bin/python3 -c 'import h5py' 2>/dev/null && python=/usr/bin/python3
-export PYTHONDONTWRITEBYTECODE=1
-
-limit=$(often 900 20000)
-private=
-begin () { # begin FILE SCRIPT ARGUMENT...: a bench, beside what follows; after $private
-    out=$work/$1
-    script=$faults/$2
-    shift 2
-    { timeout "$limit" $private $python "$script" "$@" >"$out" 2>&1; echo $? >"$out.status"; } &
-}
-finish () { # finish FILE NAME
-    wait_for "$limit" test -s "$work/$1.status"
-    ok "$(cat "$work/$1.status")" "$2"
-    sed 's/^/# /' "$work/$1"
-}
+. "$srcdir/tests/faults/benches.sh"
 
 # ---- the benches; meanwhile the tests go on
 shim=$builddir/tests/faults/.libs/shim.so
 calls=
-nfs=
 power=
 if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
     calls="the sanitizer wraps these calls itself"
@@ -42,14 +22,10 @@ elif ! $python -c 'import h5py' 2>/dev/null; then
 else
     begin power power.py "$builddir/tests/fakes/.libs/trace.so" --cuts="$(often 12 2000)" --seed="$seed"
 fi
-if ! fuse_is_here; then
-    nfs="no libfuse3-dev, /dev/fuse or fusermount3, or this user has no name"
-else
-    begin model nfs.py "$builddir/tests/faults/nfs" --model
-    begin nfs nfs.py "$builddir/tests/faults/nfs" --trials="$(often 40 2000)" --seed="$seed"
-fi
+# shellcheck disable=SC2034
 [ "$(id -u)" -eq 0 ] || private=$(private_mounts) # its disk is full now and then
 begin kills kill.py --kills="$(often 40 1000)" --trials="$(often 60 500)" --seed="$seed"
+# shellcheck disable=SC2034
 private=
 if [ -n "$DL_TEST_SOAK" ] && slurm_is_here; then
     begin slurm kill.py --kills=1000 --trials=500 --cluster="$minicluster" --seed="$seed"
@@ -129,12 +105,6 @@ if [ -n "$power" ]; then
     skip "losses of power" "$power"
 else
     finish power "losses of power"
-fi
-if [ -n "$nfs" ]; then
-    skip "workers on NFS" "$nfs"
-else
-    finish model "the model of NFS"
-    finish nfs "three clients of one server"
 fi
 finish kills "$(often 40 1000) kills"
 [ ! -e "$work/slurm" ] || finish slurm "1000 kills of a job array and of Slurm"

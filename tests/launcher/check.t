@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the check of one machine, whose driver is a stand-in, and whose files are made
 . "$srcdir/tests/lib.sh"
-nfs=
 libs=$builddir/tests/fakes/.libs
 mkdir "$work/gpus" "$work/less"
 ln -s "$libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
@@ -276,24 +275,6 @@ for bad in nowhere plain; do
     is $? 0 "a user's TMPDIR that is wrong condemns no node: $bad"
     like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is told"
 done
-if fuse_is_here; then
-    mkdir under hung
-    "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
-    nfs=$!
-    wait_for 300 mountpoint -q hung
-    kill -STOP $nfs
-    start=$(date +%s)
-    out=$(TMPDIR=$work/hung timeout 300 dl check)
-    is $? 79 "a file system that hangs"
-    like "$out" "TMPDIR: no answer for 8 s at .*/hung" "is told"
-    [ $(($(date +%s) - start)) -le 250 ]
-    ok $? "in time"
-    kill -CONT $nfs
-    umount hung 2>/dev/null || fusermount -u hung
-    kill $nfs 2>/dev/null
-else
-    skip "a file system that hangs" "no FUSE"
-fi
 
 # ---- a driver that hangs does not hold it
 ended hang

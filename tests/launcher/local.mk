@@ -22,7 +22,7 @@ EXTRA_PROGRAMS += %D%/makesweep
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
 tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log tests/launcher/export.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer
-tests/launcher/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
+tests/launcher/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la
 tests/launcher/monitor.log: tests/fakes/nvml.la
 env_needs = tests/runtime/machine
 if HAVE_SLURM
