@@ -4,6 +4,7 @@
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_rows.h"
 #include "launcher/results/results_file.h"
+#include "launcher/trainer/resume_dir.h"
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
