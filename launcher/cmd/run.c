@@ -41,6 +41,8 @@ static int worker_status (enum worker_end end,
     switch (end) {
     case WORKER_DONE:
         return EXIT_OK;
+    case WORKER_FAULT: /* its job has not completed, and Slurm is to know */
+        return EXIT_FAULT;
     case WORKER_PREEMPTED:
         if (is_task) /* 'dl run --local' waits for a worker with a slot */
             sleep (PREEMPT_WAIT);

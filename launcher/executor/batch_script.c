@@ -18,7 +18,8 @@
  * Slurm would then end the srun of the trial with it (rank.c).  A worker that
  * was killed is started again; one whose time is up leaves with 75, one whose
  * machine is excluded with 76, one that needs a job of more memory with 77, one
- * that a check kept from starting with 79.
+ * that a check kept from starting with 79, one whose experiment was paused
+ * because of a fault with 11.
  */
 static const char text[] =
     "#!/bin/sh\n"
@@ -43,7 +44,7 @@ static const char text[] =
     "    case $status in\n"
     "    0) exit 0 ;;\n"
     "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
-    "    2 | 3 | 5) exit $status ;;\n"
+    "    2 | 3 | 5 | 11) exit $status ;;\n"
     "    esac\n"
     "    DL_FRESH=0\n"
     "    export DL_LAST_STATUS=$status\n"

@@ -228,6 +228,7 @@ static bool is_final (int status)
     case EXIT_PARKED:
     case EXIT_EXCLUDED:
     case EXIT_SMALL:
+    case EXIT_FAULT:
     case EXIT_USAGE:
     case EXIT_NOT_FOUND:
     case EXIT_DAMAGED:
@@ -290,7 +291,8 @@ static void reap (struct executor *x, struct local_worker *w)
         spawn (x, w);
     else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
         x->excluded = true;
-    else if (!WIFEXITED (status) || WEXITSTATUS (status))
+    else if (!WIFEXITED (status)
+             || (WEXITSTATUS (status) && WEXITSTATUS (status) != EXIT_FAULT))
         note_end (x, w);
 }
 

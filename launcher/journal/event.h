@@ -51,7 +51,8 @@ struct event {
     double seconds;
     bool stopped;
     int64_t ended;
-    bool free; /* the attempt does not count towards max_restarts */
+    bool free;     /* the attempt does not count towards max_restarts */
+    bool progress; /* nor do those before it: it came further than they did */
     const char *why;
     const char *host;
     const char *gpus;

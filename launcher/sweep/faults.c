@@ -93,6 +93,11 @@ int fault_note (struct sweep *s,
     if (s->nresults || e->free || !e->why)
         return 0;
     fault_key (key, e->why);
+    if (e->progress) { /* what its trial gets over does not stop it */
+        if ((f = find (s, key)) && f->trial == (long)e->trial)
+            f->count = 0;
+        return 0;
+    }
     if (!(f = find (s, key)) && s->nfaults == FAULTS_MAX)
         return 0;
     if (!f && !(f = add (s, key)))

@@ -204,6 +204,7 @@ bool attempt_is_missing (
     snprintf (dir, size, "%s/trials/%04ld/a.%ld", s->dir, n, attempt);
     for (size_t i = 0; i < t->nmilestones; i++)
         if (t->milestones[i].attempt == attempt)
-            return lstat (dir, &st) < 0 && errno == ENOENT;
+            return !t->milestones[i].reported && lstat (dir, &st) < 0
+                   && errno == ENOENT;
     return false;
 }

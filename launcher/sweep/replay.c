@@ -180,7 +180,9 @@ static int add_milestone (const struct sweep *s,
     t->milestones = list;
     m = &list[t->nmilestones];
     t->metric = e->metric;
-    *m = (struct milestone){ t->length, t->over, e->metric, NULL };
+    *m = (struct milestone){
+        t->length, t->over, e->metric, NULL, e->stopped && seconds_of (e) == 0
+    };
     if (n > 1 && !(m->values = calloc (n, sizeof (*m->values))))
         return errorf (err, "out of memory");
     for (size_t i = 0; n > 1 && i < n; i++)
@@ -340,12 +342,14 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (is_allowed (s, e->memory))
         raise_memory (s, t, e->memory);
     t->ooms += e->memory > 0 || e->nx > 0;
-    if (e->free)
+    if (e->progress)
+        t->fails = t->losts = 0;
+    else if (e->free)
         t->losts++;
-    else {
+    else
         t->fails++;
+    if (!e->free)
         host_fails (s, e->host, trial_number (s, t));
-    }
     return fault_note (s, e, err);
 }
 
@@ -355,7 +359,9 @@ apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     struct sweep_trial *t = end_attempt (s, e);
 
     (void)err;
-    if (t)
+    if (t && e->progress)
+        t->fails = t->losts = 0;
+    else if (t)
         t->losts++;
     return 0;
 }

@@ -25,6 +25,8 @@ struct milestone {
     long attempt;
     double metric;
     double *values; /* of all metrics, NULL unless there are several */
+    bool reported;  /* by the attempt before, whose worker died: this one had
+                       nothing to train, and has no folder */
 };
 
 struct sweep_trial {

@@ -7,7 +7,7 @@
 
 enum { LINE_SIZE = 8192 };
 
-struct lines {
+struct line_reader {
     struct pattern **patterns;
     pattern_metric_f f;
     void *arg;
@@ -15,9 +15,9 @@ struct lines {
     size_t fill;
 };
 
-struct lines *lines_create (char **texts, pattern_metric_f f, void *arg)
+struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg)
 {
-    struct lines *l = calloc (1, sizeof (*l));
+    struct line_reader *l = calloc (1, sizeof (*l));
     size_t n = 0;
 
     while (texts && texts[n])
@@ -35,7 +35,7 @@ fail:
     return NULL;
 }
 
-void lines_destroy (struct lines *l)
+void lines_destroy (struct line_reader *l)
 {
     if (!l)
         return;
@@ -45,12 +45,12 @@ void lines_destroy (struct lines *l)
     free (l);
 }
 
-bool lines_wanted (const struct lines *l)
+bool lines_wanted (const struct line_reader *l)
 {
     return l->patterns[0];
 }
 
-static void end_line (struct lines *l)
+static void end_line (struct line_reader *l)
 {
     l->line[l->fill] = '\0';
     for (size_t i = 0; l->patterns[i]; i++)
@@ -58,7 +58,7 @@ static void end_line (struct lines *l)
     l->fill = 0;
 }
 
-off_t lines_read (struct lines *l, int fd, off_t at)
+off_t lines_read (struct line_reader *l, int fd, off_t at)
 {
     char buf[16384];
     ssize_t n;
@@ -76,7 +76,7 @@ off_t lines_read (struct lines *l, int fd, off_t at)
     return at;
 }
 
-void lines_end (struct lines *l)
+void lines_end (struct line_reader *l)
 {
     if (l->fill)
         end_line (l);

@@ -7,20 +7,20 @@
 
 #include "launcher/config/metric_pattern.h"
 
-struct lines;
+struct line_reader;
 
 /* Look for 'texts' (metrics.pattern), NULL-ended, or NULL; 'f' is called for
  * what they find.  NULL: out of memory, or a pattern is not valid.
  */
-struct lines *lines_create (char **texts, pattern_metric_f f, void *arg);
-void lines_destroy (struct lines *l);
+struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg);
+void lines_destroy (struct line_reader *l);
 
 /* Whether there is any pattern. */
-bool lines_wanted (const struct lines *l);
+bool lines_wanted (const struct line_reader *l);
 
 /* Read a file from 'at' on, up to its last whole line.  Returns where to go on.
  */
-off_t lines_read (struct lines *l, int fd, off_t at);
+off_t lines_read (struct line_reader *l, int fd, off_t at);
 
 /* The file has ended: what follows the last end of a line is a line. */
-void lines_end (struct lines *l);
+void lines_end (struct line_reader *l);

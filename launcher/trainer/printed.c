@@ -16,7 +16,7 @@
 #include "runtime/metrics/file.h"
 #include "runtime/storage/inside.h"
 
-struct value {
+struct printed_value {
     char name[NAME_SIZE];
     int64_t step;
     double value;
@@ -24,8 +24,8 @@ struct value {
     bool missing; /* only the log has it */
 };
 
-struct values {
-    struct value *list;
+struct printed_values {
+    struct printed_value *list;
     size_t n, capacity;
 };
 
@@ -33,7 +33,7 @@ struct printed {
     const struct trial_attempt *a;
     long first; /* attempt at the segment */
     bool is_read;
-    struct values all;
+    struct printed_values all;
     char (*begun)[NAME_SIZE]; /* what this attempt has logged itself */
     size_t nbegun;
 };
@@ -62,15 +62,17 @@ void printed_destroy (struct printed *r)
 
 /* ---- an attempt ---- */
 
-static int
-add_value (struct values *v, const char *name, int64_t step, double value)
+static int add_value (struct printed_values *v,
+                      const char *name,
+                      int64_t step,
+                      double value)
 {
-    struct value *x;
+    struct printed_value *x;
 
     if (array_reserve (&v->list, &v->capacity, v->n, 1, sizeof (*v->list)) < 0)
         return -1;
     x = &v->list[v->n];
-    *x = (struct value){ .step = step, .value = value, .order = v->n };
+    *x = (struct printed_value){ .step = step, .value = value, .order = v->n };
     snprintf (x->name, sizeof (x->name), "%s", name);
     v->n++;
     return 0;
@@ -86,7 +88,8 @@ static int add_line (const char *name, int64_t step, double value, void *values)
     return add_value (values, name, step, value);
 }
 
-static int by_step (const struct value *x, const struct value *y)
+static int by_step (const struct printed_value *x,
+                    const struct printed_value *y)
 {
     int rv = strcmp (x->name, y->name);
 
@@ -95,24 +98,25 @@ static int by_step (const struct value *x, const struct value *y)
 
 static int in_order (const void *a, const void *b)
 {
-    const struct value *x = a, *y = b;
+    const struct printed_value *x = a, *y = b;
     int rv = by_step (x, y);
 
     return rv ? rv : (x->order > y->order) - (x->order < y->order);
 }
 
-static void sort (struct values *v)
+static void sort (struct printed_values *v)
 {
     if (v->n > 0)
         qsort (v->list, v->n, sizeof (*v->list), in_order);
 }
 
 /* Up to the last whole line: a number in another one may be cut. */
-static void
-read_lines (const struct printed *r, const char *dir, struct values *lines)
+static void read_lines (const struct printed *r,
+                        const char *dir,
+                        struct printed_values *lines)
 {
     const struct experiment *e = r->a->sweep->exp;
-    struct lines *l = lines_create (e->patterns, add_line, lines);
+    struct line_reader *l = lines_create (e->patterns, add_line, lines);
     char path[PATH_MAX];
     int fd = -1;
 
@@ -132,7 +136,8 @@ read_lines (const struct printed *r, const char *dir, struct values *lines)
 }
 
 /* What was printed more often than it is in the metrics is missing there. */
-static int add_missing (struct values *have, struct values *lines)
+static int add_missing (struct printed_values *have,
+                        struct printed_values *lines)
 {
     size_t n = have->n;
     size_t j = 0;
@@ -140,7 +145,7 @@ static int add_missing (struct values *have, struct values *lines)
     sort (have);
     sort (lines);
     for (size_t i = 0; i < lines->n; i++) {
-        const struct value *x = &lines->list[i];
+        const struct printed_value *x = &lines->list[i];
         while (j < n && by_step (&have->list[j], x) < 0)
             j++;
         if (j < n && by_step (&have->list[j], x) == 0)
@@ -156,13 +161,14 @@ static int add_missing (struct values *have, struct values *lines)
 /* What an attempt has logged and printed supersedes what those before it have
  * from its first step of the same name on, or from where it was restored to.
  */
-static int supersede (struct values *all, struct values *by, int64_t begin)
+static int
+supersede (struct printed_values *all, struct printed_values *by, int64_t begin)
 {
     size_t kept = 0;
 
     sort (by);
     for (size_t i = 0; i < all->n; i++) {
-        const struct value *x = &all->list[i];
+        const struct printed_value *x = &all->list[i];
         int64_t least = begin;
         for (size_t j = 0; j < by->n; j++)
             if (!strcmp (by->list[j].name, x->name)) {
@@ -174,7 +180,7 @@ static int supersede (struct values *all, struct values *by, int64_t begin)
     }
     all->n = kept;
     for (size_t i = 0; i < by->n; i++) {
-        const struct value *x = &by->list[i];
+        const struct printed_value *x = &by->list[i];
         if (add_value (all, x->name, x->step, x->value) < 0)
             return -1;
         all->list[all->n - 1].missing = x->missing;
@@ -184,7 +190,7 @@ static int supersede (struct values *all, struct values *by, int64_t begin)
 
 static int read_attempt (struct printed *r, long k)
 {
-    struct values have = { NULL }, lines = { NULL };
+    struct printed_values have = { NULL }, lines = { NULL };
     int64_t begin = INT64_MAX;
     char dir[PATH_MAX];
     int rv;
@@ -254,7 +260,7 @@ static void put (const struct printed *r,
                  void *arg)
 {
     for (size_t i = 0; i < r->all.n; i++) {
-        const struct value *x = &r->all.list[i];
+        const struct printed_value *x = &r->all.list[i];
         if (strcmp (x->name, name))
             continue;
         if (x->missing && x->step < from)
@@ -280,7 +286,7 @@ void printed_before (struct printed *r,
 /* Steps count from 1, or from 0 where the first one of the segment says so. */
 static bool is_whole (const struct printed *r, const char *metric)
 {
-    const struct value *first = NULL, *last = NULL;
+    const struct printed_value *first = NULL, *last = NULL;
     int64_t had = sweep_trial (r->a->sweep, r->a->trial)->length;
 
     for (size_t i = 0; i < r->all.n; i++)
@@ -304,7 +310,7 @@ bool printed_finish (struct printed *r,
     if (!is_whole (r, metric))
         return false;
     for (size_t i = 0; i < r->all.n; i++) {
-        const struct value *x = &r->all.list[i];
+        const struct printed_value *x = &r->all.list[i];
         bool is_last = i + 1 == r->all.n || strcmp (x[1].name, x->name);
         if (is_last && !has_begun (r, x->name))
             put (r, x->name, x->step, INT64_MAX, f, arg);

@@ -40,8 +40,8 @@ struct trainer {
     int folder;   /* the attempt's, open */
     int watch;    /* tells of what is new in the log; -1: it is looked at */
     int watched;
-    struct lines *lines;     /* of the log, or of metrics.file */
-    struct printed *printed; /* of the attempts before; NULL: none */
+    struct line_reader *lines; /* of the log, or of metrics.file */
+    struct printed *printed;   /* of the attempts before; NULL: none */
     struct slurmdl_metrics *metrics;
     unsigned flush; /* that was begun */
     bool logged;    /* something */

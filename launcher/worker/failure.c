@@ -61,7 +61,8 @@ static void why_no_metric (const struct trial_attempt *a,
 {
     const struct sweep *sweep = a->sweep;
     char files[PATH_MAX];
-    bool went_on = attempt_with_files (a, NULL, files, sizeof (files)) == 0;
+    bool went_on = a->number > 1
+                   && attempt_with_files (a, NULL, files, sizeof (files)) == 0;
     size_t n;
 
     v->last = is_final (a, went_on);

@@ -21,9 +21,10 @@ enum oom_kill {
 };
 
 struct failure_class {
-    bool free;    /* does not count towards max_restarts */
-    bool last;    /* another try makes no sense */
-    bool exclude; /* no attempt of this experiment is to begin here again */
+    bool free;     /* does not count towards max_restarts */
+    bool progress; /* it came further than the attempts before it */
+    bool last;     /* another try makes no sense */
+    bool exclude;  /* no attempt of this experiment is to begin here again */
     enum oom oom;
     int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
     char why[512]; /* for people */

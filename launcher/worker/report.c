@@ -50,6 +50,7 @@ report_event (const struct worker *w, long trial, struct segment_report *r)
         .gpus = *w->gpus ? w->gpus : NULL,
         .why = *r->verdict.why ? r->verdict.why : NULL,
         .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
+        .progress = r->outcome == OUTCOME_FAILED && r->verdict.progress,
         .memory = r->retry.memory,
     };
 
@@ -77,9 +78,10 @@ gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
 
-    return r->verdict.last
-           || (r->verdict.free ? t->losts >= LOST_MAX
-                               : t->fails >= w->sweep->exp->max_restarts);
+    if (r->verdict.last || r->verdict.progress)
+        return r->verdict.last;
+    return (r->verdict.free ? t->losts >= LOST_MAX
+                            : t->fails >= w->sweep->exp->max_restarts);
 }
 
 static const char *
@@ -161,7 +163,7 @@ static int put_end (struct worker *w,
     char *nodes = bad_nodes (w, trial, r);
     bool last = is_last (w, trial, r);
     bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free
-                  && fault_pauses (w, r->verdict.why);
+                  && !r->verdict.progress && fault_pauses (w, r->verdict.why);
     size_t n = 1;
     int rv;
 

@@ -20,10 +20,12 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/memory.h"
+#include "launcher/worker/traces.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -329,11 +331,33 @@ static enum oom_kill kill_of (const struct segment *s)
                : KILLED_SOMETHING;
 }
 
+/* A process that somebody killed was no failure of the script's: what it had
+ * saved is handed on, even if it was the first.
+ */
+static void judge_progress (const struct segment *s, struct segment_report *r)
+{
+    switch (
+        attempt_progress (s->w->sweep, s->attempt.trial, s->attempt.number)) {
+    case PROGRESS_NONE:
+        r->verdict.free |=
+            sweep_trial (s->w->sweep, s->attempt.trial)->over == 0
+            && died_of (s->status) == SIGKILL && r->verdict.oom == OOM_NONE
+            && folder_has_files (s->attempt.dir, NULL);
+        break;
+    case PROGRESS_FILES: /* any file will do: it is not believed for ever */
+        r->verdict.free = true;
+        break;
+    case PROGRESS_STEPS:
+        r->verdict.progress = true;
+    }
+}
+
 static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
     failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
     r->peak = trainer_peak (s->trainer);
+    judge_progress (s, r);
     /* that it has no metric is then no fault of the program's */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
         r->verdict.last = false;

@@ -16,6 +16,7 @@
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/software/check.h"
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/disk_reserve.h"
@@ -29,6 +30,7 @@
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 #include "launcher/worker/shared_fault.h"
+#include "launcher/worker/traces.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -120,7 +122,7 @@ static int put_lost (struct worker *w,
     int64_t had = memory_of_attempt (w);
     struct worker_exit lost;
     int64_t memory;
-    bool counted, last;
+    bool counted, last, progress;
 
     if (find_loss (w, trial, owner, &lost))
         return 1;
@@ -128,14 +130,18 @@ static int put_lost (struct worker *w,
     if (memory)
         memory_add_reason (lost.why, sizeof (lost.why), had, memory);
     counted = lost.counted && memory == 0;
-    last = counted ? t->fails >= w->sweep->exp->max_restarts
-                   : t->losts >= LOST_MAX;
+    progress = attempt_progress (w->sweep, trial, attempt) == PROGRESS_STEPS;
+    last = progress  ? false
+           : counted ? t->fails >= w->sweep->exp->max_restarts
+                     : t->losts >= LOST_MAX;
     struct event events[2] = {
         { .op = lost.counted ? EVENT_FAIL : EVENT_LOST,
           .by = w->slot,
           .trial = trial,
           .attempt = attempt,
+          .seconds = attempt_seconds (w->sweep, trial, attempt, owner),
           .free = memory > 0,
+          .progress = progress,
           .memory = memory,
           .why = lost.why },
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
@@ -309,6 +315,13 @@ static int pull (struct worker *w, struct slurmdl_error *err)
 
 static enum worker_end how_it_ended (const struct worker *w)
 {
+    if (sweep_is_faulty (w->sweep)) {
+        fprintf (stderr,
+                 "dl: %s is paused: %.400s\n",
+                 w->sweep->dir,
+                 w->sweep->cause.why);
+        return WORKER_FAULT;
+    }
     if (w->left_over || w->sweep->state != SWEEP_RUNNING
         || sweep_retires (w->sweep, w->slot))
         return WORKER_DONE;

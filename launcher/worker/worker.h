@@ -8,6 +8,7 @@
 /* How a worker ended; also its exit status (launcher/sys/say.h). */
 enum worker_end {
     WORKER_DONE,      /* the sweep has ended or was stopped */
+    WORKER_FAULT,     /* it was paused because of a fault that trials share */
     WORKER_PARKED,    /* asked to stop; there is work left */
     WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
     WORKER_EXCLUDED,  /* no attempt may begin on this machine */

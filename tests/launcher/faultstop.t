@@ -169,4 +169,36 @@ dl show dirty >out 2>&1
 like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is told"
 is "$(LC_ALL=C tr -d '\n\t -~' <out | wc -c)" 0 "without control characters"
 
+# ---- progress: a long training that dies again and again in the same way, but comes further each time
+cat >long.sh <<'END'
+# long.sh LENGTH FOLDER STEPS [FROM]: train STEPS epochs more, say so or not, and die like the others
+s=0
+[ -e "${4:-}/last" ] && s=$(cat "$4/last")
+echo "goes on from $s"
+to=$((s + $3))
+echo constant >"$2/config"
+while [ $s -lt "$1" ]; do
+    [ $s -lt $to ] || { echo "Connection closed by peer"; kill -9 $$; }
+    s=$((s + 1))
+    [ "$SILENT" ] && [ $s -lt "$1" ] || echo "epoch $s: accuracy = 0.$s"
+    [ "$NO_FILES" ] || echo $s >"$2/last"
+done
+END
+dies () { # dies NAME STEPS VARIABLES: of an experiment of one trial of 12 epochs
+    conf "$1" "exec sh long.sh {length} {attempt_dir} $2 [{resume_dir}]" "environment = { variables = { $3 }; }; max_restarts = 3;"
+    sed -i 's/"random"/"single"/; s/max_trials = 12; max_length = 3/max_length = 12/' "$1.conf"
+    timeout 300 dl run --local --workers=1 "$1.conf" >"$1.out" 2>&1
+    status=$?
+}
+dies steps 2 ''
+is "$status $(count steps-0001 fail) $(count steps-0001 result)" "0 5 1" "attempts that log new steps are no failures alike, and no restarts"
+dies files 2 'SILENT = "1";'
+is "$status $(count files-0001 fail) $(count files-0001 result)" "0 5 1" "nor are those that leave newer files"
+dies still 2 'NO_FILES = "1";'
+is "$status $(count still-0001 fail)" "11 4" "without progress three of them more are a fault"
+like "$(cat still.out)" 'Connection closed by peer' "that is told"
+dies same 0 'SILENT = "1"; NO_FILES = "1";'
+is "$status $(count same-0001 fail)" "11 4" "files that are always the same are no progress"
+like "$(cat same-0001/workers/*.log)" "same-0001 is paused: killed by signal 9" "and the log of the worker says why it ends"
+
 done_testing

@@ -133,8 +133,8 @@ static void plain_states (void **state)
     assert_true (sweep_trial (s, 1)->spent == 20);
     assert_true (sweep_trial (s, 1)->seconds == 20);
     assert_true (sweep_trial (s, 3)->seconds == 10);
-    /* what a lost one took is not known */
-    assert_true (sweep_trial (s, 2)->spent == 20);
+    /* with what the lost one took */
+    assert_true (sweep_trial (s, 2)->spent == 30);
     sweep_close (s);
 }
 
