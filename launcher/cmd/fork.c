@@ -185,7 +185,7 @@ static int take_checkpoint (struct experiment *e,
 }
 
 static int
-make_fork (const struct sweep *s, long trial, const struct settings *st)
+make_fork (struct sweep *s, long trial, const struct settings *st)
 {
     struct fork_source origin = { s, trial };
     struct edit edit = { .sets = st->sets };

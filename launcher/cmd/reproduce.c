@@ -70,6 +70,7 @@ static int in_allocation (struct sweep *s, long number, bool trust)
             number,
             (long long)(s->exp->nodes * s->exp->ranks));
     fflush (stdout);
+    setenv ("DL_PIN", s->pin, 1);
     execvp ("salloc", (char *const *)c.argv);
     complain ("salloc: %s: trials of several ranks need Slurm",
               strerror (exec_error ("salloc", errno)));

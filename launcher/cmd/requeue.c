@@ -164,7 +164,7 @@ int cmd_requeue (const struct settings *st)
     bool refused = false;
     struct sweep *s;
     char task[64];
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_to_run (st, st->args[0], &s);
 
     if (rv)
         return rv;

@@ -13,7 +13,6 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/rank_proxy.h"
-#include "launcher/trust/trust.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
@@ -61,28 +60,6 @@ static int worker_status (enum worker_end end,
     return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
 
-/* 'pin' is from the command that has started this worker, and from nobody
- * else: then there is no question.
- */
-static int check_pin (const struct sweep *s, const struct settings *st)
-{
-    char *pin = getenv ("DL_PIN");
-    char now[DIGEST_SIZE];
-
-    if (!pin)
-        return ask_trust (s, st);
-    trust_pin (s, now);
-    if (!strcmp (pin, now)) {
-        unsetenv ("DL_PIN");
-        return EXIT_OK;
-    }
-    complain ("%s: what its trials run as you has changed since this worker "
-              "was submitted: see experiment.conf, then 'dl resume' starts "
-              "others",
-              s->dir);
-    return EXIT_USAGE;
-}
-
 int cmd_worker (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -96,12 +73,8 @@ int cmd_worker (const struct settings *st)
 
     /* on a node without it the worker ends before it takes a trial */
     hdf5 ();
-    if ((rv = open_experiment (st, st->args[0], &s)))
+    if ((rv = open_to_run (st, st->args[0], &s)))
         return rv;
-    if ((rv = check_pin (s, st))) {
-        sweep_close (s);
-        return rv;
-    }
     if ((rv = code_enter (s, &own)) == EXIT_OK) {
         place_find (&place, s->exp, st, slot, sizeof (slot));
         worker_exit_read ("", &lost);

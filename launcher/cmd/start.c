@@ -247,8 +247,10 @@ static int check_new (struct experiment *e, const struct settings *st)
     return st->local && local_check (e, &err) < 0 ? fail (&err) : EXIT_OK;
 }
 
-static int
-make_new (struct experiment *e, const struct settings *st, char dir[PATH_MAX])
+static int make_new (struct experiment *e,
+                     const struct settings *st,
+                     char dir[PATH_MAX],
+                     char id[SWEEP_ID_SIZE])
 {
     struct slurmdl_error err = { "" };
     struct code_of_run code;
@@ -261,7 +263,7 @@ make_new (struct experiment *e, const struct settings *st, char dir[PATH_MAX])
     error_clear (&err);
     share_umask (st->dir);
     if ((rv = code_freeze (e, st->dir, &code)) == 0
-        && sweep_create (e, st->dir, dir, PATH_MAX, &err) < 0)
+        && sweep_create (e, st->dir, dir, PATH_MAX, id, &err) < 0)
         rv = fail (&err);
     code_of_run_free (&code);
     return rv;
@@ -272,13 +274,21 @@ int run_new (struct experiment *e, const struct settings *st)
     struct slurmdl_error err = { "" };
     struct sweep *s;
     char dir[PATH_MAX];
+    char id[SWEEP_ID_SIZE];
     int rv = check_new (e, st);
 
     if (rv == 0)
-        rv = st->dry_run ? dry_run (e, st) : make_new (e, st, dir);
+        rv = st->dry_run ? dry_run (e, st) : make_new (e, st, dir, id);
     experiment_destroy (e);
     if (rv || st->dry_run || (rv = open_experiment (st, dir, &s)))
         return rv;
+    if (!trust_is_made (s, id)) {
+        complain ("%s: is not what was made a moment ago: others have changed "
+                  "it, and nothing was started",
+                  dir);
+        sweep_close (s);
+        return EXIT_DAMAGED;
+    }
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
         complain ("%s; 'dl resume' will ask whether you want to run it",
                   err.text);

@@ -10,7 +10,6 @@
 #include "launcher/config/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 /* A worker runs as a step, because on Slurm 22.05 only steps hear of
@@ -71,7 +70,6 @@ int script_write (const struct executor *x,
                   struct slurmdl_error *err)
 {
     char path[PATH_MAX + 8];
-    char pin[DIGEST_SIZE];
     char *dl = shell_word (x->dl);
     char *dir = shell_word (x->sweep->dir);
     char step[256];
@@ -79,9 +77,9 @@ int script_write (const struct executor *x,
     int rv;
 
     worker_step (x->sweep->exp, step, sizeof (step));
-    trust_pin (x->sweep, pin);
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    rv = dl && dir ? asprintf (&content, text, dl, dir, pin, step) : -1;
+    rv = dl && dir ? asprintf (&content, text, dl, dir, x->sweep->pin, step)
+                   : -1;
     free (dl);
     free (dir);
     if (rv < 0)

@@ -51,13 +51,11 @@ static void prepare_worker (const void *arg)
 {
     const struct worker_start *s = arg;
     const struct experiment *e = s->x->sweep->exp;
-    char pin[DIGEST_SIZE];
     char place[64];
 
     if (e->node_gpus > 0)
         devices_take (s->x->devices, s->w->place, (int)e->node_gpus);
-    trust_pin (s->x->sweep, pin);
-    setenv ("DL_PIN", pin, 1);
+    setenv ("DL_PIN", s->x->sweep->pin, 1);
     snprintf (place, sizeof (place), "%d/%ld", s->w->place, s->x->workers);
     setenv ("DL_WORKER_PLACE", place, 1);
     cores_take (s->w->place, s->x->workers, (long)e->cpus);

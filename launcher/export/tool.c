@@ -43,7 +43,6 @@ static int claim_name (const struct sweep *s,
                        const char *folder,
                        struct slurmdl_error *err)
 {
-    const char *id = s->id ? s->id : s->digest;
     char path[PATH_MAX];
     char *there;
     int rv = -1;
@@ -57,10 +56,10 @@ static int claim_name (const struct sweep *s,
         errno = ENAMETOOLONG;
         return errorf (err, "%.160s: %s", folder, strerror (errno));
     }
-    if (publish_if_absent (path, id, strlen (id), err) < 0
+    if (publish_if_absent (path, s->id, strlen (s->id), err) < 0
         || !(there = file_read (path, ID_MAX, NULL, err)))
         return -1;
-    if (!strcmp (there, id))
+    if (!strcmp (there, s->id))
         rv = 0;
     else {
         errno = EINVAL;

@@ -274,6 +274,16 @@ int event_read (const json_t *json, struct event *e)
     return 0;
 }
 
+/* What the first entry always has: without it nobody could say whether it is
+ * the one that was there before.
+ */
+static const char *create_lacks (const struct event *e)
+{
+    if (!e->id || !e->digest)
+        return e->id ? "digest" : "id";
+    return !e->code != !e->root ? "root" : NULL;
+}
+
 const char *event_unfit (const struct event *e)
 {
     for (int i = 0; i < MEMBERS; i++) {
@@ -284,7 +294,7 @@ const char *event_unfit (const struct event *e)
         if (text && !members[i].fits (text))
             return members[i].name;
     }
-    return NULL;
+    return e->op == EVENT_CREATE ? create_lacks (e) : NULL;
 }
 
 void event_free (struct event *e)

@@ -32,8 +32,10 @@ int open_to_run (const struct settings *st,
                  const char *name,
                  struct sweep **sweep);
 
-/* The question alone: 0, or an exit status after a line. */
-int ask_trust (const struct sweep *sweep, const struct settings *st);
+/* The question alone: 0, or an exit status after a line.  In a job, and in what
+ * a command starts, DL_PIN has the answer.
+ */
+int ask_trust (struct sweep *sweep, const struct settings *st);
 
 /* Call 'f' for each experiment folder under 'root', by name. */
 int each_experiment (const char *root,

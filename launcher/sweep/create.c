@@ -24,7 +24,7 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
-enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20, ID_BYTES = 16 };
+enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
 
 /* What a group may write in is its, and so is all that is made there.  Its name
  * may stand for another folder of the user's by now.
@@ -125,10 +125,10 @@ static int first_entry (const struct experiment *e,
                         const char *dir,
                         const char *digest,
                         const char *provenance,
+                        char id[SWEEP_ID_SIZE],
                         struct slurmdl_error *err)
 {
     const struct frozen_code *c = e->frozen_code;
-    char id[2 * ID_BYTES + 1];
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
         .by = user_name (),
@@ -149,7 +149,7 @@ static int first_entry (const struct experiment *e,
     struct log *log;
     int rv = -1;
 
-    if (random_word (id, ID_BYTES) < 0)
+    if (random_word (id, SWEEP_ID_SIZE / 2) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
     if (e->search.nknown > 0)
         event.known = known_points_json (e);
@@ -163,6 +163,7 @@ static int first_entry (const struct experiment *e,
 
 static int fill_folder (const struct experiment *e,
                         const char *dir,
+                        char id[SWEEP_ID_SIZE],
                         struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
@@ -181,7 +182,7 @@ static int fill_folder (const struct experiment *e,
         || (e->frozen_code
             && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
-    return first_entry (e, dir, digest, provenance, err) == 0 ? 0 : -1;
+    return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;
 }
 
 /* On a full disk nothing stays, unless its first entry may be there. */
@@ -203,6 +204,7 @@ int sweep_create (const struct experiment *e,
                   const char *root,
                   char *dir,
                   size_t size,
+                  char id[SWEEP_ID_SIZE],
                   struct slurmdl_error *err)
 {
     char own[PATH_MAX];
@@ -211,7 +213,7 @@ int sweep_create (const struct experiment *e,
         return cannot_make (root, err);
     if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
         return -1;
-    if (fill_folder (e, dir, err) == 0)
+    if (fill_folder (e, dir, id, err) == 0)
         return 0;
     take_away (dir);
     return -1;

@@ -16,10 +16,13 @@ struct frozen_code {
 
 /* Make a new experiment from 'e', which stays the caller's: the folder
  * ROOT/NAME-0001 (or the first number that is free) with a copy of the file
- * and the first log entry.  Its path is written to 'dir'.
+ * and the first log entry.  Its path is written to 'dir', the id that its log
+ * has to 'id'.
  */
+enum { SWEEP_ID_SIZE = 33 };
 int sweep_create (const struct experiment *e,
                   const char *root,
                   char *dir,
                   size_t size,
+                  char id[SWEEP_ID_SIZE],
                   struct slurmdl_error *err);

@@ -47,7 +47,7 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     state_set_text (&exp->source, e->source);
     state_set_text (&s->id, e->id);
     state_set_text (&s->logged_digest, e->digest);
-    state_set_text (&s->code, e->root ? e->code : NULL);
+    state_set_text (&s->code, e->code);
     state_set_text (&s->root, e->root);
     state_set_text (&s->provenance, e->provenance);
     exp->source_trial = (long)e->from;

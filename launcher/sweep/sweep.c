@@ -3,11 +3,13 @@
 #include "launcher/sweep/sweep.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"
@@ -97,6 +99,20 @@ static int read_frozen (struct sweep *s,
     return s->exp ? 0 : -1;
 }
 
+/* That of the entry itself, if there is a pack beside it. */
+static uid_t owner_of_first (const struct sweep *s)
+{
+    char path[PATH_MAX + 32];
+    struct stat st;
+    int fd;
+
+    snprintf (path, sizeof (path), "%s/log/000000/00000001", s->dir);
+    if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
+        return (uid_t)-1;
+    close (fd);
+    return st.st_uid;
+}
+
 /* Others may have given it: it is neither an option nor a command. */
 static char *name_word (const char *name)
 {
@@ -131,6 +147,7 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
     snprintf (path, sizeof (path), "%s/log", own);
     if (!(s->log = log_create (path, err)) || sweep_sync (s, err) < 0)
         goto fail;
+    s->log_owner = owner_of_first (s);
     return s;
 fail:
     sweep_close (s);

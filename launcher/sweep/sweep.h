@@ -139,8 +139,11 @@ struct sweep {
     char *frozen; /* the experiment.conf that was read, ... */
     char digest[DIGEST_SIZE]; /* ... its SHA-256, ... */
     uid_t owner;              /* ... whose file it is, ... */
-    char *logged_digest;      /* ... and that of the first log entry, or NULL */
-    char *id;                 /* random; NULL: an older version made it */
+    char *logged_digest;      /* ... and that of the first log entry, ... */
+    uid_t log_owner;          /* ... whose file this entry is; -1: nobody's */
+    char *id;                 /* random; NULL while SWEEP_NEW */
+    char pin[DIGEST_SIZE];    /* of what this process may start (trust.h); "":
+                                 nothing */
     int version;              /* of the log; 0 while SWEEP_NEW */
     char *code;               /* digest of the frozen code, NULL: none ... */
     char *root;               /* ... and the folder that it was */

@@ -9,9 +9,13 @@
 /* $XDG_STATE_HOME/slurm-dl/ID, or ~/.local/state/slurm-dl/ID, a folder of mode
  * 0700 for each experiment: 'pin', 'job-JOB' for each array that the user has
  * submitted, of mode 0600, a link to the experiment, and copies of frozen code.
- * Nobody else may write there.  An experiment with the id of another one that
- * is there has a folder with the digest of its path for a name.
+ * Nobody else may write there.  Beside them are links that say which of them is
+ * of a folder, by its path and by its device and inode: the id is what a log
+ * says, and in a group's folder others can put another log.  Of two folders
+ * with one id the second has ID.PATH for a name, PATH from the digest of its
+ * path.
  */
+enum record_key { RECORD_PATH, RECORD_INODE, RECORD_ID };
 
 /* The folder for state of programs, $XDG_STATE_HOME or ~/.local/state, which
  * need not be there.  Returns -1 if there is no home.
@@ -26,6 +30,12 @@ int record_folder (const struct sweep *s,
 
 /* A small file of it as a text that the caller frees, NULL: there is none. */
 char *record_read (const struct sweep *s, const char *name);
+
+/* The same of the record that was made of the folder with this path, with this
+ * inode, or of any experiment with this id: need not be one of this experiment.
+ */
+char *
+record_read_by (const struct sweep *s, enum record_key key, const char *name);
 int record_write (const struct sweep *s,
                   const char *name,
                   const char *text,

@@ -43,7 +43,7 @@ bool trust_is_private (const struct sweep *s)
         if (!is_own (path))
             return false;
     }
-    return true;
+    return s->log_owner == geteuid ();
 }
 
 /* ---- what it runs ---- */
@@ -70,6 +70,7 @@ static char *pin_text (const struct sweep *s)
     if (!f)
         return NULL;
     fprintf (f, "digest %s\nowner %ld\n", s->digest, (long)s->owner);
+    fprintf (f, "log_owner %ld\nid %s\n", (long)s->log_owner, s->id);
     put_line (f, "dir", s->exp->dir);
     if (s->code) {
         put_line (f, "code", s->code);
@@ -87,14 +88,20 @@ void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE])
     free (text);
 }
 
+void trust_allow (struct sweep *s)
+{
+    trust_pin (s, s->pin);
+}
+
 /* With the file itself, for who asks later what has changed. */
-int trust_record (const struct sweep *s, struct slurmdl_error *err)
+int trust_record (struct sweep *s, struct slurmdl_error *err)
 {
     char *pin = pin_text (s);
     bool fits = strlen (s->frozen) <= CONF_MAX;
     char *text = NULL;
     int rv = -1;
 
+    trust_allow (s);
     if (pin
         && asprintf (&text,
                      "%s%s%s",
@@ -138,9 +145,23 @@ static void say_change (
         complain ("  %s: %.300s -> %.300s", name, first, second);
 }
 
+/* That of the folder with this path counts, whatever is there now; one that was
+ * moved is known by its inode; the id is only what the log says.
+ */
+static char *find_pin (const struct sweep *s, enum record_key *by)
+{
+    char *pin = NULL;
+
+    for (*by = RECORD_PATH; *by <= RECORD_ID; ++*by)
+        if ((pin = record_read_by (s, *by, "pin")))
+            break;
+    return pin;
+}
+
 void trust_say_changes (const struct sweep *s)
 {
-    char *record = record_read (s, "pin");
+    enum record_key by;
+    char *record = find_pin (s, &by);
     char *frozen = record ? strstr (record, conf_mark) : NULL;
     char *now = pin_text (s);
     json_t *old, *new;
@@ -182,32 +203,61 @@ static const char *name_of (uid_t uid)
 
 static bool was_changed (const struct sweep *s)
 {
-    return s->logged_digest && strcmp (s->logged_digest, s->digest);
+    return strcmp (s->logged_digest, s->digest);
 }
 
-/* Those of before there were records go on with what is their own. */
-static bool is_old_own (const struct sweep *s)
+bool trust_is_made (const struct sweep *s, const char *id)
 {
-    struct stat st;
-
-    return !s->id && s->owner == geteuid () && stat (s->dir, &st) == 0
-           && st.st_uid == geteuid ();
+    return !strcmp (s->id, id) && s->log_owner == geteuid ()
+           && s->owner == geteuid () && !was_changed (s) && !s->is_mended;
 }
 
-int trust_check (const struct sweep *s, char *why, size_t size)
+/* Whether a record is of what is there now. */
+static bool is_same (const struct sweep *s, const char *record)
 {
-    char *record = record_read (s, "pin");
     char *now = pin_text (s);
     size_t n = now ? strlen (now) : 0;
     bool same = record && now && !strncmp (record, now, n)
                 && (!record[n] || strstr (record, conf_mark) == record + n - 1);
+
+    free (now);
+    return same;
+}
+
+enum trust_state { TRUST_SAME, TRUST_NEW, TRUST_CHANGED };
+
+/* Nobody but the user has put together what only he may write to: of such a
+ * folder no more than the path must be that of another one.
+ */
+static enum trust_state
+state_of (const struct sweep *s, const char *record, enum record_key by)
+{
+    bool same = is_same (s, record);
+
+    if (record && by == RECORD_PATH)
+        return same ? TRUST_SAME : TRUST_CHANGED;
+    if (same && by == RECORD_INODE)
+        return TRUST_SAME;
+    if (was_changed (s))
+        return TRUST_CHANGED;
+    return !record || same || trust_is_private (s) ? TRUST_NEW : TRUST_CHANGED;
+}
+
+int trust_check (struct sweep *s, char *why, size_t size)
+{
+    enum record_key by;
+    char *record = find_pin (s, &by);
     bool known = record;
+    enum trust_state state = state_of (s, record, by);
 
     free (record);
-    free (now);
-    if (same)
-        return 0;
-    if (known || was_changed (s)) {
+    if (state == TRUST_SAME)
+        trust_allow (s);
+    if (state == TRUST_NEW && trust_is_private (s)) {
+        trust_record (s, NULL);
+        state = TRUST_SAME;
+    }
+    if (state == TRUST_CHANGED)
         snprintf (why,
                   size,
                   "what its trials run as you has changed since %s: see %s of "
@@ -216,19 +266,14 @@ int trust_check (const struct sweep *s, char *why, size_t size)
                   "experiment.conf",
                   name_of (s->owner),
                   s->exp->dir);
-        return 2;
-    }
-    if (trust_is_private (s) || is_old_own (s)) {
-        trust_record (s, NULL);
-        return 0;
-    }
-    snprintf (why,
-              size,
-              "its trials would run, as you, what experiment.conf of %s says, "
-              "in the folder %s",
-              name_of (s->owner),
-              s->exp->dir);
-    return 1;
+    else if (state == TRUST_NEW)
+        snprintf (why,
+                  size,
+                  "its trials would run, as you, what experiment.conf of %s "
+                  "says, in the folder %s",
+                  name_of (s->owner),
+                  s->exp->dir);
+    return state == TRUST_SAME ? 0 : state == TRUST_NEW ? 1 : 2;
 }
 
 /* ---- the user's own ---- */

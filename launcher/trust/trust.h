@@ -17,20 +17,33 @@
 /* Whether nobody else may write to the experiment. */
 bool trust_is_private (const struct sweep *s);
 
-/* What the trials run: a digest of experiment.conf, its owner, the folder, and
- * of the frozen code.
+/* What the trials run: a digest of the experiment's id, of experiment.conf and
+ * its owner, of the owner of the first log entry, of the folder, and of the
+ * frozen code.
  */
 void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE]);
 
-/* Remember that this user runs that. */
-int trust_record (const struct sweep *s, struct slurmdl_error *err);
+/* This process may start that, and workers are told so (s->pin), whatever
+ * others put into the log meanwhile.
+ */
+void trust_allow (struct sweep *s);
+
+/* The same, and remember that this user runs it. */
+int trust_record (struct sweep *s, struct slurmdl_error *err);
+
+/* Whether the experiment that was opened is the one that this process has made
+ * with this id: where a group writes, it can be another one by now.
+ */
+bool trust_is_made (const struct sweep *s, const char *id);
 
 /* Whether this user may go on without a question: 0, or 1 with the reason in
  * 'why', for the user; 2 if it has changed since it was recorded or made.
  */
-int trust_check (const struct sweep *s, char *why, size_t size);
+int trust_check (struct sweep *s, char *why, size_t size);
 
-/* What has changed since this user's record was made, on standard error. */
+/* What has changed since this user's record of the folder, or of its id, was
+ * made, on standard error.
+ */
 void trust_say_changes (const struct sweep *s);
 
 /* The arrays of workers that this user has submitted: of a private experiment

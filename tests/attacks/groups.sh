@@ -23,9 +23,12 @@ victim sh -c "umask 002; for n in 1 2; do
     mkdir -p '$group/s-0001/trials/000'\$n/a.1/ckpt && cd '$group/s-0001/trials/000'\$n/a.1/ckpt && touch 00000001.h5 00000002.h5
 done"
 
-# a copy of the experiment, of the same owner, and with its record: case_of NAME; then $e is its folder
+# a copy of the experiment, of the same owner, and with its record, as if it had always been there: case_of NAME; then $e is
+# its folder
 case_of () {
     e=$group/$1-0001
-    rm -rf "$e" "$victim_home"/.local/state/slurm-dl/*/experiment
+    rm -rf "$e"
     cp -a "$group/s-0001" "$e"
+    victim ln -sfn "$(basename "$(dirname "$(find "$victim_home/.local/state" -name pin | head -1)")")" \
+        "$victim_home/.local/state/slurm-dl/path-$(printf %s "$e" | sha256sum | cut -c 1-64)"
 }

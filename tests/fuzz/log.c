@@ -18,7 +18,8 @@ static const char conf[] =
 
 static const char created[] =
     "{\"op\":\"create\",\"time\":1000.5,\"by\":\"me\",\"version\":1,"
-    "\"name\":\"t\",\"dir\":\"/tmp\",\"seed\":7}\n";
+    "\"name\":\"t\",\"dir\":\"/tmp\",\"seed\":7,"
+    "\"id\":\"0123456789abcdef0123456789abcdef\",\"digest\":\"0\"}\n";
 
 static void put_entry (long n, const void *text, size_t size)
 {

@@ -55,7 +55,8 @@ made_folder (const char *conf, const char *root, char *folder, size_t size)
 {
     struct experiment *e = made_experiment (conf);
     struct slurmdl_error err = { "" };
-    int rv = e ? sweep_create (e, root, folder, size, &err) : -1;
+    char id[SWEEP_ID_SIZE];
+    int rv = e ? sweep_create (e, root, folder, size, id, &err) : -1;
 
     if (rv < 0)
         fprintf (stderr, "%s\n", err.text);

@@ -355,13 +355,14 @@ open_experiment (struct maker *m, const char *root, const char *file)
     struct experiment *e;
     struct problems p;
     char dir[PATH_MAX];
+    char id[SWEEP_ID_SIZE];
 
     if (problems_open (&p) < 0 || !(e = experiment_read (file, &p))) {
         problems_close (&p);
         fprintf (stderr, "%s\n", p.text);
         exit (2);
     }
-    if (sweep_create (e, root, dir, sizeof (dir), &err) < 0
+    if (sweep_create (e, root, dir, sizeof (dir), id, &err) < 0
         || !(m->s = sweep_open (dir, &p, &err)))
         die (root, &err);
     problems_close (&p);
