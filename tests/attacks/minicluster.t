@@ -13,19 +13,23 @@ for made in "a folder" "a link"; do
     rmdir minicluster-0 2>/dev/null
     ln -sfn elsewhere minicluster-0
 done
-mkdir place
-mkfifo place/folder
-chown 61002 place place/folder
-timeout 60 bash -c "$(sed -n '/^place_is_taken/,/^}/p' "$srcdir/contrib/minicluster"); place_is_taken place"
-is $? 0 "nor a pipe in the place of a cluster"
+# a name in /tmp anybody could take
+function_of () { sed -n "/^$1 ()/,/^}/p" "$srcdir/contrib/minicluster"; }
+mkdir places
+for name in one two; do
+    mkdir $name
+    bash -c "$(for f in die first_port port_is_free ports_are_free place_is_taken claim_place; do function_of $f; done)
+        all=places dir=$name nodes=2; claim_place" >>out 2>&1
+done
+ok "$([ -s one/place ] && [ -d "places/.place-$(cat one/place)" ]; echo $?)" "a cluster's place is claimed in the user's own folder"
+ok "$([ -d "places/.place-$(cat two/place)" ] && [ "$(cat one/place)" != "$(cat two/place)" ]; echo $?)" "the next one has another"
 
 # ---- a cluster without root runs the jobs of all as its user: nobody else may ask for one, or read the key
-function_of () { sed -n "/^$1 ()/,/^}/p" "$srcdir/contrib/minicluster"; }
 mkdir -p keys/munge
 bash -c "$(function_of start_munged); head () { stat -c %a keys/munge/key >&2; }; munged () { :; }; dir=keys; start_munged" 2>out
 is "$(cat out)" 600 "the key is never another's to read"
 claim=$(bash -c "umask 0; $(grep '^umask ' "$srcdir/contrib/minicluster"); $(function_of claim_place)"'
-    port_is_free () { :; }; place_is_taken () { :; }; dir=keys; claim_place; echo "/tmp/minicluster-place-$(cat keys/place)"')
+    ports_are_free () { :; }; place_is_taken () { :; }; all=keys dir=keys; claim_place; echo "keys/.place-$(cat keys/place)"')
 is "$(stat -c %a "$claim" "$claim/folder" | xargs)" "755 644" "its place is nobody else's to write to, whatever the umask"
 rm -rf "$claim"
 mkdir -m 777 free
