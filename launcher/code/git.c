@@ -6,40 +6,100 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "launcher/sys/subprocess.h"
 
 /* of the output; s; of submodules in submodules */
-enum { LIST_MAX = 8 << 20, SECONDS = 20, DEPTH_MAX = 5 };
+enum {
+    LIST_MAX = 8 << 20,
+    FILTERS_MAX = 64 << 10,
+    SECONDS = 20,
+    DEPTH_MAX = 5
+};
+
+/* A git command in a folder. */
+static void begin (struct command *c, const char *dir)
+{
+    *c = (struct command){ .timeout = SECONDS,
+                           .no_errors = true,
+                           .keeps_job = true };
+    /* what a partial clone lacks would be fetched, by any program */
+    command_add (c, "env", NULL);
+    command_add (c, "GIT_ALLOW_PROTOCOL", "");
+    command_add (c, "git", NULL);
+    command_add (c, "-C", NULL);
+    command_add (c, dir, NULL);
+    command_add (c, "-c", NULL);
+    command_add (c, "core.fsmonitor=false", NULL);
+    command_add (c, "-c", NULL);
+    command_add (c, "core.quotePath=false", NULL);
+    command_add (c, "--no-optional-locks", NULL);
+}
+
+static char *output (struct command *c, size_t max, int *status)
+{
+    char *buf = malloc (max);
+
+    *status = buf ? command_run (c, NULL, buf, max) : -1;
+    command_free (c);
+    if (*status == 0 && strlen (buf) < max - 1)
+        return buf;
+    free (buf);
+    return NULL;
+}
+
+static bool ends_in (const char *key, const char *end)
+{
+    size_t n = strlen (key), k = strlen (end);
+
+    return n >= k && !strcasecmp (key + n - k, end);
+}
+
+/* The filters that the configuration has are programs, and a diff runs them:
+ * they get none to run.  -1: git cannot be told so.
+ */
+static int drop_filters (struct command *c, const char *dir)
+{
+    struct command list;
+    char *text, *rest;
+    int status, rv = 0;
+
+    begin (&list, dir);
+    command_add (&list, "config", NULL);
+    command_add (&list, "--name-only", NULL);
+    command_add (&list, "--get-regexp", NULL);
+    command_add (&list, "^filter[.]", NULL);
+    text = rest = output (&list, FILTERS_MAX, &status);
+    if (!text)
+        return status == 1 ? 0 : -1; /* 1: there are none */
+    for (char *key; rv == 0 && (key = strsep (&rest, "\n"));) {
+        bool flag = ends_in (key, ".required");
+        if (!flag && !ends_in (key, ".clean") && !ends_in (key, ".process"))
+            continue;
+        rv = strchr (key, '=') || c->n > COMMAND_ARGS / 2 ? -1 : 0;
+        command_add (c, "-c", NULL);
+        command_add (c, key, flag ? "false" : "");
+    }
+    free (text);
+    return rv;
+}
 
 /* Settings of the work tree that would run programs are not used. */
 char *git_output (const char *dir, char *const *args, size_t max)
 {
-    struct command c = { .timeout = SECONDS,
-                         .no_errors = true,
-                         .keeps_job = true };
-    char *buf = malloc (max);
-    int rv;
+    struct command c;
+    int status;
 
-    if (!buf)
+    begin (&c, dir);
+    if (!strcmp (*args, "diff") && drop_filters (&c, dir) < 0) {
+        command_free (&c);
         return NULL;
-    command_add (&c, "git", NULL);
-    command_add (&c, "-C", NULL);
-    command_add (&c, dir, NULL);
-    command_add (&c, "-c", NULL);
-    command_add (&c, "core.fsmonitor=false", NULL);
-    command_add (&c, "-c", NULL);
-    command_add (&c, "core.quotePath=false", NULL);
-    command_add (&c, "--no-optional-locks", NULL);
+    }
     for (; *args; args++)
         command_add (&c, *args, NULL);
-    rv = command_run (&c, NULL, buf, max);
-    command_free (&c);
-    if (rv == 0 && strlen (buf) < max - 1)
-        return buf;
-    free (buf);
-    return NULL;
+    return output (&c, max, &status);
 }
 
 static int by_path (const void *a, const void *b)

@@ -151,18 +151,23 @@ static int keep_out (const struct code_files *c, char *names, char ***args)
     return rv;
 }
 
+/* In a submodule git would start another git, which does not know what this
+ * one was told not to run: how it differs from its own commit is not asked.
+ */
 static void put_diff (json_t *o, const struct code_files *c)
 {
-    static char *const list[] = { (char *)"diff",
-                                  (char *)"--name-only",
-                                  (char *)"--no-renames",
-                                  (char *)"HEAD",
-                                  NULL };
+    static char *const list[] = {
+        (char *)"diff",          (char *)"--name-only",
+        (char *)"--no-ext-diff", (char *)"--no-textconv",
+        (char *)"--no-renames",  (char *)"--ignore-submodules=dirty",
+        (char *)"HEAD",          NULL
+    };
     static const char *const diff[] = { "diff",
                                         "--no-ext-diff",
                                         "--no-textconv",
                                         "--no-color",
                                         "--no-renames",
+                                        "--ignore-submodules=dirty",
                                         "HEAD",
                                         "--",
                                         ":/" };

@@ -13,14 +13,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/config/syntax_hint.h"
 #include "runtime/base/array.h"
 #include "runtime/storage/inside.h"
 
-/* libconfig compares each name with all before it. */
-enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, INCLUDES_MAX = 64 };
+/* libconfig compares each name with all before it, and an element of a list
+ * takes a hundred bytes.  The size is that of all files of a text.
+ */
+enum {
+    SIZE_MAX_MB = 64,
+    SETTINGS_MAX = 20000,
+    ELEMENTS_MAX = 1000000,
+    INCLUDES_MAX = 64
+};
 
 /* The files that make up one text. */
 struct inclusion {
@@ -29,7 +37,8 @@ struct inclusion {
     int line;         /* of the text that is being written */
     int depth;
     int count;
-    char *bad; /* the file in which something is wrong, NULL: the first */
+    size_t size; /* of the files that were included */
+    char *bad;   /* the file in which something is wrong, NULL: the first */
 };
 
 struct syntax_scan {
@@ -37,7 +46,7 @@ struct syntax_scan {
     int line;
     int spanning; /* the line of the first text of several lines, 0: none */
     int lists;    /* [ and ( that are open */
-    long settings;
+    long settings, elements;
     FILE *out; /* the same text, with an L where an integer needs one */
     char *why; /* what is wrong in 'line', NULL: nothing */
     struct inclusion *inc; /* NULL: @include is refused */
@@ -156,7 +165,7 @@ static int copy_number (struct syntax_scan *s)
 /* ---- @include ---- */
 
 static int copy_all (struct syntax_scan *s);
-static char *read_file (const char *path, size_t *size);
+static char *read_included (const char *path, size_t *size);
 static size_t mark_length (const char *text);
 
 /* The path that is named here in quotes, NULL: none is. */
@@ -202,6 +211,9 @@ copy_included (struct syntax_scan *s, const char *path, const char *text)
     putc ('\n', s->out);
     inc->line++;
     s->settings += in.settings;
+    s->elements += in.elements;
+    if (rv == 0 && s->settings > SETTINGS_MAX)
+        return wrong (s, s->line, "more than 20000 settings");
     if (rv == 0)
         return problems_part (inc->p, inc->line, outer, s->line);
     if (!inc->bad)
@@ -224,9 +236,14 @@ static int copy_include (struct syntax_scan *s)
         rv = wrong (s, s->line, "@include needs the name of a file in quotes");
     else if (s->inc->depth >= 8 || s->inc->count++ >= INCLUDES_MAX)
         rv = wrong (s, s->line, "@include: too many files in each other");
-    else if (!(text = read_file (path, &size)))
-        rv = wrong (
-            s, s->line, "@include: cannot read %s: %s", path, strerror (errno));
+    else if (!(text = read_included (path, &size)))
+        rv = wrong (s,
+                    s->line,
+                    "@include: cannot read %s: %s",
+                    path,
+                    inside_error (errno));
+    else if ((s->inc->size += size) > (size_t)SIZE_MAX_MB << 20)
+        rv = wrong (s, s->line, "@include: more than 64 MiB of text");
     else if (strlen (text) < size)
         rv = wrong (s, s->line, "@include: %s is not text", path);
     else
@@ -255,10 +272,13 @@ static int copy_all (struct syntax_scan *s)
             s->settings += *s->at == '=' || *s->at == ':';
             s->lists += *s->at == '[' || *s->at == '(';
             s->lists -= *s->at == ']' || *s->at == ')';
+            s->elements += *s->at == ',';
             copy (s, 1);
+            if (s->settings > SETTINGS_MAX)
+                rv = wrong (s, s->line, "more than 20000 settings");
+            else if (s->elements > ELEMENTS_MAX)
+                rv = wrong (s, s->line, "more than a million values in lists");
         }
-    if (rv == 0 && s->settings > SETTINGS_MAX)
-        return wrong (s, s->line, "more than 20000 settings");
     return rv;
 }
 
@@ -365,6 +385,27 @@ static char *read_file (const char *path, size_t *size)
     close (fd);
     errno = saved;
     return text;
+}
+
+/* What a file names is a file: a pipe would be waited for. */
+static char *read_included (const char *path, size_t *size)
+{
+    struct stat st;
+    int fd = inside_open_any (path, O_RDONLY, 0, &st);
+    char *text = NULL;
+    int rv = -1;
+
+    if (fd < 0)
+        return NULL;
+    if (S_ISREG (st.st_mode))
+        rv = read_all (fd, &text, size);
+    else
+        errno = EINVAL;
+    rv = inside_close (fd, rv);
+    if (rv == 0)
+        return text;
+    free (text);
+    return NULL;
 }
 
 /* Some editors put a byte order mark in front. */

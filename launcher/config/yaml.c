@@ -15,6 +15,10 @@
 /* An alias can stand for much, also for what it is in. */
 enum { DEPTH_MAX = 32, SETTINGS_MAX = 20000, SIZE_MAX_MB = 16 };
 
+/* So many are too many settings: each has a name, and there is the whole. */
+enum { NODES_MAX = 2 * SETTINGS_MAX + 1, DIRECTIVES_MAX = 100 };
+static const char too_many[] = "more than 20000 settings";
+
 struct yaml_tree {
     yaml_document_t document;
     struct problems *p;
@@ -355,9 +359,12 @@ add_pairs (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
 
     for (const yaml_node_pair_t *m = node->data.mapping.pairs.start;
          m < node->data.mapping.pairs.top;
-         m++)
+         m++) {
         if (add_pair (t, to, m) < 0)
             rv = -1;
+        if (t->settings > SETTINGS_MAX)
+            break;
+    }
     return rv;
 }
 
@@ -385,7 +392,7 @@ static int add_node (struct yaml_tree *t,
     if (!node)
         return -1;
     if (++t->settings > SETTINGS_MAX)
-        return wrong (t, node, "more than 20000 settings");
+        return wrong (t, node, too_many);
     if (node->type == YAML_SCALAR_NODE)
         return add_scalar (t, to, name, node);
     if (t->depth >= DEPTH_MAX)
@@ -536,40 +543,72 @@ bad_tag (struct problems *p, const yaml_event_t *e, struct origin origin)
             p, origin, "the tag %s is not read: only plain values are", tag);
 }
 
-/* libyaml takes minutes for a hundred thousand brackets: its events stop where
- * they become too many, yaml_parser_load() does not.  Tags are seen here, too.
+static int too_much (struct problems *p, size_t line, const char *why)
+{
+    problem_at (p, (struct origin){ (int)line + 1, NULL }, "%s", why);
+    return -1;
+}
+
+/* libyaml compares each directive with all before it, before it says anything
+ * of them.
+ */
+static int check_directives (FILE *f, struct problems *p)
+{
+    char *line = NULL;
+    size_t size = 0, lines = 0;
+    int n = 0;
+
+    while (n <= DIRECTIVES_MAX && getline (&line, &size, f) >= 0) {
+        n += *line == '%';
+        lines++;
+    }
+    free (line);
+    rewind (f);
+    return n > DIRECTIVES_MAX
+               ? too_much (p, lines - 1, "more than 100 lines begin with '%'")
+               : 0;
+}
+
+/* libyaml takes minutes for a hundred thousand brackets, or keys: its events
+ * stop where they become too many, yaml_parser_load() does not.  Tags are seen
+ * here, too.
  */
 static int check_events (FILE *f, struct problems *p)
 {
     yaml_parser_t parser;
     yaml_event_t e;
     int depth = 0;
+    long nodes = 0;
     bool ends = false;
     bool bad = false;
+    int rv = 0;
 
     if (!yaml_parser_initialize (&parser))
         return cannot_read (p->file, p, ENOMEM);
     yaml_parser_set_input_file (&parser, f);
-    while (!ends && depth <= 2 * DEPTH_MAX && yaml_parser_parse (&parser, &e)) {
-        depth += e.type == YAML_MAPPING_START_EVENT
-                 || e.type == YAML_SEQUENCE_START_EVENT;
+    while (!ends && rv == 0 && yaml_parser_parse (&parser, &e)) {
+        bool begins = e.type == YAML_MAPPING_START_EVENT
+                      || e.type == YAML_SEQUENCE_START_EVENT;
+        depth += begins;
         depth -= e.type == YAML_MAPPING_END_EVENT
                  || e.type == YAML_SEQUENCE_END_EVENT;
+        nodes +=
+            begins || e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT;
         ends = e.type == YAML_STREAM_END_EVENT;
         if (!is_read (&e)) {
             bad = true;
             bad_tag (
                 p, &e, (struct origin){ (int)e.start_mark.line + 1, NULL });
         }
+        if (depth > 2 * DEPTH_MAX)
+            rv = too_much (p, e.start_mark.line, "nested too deeply");
+        else if (nodes > NODES_MAX)
+            rv = too_much (p, e.start_mark.line, too_many);
         yaml_event_delete (&e);
     }
-    if (depth > 2 * DEPTH_MAX)
-        problem_at (p,
-                    (struct origin){ (int)parser.mark.line + 1, NULL },
-                    "nested too deeply");
     yaml_parser_delete (&parser);
     rewind (f);
-    return bad || depth > 2 * DEPTH_MAX ? -1 : 0;
+    return bad ? -1 : rv;
 }
 
 static int read_file (config_t *cf, FILE *f, struct problems *p)
@@ -578,7 +617,7 @@ static int read_file (config_t *cf, FILE *f, struct problems *p)
     yaml_parser_t parser;
     int rv;
 
-    if (check_events (f, p) < 0)
+    if (check_directives (f, p) < 0 || check_events (f, p) < 0)
         return -1;
     if (!yaml_parser_initialize (&parser))
         return cannot_read (p->file, p, ENOMEM);
