@@ -548,12 +548,13 @@ void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c);
 int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c);
 
 /* Who has written a checkpoint, by the file that is open, whatever now lies at
- * its path.
+ * its path.  A copy that dl makes says at its end whose it was.
  */
 struct slurmdl_origin {
     const char *path; /* belongs to the checkpoint */
-    uint32_t owner;   /* user id of the file's owner */
-    int own; /* the owner is this user or root, and nobody else may write */
+    uint32_t owner;   /* user id of who wrote it; UINT32_MAX: others may have */
+    int own; /* the file and its data are this user's or root's, and nobody else
+                may write */
 };
 
 /* Fill '*origin'.  What a file that is not one's own has for an interpreter, a
@@ -602,6 +603,10 @@ int slurmdl_writer_add (
     const struct slurmdl_tensor *t, /* name to dims, state */
     const void *data,
     struct slurmdl_error *err);
+/* The data are of that user, and not of the one who writes: for a copy of
+ * another user's file.
+ */
+void slurmdl_writer_set_owner (struct slurmdl_writer *w, uint32_t owner);
 /* Both free 'w'. */
 int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err);
 void slurmdl_writer_abort (struct slurmdl_writer *w);

@@ -11,6 +11,7 @@
 #include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/take_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
@@ -199,6 +200,10 @@ int ckpt_import (const struct settings *st)
     step = st->step >= 0 ? st->step : s.step >= 0 ? s.step : 0;
     w = slurmdl_writer_open (st->args[2], step, &err);
     rv = w ? 0 : -1;
+    if (w && !s.own && !st->trust) {
+        say_owner (st->args[2], s.owner);
+        slurmdl_writer_set_owner (w, s.owner);
+    }
     for (size_t i = 0; rv == 0 && i < s.n; i++)
         rv = import_tensor (w, &s, i, &err);
     if (rv == 0)

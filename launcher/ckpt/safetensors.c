@@ -17,6 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
+#include "runtime/storage/origin.h"
 
 /* The format's own limit. */
 enum { HEADER_MAX = 100000000 };
@@ -150,6 +151,21 @@ static int read_entry (struct safetensors *s,
     return 0;
 }
 
+/* Of a file of one's own; that of another user is that user's. */
+static void read_owner (struct safetensors *s, const json_t *v)
+{
+    const char *text = json_string_value (json_object_get (v, "slurmdl_owner"));
+    unsigned long id;
+    char *end;
+
+    if (!text || !s->own)
+        return;
+    id = strtoul (text, &end, 10);
+    s->owner =
+        *text && !*end && id < ORIGIN_OTHERS ? (uint32_t)id : ORIGIN_OTHERS;
+    s->own = s->owner == 0 || s->owner == geteuid ();
+}
+
 static int read_metadata (struct safetensors *s,
                           const json_t *v,
                           const char *path,
@@ -166,6 +182,7 @@ static int read_metadata (struct safetensors *s,
     json_object_foreach ((json_t *)v, key, value) if (
         !json_is_string (
             value)) return bad (path, "__metadata__ is not of strings", err);
+    read_owner (s, v);
     if (!step)
         return 0;
     errno = 0;
@@ -270,6 +287,7 @@ read_header (struct safetensors *s, const char *path, struct slurmdl_error *err)
 
     if (fstat (s->fd, &st) < 0)
         return errorf (err, "%s: %s", path, strerror (errno));
+    s->own = origin_is_own (s->fd, &st, &s->owner);
     if (st.st_size < 8 || io_read_at (s->fd, length, 8, 0) < 0)
         return bad (path, "it is too short", err);
     for (int i = 7; i >= 0; i--)
@@ -363,16 +381,27 @@ static json_t *make_header (struct slurmdl_checkpoint *c,
                             struct slurmdl_error *err)
 {
     json_t *header = json_object ();
+    struct slurmdl_origin origin;
     struct slurmdl_tensor t;
     uint64_t at = 0;
-    char step[32];
+    char step[32], owner[16];
+    bool own;
 
     snprintf (
         step, sizeof (step), "%lld", (long long)slurmdl_checkpoint_step (c));
-    json_object_set_new (
-        header,
-        "__metadata__",
-        json_pack ("{s:s, s:s}", "format", "pt", "slurmdl_step", step));
+    if (slurmdl_checkpoint_origin (c, &origin) < 0)
+        origin = (struct slurmdl_origin){ .owner = ORIGIN_OTHERS };
+    own = origin.own;
+    snprintf (owner, sizeof (owner), "%u", origin.owner);
+    json_object_set_new (header,
+                         "__metadata__",
+                         json_pack ("{s:s, s:s, s:s*}",
+                                    "format",
+                                    "pt",
+                                    "slurmdl_step",
+                                    step,
+                                    "slurmdl_owner",
+                                    own ? NULL : owner));
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
         if (!has_prefix (&t, prefix))
             continue;

@@ -2,6 +2,8 @@
 /* The file format of safetensors. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "runtime/slurmdl.h"
 
 /* 8 bytes: the length of a header; the header, JSON: an object with type,
@@ -12,7 +14,9 @@ struct safetensors {
     struct slurmdl_tensor *list; /* in the order of the data */
     uint64_t *offsets;           /* in the file */
     size_t n;
-    int64_t step; /* of a file that dl wrote, else -1 */
+    int64_t step;   /* of a file that dl wrote, else -1 */
+    bool own;       /* the file and its data are this user's or root's ... */
+    uint32_t owner; /* ... and this is whose they are (origin.h) */
 };
 
 /* Open and check a file: nothing in it is believed that is not checked, and

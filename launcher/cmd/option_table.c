@@ -31,6 +31,11 @@ static const struct opt trust[] = {
     { 0 },
 };
 
+static const struct opt own_copy[] = {
+    { "trust", NULL, NULL, "of a copy of another user's data: it counts as your own", OPT_FLAG, AT (trust) },
+    { 0 },
+};
+
 static const struct opt set[] = {
     { "set", "KEY=VALUE", NULL, "replace a key of the file, or add it", OPT_LIST, AT (sets) },
     { 0 },
@@ -292,7 +297,7 @@ OPTIONS (search_server) = { of_search_server, NULL };
 OPTIONS (worker) = { dir, trust, of_worker, NULL };
 OPTIONS (ls) = { dir, of_ls, json, NULL };
 OPTIONS (watch) = { dir, of_watch, NULL };
-OPTIONS (best) = { dir, of_best, json, NULL };
+OPTIONS (best) = { dir, of_best, own_copy, json, NULL };
 OPTIONS (failures) = { dir, of_failures, json, NULL };
 OPTIONS (compare) = { dir, json, NULL };
 OPTIONS (plot) = { dir, of_plot, NULL };
@@ -310,8 +315,8 @@ OPTIONS (scale) = { dir, trust, NULL };
 OPTIONS (mark) = { dir, undo, NULL };
 OPTIONS (export) = { dir, of_export, NULL };
 OPTIONS (report) = { dir, of_report, NULL };
-OPTIONS (ckpt) = { of_ckpt, json, NULL };
-OPTIONS (model) = { dir, of_model, json, NULL };
+OPTIONS (ckpt) = { of_ckpt, own_copy, json, NULL };
+OPTIONS (model) = { dir, of_model, own_copy, json, NULL };
 OPTIONS (gc) = { dir, of_gc, NULL };
 OPTIONS (reproduce) = { dir, trust, of_reproduce, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };

@@ -14,13 +14,18 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/take_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-/* What is compared is what stands in the folder, not what was read. */
+/* What is compared is what stands in the folder, not what was read; 'written'
+ * is the digest of that with a mark of whose data it has.
+ */
 static int put_checkpoint (const char *from,
                            const char *digest,
                            const char *path,
+                           bool trust,
+                           char written[DIGEST_SIZE],
                            struct slurmdl_error *err)
 {
     char got[DIGEST_SIZE] = "";
@@ -29,10 +34,14 @@ static int put_checkpoint (const char *from,
 
     if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
         return errorf (err, "%.200s: %s", from, inside_error (errno));
-    out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     rv = out < 0 ? -1 : digest_copy (in, out, got, &bytes);
-    if (rv == 0 && (rv = fsync (out)) == 0)
+    if (rv == 0)
         rv = digest_of_file (got, out);
+    if (rv == 0 && !strcmp (got, digest))
+        rv = file_keep_owner (in, out, path, trust);
+    if (rv >= 0 && (rv = fsync (out)) == 0)
+        rv = digest_of_file (written, out);
     rv = inside_close (in, inside_close (out, rv));
     if (rv < 0)
         return errorf (err, "%.200s: cannot write: %s", path, strerror (errno));
@@ -72,31 +81,33 @@ static int put_json (const char *dir,
 /* The sums come last: a folder without them is not complete. */
 static int put_files (const struct registry *r,
                       const char *dir,
+                      bool trust,
                       json_t *entry,
                       struct slurmdl_error *err)
 {
     const char *digest = entry_text (entry, "checkpoint", "sha256");
     json_t *hparams = json_object_get (json_object_get (entry, "experiment"),
                                        "hyperparameters");
-    char of_hparams[DIGEST_SIZE], of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
+    char of_model[DIGEST_SIZE], of_hparams[DIGEST_SIZE];
+    char of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
     char from[PATH_MAX], path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
 
     snprintf (path, sizeof (path), "%s/model.h5", dir);
     if (registry_checkpoint (r, entry, from, err) < 0
-        || put_checkpoint (from, digest, path, err) < 0
+        || put_checkpoint (from, digest, path, trust, of_model, err) < 0
         || put_json (dir, "hparams.json", hparams, of_hparams, err) < 0)
         return -1;
     json_object_set_new (
         entry,
         "files",
         json_pack (
-            "{s:s, s:s}", "model.h5", digest, "hparams.json", of_hparams));
+            "{s:s, s:s}", "model.h5", of_model, "hparams.json", of_hparams));
     if (put_json (dir, "manifest.json", entry, of_manifest, err) < 0)
         return -1;
     snprintf (sums,
               sizeof (sums),
               "%s  model.h5\n%s  hparams.json\n%s  manifest.json\n",
-              digest,
+              of_model,
               of_hparams,
               of_manifest);
     return put_text (dir, "SHA256SUMS", sums, unused, err);
@@ -150,7 +161,7 @@ static int export(const struct settings *st, struct slurmdl_error *err)
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
     if ((rv = make_folder (st->args[2], dir, err)) == 0
-        && (rv = put_files (&r, dir, e.json, err)) < 0)
+        && (rv = put_files (&r, dir, st->trust, e.json, err)) < 0)
         remove_folder (dir);
     json_decref (e.json);
     if (rv == 0)

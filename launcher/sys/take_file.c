@@ -4,14 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
+#include "runtime/storage/origin.h"
 
 static int copy_data (int from, int to)
 {
@@ -24,13 +27,13 @@ static int copy_data (int from, int to)
             if ((k = write (to, buf + at, (size_t)(n - at))) < 0)
                 goto fail;
     free (buf);
-    return n < 0 ? -1 : fsync (to);
+    return n < 0 ? -1 : 0;
 fail:
     free (buf);
     return -1;
 }
 
-static int copy_file (int in, int folder, const char *name)
+static int copy_file (int in, int folder, const char *name, bool keep)
 {
     char tmp[64];
     int out;
@@ -38,10 +41,14 @@ static int copy_file (int in, int folder, const char *name)
     int e;
 
     link_tmp_name (tmp, sizeof (tmp), "");
-    out = inside_open_at (folder, tmp, O_WRONLY | O_CREAT | O_EXCL, 0644, NULL);
+    out = inside_open_at (folder, tmp, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
     if (out < 0)
         return -1;
     rv = copy_data (in, out);
+    if (rv == 0 && keep)
+        rv = origin_keep (in, out) < 0 ? -1 : 0;
+    if (rv == 0)
+        rv = fsync (out);
     if (close (out) < 0)
         rv = -1;
     if (rv == 0)
@@ -63,14 +70,14 @@ static int link_file (int in, int folder, const char *name)
     return linkat (AT_FDCWD, opened, folder, name, AT_SYMLINK_FOLLOW);
 }
 
-static int take (int in, const char *to, bool may_link)
+static int take (int in, const char *to, bool may_link, bool keep)
 {
     const char *name;
     int folder = inside_parent (to, &name);
     int rv = -1;
 
     if (folder >= 0 && (!may_link || (rv = link_file (in, folder, name)) < 0))
-        rv = copy_file (in, folder, name);
+        rv = copy_file (in, folder, name, keep);
     return inside_close (folder, rv);
 }
 
@@ -78,15 +85,20 @@ int file_take (const char *from, const char *to)
 {
     struct stat st = { 0 };
     int in = inside_open_any (from, O_RDONLY, 0, &st);
-    int rv = in < 0 ? -1 : take (in, to, st.st_uid == geteuid ());
+    int rv = in < 0 ? -1 : take (in, to, st.st_uid == geteuid (), true);
 
     return inside_close (in, rv);
 }
 
-static bool is_of (const struct stat *st, uid_t owner)
+static bool is_of (int fd, const struct stat *st, uid_t owner)
 {
-    return owner == (uid_t)ANYBODY || user_writes_alone (st)
-           || inside_is_of (st, owner);
+    uint32_t whose;
+
+    if (owner == (uid_t)ANYBODY)
+        return true;
+    return (user_writes_alone (st) || inside_is_of (st, owner))
+           && (origin_mark_is_own (fd, (uint64_t)st->st_size, &whose)
+               || whose == owner);
 }
 
 int file_take_of (const char *from, const char *to, uid_t owner)
@@ -95,9 +107,41 @@ int file_take_of (const char *from, const char *to, uid_t owner)
     int in = inside_open_any (from, O_RDONLY, 0, &st);
     int rv = -1;
 
-    if (in >= 0 && !is_of (&st, owner))
+    if (in >= 0 && !is_of (in, &st, owner))
         errno = EPERM;
     else if (in >= 0)
-        rv = take (in, to, true);
+        rv = take (in, to, true, false);
     return inside_close (in, rv);
+}
+
+void say_owner (const char *name, uint32_t owner)
+{
+    const struct passwd *pw =
+        owner == ORIGIN_OTHERS ? NULL : getpwuid ((uid_t)owner);
+    char whose[64];
+
+    snprintf (whose, sizeof (whose), "user %lu", (unsigned long)owner);
+    complain ("%s has data of %s, and slurmdl unpickles nothing of it without "
+              "trust=True; --trust makes it your own",
+              name,
+              owner == ORIGIN_OTHERS ? "a file that others may write to"
+              : pw                   ? pw->pw_name
+                                     : whose);
+}
+
+int file_keep_owner (int from, int to, const char *name, bool trust)
+{
+    struct stat st;
+    uint32_t owner;
+
+    if (fstat (from, &st) < 0)
+        return -1;
+    if (origin_is_own (from, &st, &owner))
+        return 0;
+    if (trust)
+        return ftruncate (to, (off_t)origin_at (to, (uint64_t)st.st_size)) < 0
+                   ? -1
+                   : 0;
+    say_owner (name, owner);
+    return origin_put (to, owner) < 0 ? -1 : 1;
 }

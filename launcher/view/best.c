@@ -19,6 +19,7 @@
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/view/trial_command.h"
 #include "launcher/view/view.h"
@@ -32,6 +33,7 @@ struct best {
     struct sweep_result result; /* of its point */
     char checkpoint[PATH_MAX];  /* "": there is none */
     char *command;
+    bool trust; /* what is copied is the user's own */
 };
 
 static bool is_repeated (const struct best *b)
@@ -197,19 +199,26 @@ static json_t *best_json (const struct best *b)
 
 /* ---- export ---- */
 
-/* One file of the folder, of which the manifest tells. */
+/* One file of the folder, of which the manifest tells.  'path': of a
+ * checkpoint, which says whose data it has.
+ */
 static int put_file (int dir,
                      const char *name,
                      int from,
+                     const char *path,
+                     bool trust,
                      json_t *files,
                      struct slurmdl_error *err)
 {
     char digest[DIGEST_SIZE];
     int64_t bytes;
     int to = openat (
-        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     int rv = to < 0 ? -1 : digest_copy (from, to, digest, &bytes);
 
+    if (rv == 0 && path && (rv = file_keep_owner (from, to, path, trust)) >= 0
+        && lseek (to, 0, SEEK_SET) == 0)
+        rv = digest_copy (to, -1, digest, &bytes);
     if (rv == 0)
         rv = fsync (to);
     if (to >= 0 && close (to) < 0)
@@ -236,7 +245,7 @@ static int put_text (int dir,
         return errorf (err, "%s: cannot write: %s", name, strerror (errno));
     if (fputs (text, f) >= 0 && fflush (f) == 0) {
         rewind (f);
-        rv = put_file (dir, name, fileno (f), files, err);
+        rv = put_file (dir, name, fileno (f), NULL, true, files, err);
     } else
         errorf (err, "%s: cannot write: %s", name, strerror (errno));
     fclose (f);
@@ -275,7 +284,8 @@ static int put_checkpoint (const struct best *b,
     if ((from = inside_open (b->checkpoint, O_RDONLY, 0, NULL)) < 0)
         return errorf (
             err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
-    rv = put_file (dir, "checkpoint.h5", from, files, err);
+    rv = put_file (
+        dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
     close (from);
     return rv;
 }
@@ -371,6 +381,7 @@ int cmd_best (const struct settings *st)
     if (rv)
         return rv;
     b.s = s;
+    b.trust = st->trust;
     b.trial = sweep_best (s);
     if (!(b.t = sweep_trial (s, b.trial))) {
         complain ("%s: no trial has a finite value of %s yet",

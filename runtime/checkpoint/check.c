@@ -13,6 +13,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/fetch.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/origin.h"
 
 /* '*bad' is the tensor that could not be read, or NULL. */
 static int check_data (int fd,
@@ -133,11 +134,8 @@ int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
 
     if (fstat (c->fd, &st) < 0)
         return -1;
-    *origin = (struct slurmdl_origin){
-        .path = c->path,
-        .owner = st.st_uid,
-        .own = inside_is_of (&st, geteuid ()),
-    };
+    *origin = (struct slurmdl_origin){ .path = c->path };
+    origin->own = origin_is_own (c->fd, &st, &origin->owner);
     return 0;
 }
 

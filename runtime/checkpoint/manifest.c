@@ -10,6 +10,7 @@
 
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"
+#include "runtime/storage/origin.h"
 #include "runtime/storage/tensor.h"
 
 /* ---- write ---- */
@@ -317,14 +318,15 @@ static int read_trailer (int fd, struct trailer *t)
     struct trailer1 one;
     struct stat st;
     size_t n = sizeof (*t);
+    uint64_t size;
 
     if (fstat (fd, &st) < 0)
         return -1;
-    if (read_end (fd, (uint64_t)st.st_size, t, sizeof (*t), "SLURMDL2") < 0) {
+    size = origin_at (fd, (uint64_t)st.st_size);
+    if (read_end (fd, size, t, sizeof (*t), "SLURMDL2") < 0) {
         n = sizeof (one);
-        if (read_end (fd, (uint64_t)st.st_size, &one, n, "SLURMDL1") < 0) {
-            errno =
-                is_newer (fd, (uint64_t)st.st_size) ? EPROTONOSUPPORT : EBADMSG;
+        if (read_end (fd, size, &one, n, "SLURMDL1") < 0) {
+            errno = is_newer (fd, size) ? EPROTONOSUPPORT : EBADMSG;
             return -1;
         }
         *t = (struct trailer){ .step = one.step,
@@ -333,7 +335,7 @@ static int read_trailer (int fd, struct trailer *t)
                                .rows = one.rows,
                                .rest_crc = one.rest_crc };
     }
-    return t->length == (uint64_t)st.st_size - n
+    return t->length == size - n
                    && table_fits (t->manifest,
                                   t->rows,
                                   sizeof (struct manifest_row),

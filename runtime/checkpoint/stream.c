@@ -12,10 +12,12 @@
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/storage/link.h"
+#include "runtime/storage/origin.h"
 #include "runtime/storage/tensor.h"
 
 struct slurmdl_writer {
     struct draft draft;
+    uint32_t owner; /* of the data; 0: who writes */
     char path[PATH_MAX];
     char tmp[PATH_MAX];
 };
@@ -124,6 +126,11 @@ int slurmdl_writer_add (struct slurmdl_writer *w,
                        : "there is one of this name, or it is part of another");
 }
 
+void slurmdl_writer_set_owner (struct slurmdl_writer *w, uint32_t owner)
+{
+    w->owner = owner;
+}
+
 int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
 {
     int rv = -1;
@@ -131,6 +138,7 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
 
     error_clear (err);
     if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
+        && (!w->owner || origin_put (w->draft.fd, w->owner) == 0)
         && fsync (w->draft.fd) == 0
         && check_file (w->tmp, w->draft.m.step, NULL) == 0
         && finish_name (w->tmp, w->path) == 0)

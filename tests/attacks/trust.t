@@ -97,6 +97,72 @@ for mode in 664 646 644; do
     like "$(fork)" "$wanted" "nor one's own of mode 664 or 646 without it: $mode"
 done
 
+# ---- a copy that dl makes does not make it one's own either, nor does a copy of that
+
+bad=$(echo "$attacker_home"/bad/estimator/*/ckpt/*.h5)
+step=$(basename "$bad")
+attacker sh -c "sed 's/\"f\"/\"m\"/; s/max_length = 2/max_length = 1/' '$work/f.conf' >'$attacker_home/m.conf'; umask 2; cd '$group' &&
+    timeout 300 dl run --local --dir '$group' '$attacker_home/m.conf' && mkdir -p m-0001/trials/0001/a.1/ckpt && cp '$bad' m-0001/trials/0001/a.1/ckpt &&
+    dl model register --models=models m-0001 1 theirs" >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
+rm -rf "$victim_home/copies"
+victim mkdir "$victim_home/copies"
+restored () { # restored FILE: what becomes of its pickle in a run of the victim's
+    rm -rf "$victim_home/t" "$ran".*
+    victim sh -c "mkdir -p '$victim_home/t/estimator/a.1/ckpt' && cp '$1' '$victim_home/t/estimator/a.1/ckpt/$step'"
+    RAN=$ran victim timeout 300 "$python" "$srcdir/tests/attacks/trust.py" load "$victim_home/t" "${2:-plain}" estimator 2>&1
+}
+in_copies () { # in_copies COMMAND...
+    (cd "$victim_home/copies" && victim sh -c 'umask 22; exec "$@"' sh timeout 300 "$@") >"$work/out" 2>&1 </dev/null
+    echo "$? $(tr '\n' ' ' <"$work/out")"
+}
+mine="of user $attacker_id, and slurmdl unpickles nothing of it without trust=True"
+like "$(in_copies dl model export --models="$group/models" theirs exported)" "^0 dl: .*model.h5 has data $mine.*every digest is right" \
+    "dl model export of another user's: a line says whose data it has"
+is "$(in_copies sh -c 'cd exported && sha256sum -c SHA256SUMS | grep -vc OK$')" "1 0 " "the sums are those of the copy"
+like "$(in_copies dl best --dir "$group" --export=best m-0001)" "^0 dl: .* has data $mine" "dl best --export as well"
+is "$(in_copies sh -c 'sha256sum <best/checkpoint.h5 | cut -c 1-64 | xargs -I{} grep -c {} best/manifest.json')" "0 1 " "its manifest has the digest of the copy"
+like "$(in_copies sh -c "dl model register --models=own --dir '$group' m-0001 1 mine && dl model export --models=own mine registered")" \
+    "^0 .*has data $mine" "dl model register, and export of one's own registry"
+like "$(in_copies dl ckpt export "$group/m-0001/trials/0001" one.safetensors)" "^0 " "dl ckpt export"
+like "$(in_copies dl ckpt import one.safetensors imported.h5)" "^0 dl: imported.h5 has data $mine" "and import of what that made"
+attacker sh -c "dl ckpt export '$bad' '$group/his.safetensors'" >"$work/out" 2>&1
+like "$(in_copies dl ckpt import "$group/his.safetensors" his.h5)" "^0 dl: his.h5 has data $mine" "dl ckpt import of another user's file"
+in_copies sh -c 'dl ckpt export exported/model.h5 two.safetensors && dl ckpt import two.safetensors chain.h5' >/dev/null
+in_copies sh -c 'cp exported/model.h5 by-hand.h5' >/dev/null
+for copy in exported/model.h5 best/checkpoint.h5 registered/model.h5 imported.h5 his.h5 chain.h5 by-hand.h5; do
+    like "$(restored "$victim_home/copies/$copy")" "^estimator  ?refused: .* belongs to user $attacker_id.*trust=True" "$copy: its pickle is refused"
+    is "$(in_copies dl ckpt verify $copy | cut -c 1)" 0 "$copy: it is whole"
+done
+like "$(restored "$victim_home/copies/exported/model.h5" trust)" "^estimator ran: " "trust=True reads it"
+# a registry of a third user's, who has only copied it, and one that is passed on
+victim sh -c "umask 22; mkdir '$group/passed' && cp '$victim_home/copies/exported/model.h5' '$group/passed/'"
+like "$(in_copies dl ckpt export "$group/passed/model.h5" three.safetensors; grep -ao 'slurmdl_owner":"[0-9]*' "$victim_home/copies/three.safetensors")" \
+    "slurmdl_owner\":\"$attacker_id" "a copy of a copy of a copy says whose it was"
+# the user's word
+rm -rf "$victim_home/copies/exported" "$victim_home/copies/best"
+is "$(in_copies dl model export --trust --models="$group/models" theirs exported)" "0 theirs/1: exported, every digest is right " "--trust needs no line"
+like "$(restored "$victim_home/copies/exported/model.h5")" "^estimator ran: " "and makes it the user's own"
+in_copies dl best --trust --dir "$group" --export=best m-0001 >/dev/null
+like "$(restored "$victim_home/copies/best/checkpoint.h5")" "^estimator ran: " "dl best --trust"
+in_copies dl ckpt import --trust two.safetensors trusted.h5 >/dev/null
+like "$(restored "$victim_home/copies/trusted.h5")" "^estimator ran: " "dl ckpt import --trust"
+# a mark that somebody has spoilt counts as one
+for end in 0000000abc -000000001 4294967296; do
+    victim sh -c "cd '$victim_home/copies' && head -c -11 by-hand.h5 >spoilt.h5 && echo '$end' >>spoilt.h5"
+    like "$(restored "$victim_home/copies/spoilt.h5")" "^estimator  ?refused: " "a mark that is none: $end"
+done
+# one's own has none
+rm -rf "$victim_home/own"
+victim mkdir -p "$victim_home/own/estimator"
+RAN=$ran victim "$python" "$srcdir/tests/attacks/trust.py" save "$victim_home/own" plain estimator >/dev/null 2>&1
+own=$(echo "$victim_home"/own/estimator/*/ckpt/*.h5)
+is "$(in_copies sh -c "dl ckpt export '$own' own.safetensors && dl ckpt import own.safetensors own.h5")" "0 " "one's own needs no word"
+like "$(restored "$victim_home/copies/own.h5")" "^estimator ran: " "and stays one's own"
+# a fork of what was imported
+victim sh -c "rm -f '$group/f-0001/trials/0001/a.1/ckpt/'*; cp '$victim_home/copies/by-hand.h5' '$group/f-0001/trials/0001/a.1/ckpt/$step'"
+before=$(fork | sed 's/.* //')
+like "$(fork)" "^[1-9].*others have written it.*--trust.* $before$" "dl fork refuses a copy of another's"
+
 # ---- the owner is that of the file which is read, not of what lies at the path
 
 cat >"$work/swap.py" <<'END'

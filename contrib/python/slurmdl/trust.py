@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose pickles are read: to unpickle is to run what the writer has put there.
 
-Those of a file that this user or root owns and that nobody else may write to; all others where the caller says
+Those of a file that this user or root owns and that nobody else may write to, and which is no copy that dl has made of
+another user's (it says so at its end); all others where the caller says
 trust=True, and none with weights_only=True.  What comes from other ranks is in the words of slurmdl.message.
 """
 
@@ -11,11 +12,17 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 from ._slurmdl import Error
 
-# (path, owner, whether it is one's own) of an open file; None: this process has made the data itself
+# (path, whose data, whether they are one's own) of an open file; None: this process has made the data itself
 Origin = Optional[Tuple[str, int, bool]]
 
 
+# an owner of this number: who may have written it is not known
+_OTHERS = 0xFFFFFFFF
+
+
 def _user(uid: int) -> str:
+    if uid == _OTHERS:
+        return "others"
     try:
         return f"user {pwd.getpwuid(uid).pw_name} ({uid})"
     except KeyError:
