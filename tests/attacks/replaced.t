@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # another experiment in the place of one that the user has pinned: whoever may rename in its folder leads nobody to run it
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
