@@ -184,8 +184,7 @@ static int take_checkpoint (struct experiment *e,
     return EXIT_USAGE;
 }
 
-static int
-make_fork (struct sweep *s, long trial, const struct settings *st)
+static int make_fork (struct sweep *s, long trial, const struct settings *st)
 {
     struct fork_source origin = { s, trial };
     struct edit edit = { .sets = st->sets };
