@@ -103,6 +103,7 @@ void bind_task (spank_t sp)
     const char *why;
 
     binding_words (&b, value);
+    b.keeps_threads = !option_is_given (PLUGIN_BIND);
     if (!binding_is_wanted (&b))
         return;
     why = bind_rank (&b);

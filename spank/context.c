@@ -31,6 +31,11 @@ bool option_is_given (int row)
     return *context_own ()->given[row];
 }
 
+void option_switch_off (int row)
+{
+    *context_own ()->value[row] = '\0';
+}
+
 const char *option_nccl_dir (void)
 {
     return context_own ()->policy.nccl_dir;

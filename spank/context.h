@@ -27,12 +27,14 @@ struct site_policy {
     bool no_default[PLUGIN_OPTIONS]; /* an argument of the option is wrong */
     char nccl_dir[PATH_LENGTH];      /* of site profiles */
     char command[PATH_LENGTH];       /* dl */
+    bool named;                      /* 'default' is for a partition */
     char unused[1];
 };
 
 struct plugin_context {
     char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* by the user; "": not */
     char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* that, or the site's default */
+    bool no_defaults; /* none of the site's holds in this step */
     struct site_policy policy;
 };
 
@@ -46,6 +48,9 @@ bool option_is_on (int row);
 
 /* Whether the user gave it: else it is the site's default. */
 bool option_is_given (int row);
+
+/* Switch off a default. */
+void option_switch_off (int row);
 
 /* Folder of the site's profiles. */
 const char *option_nccl_dir (void);

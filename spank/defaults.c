@@ -1,43 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defaults of the site: what srun tells the tasks of them. */
+/* One decision a step: srun's policy, which all tasks follow. */
 #include "spank/defaults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/rank/task.h"
 #include "spank/context.h"
 #include "spank/facts.h"
 #include "spank/variable.h"
 
-static const char variable[] = "DL_DEFAULTS";
-static const char binds[] = "bind";
+static const char variable[] = "DL_POLICY";
 
-void defaults_tell (void)
+bool defaults_are_off (void)
 {
-    bool any = false;
+    const char *chosen = getenv ("DL_DEFAULTS");
 
-    unsetenv (variable);
-    for (int row = 0; row < PLUGIN_OPTIONS; row++)
-        any = any || (!option_is_given (row) && option_is_on (row));
-    if (any)
-        setenv (variable,
-                *option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
-                        && !facts_user_binds ()
-                    ? binds
-                    : "none",
-                1);
+    return (chosen && !strcmp (chosen, "off"))
+           || !strcmp (context_own ()->given[PLUGIN_FRAMEWORK], "off");
 }
 
-bool defaults_take (spank_t sp, bool acts)
+static bool is_path (const char *argument)
 {
-    char text[16];
+    return !strncmp (argument, "dl=/", 4)
+           || !strncmp (argument, "nccl_dir=/", 10)
+           || !strncmp (argument, "monitor_dir=/", 13);
+}
 
-    if (variable_text (sp, variable, text, sizeof (text)) < 0)
-        return false;
+/* "bind when=gpus:any default=auto": words of what srun knows, "-" for none,
+ * and its arguments.
+ */
+void defaults_tell (bool any, int ac, char **av)
+{
+    char text[WORD_TEXT];
+    int n;
+
+    unsetenv (variable);
+    if (!any)
+        return;
+    n = snprintf (text,
+                  sizeof (text),
+                  "%s%s%s",
+                  defaults_are_off () ? "off," : "",
+                  *option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
+                          && !facts_user_binds ()
+                      ? "bind,"
+                      : "",
+                  facts_user_starts () ? "mpi,-" : "-");
+    for (int i = 0; i < ac && n < WORD_TEXT; i++)
+        if (!is_path (av[i]))
+            n += snprintf (text + n, (size_t)(WORD_TEXT - n), " %s", av[i]);
+    if (n < WORD_TEXT)
+        setenv (variable, text, 1);
+}
+
+static void add (struct defaults_word *w, char *word)
+{
+    if (w->ac < WORDS)
+        w->words[w->ac++] = word;
+}
+
+void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
+{
+    char *next = NULL;
+    char *word;
+
+    memset (w, 0, offsetof (struct defaults_word, text));
+    w->ac = ac;
+    w->av = av;
+    w->known = variable_text (sp, variable, w->text, sizeof (w->text)) == 0;
+    context_own ()->no_defaults = !w->known;
+    if (!w->known)
+        return;
     spank_unsetenv (sp, variable);
-    if (!acts) {
-        spank_unsetenv (sp, "DL_SECRET");
-        spank_unsetenv (sp, "DL_GATHER");
-    }
-    return !strcmp (text, binds);
+    w->ac = 0;
+    w->av = w->words;
+    for (int i = 0; i < ac && strncmp (av[i], "when=", 5); i++)
+        if (is_path (av[i]))
+            add (w, av[i]);
+    word = strtok_r (w->text, " ", &next);
+    w->may_bind = word && strstr (word, "bind,");
+    w->starts = word && strstr (word, "mpi,");
+    context_own ()->no_defaults = word && strstr (word, "off,");
+    while ((word = strtok_r (NULL, " ", &next)))
+        add (w, word);
+}
+
+void defaults_clear (spank_t sp)
+{
+    static const char *const names[] = { "DL_SECRET",
+                                         "DL_GATHER",
+                                         ORDER_VARIABLE };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        spank_unsetenv (sp, names[i]);
+}
+
+void defaults_report (bool binds)
+{
+    char text[512] = "";
+    size_t n = 0;
+
+    for (int row = 0; row < PLUGIN_OPTIONS && n < sizeof (text); row++)
+        if (option_is_on (row) && !option_is_given (row)
+            && (row != PLUGIN_BIND || binds))
+            n += (size_t)snprintf (text + n,
+                                   sizeof (text) - n,
+                                   " --%s=%s",
+                                   plugin_options[row].name,
+                                   option_value (row));
+    if (n > 0)
+        slurm_spank_log ("dl: this site's default is%s; --dl=off or "
+                         "DL_DEFAULTS=off switches it off",
+                         text);
 }

@@ -1,18 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defaults of the site: what srun tells the tasks of them. */
+/* One decision a step: srun's policy, which all tasks follow. */
 #pragma once
 
 #include <stdbool.h>
 
 #include <slurm/spank.h>
 
-/* In srun: tell the tasks that it has prepared the step for defaults alone, and
- * whether one may bind.
- */
-void defaults_tell (void);
+enum { WORD_TEXT = 8192, WORDS = 256 };
 
-/* In a task: take the word of it out of its environment and, where nothing is
- * on ('acts' is false), what srun has prepared.  Returns whether a default may
- * bind: not where the user has chosen the cores, or where srun's word is lost.
+/* What srun told the tasks of its step. */
+struct defaults_word {
+    bool known;    /* srun told something */
+    bool may_bind; /* the user has not chosen the cores */
+    bool starts;   /* srun was told to start programs of MPI, or several ones */
+    int ac;        /* the arguments in plugstack.conf that hold here */
+    char **av;
+    char text[WORD_TEXT];
+    char *words[WORDS];
+};
+
+/* Whether the user wants no default: --dl=off, or DL_DEFAULTS=off. */
+bool defaults_are_off (void);
+
+/* In srun: tell the tasks the arguments of its own plugstack.conf.  Nodes with
+ * others would split the step.
  */
-bool defaults_take (spank_t sp, bool acts);
+void defaults_tell (bool any, int ac, char **av);
+
+/* In a task: what srun told, taken out of its environment.  Its own arguments
+ * are those of this node: paths are its own in any case.  Without a word of
+ * srun's no default holds.
+ */
+void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av);
+
+/* In a task where nothing is on: take out what srun has prepared. */
+void defaults_clear (spank_t sp);
+
+/* Rank 0 tells which defaults act, and how to switch them off. */
+void defaults_report (bool binds);

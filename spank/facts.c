@@ -141,3 +141,16 @@ bool facts_user_binds (void)
             return true;
     return any_word (is_option_of_cores);
 }
+
+static bool is_option_of_programs (const char *word)
+{
+    return !strncmp (word, "--multi", 7) || !strcmp (word, "--mpi")
+           || (!strncmp (word, "--mpi=", 6) && strcmp (word, "--mpi=none"));
+}
+
+bool facts_user_starts (void)
+{
+    const char *type = getenv ("SLURM_MPI_TYPE");
+
+    return (type && strcmp (type, "none")) || any_word (is_option_of_programs);
+}

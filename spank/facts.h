@@ -23,3 +23,6 @@ bool facts_user_binds (void);
  * command line has none that fits.
  */
 int facts_option (char c, const char *name, char *buf, size_t size);
+
+/* In srun: whether the user asked for MPI, or for several programs. */
+bool facts_user_starts (void);

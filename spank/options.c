@@ -10,6 +10,7 @@
 
 #include "spank/check.h"
 #include "spank/context.h"
+#include "spank/defaults.h"
 #include "spank/policy.h"
 
 /* How an option without its value arrives in an inner srun; and --dl=$NAME of a
@@ -124,7 +125,9 @@ static void decide (struct plugin_context *context, int row, bool loud)
     char why[WHY_SIZE] = "";
 
     if (!*value)
-        value = context->policy.fallback[row];
+        value = context->no_defaults || defaults_are_off ()
+                    ? ""
+                    : context->policy.fallback[row];
     else if (policy_check (&context->policy, row, value, why, sizeof (why))
              < 0) {
         if (loud)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl.so: the hooks that Slurm calls, and what each of them does. */
+#include <string.h>
+
 #include <slurm/slurm.h>
 
 #include "spank/bind.h"
@@ -11,6 +13,7 @@
 #include "spank/gather.h"
 #include "spank/hostfile.h"
 #include "spank/inherited.h"
+#include "spank/meant.h"
 #include "spank/monitor.h"
 #include "spank/nccl.h"
 #include "spank/options.h"
@@ -99,21 +102,38 @@ int slurm_spank_task_exit (spank_t sp, int ac, char **av)
     return 0;
 }
 
+/* A default of 'auto' is for programs that train together only. */
+static void follow (spank_t sp, int ac, char **av, bool *may_bind)
+{
+    struct defaults_word w;
+    struct step_facts facts;
+
+    defaults_hear (sp, &w, ac, av);
+    facts_of_task (sp, &facts);
+    options_decide (
+        &facts, variable_number (sp, "SLURM_PROCID") == 0, w.ac, w.av);
+    if (!strcmp (option_value (PLUGIN_FRAMEWORK), "auto")
+        && !option_is_given (PLUGIN_FRAMEWORK)
+        && (w.starts || !meant_for (sp, context_own ()->policy.named)))
+        option_switch_off (PLUGIN_FRAMEWORK);
+    if (w.known && !is_any_on ())
+        defaults_clear (sp);
+    *may_bind = w.may_bind || option_is_given (PLUGIN_BIND);
+}
+
 int slurm_spank_task_init (spank_t sp, int ac, char **av)
 {
-    struct step_facts facts;
     bool may_bind;
 
     if (!is_ordinary_step (sp))
         return 0;
-    facts_of_task (sp, &facts);
-    options_decide (&facts, variable_number (sp, "SLURM_PROCID") == 0, ac, av);
-    may_bind = defaults_take (sp, is_any_on ());
+    follow (sp, ac, av, &may_bind);
+    if (variable_number (sp, "SLURM_PROCID") == 0)
+        defaults_report (may_bind);
     if (option_is_on (PLUGIN_FRAMEWORK))
         task_environment (
             sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
-    if (*option_value (PLUGIN_BIND)
-        && (may_bind || option_is_given (PLUGIN_BIND)))
+    if (*option_value (PLUGIN_BIND) && may_bind)
         bind_task (sp);
     if (*option_value (PLUGIN_NCCL))
         nccl_task (sp);
@@ -138,7 +158,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
         return 0;
     plugin_secret (is_any_on ());
     hostfile_tell (option_is_on (PLUGIN_FRAMEWORK));
-    defaults_tell ();
+    defaults_tell (is_any_on (), ac, av);
     gather_start (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
     return 0;
 }

@@ -282,8 +282,11 @@ static int read_argument (struct site_policy *p,
     t.field = (char *)(here ? p : &other) + a->offset + (size_t)row * a->size;
     if (a->scope == OF_SITE && follows_when (av, i))
         snprintf (why, WHY_SIZE, "it is for all steps: before the first when=");
-    else if (a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE) == 0)
+    else if (a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE) == 0) {
+        if (here && a->scope == OF_STEPS && row == PLUGIN_FRAMEWORK)
+            p->named = strstr (condition_of (av, i), "partition:") != NULL;
         return 0;
+    }
     if (here && a->take != take_when)
         no_default (p, a, row);
     return -1;

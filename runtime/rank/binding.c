@@ -293,7 +293,7 @@ void binding_set (struct binding *b)
     given_begin (&g, &b->vars, "DL_BIND_SET");
     apply_view (b, &g);
     snprintf (text, sizeof (text), "%d", threads (b));
-    if (b->placement != PLACE_NONE)
+    if (b->placement != PLACE_NONE && !b->keeps_threads)
         given_set (&g, "OMP_NUM_THREADS", text);
     if (b->nic && nic && nic->kind == NIC_INFINIBAND) {
         snprintf (text, sizeof (text), "%s:1", nic->name);

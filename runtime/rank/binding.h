@@ -17,6 +17,7 @@ struct binding {
     struct variables vars;
     enum placement placement;
     bool own_gpu, nic, verbose;
+    bool keeps_threads; /* OMP_NUM_THREADS is the user's, set or not */
     long rank, local_rank, local_size, cpus_on_node;
     struct cpu_set own; /* at entry */
     int16_t home[LOCAL_RANKS_MAX];

@@ -10,7 +10,7 @@ gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=2
 hosts_up defaults --nodes=2 --gpus=$gpus --plugin="$PLUGIN dl=$builddir/launcher/dl defualt=torch"
 line="optional $PLUGIN dl=$builddir/launcher/dl"
-ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCCL|SECRET|DEFAULTS))"; true'
+ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCCL|SECRET|POLICY))"; true'
 
 # ---- a mistake of the site
 like "$(cat "${SLURM_CONF%/*}"/log/slurmd-n1.log)" 'dl: plugstack.conf: defualt=torch: no such argument; ignored' "slurmd logs a typo in plugstack.conf"
@@ -21,12 +21,18 @@ is "$(timeout 300 srun -n2 sh -c "$ours" 2>&1)" "0
 0" "defaults touch no step without GPUs"
 if [ $gpus -gt 0 ]; then
     echo "$line default=auto bind=closest" >"$plugstack"
-    show='echo "${RANK-no} ${OMP_NUM_THREADS:+bound}"'
+    show='echo "${RANK-no} ${DL_BIND_SET+bound}"; : init_process_group'
     is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 bound;1 bound;" "one with GPUs has them"
     is "$(timeout 300 srun -N1 -n2 --gpus=2 --cpu-bind=none sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 ;1 ;" "--cpu-bind is the user's choice"
     is "$(OMP_NUM_THREADS=7 timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo $OMP_NUM_THREADS' 2>/dev/null)" 7 "and so is OMP_NUM_THREADS"
+    timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>err >/dev/null
+    like "$(cat err)" "dl: this site's default is --dl=auto --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off" "one line says what a default did"
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 --dl=off sh -c "$ours; : init_process_group" 2>&1)$(DL_DEFAULTS=off timeout 300 srun -N1 -n2 --gpus=2 sh -c "$ours; : init_process_group" 2>&1)" "0
+00
+0" "--dl=off or DL_DEFAULTS=off ends every default"
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' 2>/dev/null | sort -u)" no "auto is for programs that train together"
     timeout 300 sbatch -W -N1 -n2 --gpus=2 --output=out --wrap "srun -n2 --gres=none sh -c '$ours'; srun -n2 sh -c '$show'" >/dev/null
-    is "$(grep -v "^srun:" out | sort | tr '\n' ';')" "0;0;0 bound;1 bound;" "in a job with GPUs a step without them is left alone"
+    is "$(grep -vE "^(srun|dl):" out | sort | tr '\n' ';')" "0;0;0 bound;1 bound;" "in a job with GPUs a step without them is left alone"
     echo "$line when=partition:high default=auto when=partition:low deny=torch" >"$plugstack"
     is "$(timeout 300 srun -p high -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' 2>/dev/null | sort | tr '\n' ' ')" "0 1 " "a default of a partition"
     is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' | sort -u)" no "and of no other"

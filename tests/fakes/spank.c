@@ -13,9 +13,9 @@
  * its own, and what is called for it is called as by slurmstepd.
  * FAKE_FAILS=lstat or getrandom: it fails.  FAKE_UID: whose job it is, else of
  * who calls.  FAKE_PATIENCE: so many times longer poll() waits at most.
- * FAKE_COMPONENTS: of a heterogeneous job.  FAKE_TIME: the microseconds that
- * loading, slurm_spank_init with the options, and slurm_spank_task_init took,
- * on standard error.
+ * FAKE_SRUN: what srun tells the tasks.  FAKE_COMPONENTS: of a heterogeneous
+ * job.  FAKE_TIME: the microseconds that loading, slurm_spank_init with the
+ * options, and slurm_spank_task_init took, on standard error.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -305,6 +305,23 @@ static int probe (void)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128;
 }
 
+/* As the plugin in srun tells its arguments to the tasks; FAKE_SRUN=- does not,
+ * else it has words for them.
+ */
+static void tell_as_srun (int ac, char **av)
+{
+    const char *words = getenv ("FAKE_SRUN") ?: "";
+    char text[1 << 17];
+    int n = snprintf (text, sizeof (text), "%s-", words);
+
+    if (!strcmp (words, "-") || ac == 0)
+        return;
+    for (int i = 0; i < ac && n < (int)sizeof (text); i++)
+        if (strncmp (av[i], "dl=/", 4) && strncmp (av[i], "nccl_dir=/", 10))
+            n += snprintf (text + n, sizeof (text) - (size_t)n, " %s", av[i]);
+    setenv ("DL_POLICY", text, 0);
+}
+
 /* A task of slurmstepd; returns how it ended. */
 static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
 {
@@ -314,6 +331,7 @@ static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
 
     fflush (stdout);
     if ((pid = fork ()) == 0) {
+        tell_as_srun (ac, av);
         before = now (); /* the fork is not the plugin's */
         rv |= call (plugin, "slurm_spank_task_init", ac, av);
         after = now ();

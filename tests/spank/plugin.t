@@ -255,16 +255,63 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
         shift
     done
     shift
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_DEFAULTS:-no}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
 }
-is "$(free --)" bind "nobody has chosen cores: the default may"
+is "$(free --)" bind,- "nobody has chosen cores: the default may"
 is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
-    "none none none none none" "the user has"
-is "$(free -- dl-bind=spread)" no "nor is it the default that acts then"
-is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_DEFAULTS:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
+    "- - - - -" "the user has"
+is "$(free -- dl-bind=spread)" - "nor is it the default that acts then"
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_POLICY:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
     "free no none" "a command without a word of GPUs"
-bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^(set OMP|cpus)'; }
-is "$(bound) $(bound DL_DEFAULTS=bind)" "0 1" "a task is bound by a default only if srun let it"
+bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^set DL_BIND_SET=$'; }
+is "$(bound) $(bound FAKE_SRUN=bind,)" "0 1" "a task is bound by a default only if srun let it"
+
+is "$(fake $gpu FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- bind=closest | grep -c OMP_NUM)/$(fake $gpu "$stub" "$PLUGIN" 0 dl-bind=closest | grep -c '^set OMP_NUM')" 0/1 "which leaves OMP_NUM_THREADS to the user"
+
+# ---- one decision a step: srun's
+nothing "no default without a word of srun's" fake $gpu FAKE_SRUN=- "$stub" "$PLUGIN" 0 -- default=torch
+like "$(fake $gpu DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- default=tf deny=torch)" '^set RANK=2$' "a node with other arguments follows srun"
+like "$(fake $gpu DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "also one with wrong ones"
+nothing "nor has it a default of its own" fake $gpu DL_POLICY=- "$stub" "$PLUGIN" 0 -- default=torch bind=closest
+nothing "a policy that srun does not allow" fake DL_POLICY='- when=account:x deny=torch' SLURM_JOB_ACCOUNT=x "$stub" "$PLUGIN" 0 dl=torch
+told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
+    vars=
+    while [ "$1" != -- ]; do
+        vars="$vars $1"
+        shift
+    done
+    shift
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/^told //p'
+}
+is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun tells its policy, and no path"
+is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for an option of the user's"
+is "$(told -- dl=off)$(told DL_DEFAULTS=off --)" "" "--dl=off or DL_DEFAULTS=off: no default is left"
+is "$(told DL_DEFAULTS=off -- dl=torch)" "off,- when=gpus:any default=auto nccl=auto" "nor beside an option"
+nothing "which the tasks follow" fake $gpu DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
+is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is told, too"
+out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=closest)
+like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 tells what a default did"
+is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "not where the user chose"
+
+# ---- default=auto: programs that train together
+meant () { # meant PROGRAM [ARGUMENT]...: ranks of 2 with default=auto
+    fake $gpu PATH="$PATH" PROGRAM="$*" "$stub" "$PLUGIN" 0 -- $when default=auto | grep -c '^set RANK='
+}
+when=
+echo 'torch.distributed.init_process_group("nccl")' >"$work/ddp.py"
+echo 'Trainer(seed=int(os.environ["SLURM_PROCID"]))' >"$work/seeds.py"
+echo 'import torch' >"$work/plain.py"
+printf 'from mpi4py import MPI\nimport torch.distributed.run\n' >"$work/mpi.py"
+printf '\177ELF...libmpi.so.40...' >"$work/gmx" && chmod +x "$work/gmx"
+is "$(meant python3 "$work/ddp.py" --lr 1) $(meant torchrun "$work/plain.py") $(meant python3 -m torch.distributed.run x.py)" "1 1 1" "auto is for programs that say so"
+is "$(meant python3 "$work/plain.py") $(meant python3 "$work/seeds.py") $(meant python3 "$work/mpi.py") $(meant "$work/gmx" mdrun) $(meant hostname) $(meant /nonexistent)" "0 0 0 0 0 0" "and for no others"
+when=when=partition:ai
+gpu="$gpu SLURM_JOB_PARTITION=ai"
+is "$(meant python3 "$work/plain.py") $(meant python3 "$work/ddp.py")" "1 1" "in a partition for all"
+is "$(meant python3 "$work/seeds.py") $(meant sh -c 'run --seed $SLURM_PROCID') $(meant python3 "$work/mpi.py") $(meant "$work/gmx" mdrun)" "0 0 0 0" "but independent tasks and programs of MPI"
+gpu="$gpu FAKE_SRUN=mpi,"
+is "$(meant python3 "$work/ddp.py")" 0 "and what srun starts with --mpi"
+gpu=SLURM_STEP_GPUS=0
 
 # ---- --dl-nccl
 mkdir "$work/nccl.d"

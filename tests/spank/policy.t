@@ -59,7 +59,7 @@ taken dl=torch allow=tf allow=torch
 
 # ---- defaults
 task () { # task ARGUMENT...
-    env -i $one SLURM_STEP_GPUS=0 DL_DEFAULTS=bind "$stub" "$PLUGIN" 0 "$@"
+    env -i $one SLURM_STEP_GPUS=0 FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 "$@"
 }
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
 is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a word"
