@@ -3,9 +3,12 @@
 #include "spank/context.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct plugin_context *context_own (void)
 {
@@ -39,6 +42,19 @@ void option_switch_off (int row)
 const char *option_nccl_dir (void)
 {
     return context_own ()->policy.nccl_dir;
+}
+
+int option_folder (char *buf, size_t size)
+{
+    const char *dir = context_own ()->policy.monitor_dir;
+    int n = snprintf (buf, size, "%s/%ld", dir, (long)geteuid ());
+
+    if (!*dir || n < 0 || (size_t)n >= size)
+        return -1;
+    return access (buf, W_OK | X_OK) == 0
+                   || (errno == ENOENT && mkdir (buf, 0700) == 0)
+               ? 0
+               : access (buf, W_OK | X_OK);
 }
 
 const char *option_command (void)

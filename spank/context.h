@@ -27,6 +27,7 @@ struct site_policy {
     bool no_default[PLUGIN_OPTIONS]; /* an argument of the option is wrong */
     char nccl_dir[PATH_LENGTH];      /* of site profiles */
     char command[PATH_LENGTH];       /* dl */
+    char monitor_dir[PATH_LENGTH];   /* of what defaults keep; "": nothing */
     bool named;                      /* 'default' is for a partition */
     char unused[1];
 };
@@ -54,6 +55,11 @@ void option_switch_off (int row);
 
 /* Folder of the site's profiles. */
 const char *option_nccl_dir (void);
+
+/* Where a default of this row keeps its files: that of the site, a folder for
+ * each user.  -1 if the user cannot write there.
+ */
+int option_folder (char *buf, size_t size);
 
 /* The command dl of this plugin, from /. */
 const char *option_command (void);

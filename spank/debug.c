@@ -34,6 +34,9 @@ static int make_folder (struct debug *d)
     struct stat st;
 
     variable_text (d->sp, "DL_DEBUG_DIR", parent, sizeof (parent));
+    if (!*parent && !option_is_given (PLUGIN_DEBUG)
+        && option_folder (parent, sizeof (parent)) < 0)
+        return -1;
     if (*parent != '/' && !getcwd (cwd, sizeof (cwd)))
         return -1;
     spank_get_item (d->sp, S_JOB_STEPID, &step);
@@ -176,7 +179,7 @@ static void set_all (struct debug *d)
     long local = variable_number (d->sp, "SLURM_LOCALID");
 
     if (make_folder (d) < 0) {
-        if (local == 0)
+        if (local == 0 && option_is_given (PLUGIN_DEBUG))
             slurm_error ("dl: --dl-debug: nothing is kept: %.300s: %s; choose "
                          "another folder with DL_DEBUG_DIR",
                          d->folder,

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+extern char **environ;
 
 /* "A,B,C", of names that a plugin wrote. */
 static void unset_all (const char *list)
@@ -67,4 +70,21 @@ void inherited_clear (void)
     }
     for (size_t i = 0; found && i < sizeof (others) / sizeof (*others); i++)
         unsetenv (others[i]);
+}
+
+/* Slurm passes options of plugins to the steps of a job in variables. */
+void inherited_options_clear (void)
+{
+    static const char mark[] = "_SLURM_SPANK_OPTION_dl_";
+    char name[128];
+
+    for (char **v = environ; getenv ("SLURM_JOB_ID") && *v;) {
+        size_t n = strcspn (*v, "=");
+        if (n >= sizeof (name) || !memmem (*v, n, mark, strlen (mark))) {
+            v++;
+            continue;
+        }
+        snprintf (name, sizeof (name), "%.*s", (int)n, *v);
+        unsetenv (name);
+    }
 }

@@ -10,10 +10,27 @@
 
 #include "spank/context.h"
 #include "spank/helper.h"
+#include "spank/variable.h"
 
 enum { SUMMARY_WITHIN = 10 };
 
 static char step_name[32]; /* srun's: "JOB.STEP", "": none to summarize */
+
+/* A default keeps what it samples in the site's folder, and says nothing. */
+static void sample_quietly (spank_t sp, const char *const *args)
+{
+    static const char variable[] = "DL_MONITOR_DIR";
+    char users[PATH_LENGTH], ours[PATH_LENGTH];
+    bool is_set = variable_text (sp, variable, users, sizeof (users)) == 0;
+
+    if (!is_set && option_folder (ours, sizeof (ours)) < 0)
+        return;
+    if (!is_set)
+        spank_setenv (sp, variable, ours, 1);
+    helper_detach (sp, args, NULL);
+    if (!is_set)
+        spank_unsetenv (sp, variable);
+}
 
 void monitor_task (spank_t sp)
 {
@@ -23,6 +40,10 @@ void monitor_task (spank_t sp)
     if (spank_get_item (sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS
         || local_rank != 0)
         return;
+    if (!option_is_given (PLUGIN_MONITOR)) {
+        sample_quietly (sp, args);
+        return;
+    }
     if (helper_detach (sp, args, NULL) < 0)
         slurm_error ("dl: --dl-monitor: cannot run %s: %s; nothing is sampled",
                      option_command (),

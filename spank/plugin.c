@@ -43,6 +43,12 @@ static bool is_any_on (void)
     return false;
 }
 
+/* No default prints what nobody asked for. */
+static bool wants_table (void)
+{
+    return option_is_on (PLUGIN_DEBUG) && option_is_given (PLUGIN_DEBUG);
+}
+
 /* What is not asked for by a default need not be known. */
 static void decide_in_command (int ac, char **av)
 {
@@ -62,8 +68,10 @@ static void decide_in_command (int ac, char **av)
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
     switch (spank_context ()) {
-    case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
+        inherited_options_clear ();
+        /* fall through */
+    case S_CTX_LOCAL:
     case S_CTX_REMOTE:
         options_begin (ac, av);
         if (options_register (sp) < 0)
@@ -139,7 +147,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
         nccl_task (sp);
     if (option_is_on (PLUGIN_DEBUG))
         debug_task (sp);
-    gather_task (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
+    gather_task (sp, option_value (PLUGIN_CHECK), wants_table ());
     if (option_is_on (PLUGIN_MONITOR))
         monitor_task (sp);
     return 0; /* a job is never failed for its environment */
@@ -159,7 +167,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     plugin_secret (is_any_on ());
     hostfile_tell (option_is_on (PLUGIN_FRAMEWORK));
     defaults_tell (is_any_on (), ac, av);
-    gather_start (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
+    gather_start (sp, option_value (PLUGIN_CHECK), wants_table ());
     return 0;
 }
 
@@ -167,7 +175,8 @@ int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (option_is_on (PLUGIN_MONITOR) && is_ordinary_step (sp))
+    if (option_is_on (PLUGIN_MONITOR) && option_is_given (PLUGIN_MONITOR)
+        && is_ordinary_step (sp))
         monitor_begin (sp);
     return 0;
 }

@@ -135,6 +135,13 @@ take_value (struct target t, const char *value, char *why, size_t size)
             why, size, "--%s is not in options=", plugin_options[t.row].name);
         return -1;
     }
+    if ((t.row == PLUGIN_MONITOR || t.row == PLUGIN_DEBUG)
+        && strcmp (value, "off") && !*t.policy->monitor_dir) {
+        snprintf (why,
+                  size,
+                  "it needs monitor_dir=, a folder for what nobody asked for");
+        return -1;
+    }
     if (option_check (t.row, value, why, size) < 0
         || policy_check (t.policy, t.row, value, why, size) < 0)
         return -1;
@@ -177,6 +184,7 @@ static const struct argument {
     { "when",     NULL,     take_when,    OWN (unused),   OF_ALL },
     { "dl",       NULL,     take_path,    OWN (command),  OF_SITE },
     { "nccl_dir", NULL,     take_path,    OWN (nccl_dir), OF_SITE },
+    { "monitor_dir", NULL,  take_path,    OWN (monitor_dir), OF_SITE },
     { "options",  NULL,     take_options, OWN (options),  OF_SITE },
     { "allow",    "allow_", take_list,    EACH (allow),   OF_ALL },
     { "deny",     "deny_",  take_list,    EACH (deny),    OF_ALL },

@@ -256,6 +256,7 @@ static const struct {
     { "default",     false, NULL },
     { "nccl_dir",    false, is_path },
     { "dl",          false, is_path },
+    { "monitor_dir", false, is_path },
     { "bind",        false, NULL },
     { "nccl",        false, NULL },
     { "check",       false, NULL },

@@ -183,7 +183,7 @@ int nccl_read (const char *path,
         goto out;
     }
     /* NCCL loads plugins that it names */
-    if (st.st_mode & S_IWOTH) {
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
         errno = EPERM;
         goto out;
     }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/rank/variables.h"
@@ -12,6 +13,54 @@
 void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name)
 {
     snprintf (path, NCCL_PATH, "%s/%s.conf", dir, name);
+}
+
+/* Whether nobody but root and the owner of 'dir' may put a file there, or
+ * another folder in its place.
+ */
+static bool is_closed (const char *dir)
+{
+    char path[NCCL_PATH];
+    struct stat st;
+    uid_t owner;
+    char *slash;
+
+    if (stat (dir, &st) < 0)
+        return true; /* there is nothing */
+    owner = st.st_uid;
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return false;
+    snprintf (path, sizeof (path), "%s", dir);
+    while ((slash = strrchr (path, '/'))) {
+        slash[slash == path] = '\0';
+        if (stat (path, &st) < 0 || (st.st_uid != 0 && st.st_uid != owner)
+            || (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX)))
+            return false;
+        if (slash == path)
+            break;
+    }
+    return true;
+}
+
+/* The file is of root, or of who has the folder. */
+static bool is_theirs (const char *dir, const char *path)
+{
+    struct stat folder, file;
+
+    return stat (dir, &folder) < 0 || stat (path, &file) < 0 || file.st_uid == 0
+           || file.st_uid == folder.st_uid;
+}
+
+static int read_profile (const char *dir,
+                         const char *path,
+                         struct nccl_profile *p,
+                         nccl_say_f *say,
+                         void *arg)
+{
+    if (is_closed (dir) && is_theirs (dir, path))
+        return nccl_read (path, p, say, arg);
+    errno = EPERM;
+    return -1;
 }
 
 static void read_named (const char *dir,
@@ -24,14 +73,15 @@ static void read_named (const char *dir,
     char line[NCCL_LINE + NCCL_PATH];
 
     nccl_path (path, dir, name);
-    if (nccl_read (path, p, say, arg) >= 0 || !say)
+    if (read_profile (dir, path, p, say, arg) >= 0 || !say)
         return;
     snprintf (line,
               sizeof (line),
               "--dl-nccl=%s: nothing is set: %s: %s",
               name,
               path,
-              errno == EPERM ? "everybody may write to it" : strerror (errno));
+              errno == EPERM ? "others than root and its owner may write there"
+                             : strerror (errno));
     say (arg, line);
 }
 

@@ -16,7 +16,7 @@ ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCC
 like "$(cat "${SLURM_CONF%/*}"/log/slurmd-n1.log)" 'dl: plugstack.conf: defualt=torch: no such argument; ignored' "slurmd logs a typo in plugstack.conf"
 
 # ---- defaults
-echo "$line default=auto bind=closest nccl=auto check=quick monitor=5" >"$plugstack"
+echo "$line monitor_dir=$PWD default=auto bind=closest nccl=auto check=quick monitor=5" >"$plugstack"
 is "$(timeout 300 srun -n2 sh -c "$ours" 2>&1)" "0
 0" "defaults touch no step without GPUs"
 if [ $gpus -gt 0 ]; then
@@ -24,6 +24,13 @@ if [ $gpus -gt 0 ]; then
     show='echo "${RANK-no} ${DL_BIND_SET+bound}"; : init_process_group'
     is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 bound;1 bound;" "one with GPUs has them"
     is "$(timeout 300 srun -N1 -n2 --gpus=2 --cpu-bind=none sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 ;1 ;" "--cpu-bind is the user's choice"
+    mkdir -m 1777 kept
+    echo "$line monitor_dir=$PWD/kept monitor=1 debug=600" >"$plugstack"
+    before=$(ls)
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 sleep 3 2>&1 | grep -v 'site.s default')" "" "a default of monitor= and debug= prints nothing"
+    is "$(ls)" "$before" "makes no folder here"
+    is "$(ls "kept/$(id -u)" | sed 's/[0-9.]*$//' | sort -u | tr '\n' ' ')" "dl-monitor- " "and keeps its files in the site's"
+    echo "$line default=auto bind=closest" >"$plugstack"
     is "$(OMP_NUM_THREADS=7 timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo $OMP_NUM_THREADS' 2>/dev/null)" 7 "and so is OMP_NUM_THREADS"
     timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>err >/dev/null
     like "$(cat err)" "dl: this site's default is --dl=auto --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off" "one line says what a default did"
@@ -48,6 +55,18 @@ printf '#!/bin/sh\n#SBATCH -N2 -n2 --output=nested.out\nsrun sh -c "echo RANK=\\
 timeout 300 srun -n1 --overlap --dl=torch --dl-bind=closest bash -c '(for v in ${!SLURM_*}; do [ $v = SLURM_CONF ] || unset $v; done; timeout 280 sbatch nested.sh)' >/dev/null
 wait_for 300 sh -c '[ "$(grep -c RANK nested.out)" = 2 ]'
 is "$(sort -u nested.out)" "RANK= threads=" "a job that a step submits has nothing of the step's"
+
+cat >outer.sh <<'END'
+#!/bin/sh
+#SBATCH -N1 -n2 --dl=torch --dl-bind=closest --output=outer.out
+srun sh -c 'echo outer $RANK'
+sbatch -W -n2 --output=inner.out --wrap 'env | grep -c _SLURM_SPANK_OPTION_dl_ ; srun sh -c "echo inner RANK=\$RANK \$DL_ENV_SET\$DL_BIND_SET"'
+sbatch -W -n2 --dl=jax --output=other.out --wrap 'srun sh -c "echo other \$JAX_PROCESS_ID \$RANK"'
+END
+timeout 300 sbatch -W outer.sh >/dev/null
+is "$(grep '^outer' outer.out | sort | tr '\n' ';')" "outer 0;outer 1;" "steps of a batch script have its options"
+is "$(sort -u inner.out | tr '\n' ';')" "0;inner RANK=;" "a job that the script submits has none of them"
+is "$(grep '^other' other.out | sort | tr '\n' ';')" "other 0;other 1;" "but its own"
 
 # ---- nodes without the plugin
 sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/client.conf|" "$SLURM_CONF" >"$work/slurm.conf"

@@ -210,6 +210,9 @@ static void files (void **state)
     assert_int_equal (chmod (path, 0646), 0);
     assert_int_equal (nccl_read (path, &p, NULL, NULL), -1);
     assert_int_equal (errno, EPERM);
+    assert_int_equal (chmod (path, 0664), 0);
+    assert_int_equal (nccl_read (path, &p, NULL, NULL), -1);
+    assert_int_equal (errno, EPERM);
     assert_int_equal (nccl_read (root, &p, NULL, NULL), -1);
     assert_int_equal (errno, EINVAL);
     snprintf (path, sizeof (path), "%s/fifo", root);

@@ -352,6 +352,29 @@ is $? 0 "oversized exports"
 is "$(echo "$out" | grep -c '^set NCCL_IB_SL')" 0 "win too"
 like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- "$dir")" '^set NCCL_IB_TC=41$' "auto: the profile of the fabric"
 like "$(fake $gpu "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
+closed () { # closed NAME: nobody reads what others may have written
+    out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")
+    is "$(echo "$out" | grep -c '^set NCCL')" 0 "$1: nothing is read"
+    is "$(echo "$out" | grep '^error')" "error dl: --dl-nccl=tcp: nothing is set: $work/nccl.d/tcp.conf: others than root and its owner may write there" "and that is told"
+}
+for mode in 777 1777 775; do
+    chmod $mode "$work/nccl.d"
+    closed "a folder of mode $mode"
+done
+chmod 755 "$work/nccl.d"
+chmod 664 "$work/nccl.d/tcp.conf"
+closed "a profile of mode 664"
+chmod 644 "$work/nccl.d/tcp.conf"
+if [ "$(id -u)" -eq 0 ]; then
+    chown 65534 "$work/nccl.d/tcp.conf"
+    closed "a profile of another user"
+    chown 0 "$work/nccl.d/tcp.conf"
+fi
+mode=$(stat -c %a "$work")
+chmod 777 "$work"
+closed "a folder above"
+chmod "$mode" "$work"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=tcp -- "$dir")" '^set NCCL_IB_TC=41$' "mended, it is read again"
 like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that is not there"
 [ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
