@@ -256,6 +256,11 @@ class Work:
         return next((role for role in self.roles if role.words), self.roles[0])
 
     @property
+    def folder(self) -> str:
+        """That of all roles, where it is one."""
+        return self.main.folder if self.by_image or len({role.folder for role in self.roles}) == 1 else ""
+
+    @property
     def pods(self) -> int:
         return sum(role.replicas for role in self.roles)
 
@@ -496,19 +501,25 @@ def shell_line(words: List[str]) -> str:
     return " ".join(target.shell_word(word, target.bash_quote) for word in words)
 
 
-ENDED = 200  # the status by which a role ends the step: above those of tasks that are killed for it
+ENDED = 200  # the status by which a role ends the step
+# srun's status is that of a task that a signal ended, if there is one: the others end by themselves when the step ends.
+# Signals reach the program too, which may save; the shell waits for it.
+RUN = 'run () { "$@" & p=$!; trap t=1 TERM; trap : USR1 USR2; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; }; '
 
 
 def _script_of(work: Work, role: Role, common: Dict[str, str], several: bool) -> str:
     """What a role runs."""
     own = {name: value for name, value in role.env.items() if common.get(name) != value}
     text = "".join(f"export {name}={target.shell_word(value, target.bash_quote)}; " for name, value in own.items())
-    if role.folder != work.main.folder and role.folder:
+    if role.folder and not work.folder:
         text += f"cd -- {target.bash_quote(role.folder)} && "
     command = shell_line(role.words) or "./PROGRAM"
+    others = '[ -z "$t" ] || s=0; exit $s'
     if work.ends == role.name.lower():
-        this = '[ "$s:$DL_ROLE_INDEX" = 0:0 ]' if work.ends == "worker" else '[ "$s" = 0 ]'
-        return f"{text}{command}; s=$?; {this} && exit {ENDED}; exit $s"
+        this = '"$s$t:$DL_ROLE_INDEX" = 0:0' if work.ends == "worker" else '"$s$t" = 0'
+        return f"{text}run {command}; [ {this} ] && exit {ENDED}; {others if work.ends == 'worker' else 'exit $s'}"
+    if work.ends:
+        return f"{text}run {command}; {others}"
     return text + ("exec " if several or text else "") + command
 
 
@@ -517,10 +528,10 @@ def _command(work: Work, common: Dict[str, str]) -> str:
     if work.by_image:
         return ""
     texts = {role.name: _script_of(work, role, common, True) for role in work.roles}
-    if len(set(texts.values())) == 1:
+    if len(set(texts.values())) == 1 and not work.ends:
         return _script_of(work, work.roles[0], common, False)
     cases = " ".join(f"{name.lower()}) {text};;" for name, text in texts.items())
-    return "bash -c " + shlex.quote(f"case $DL_ROLE in {cases} esac")
+    return "bash -c " + shlex.quote((RUN if work.ends else "") + f"case $DL_ROLE in {cases} esac")
 
 
 def roles_text(work: Work) -> str:
@@ -612,8 +623,8 @@ def script_text(one: Import, work: Work, source: str) -> str:
         env["PET_NPROC_PER_NODE"] = str(each)
     lines += [f"export {variable}={target.shell_word(value, target.bash_quote)}" for variable, value in env.items()]
     lines += container
-    if work.main.folder:
-        lines.append(f"cd -- {target.bash_quote(work.main.folder)} || exit")
+    if work.folder:
+        lines.append(f"cd -- {target.bash_quote(work.folder)} || exit")
     start = [] if work.direct else ["srun"]
     components = len(_components(work))
     if start:
