@@ -43,7 +43,7 @@ is $? 2 "what is there already is kept"
 (cd gold && timeout 300 dl import --output=- --entrypoint='python3 my.py --rate {lr}' optuna.json 2>/dev/null) >out
 like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint, --output=-"
 (cd gold && timeout 300 dl import --coverage . 2>/dev/null) >out
-like "$(cat out)" '^wandb +35 +33 +1 +1 +97%  all 1$' "--coverage"
+like "$(cat out)" '^wandb +35 +33 +8 +1 +1 +97%  all 1$' "--coverage"
 like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from=nothing: the formats are determined, katib,' "--from"
 
 # ---- the manual has the tables
@@ -190,11 +190,11 @@ END
 made 'partition = "gpu_a,gpu_b";' "SEML, a list of partitions" 'slurm.sbatch_options.exclusive: SEML writes a truth' <<END
 seml: {executable: t.py, name: n_1}
 slurm:
-  sbatch_options: {partition: [gpu_a, gpu_b], exclusive: true, nodelist: [a, b]}
+  sbatch_options: {partition: [gpu_a, gpu_b], exclusive: true, nodelist: [a, b], requeue: ""}
 fixed: {act: "None", none: null, list: [1, a], rate: "1e-3", plain: relu}
 grid: {lr: {type: choice, options: [1e-2, 1e-4]}, x: {type: choise, options: [1]}, y: {type: choice, options: ["\${a}", b]}}
 END
-for pattern in 'act = ".None.";' 'none = "None";' "list = \"\[1, .a.\]\";" "rate = \".1e-3.\";" 'plain = "relu";'; do
+for pattern in 'act = ".None.";' 'none = "None";' "list = \"\[1, .a.\]\";" "rate = \".1e-3.\";" 'plain = "relu";' 'sbatch_args = ."--requeue".;'; do
     like "$(cat case.conf)" "$pattern" "SEML, the type of a value"
 done
 for pattern in 'nodelist: .a list. is no text|nodelist: a list is no text' "grid.x.*: there is no type 'choise' here" 'grid.y.*: an interpolation' 'searcher.smaller_is_better = true is a guess'; do
@@ -221,6 +221,24 @@ for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.4; step = 0.1; .'
     'e = . type = "categorical"; vals = ..'"'p'"'", "'"'q r'"'"' 'f = . type = "int"; minval = 1; maxval = 5; step = 2; .'; do
     like "$(cat case.conf)" "$pattern" "Hydra's own sweeper"
 done
+made '^    experiment_seed = 5;$' "OptunaSweeper, the sampler of the defaults, whose seed is here" <<END
+defaults: [{override /hydra/sweeper: optuna}, {override /hydra/sweeper/sampler: cmaes}]
+hydra:
+  sweeper:
+    direction: null
+    n_trials: 4
+    sampler: {seed: 5}
+    params: {a: "interval(0.1, 1)"}
+END
+like "$(cat case.conf)" '^    name = "cmaes";$' "OptunaSweeper, its name"
+like "$(cat said)" 'searcher.smaller_is_better = true is a guess: the file names no direction' "OptunaSweeper, no direction"
+made '^    variables = . A = "1"; B = "x y"; .;$' "Determined, variables" <<END
+name: a
+entrypoint: python3 gone.py
+searcher: {name: single, metric: loss}
+environment: {environment_variables: [A=1, B=x y]}
+END
+is "$(grep -c 'environment_variables' said)" 0 "Determined, variables are taken over"
 made '^    name = "tpe";$' "interpolations" 'sweeper.study_name: .* is filled in by another program' <<END
 hydra:
   sweeper:

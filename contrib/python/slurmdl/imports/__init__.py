@@ -204,12 +204,12 @@ def _coverage(files: Sequence[Tuple[str, bool]], options: _Options) -> int:
     """How much of each file is taken over; nothing is written."""
     sums: Dict[str, List[int]] = {}
     status = OK
-    print(f"{'FORMAT':<12} {'FIELDS':>6} {'TAKEN':>6} {'NO MEANING':>10} {'LEFT':>5} {'SHARE':>6}  FILE")
+    print(f"{'FORMAT':<12} {'FIELDS':>6} {'TAKEN':>6} {'CHANGED':>7} {'NO MEANING':>10} {'LEFT':>5} {'SHARE':>6}  FILE")
 
     def line(name: str, row: Sequence[int], file: str) -> None:
-        total, taken, nothing, open = row
+        total, taken, other, nothing, open = row
         share = f"{100 * taken / (taken + open):.0f}%" if taken + open else "-"
-        print(f"{name:<12} {total:>6} {taken:>6} {nothing:>10} {open:>5} {share:>6}  {printable(file)}")
+        print(f"{name:<12} {total:>6} {taken:>6} {other:>7} {nothing:>10} {open:>5} {share:>6}  {printable(file)}")
 
     for file, of_folder in files:
         try:
@@ -220,14 +220,14 @@ def _coverage(files: Sequence[Tuple[str, bool]], options: _Options) -> int:
             continue
         for one in made:
             n = _count(one.fields())
-            row = [sum(n.values()), n[MAPPED] + n[CHANGED], n[NONE], n[OPEN]]
+            row = [sum(n.values()), n[MAPPED] + n[CHANGED], n[CHANGED], n[NONE], n[OPEN]]
             line(one.table.name, row, file)
-            sums[one.table.name] = [a + b for a, b in zip(sums.get(one.table.name, [0, 0, 0, 0, 0]), [*row, 1])]
+            sums[one.table.name] = [a + b for a, b in zip(sums.get(one.table.name, [0] * 6), [*row, 1])]
     for name, row in sums.items():
-        line(name, row[:4], f"all {row[4]}")
+        line(name, row[:5], f"all {row[5]}")
     if len(sums) > 1:
         total = [sum(column) for column in zip(*sums.values())]
-        line("all", total[:4], f"all {total[4]}")
+        line("all", total[:5], f"all {total[5]}")
     return status
 
 

@@ -337,6 +337,8 @@ def _environment(one: Import) -> None:
         for kind in kinds[1:]:
             one.open(node.get(kind), f"those of {kinds[0]} are taken")
         node = node.get(kinds[0]) if kinds else None
+    if node is not None and isinstance(node.value, list):
+        one.take(node)
     for _, given in node.items() if node is not None and isinstance(node.value, list) else ():
         text = one.text(given)
         name, mark, value = text.partition("=")

@@ -292,7 +292,8 @@ def _defaults(one: Import, node: Node) -> Dict[str, str]:
         for key, value in entry.items() if isinstance(entry.value, dict) else ():
             match = re.fullmatch(r"(?:override +)?/?(hydra/\w+(?:/\w+)?)(@\S*)?", key)
             if match and match.group(1).startswith(("hydra/sweeper", "hydra/launcher")):
-                chosen[match.group(1)] = value.text
+                if value.value is not None:
+                    chosen[match.group(1)] = value.text
                 one.take(value)
                 one.mark(value, MAPPED, "")
     return chosen
@@ -376,7 +377,8 @@ def _searcher(one: Import, node: Node, sweeper: Node, kind: str, chosen: Dict[st
     one.set("searcher.smaller_is_better", smaller is not False)
     if smaller is None:
         one.guess("searcher.smaller_is_better", True, "the file names no direction")
-    sampler = one.text(sweeper, "sampler", "_target_") if sweeper.has("sampler", "_target_") else one.text(sweeper, "sampler")
+    inside = isinstance(getattr(sweeper.get("sampler"), "value", None), dict)
+    sampler = one.text(sweeper, "sampler", "_target_") if inside else one.text(sweeper, "sampler")
     sampler = sampler.rpartition(".")[2] or chosen.get("hydra/sweeper/sampler", "")
     put_searcher(one, sweeper.get("sampler", "_target_") or sweeper.get("sampler") or node.get("defaults"), sampler, None, {OPTUNA: "tpe", AX: "gp"}.get(kind, "grid"))
     paths = (("n_trials",), ("max_trials",), ("ax_config", "max_trials"))

@@ -221,8 +221,6 @@ def read_pod(
     """The container of a pod that trains: that of the name 'primary', else the first."""
     given = template.items("spec", "containers") if template is not None else []
     chosen = next((c for name, c in given if name == primary), given[0][1] if given else None)
-    if primary and given and primary not in [name for name, _ in given]:
-        one.say(given[0][1].line, f"there is no container {primary}: the first is taken")
     for _, container in given:
         if container is not chosen:
             one.open(container, "a second container of a pod: write its command into the script")
@@ -396,6 +394,14 @@ def _replicas(one: Import, node: Node) -> int:
     return 1 if value is None else value
 
 
+def _primary(one: Import, node: Node, primary: str) -> None:
+    """Say that no pod has the container whose command counts."""
+    specs = [node.get("spec"), *(n for key in KINDS.values() for _, n in node.items("spec", key.replicas))]
+    given = [name for spec in specs if spec for name, _ in spec.items("template", "spec", "containers")]
+    if primary and given and primary not in given:
+        one.say(node.line, f"there is no container {primary}: the first of each pod is taken")
+
+
 def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     """A plain Job of Kubernetes."""
     role = Role("Worker", 1)
@@ -406,6 +412,7 @@ def _job(one: Import, node: Node, substitute: Substitute, primary: str) -> Work:
     if one.word(node, "spec", "completionMode", known={"NonIndexed": False, "Indexed": True}):
         one.changed(node.get("spec", "completionMode"), "JOB_COMPLETION_INDEX is not set: it is $SLURM_PROCID")
     read_pod(one, role, node.get("spec", "template"), substitute, primary)
+    _primary(one, node, primary)
     work = Work("", [role])
     _policy(one, work, node)
     return work
@@ -477,6 +484,7 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
     if kind.framework == "mpi":
         _mpi(one, work, node)
     _end(one, work, node)
+    _primary(one, node, primary)
     _warn(one, node)
     return work
 

@@ -335,6 +335,8 @@ def _sbatch(one: Import, block: Node, each: int) -> None:
     more = []
     for key, node in _options(one, block):
         text = _option(one, key, node)
+        if not text and node.value == "" and key not in (*_KEYS, *_OWN):
+            more.append(f"--{key}" if len(key) > 1 else f"-{key}")
         if not text:
             continue
         gpus = re.fullmatch(r"gpu(?::([\w.-]*[A-Za-z][\w.-]*))?:(\d+)", text) if key == "gres" else None
