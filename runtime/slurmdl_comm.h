@@ -44,7 +44,7 @@ struct slurmdl_comm;
 struct slurmdl_comm_options {
     long rank, size;       /* size 0: of the step */
     const char *bootstrap; /* "pmix", "pmi", "tcp"; DL_COMM_BOOTSTRAP */
-    const char *address;   /* HOST:PORT where rank 0 listens; DL_COMM_ADDRESS */
+    const char *address;   /* HOST:PORT of rank 0, if free; DL_COMM_ADDRESS */
     const char *backend;   /* "native", "mpi", "nccl"; DL_COMM_BACKEND */
     double timeout;        /* seconds; DL_COMM_TIMEOUT, else 300 */
 };
@@ -54,10 +54,11 @@ struct slurmdl_comm_options {
  * Who they are comes from PMIx where srun --mpi=pmix started us, else from
  * PMI-1/2 (PMI_FD), else from RANK and WORLD_SIZE, else from SLURM_PROCID and
  * SLURM_STEP_NUM_TASKS.  Rank 0 listens at DL_COMM_ADDRESS, HOST:PORT (set by
- * --dl), else at the step's first host and a reserved port, if there is one.
- * Only processes with the step's secret get in: DL_SECRET, which srun makes
- * with any option of dl-spank(7), else what PMIx or PMI passes on, else a file
- * of rank 0's in ~/.slurm-dl; slurmdl_comm(3) has more.
+ * --dl), else at the step's first host and a reserved port; if that is taken,
+ * at another one.  It publishes which.  Only processes with the step's secret
+ * get in: DL_SECRET, which srun makes with any option of dl-spank(7), else what
+ * PMIx or PMI passes on, else a file of rank 0's in ~/.slurm-dl;
+ * slurmdl_comm(3) has more.
  *
  * Returns NULL on failure.
  */

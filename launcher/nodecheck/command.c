@@ -20,11 +20,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 
-enum { SECRET_S = 10 };
+enum { NOTICE_S = 10 };
 
 static long number (const char *name)
 {
@@ -151,18 +153,92 @@ static int alone (const struct settings *st)
     return status;
 }
 
+/* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
+static void publish (const char *name,
+                     const struct gather *g,
+                     bool has_key,
+                     struct slurmdl_error *err)
+{
+    char key[SECRET_DIGITS + 1] = "-", machine[64], hosts[256];
+    char text[NOTICE_TEXT];
+
+    if (!has_key)
+        secret_print (g->key, key);
+    address_machine (machine, sizeof (machine));
+    address_own (NULL, hosts, sizeof (hosts));
+    snprintf (text,
+              sizeof (text),
+              "%d %s %s %s",
+              g->listener.port,
+              key,
+              *machine ? machine : "?",
+              *hosts ? hosts : "-");
+    notice_put (name, text, err);
+    handshake_forget (text, sizeof (text));
+}
+
+/* Where the collector of this step is. */
+struct collector_place {
+    struct gather_client *c;
+    char name[NOTICE_NAME], host[256], port[16];
+    bool has_key;
+};
+
+static int take_notice (struct collector_place *m, const char *text)
+{
+    char key[SECRET_DIGITS + 1], machine[64], own[64];
+    int rv;
+
+    if (sscanf (text, "%15s %32s %63s %255s", m->port, key, machine, m->host)
+        != 4)
+        return -1;
+    rv = m->has_key ? 0 : secret_parse (key, m->c->key);
+    address_machine (own, sizeof (own));
+    if (*own && !strcmp (own, machine))
+        snprintf (m->host, sizeof (m->host), "127.0.0.1");
+    return rv;
+}
+
+/* Who has the secret tries the step's own port where the notice is not seen. */
+static int
+find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + NOTICE_S;
+    const char *list = getenv ("SLURM_STEP_NODELIST");
+    struct slurmdl_error why;
+    char text[NOTICE_TEXT];
+
+    do {
+        why = (struct slurmdl_error){ "" };
+        if (notice_get (m->name, text, &why) == 0 && take_notice (m, text) == 0)
+            return 0;
+    } while (errno == ENOENT && monotonic () < deadline && usleep (50000) == 0);
+    if (!m->has_key || !list
+        || layout_first_host (list, m->host, sizeof (m->host)) < 0)
+        return errorf (err, "%s", why.text);
+    snprintf (m->port, sizeof (m->port), "%d", port);
+    return 0;
+}
+
 /* The collector of a step that was started without --dl-check is a child of
- * its rank 0.
+ * its rank 0; at the step's port, or any.
  */
-static pid_t start_collector (struct gather *g, int port)
+static pid_t
+start_collector (struct collector_place *m, struct gather *g, int port)
 {
     struct slurmdl_error err = { "" };
     pid_t pid;
 
-    if (gather_open (g, port, NULL, &err) < 0) {
-        complain ("check: port %d: %s", port, err.text);
+    if (gather_open (g, port, NULL, NULL) < 0
+        && gather_open (g, 0, NULL, &err) < 0) {
+        complain ("check: %s", err.text);
         return -1;
     }
+    publish (m->name, g, m->has_key, &err);
+    if (*err.text && (!m->has_key || g->listener.port != port))
+        complain ("check: each node is checked alone: %s", err.text);
+    snprintf (m->host, sizeof (m->host), "127.0.0.1");
+    snprintf (m->port, sizeof (m->port), "%d", g->listener.port);
     if ((pid = subprocess_fork (SIGKILL)) == 0) {
         gather_serve (g);
         exit (0);
@@ -172,49 +248,19 @@ static pid_t start_collector (struct gather *g, int port)
 }
 
 static int
-await_secret (const char *name, unsigned char *key, struct slurmdl_error *err)
+find_key (struct collector_place *m, bool first, struct slurmdl_error *err)
 {
-    double deadline = monotonic () + SECRET_S;
-    struct slurmdl_error why;
+    int rv = secret_of_environment ("check", m->c->key, err);
 
-    do {
-        why = (struct slurmdl_error){ "" };
-        if (secret_look_up (name, key, &why) == 0)
-            return 0;
-    } while (errno == ENOENT && monotonic () < deadline && usleep (50000) == 0);
-    return errorf (err, "%s", why.text);
-}
-
-/* 'name' is that of its file; "": it has none. */
-static int find_secret (char *name,
-                        size_t size,
-                        int port,
-                        unsigned char *key,
-                        struct slurmdl_error *err)
-{
-    int rv = secret_of_environment ("check", key, err);
-
-    if (rv != 0)
-        return rv < 0 ? -1 : 0;
-    if (secret_step_name (name, size, port) < 0)
+    if (rv < 0)
+        return -1;
+    m->has_key = rv > 0;
+    if (notice_step_name (m->name, sizeof (m->name), "check") < 0)
         return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID name no step");
-    return number ("SLURM_PROCID") == 0 ? secret_make (name, key, err)
-                                        : await_secret (name, key, err);
-}
-
-/* One machine with several slurmd: the nodes' names are no hosts. */
-static const char *host_of_first (char *buf, size_t size)
-{
-    const char *list = getenv ("SLURM_STEP_NODELIST");
-    char own[256] = "";
-    const char *node = getenv ("SLURMD_NODENAME") ?: "";
-
-    gethostname (own, sizeof (own) - 1);
-    own[strcspn (own, ".")] = '\0';
-    if (!list || layout_first_host (list, buf, size) < 0
-        || strncmp (node, own, strlen (own)) || number ("SLURM_NNODES") < 2)
-        snprintf (buf, size, "127.0.0.1");
-    return buf;
+    if (m->has_key || !first
+        || getrandom (m->c->key, sizeof (m->c->key), 0) == sizeof (m->c->key))
+        return 0;
+    return errorf (err, "getrandom: %s", strerror (errno));
 }
 
 static int together (const struct settings *st)
@@ -226,32 +272,32 @@ static int together (const struct settings *st)
     struct gather_client c = { .level = g.level,
                                .table = g.table,
                                .waits = true };
-    long job = number ("SLURM_JOB_ID"), step = number ("SLURM_STEP_ID");
     struct rank_ports p = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
-                                         (uint32_t)job,
-                                         (uint32_t)step,
+                                         (uint32_t)number ("SLURM_JOB_ID"),
+                                         (uint32_t)number ("SLURM_STEP_ID"),
                                          32768,
                                          1);
-    char host[256], port[16], secret[SECRET_NAME] = "";
+    struct collector_place m = { .c = &c };
+    bool first = number ("SLURM_PROCID") == 0;
     struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
 
-    if (find_secret (secret, sizeof (secret), p.second, c.key, &err) < 0) {
+    if (find_key (&m, first, &err) < 0
+        || (!first && find_notice (&m, p.second, &err) < 0)) {
         complain ("check: each node is checked alone: %s", err.text);
         return alone (st);
     }
     memcpy (g.key, c.key, sizeof (g.key));
-    snprintf (port, sizeof (port), "%d", p.second);
-    c.address = host_of_first (host, sizeof (host));
-    c.port = port;
-    if (number ("SLURM_PROCID") == 0)
-        pid = start_collector (&g, p.second);
+    if (first && (pid = start_collector (&m, &g, p.second)) < 0)
+        return alone (st);
+    c.address = m.host;
+    c.port = m.port;
     status = gather_rank (&c, NULL);
-    if (pid > 0)
+    if (pid > 0) {
         waitpid (pid, NULL, 0);
-    if (*secret && number ("SLURM_PROCID") == 0)
-        secret_remove (secret);
+        notice_remove (m.name);
+    }
     return status;
 }
 

@@ -48,7 +48,6 @@ static void find_own_name (char *buf, size_t size)
     buf[size - 1] = '\0';
 }
 
-/* What was tried before 'w' has failed for the reason in 'why'. */
 static int try_method (struct boot *b,
                        const struct boot_method *w,
                        const struct slurmdl_comm_options *o,
@@ -81,40 +80,23 @@ static const struct boot_method *find_method (const char *name,
     return NULL;
 }
 
-/* That this is one rank is not believed where there was a sign of others. */
-static int is_alone (const struct boot *b,
-                     const struct slurmdl_error *first,
-                     struct slurmdl_error *err)
-{
-    if (b->place.size > 1 || !*first->text)
-        return 0;
-    errno = ENOTCONN;
-    return errorf (err, "%s", first->text);
-}
-
 static int find_place (struct boot *b,
                        const struct slurmdl_comm_options *o,
                        struct slurmdl_error *err)
 {
     const char *name =
         o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
-    struct slurmdl_error first = { "" };
     const struct boot_method *w;
 
     if (o->size > 0 || (o->address && *o->address))
         name = "tcp"; /* the others would know better */
     if (name && *name)
         return (w = find_method (name, err)) ? try_method (b, w, o, err) : -1;
-    for (int i = 0; i < METHODS; i++) {
-        struct slurmdl_error why = { "" };
-        if (!methods[i]->is_there ())
-            continue;
-        if (try_method (b, methods[i], o, &why) == 0)
-            return is_alone (b, &first, err);
-        if (!*first.text)
-            first = why;
-    }
-    return errorf (err, "%s", first.text);
+    /* one that is there and fails is an error: the next would be a surprise */
+    for (int i = 0; i < METHODS; i++)
+        if (methods[i]->is_there ())
+            return try_method (b, methods[i], o, err);
+    return -1;
 }
 
 static int meet (struct boot *b, struct slurmdl_error *err)

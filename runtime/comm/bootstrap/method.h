@@ -19,10 +19,8 @@ struct boot_method {
 
 extern const struct boot_method boot_pmix, boot_pmi, boot_tcp;
 
-/* What rank 0 publishes: "PORT/KEY/HOST[,HOST...]", and open its listener. */
-enum { BOOT_NOTICE = 320 };
-int boot_compose (struct boot_place *p, char *notice);
-int boot_parse (struct boot_place *p, const char *notice);
+/* Draw a key, and open rank 0's listener. */
+int boot_prepare (struct boot_place *p, struct slurmdl_error *err);
 
 /* Which rank is where, if Slurm's step is what the ranks are; the caller frees
  * it.  NULL: not known.

@@ -97,14 +97,20 @@ exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout / 2;
     char notice[BOOT_NOTICE], space[256];
+    struct slurmdl_error why = { "" };
+    bool failed = false;
 
     strcpy (line, "cmd=get_my_kvsname\n");
     if (ask (fd, line, "my_kvsname", deadline, err) < 0
         || !value_of (line, "kvsname", space, sizeof (space)))
         return errorf (err, "PMI: no name");
     if (p->rank == 0) {
-        if (boot_compose (p, notice) < 0)
-            return errorf (err, "rank 0 cannot listen: %s", strerror (errno));
+        failed = boot_prepare (p, &why) < 0;
+        if (failed) {
+            errorf (err, "rank 0 (%s) cannot listen: %s", p->own, why.text);
+            boot_compose_failure (err ? err->text : why.text, notice);
+        } else
+            boot_compose (p, notice);
         snprintf (line,
                   LINE,
                   "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n",
@@ -118,15 +124,16 @@ exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
     if (ask (fd, line, "barrier_out", deadline, err) < 0)
         return -1;
     if (p->rank == 0)
-        return 0;
+        return failed ? -1 : 0;
     snprintf (
         line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
     if (ask (fd, line, "get_result", deadline, err) < 0)
         return -1;
-    if (!value_of (line, "value", notice, sizeof (notice))
-        || boot_parse (p, notice) < 0)
-        return errorf (err, "PMI: rank 0 is of another release");
-    return 0;
+    if (!value_of (line, "value", notice, sizeof (notice))) {
+        errno = EPROTO;
+        return errorf (err, "PMI: no value");
+    }
+    return boot_parse (p, notice, err);
 }
 
 static int begin (int fd, char *line, struct slurmdl_error *err)

@@ -56,7 +56,11 @@ static int load (struct slurmdl_error *err)
         return 0;
     errno = ENOTSUP;
     if (!(pmix.library = dlopen ("libpmix.so.2", RTLD_NOW | RTLD_LOCAL)))
-        return errorf (err, "PMIx: %s", dlerror ());
+        return errorf (err,
+                       "this step has PMIx (srun --mpi=pmix), and it cannot be "
+                       "loaded: %s: install libpmix2, or say srun --mpi=none, "
+                       "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp",
+                       dlerror ());
     missing = symbols_load (&pmix, pmix.library, symbols);
     if (!missing)
         return 0;
@@ -65,7 +69,8 @@ static int load (struct slurmdl_error *err)
     return errorf (err, "PMIx: no %s in libpmix.so.2", missing);
 }
 
-static int failed (pmix_status_t s, const char *what, struct slurmdl_error *err)
+static int
+failure (pmix_status_t s, const char *what, struct slurmdl_error *err)
 {
     errno = s == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EIO;
     return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
@@ -90,7 +95,7 @@ static int find_size (const pmix_proc_t *self,
     all.rank = PMIX_RANK_WILDCARD;
     s = pmix.get (&all, PMIX_JOB_SIZE, NULL, 0, &v);
     if (s != PMIX_SUCCESS)
-        return failed (s, "size of the job", err);
+        return failure (s, "size of the job", err);
     p->rank = (long)self->rank;
     p->size = (long)v->data.uint32;
     free (v);
@@ -102,15 +107,22 @@ publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
 {
     char notice[BOOT_NOTICE];
     pmix_value_t v = { .type = PMIX_STRING };
+    struct slurmdl_error why = { "" };
     pmix_status_t s;
+    bool failed = boot_prepare (p, &why) < 0;
 
-    if (boot_compose (p, notice) < 0)
-        return errorf (err, "rank 0 cannot listen: %s", strerror (errno));
+    if (failed) {
+        errorf (err, "rank 0 (%s) cannot listen: %s", p->own, why.text);
+        boot_compose_failure (err ? err->text : why.text, notice);
+    } else
+        boot_compose (p, notice);
     v.data.string = notice;
     s = pmix.put (PMIX_GLOBAL, key, &v);
     if (s == PMIX_SUCCESS)
         s = pmix.commit ();
-    return s == PMIX_SUCCESS ? 0 : failed (s, "put", err);
+    if (s != PMIX_SUCCESS)
+        return failure (s, "put", err);
+    return failed ? -1 : 0;
 }
 
 /* No fence: it would wait for ranks that do not come, without a name. */
@@ -137,16 +149,16 @@ static int look_up (const pmix_proc_t *self,
            && s != PMIX_ERR_UNREACH && monotonic () < deadline)
         nanosleep (&pause, NULL);
     if (s != PMIX_SUCCESS) {
-        failed (s, "rank 0 did not come", err);
+        failure (s, "rank 0 did not come", err);
         errno = ETIMEDOUT;
         return -1;
     }
     if (v->type == PMIX_STRING && v->data.string)
-        rv = boot_parse (p, v->data.string);
+        rv = boot_parse (p, v->data.string, err);
     if (v->type == PMIX_STRING)
         free (v->data.string);
     free (v);
-    return rv < 0 ? errorf (err, "PMIx: rank 0 is of another release") : 0;
+    return rv;
 }
 
 static int find (struct boot_place *p,
@@ -163,7 +175,7 @@ static int find (struct boot_place *p,
         return -1;
     memset (&self, 0, sizeof (self));
     if ((s = pmix.init (&self, NULL, 0)) != PMIX_SUCCESS)
-        return failed (s, "PMIx_Init", err);
+        return failure (s, "PMIx_Init", err);
     next_key (key, sizeof (key));
     rv = find_size (&self, p, err);
     if (rv == 0 && p->size > 1)
@@ -188,7 +200,11 @@ static int find (struct boot_place *p,
     (void)p;
     (void)o;
     errno = ENOTSUP;
-    return errorf (err, "PMIx: the library was built without its header");
+    return errorf (err,
+                   "this step has PMIx (srun --mpi=pmix), and "
+                   "libslurmdl-comm was built without it: build it where "
+                   "libpmix-dev is installed, or say srun --mpi=none, "
+                   "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
 }
 
 static void leave (void)

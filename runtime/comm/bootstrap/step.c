@@ -13,6 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
 #include "runtime/comm/net/address.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 
@@ -30,32 +31,98 @@ static bool is_no_host (void)
            || strncasecmp (node, host, strcspn (host, "."));
 }
 
-int boot_compose (struct boot_place *p, char *notice)
+int boot_prepare (struct boot_place *p, struct slurmdl_error *err)
 {
-    char key[SECRET_DIGITS + 1];
-
     if (getrandom (p->key, sizeof (p->key), 0) != sizeof (p->key))
-        return -1;
-    if (listen_open_range (&p->listener, NULL, 0, NULL) < 0)
-        return -1;
-    p->port = p->listener.port;
-    address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
-    secret_print (p->key, key);
-    snprintf (notice, BOOT_NOTICE, "%d/%s/%s", p->port, key, p->host);
+        return errorf (err, "getrandom: %s", strerror (errno));
+    p->has_key = true;
+    return listen_open_range (&p->listener, NULL, 0, err);
+}
+
+void boot_compose (struct boot_place *p, char *notice)
+{
+    char key[SECRET_DIGITS + 1] = "-";
+    char machine[64], hosts[256];
+
+    address_machine (machine, sizeof (machine));
+    if (boot_is_loopback (p->host)) /* where alone it listens */
+        snprintf (hosts, sizeof (hosts), "%s", address_name (p->host));
+    else
+        address_own (is_no_host () ? NULL : p->own, hosts, sizeof (hosts));
+    if (!*p->notice || !p->has_key)
+        secret_print (p->key, key);
+    snprintf (notice,
+              BOOT_NOTICE,
+              "%d/%s/%s/%s",
+              p->listener.port,
+              key,
+              *machine ? machine : "?",
+              *hosts ? hosts : "-");
     handshake_forget (key, sizeof (key));
+}
+
+/* One word: PMI has no others. */
+void boot_compose_failure (const char *why, char *notice)
+{
+    snprintf (notice, BOOT_NOTICE, "!%s", why);
+    for (char *c = notice; *c; c++)
+        if (*c == ' ' || *c == '\n')
+            *c = '~';
+}
+
+static int take_failure (const char *notice, struct slurmdl_error *err)
+{
+    char why[BOOT_NOTICE];
+
+    snprintf (why, sizeof (why), "%s", notice + 1);
+    for (char *c = why; *c; c++)
+        if (*c == '~')
+            *c = ' ';
+    errno = ECONNREFUSED;
+    return errorf (err, "%s", clean_text (why));
+}
+
+/* Loopback is where rank 0 is only on its own machine. */
+static int take_hosts (struct boot_place *p,
+                       const char *machine,
+                       const char *hosts,
+                       struct slurmdl_error *err)
+{
+    char own[64];
+
+    address_machine (own, sizeof (own));
+    if (*own && !strcmp (own, machine))
+        hosts = boot_is_loopback (hosts) ? hosts : "127.0.0.1";
+    else if (boot_is_loopback (hosts) || !strcmp (hosts, "-")) {
+        errno = ECONNREFUSED;
+        return errorf (err,
+                       "rank 0 listens at loopback of another node only: give "
+                       "all ranks an address that they reach "
+                       "(DL_COMM_ADDRESS, MASTER_ADDR)");
+    }
+    snprintf (p->host, sizeof (p->host), "%s", hosts);
     return 0;
 }
 
-int boot_parse (struct boot_place *p, const char *notice)
+int boot_parse (struct boot_place *p,
+                const char *notice,
+                struct slurmdl_error *err)
 {
-    char key[SECRET_DIGITS + 1];
-    int rv = -1;
+    char key[SECRET_DIGITS + 1], machine[64], hosts[256];
+    int rv;
 
+    if (*notice == '!')
+        return take_failure (notice, err);
     errno = EPROTO;
-    if (sscanf (notice, "%d/%32[^/]/%255s", &p->port, key, p->host) == 3)
-        rv = secret_parse (key, p->key);
+    if (sscanf (
+            notice, "%d/%32[^/]/%63[^/]/%255s", &p->port, key, machine, hosts)
+        != 4)
+        return errorf (err, "rank 0 is of another release");
+    rv = p->has_key && !strcmp (key, "-") ? 0 : secret_parse (key, p->key);
     handshake_forget (key, sizeof (key));
-    return rv;
+    if (rv < 0)
+        return errorf (err, "rank 0 is of another release");
+    return take_hosts (p, machine, hosts, err);
 }
 
 static void find_ranks (struct boot_place *p)
@@ -100,9 +167,7 @@ static int find_step_address (struct boot_place *p)
                            ephemeral (),
                            1);
     p->port = ports.few ? ports.second : ports.comm;
-    p->nearby = is_no_host ();
-    if (p->rank != 0 && !p->nearby && !address_is_known (p->host))
-        strcpy (p->host, "127.0.0.1");
+    p->nearby = is_no_host () || (p->rank != 0 && !address_is_known (p->host));
     return 0;
 }
 
@@ -114,6 +179,12 @@ static bool is_of_slurm (const struct boot_place *p)
                || (environment_number ("SLURM_PROCID", -1) == p->rank
                    && environment_number ("SLURM_STEP_NUM_TASKS", -1)
                           == p->size));
+}
+
+bool boot_is_loopback (const char *host)
+{
+    return !strncmp (host, "127.", 4) || !strcmp (host, "::1")
+           || !strcasecmp (host, "localhost");
 }
 
 static int find_address (struct boot_place *p,
@@ -143,34 +214,43 @@ static int find_address (struct boot_place *p,
                    "srun, or set DL_COMM_ADDRESS to HOST:PORT");
 }
 
-/* A name for the file of the secret that is the same on all ranks. */
-static void name_secret (struct boot_place *p)
+/* A name for the notice that is the same on all ranks, and that of no others
+ * where there is a secret.
+ */
+static void name_notice (struct boot_place *p)
 {
-    char own[64] = "";
+    unsigned char digest[HANDSHAKE_KEY] = { 0 };
+    char own[64] = "", what[SECRET_DIGITS + 16], hex[SECRET_DIGITS + 1];
     int n;
 
+    if (p->has_key)
+        handshake_derive (p->key, "notice", digest, sizeof (digest));
+    secret_print (digest, hex);
+    snprintf (what, sizeof (what), "%d", p->port);
+    if (p->has_key)
+        snprintf (what, sizeof (what), "%d.%.16s", p->port, hex);
     if (is_of_slurm (p)
-        && secret_step_name (p->secret, sizeof (p->secret), p->port) == 0)
+        && notice_step_name (p->notice, sizeof (p->notice), what) == 0)
         return;
     /* a loopback address is one of each machine */
-    if (!strncmp (p->host, "127.", 4) || !strcmp (p->host, "::1")
-        || !strcmp (p->host, "localhost"))
+    if (boot_is_loopback (p->host))
         gethostname (own, sizeof (own) - 1);
     n = snprintf (
-        p->secret, sizeof (p->secret), "%.80s%.80s.%d", own, p->host, p->port);
+        p->notice, sizeof (p->notice), "%.80s%.80s.%s", own, p->host, what);
     for (int i = 0; i < n; i++)
-        if (p->secret[i] == '/')
-            p->secret[i] = '_';
+        if (p->notice[i] == '/')
+            p->notice[i] = '_';
 }
 
 static int find_secret (struct boot_place *p, struct slurmdl_error *err)
 {
     int rv = secret_of_environment ("comm", p->key, err);
 
-    if (rv != 0)
-        return rv < 0 ? -1 : 0;
-    name_secret (p);
-    return p->rank == 0 ? secret_make (p->secret, p->key, err) : 0;
+    if (rv < 0)
+        return -1;
+    p->has_key = rv > 0;
+    name_notice (p);
+    return 0;
 }
 
 static bool is_there (void)

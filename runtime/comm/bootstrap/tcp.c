@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -13,10 +14,13 @@
 #include "runtime/comm/bootstrap/resolver.h"
 #include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
+#include "runtime/rank/layout.h"
 
 enum {
     ATTEMPT_S = 5, /* to connect */
-    TAKEN_S = 2,   /* for an older step to give the port back */
+    NOTICE_S =
+        1, /* for the notice, before who has the secret looks elsewhere */
+    LINGER_S = 2, /* for the others to see why rank 0 has ended */
     SPARE_FILES = 64
 };
 
@@ -62,32 +66,82 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
     return -1;
 }
 
-/* The port of a step that has just ended may still be in use. */
+/* At the port that others would try where they do not see the notice; if that
+ * is taken, at any.
+ */
+static int open_any (struct boot_place *p, struct slurmdl_error *err)
+{
+    if (p->port && listen_open (&p->listener, p->host, p->port) == 0)
+        return 0;
+    if (!boot_is_loopback (p->host))
+        return listen_open_range (&p->listener, NULL, 0, err);
+    return listen_open (&p->listener, p->host, 0) < 0
+               ? errorf (err, "%s", strerror (errno))
+               : 0;
+}
+
+/* Who has the secret, and cannot publish, can still be where it is looked for.
+ */
+static int publish (struct boot_place *p, struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    char notice[BOOT_NOTICE];
+
+    if (!p->has_key && getrandom (p->key, sizeof (p->key), 0) < 0)
+        return errorf (err, "getrandom: %s", strerror (errno));
+    boot_compose (p, notice);
+    if (notice_put (p->notice, notice, &why) == 0)
+        return 0;
+    if (!p->has_key)
+        return errorf (err,
+                       "there is no secret for the ranks: %s; start them with "
+                       "srun --dl=torch, or set DL_SECRET to 32 hexadecimal "
+                       "digits",
+                       why.text);
+    if (p->listener.port == p->port)
+        return 0;
+    listen_close (&p->listener);
+    return errorf (err,
+                   "rank 0 (%s) cannot listen on port %d, which is taken, and "
+                   "cannot publish another one: %s: make that possible, or set "
+                   "DL_COMM_ADDRESS to HOST:PORT with a free port",
+                   p->own,
+                   p->port,
+                   why.text);
+}
+
+/* The others are not to wait for what does not come. */
+static void publish_failure (struct boot_place *p, const char *why)
+{
+    char notice[BOOT_NOTICE];
+    int saved = errno;
+
+    boot_compose_failure (why, notice);
+    if (notice_put (p->notice, notice, NULL) == 0) {
+        pause_ms (LINGER_S * 1000);
+        notice_remove (p->notice);
+    }
+    errno = saved;
+}
+
 static int open_listener (struct boot_place *p, struct slurmdl_error *err)
 {
-    double deadline = monotonic () + TAKEN_S;
-    int rv;
+    struct slurmdl_error why = { "" };
 
     if (p->listener.n > 0)
         return 0;
-    while ((rv = listen_open (&p->listener, p->host, p->port)) < 0
-           && errno == EADDRINUSE && monotonic () < deadline)
-        pause_ms (50);
-    if (rv < 0)
-        errorf (err,
-                "rank 0 (%s) cannot listen on port %d: %s: set "
-                "DL_COMM_ADDRESS to HOST:PORT with another port",
-                p->own,
-                p->port,
-                strerror (errno));
-    return rv;
+    if (open_any (p, &why) == 0)
+        return publish (p, err);
+    errorf (err, "rank 0 (%s) cannot listen: %s", p->own, why.text);
+    publish_failure (p, err->text);
+    return -1;
 }
 
 /* All who were to come have read it, or are too late. */
-static void remove_secret (const struct boot_place *p)
+static void remove_notice (const struct boot_place *p)
 {
-    if (*p->secret)
-        secret_remove (p->secret);
+    if (*p->notice)
+        notice_remove (p->notice);
 }
 
 static int host_meeting (struct boot_tree *t,
@@ -97,17 +151,17 @@ static int host_meeting (struct boot_tree *t,
     struct boot_accept m;
     int rv = -1;
 
-    if (open_listener (p, err) < 0) {
-        remove_secret (p);
+    if (open_listener (p, err) < 0)
         return -1;
-    }
     raise_limit (p->size);
-    if (boot_accept_open (&m, p, &p->listener) < 0)
+    if (boot_accept_open (&m, p, &p->listener) < 0) {
+        remove_notice (p);
         goto out;
+    }
     for (long r = 1; r < p->size; r++)
         boot_accept_expect (&m, r);
     rv = boot_accept_run (&m, monotonic () + p->timeout);
-    remove_secret (p);
+    remove_notice (p);
     if (rv < 0 && errno == ETIMEDOUT)
         say_missing (&m, err);
     else if (rv < 0 && errno == EOPNOTSUPP)
@@ -195,52 +249,106 @@ static int come_to_leader (struct boot_tree *t,
     return introduce_at (t, p, &none, monotonic () + p->timeout, err);
 }
 
-/* Where the name may mean nothing, this machine is tried until it has an
- * address.
- */
-static int connect_to_root (const struct boot_place *p,
-                            struct lookup *name,
-                            double deadline)
+/* Loopback is one of each node. */
+static bool is_beside_root (const struct boot_place *p)
 {
-    const char *host = p->nearby ? lookup_answer (name) : p->host;
-    double until = monotonic () + ATTEMPT_S;
+    const struct rank_layout *l = p->layout;
 
-    return socket_connect (host ? host : "127.0.0.1",
-                           p->port,
-                           until < deadline ? until : deadline);
+    return l && l->node_of[p->rank] == l->node_of[0];
 }
 
-/* Rank 0 may not have made it yet, or one of another meeting: 1. */
-static int read_secret (struct boot_place *p, struct slurmdl_error *err)
+/* Where rank 0 is if its notice is not seen; NULL: that is not known, or only
+ * somebody else can be there.
+ */
+static const char *host_of_root (const struct boot_place *p,
+                                 struct lookup *name)
 {
-    if (!*p->secret || secret_look_up (p->secret, p->key, err) == 0)
+    const char *host = p->nearby ? lookup_answer (name) : p->host;
+
+    if (!host && is_beside_root (p))
+        return "127.0.0.1";
+    return *p->notice && host && boot_is_loopback (host) && p->layout
+                   && !is_beside_root (p)
+               ? NULL
+               : host;
+}
+
+static int connect_to (const char *host, int port, double deadline)
+{
+    double until = monotonic () + ATTEMPT_S;
+
+    errno = EHOSTUNREACH;
+    return host ? socket_connect (
+               host, port, until < deadline ? until : deadline)
+                : -1;
+}
+
+/* 1: rank 0 has published nothing yet; -1: it never will, or it has said why it
+ * failed.
+ */
+static int read_notice (const struct boot_place *p,
+                        struct boot_place *found,
+                        struct slurmdl_error *err)
+{
+    char text[NOTICE_TEXT];
+
+    *found = *p;
+    if (notice_get (p->notice, text, err) < 0)
+        return errno == ENOENT || errno == ESTALE ? 1 : -1;
+    if (boot_parse (found, text, err) == 0)
         return 0;
-    return errno == ENOENT || errno == ESTALE ? 1 : -1;
+    return errno == ECONNREFUSED ? -1 : 1;
 }
 
 /* For the meeting of a node, which has no time-out of its own. */
 static int await_secret (struct boot_place *p)
 {
     double deadline = monotonic () + p->timeout / 4;
+    struct boot_place found;
     int rv;
 
-    while ((rv = read_secret (p, NULL)) == 1 && monotonic () < deadline)
+    while ((rv = read_notice (p, &found, NULL)) == 1 && monotonic () < deadline)
         pause_ms (10);
+    if (rv == 0)
+        memcpy (p->key, found.key, sizeof (p->key));
     return rv ? -1 : 0;
 }
 
-/* As in introduce_at(). */
+/* Whether a port that others know, too, is tried: once the notice might be
+ * there, or cannot.
+ */
+static bool may_try (const struct boot_place *p, int notice, double begun)
+{
+    return !*p->notice
+           || (p->has_key && (notice < 0 || monotonic () > begun + NOTICE_S));
+}
+
+/* Where its notice says, or else where it might be; as in introduce_at(). */
 static int try_root (struct boot_tree *t,
                      struct boot_place *p,
                      struct lookup *name,
                      struct listen_sockets *listener,
-                     double deadline,
+                     double begun,
                      struct slurmdl_error *err)
 {
-    int fd = connect_to_root (p, name, deadline);
+    double deadline = begun + p->timeout;
+    struct boot_place found = *p;
+    int fd, rv = *p->notice ? read_notice (p, &found, err) : 1;
 
+    if (rv < 0 && (errno == ECONNREFUSED || !p->has_key))
+        return -1;
+    if (rv == 0) {
+        memcpy (p->key, found.key, sizeof (p->key));
+        fd = connect_to (found.host, found.port, deadline);
+    } else if (may_try (p, rv, begun)) {
+        fd = connect_to (host_of_root (p, name), p->port, deadline);
+    } else {
+        errno = ENOENT;
+        return 1;
+    }
     if (fd < 0)
         return 1;
+    *err = (struct slurmdl_error){ "" };
     boot_peer_init (&t->parent, fd, NULL);
     t->parent.rank = 0;
     return introduce_at (t, p, listener, deadline, err);
@@ -251,7 +359,7 @@ static int no_answer (const struct boot_place *p,
                       bool strange,
                       struct slurmdl_error *err)
 {
-    const char *text = strerror (errno);
+    const char *text = *why->text ? why->text : strerror (errno);
 
     if (strange)
         text = "what listens there does not know this step's secret";
@@ -260,7 +368,7 @@ static int no_answer (const struct boot_place *p,
             p->host,
             p->port,
             p->timeout,
-            *why->text ? why->text : text);
+            text);
     errno = ETIMEDOUT;
     return -1;
 }
@@ -270,7 +378,7 @@ static int come_to_root (struct boot_tree *t,
                          struct listen_sockets *listener,
                          struct slurmdl_error *err)
 {
-    double deadline = monotonic () + p->timeout;
+    double begun = monotonic (), deadline = begun + p->timeout;
     struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
     struct slurmdl_error why;
     bool strange = false;
@@ -280,8 +388,7 @@ static int come_to_root (struct boot_tree *t,
     /* rank 0 may not listen yet; not all ranks come back at once */
     for (;;) {
         why = (struct slurmdl_error){ "" };
-        if ((rv = read_secret (p, &why)) == 0)
-            rv = try_root (t, p, name, listener, deadline, &why);
+        rv = try_root (t, p, name, listener, begun, &why);
         strange |= rv == 1 && errno == EACCES;
         if (rv != 1 || monotonic () > deadline)
             break;
@@ -303,7 +410,7 @@ static int join_meeting (struct boot_tree *t,
     int rv = 1;
 
     /* a node meets under a name that is made of the secret */
-    if (leader > 0 && *p->secret && await_secret (p) < 0)
+    if (leader > 0 && *p->notice && !p->has_key && await_secret (p) < 0)
         leader = -1;
     if (leader == p->rank)
         boot_node_gather (t, p);

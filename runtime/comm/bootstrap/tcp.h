@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/stream.h"
 #include "runtime/slurmdl_comm.h"
@@ -13,15 +14,20 @@
 /* What a rank knows before it has met anyone. */
 struct boot_place {
     long rank, size;
-    char host[256]; /* where rank 0 listens: "HOST[,HOST...]" */
+    /* Where rank 0 listens, "HOST[,HOST...]"; or would, where there is a
+     * notice, which says where it does.
+     */
+    char host[256];
     int port;
     bool nearby; /* 'host' may be no host's name, but a node's of this one */
     struct listen_sockets listener; /* rank 0's, if it listens already */
-    /* The same on all ranks of this step, and on no others; unless it is still
-     * to be read from this secret's file (secret.h).  Rank 0 removes the file.
+    /* The same on all ranks of this step, and on no others; false: it is in the
+     * notice.
      */
     unsigned char key[HANDSHAKE_KEY];
-    char secret[SECRET_NAME];
+    bool has_key;
+    /* The notice (notice.h) of rank 0, which removes it; "": there is none. */
+    char notice[NOTICE_NAME];
     bool plain;                       /* messages have no tags (handshake.h) */
     double timeout;                   /* seconds */
     char own[64];                     /* name of this host */
@@ -51,6 +57,23 @@ struct boot_tree {
     bool broken;
     struct slurmdl_error why;
 };
+
+/* What rank 0 publishes of its listener: "PORT/KEY/MACHINE/HOST[,HOST...]" with
+ * KEY "-" where all have it, and MACHINE to know by who is on the same; or why
+ * it has none.
+ */
+enum { BOOT_NOTICE = 448 };
+void boot_compose (struct boot_place *p, char *notice);
+void boot_compose_failure (const char *why, char *notice);
+/* -1: EPROTO, it makes no sense; ECONNREFUSED: there is no listener, 'err' says
+ * why.  Whoever is on the same machine gets loopback for a host, and others
+ * none.
+ */
+int boot_parse (struct boot_place *p,
+                const char *notice,
+                struct slurmdl_error *err);
+
+bool boot_is_loopback (const char *host);
 
 /* Where all that is sent is told; also after an error. */
 enum { BOOT_TEXT = 1024, BOOT_VERSION = 2 };

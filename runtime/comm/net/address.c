@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+
+#include "runtime/base/process_id.h"
 
 /* An address in numbers. */
 enum { ADDRESS_NUMBER = 48 };
@@ -93,7 +96,6 @@ static int add_number (const struct sockaddr *a, char *to)
                   == 0;
 }
 
-/* Those that other machines reach before that of this one. */
 static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
 {
     struct ifaddrs *list = NULL;
@@ -101,11 +103,10 @@ static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
 
     if (getifaddrs (&list) < 0)
         return -1;
-    for (int loop = 0; loop < 2; loop++)
-        for (const struct ifaddrs *i = list; i && n < room; i = i->ifa_next)
-            if (i->ifa_addr && (i->ifa_flags & IFF_UP)
-                && address_is_loopback (i->ifa_addr) == loop)
-                n += add_number (i->ifa_addr, to[n]);
+    for (const struct ifaddrs *i = list; i && n < room; i = i->ifa_next)
+        if (i->ifa_addr && (i->ifa_flags & IFF_UP)
+            && !address_is_loopback (i->ifa_addr))
+            n += add_number (i->ifa_addr, to[n]);
     freeifaddrs (list);
     return n;
 }
@@ -128,7 +129,17 @@ void address_own (const char *name, char *buf, size_t size)
         append (buf, size, name);
     for (int i = 0; i < n; i++)
         append (buf, size, number[i]);
-    append (buf, size, "127.0.0.1");
+}
+
+void address_machine (char *buf, size_t size)
+{
+    struct process_id self = { 0 };
+    struct stat st = { 0 };
+
+    process_id_describe (&self);
+    *buf = '\0';
+    if (*self.boot && stat ("/proc/self/ns/net", &st) == 0)
+        snprintf (buf, size, "%.40s.%lu", self.boot, (unsigned long)st.st_ino);
 }
 
 void address_of_peer (int fd, char *buf, size_t size)

@@ -22,10 +22,15 @@ const char *address_name (const char *host);
 bool address_is_loopback (const struct sockaddr *a);
 bool address_is_known (const char *host);
 
-/* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
- * address, those of its interfaces, and loopback for processes of this machine.
+/* "HOST[,HOST...]" where other machines may reach this one: its name, if it has
+ * an address, and those of its interfaces; "": there are none.
  */
 void address_own (const char *name, char *buf, size_t size);
+
+/* A word for this machine, and its network namespace: who has the same sees the
+ * same loopback; "": not known.
+ */
+void address_machine (char *buf, size_t size);
 
 /* Address of the other side of 'fd' without the port, for messages. */
 void address_of_peer (int fd, char *buf, size_t size);

@@ -388,17 +388,98 @@ static void sizes_differ (void **state)
         strstr (results[1].err.text, "did not come within 3 s: 2"));
 }
 
+static void at_taken_port (struct listen_sockets *s, const char *host)
+{
+    assert_int_equal (listen_open (s, "127.0.0.1", 0), 0);
+    snprintf (address, sizeof (address), "%s:%d", host, s->port);
+}
+
+static void start_all (long size)
+{
+    sizes = size;
+    for (long r = 0; r < size; r++) {
+        results[r] = (struct result){ .rv = -2 };
+        start (r, &results[r]);
+    }
+    while (wait (NULL) > 0)
+        continue;
+}
+
+/* Nobody waits for it: rank 0 takes another one, and the others learn which. */
 static void port_is_taken (void **state)
 {
+    struct listen_sockets s;
+    double begun = monotonic ();
+
+    at_taken_port (&s, "127.0.0.1");
+    start_all (3);
+    all_well (3);
+    assert_true (monotonic () - begun < 90);
+    listen_close (&s);
+}
+
+/* Nor for a rank 0 that has none at all. */
+static void all_ports_are_taken (void **state)
+{
+    double begun = monotonic ();
+    struct listen_sockets s;
+    char range[32];
+
+    at_taken_port (&s, "192.0.2.1");
+    snprintf (range, sizeof (range), "%d-%d", s.port, s.port);
+    setenv ("DL_COMM_PORTS", range, 1);
+    start_all (3);
+    unsetenv ("DL_COMM_PORTS");
+    all_say (3, -1, 0, "cannot listen: no port to listen at: Address already");
+    assert_true (monotonic () - begun < 90);
+    listen_close (&s);
+}
+
+/* Without a place for a notice there is only the port that all know. */
+static void nothing_can_be_published (void **state)
+{
     struct slurmdl_error err = { "" };
+    char *home = strdup (getenv ("HOME") ? getenv ("HOME") : "");
     struct listen_sockets s;
 
-    assert_int_equal (listen_open (&s, "127.0.0.1", 0), 0);
-    snprintf (address, sizeof (address), "127.0.0.1:%d", s.port);
-    assert_null (open_rank (0, 2, 3, &err));
-    assert_non_null (strstr (err.text, "Address already in use"));
+    setenv ("HOME", "/nonexistent", 1);
+    setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
+    run_world (3, -1, -1);
+    all_well (3);
+    at_taken_port (&s, "127.0.0.1");
+    assert_null (open_rank (0, 2, 100, &err));
+    assert_non_null (strstr (err.text, "is taken, and cannot publish"));
     assert_non_null (strstr (err.text, "DL_COMM_ADDRESS"));
     listen_close (&s);
+    unsetenv ("DL_SECRET");
+    setenv ("HOME", home, 1);
+    free (home);
+}
+
+/* Rank 0 hears of a rank that wants no tags, and that rank of rank 0. */
+static void set_plain (long rank)
+{
+    setenv ("DL_COMM_INTEGRITY", rank == 2 ? "handshake" : "frames", 1);
+}
+
+static void one_is_plain (void **state)
+{
+    before = set_plain;
+    run_world (3, -1, -1);
+    all_say (3, -1, 0, "DL_COMM_INTEGRITY=handshake");
+    assert_int_equal (results[0].error, EOPNOTSUPP);
+    assert_int_equal (results[2].error, EOPNOTSUPP);
+}
+
+static void all_are_plain (void **state)
+{
+    setenv ("DL_COMM_INTEGRITY", "handshake", 1);
+    run_world (3, -1, -1);
+    all_well (3);
+    setenv ("DL_COMM_INTEGRITY", "none", 1);
+    run_world (2, -1, -1);
+    all_say (2, -1, EINVAL, "DL_COMM_INTEGRITY=none: not frames or handshake");
+    unsetenv ("DL_COMM_INTEGRITY");
 }
 
 static void over_ipv6 (void **state)
@@ -432,6 +513,10 @@ int main (void)
         cmocka_unit_test_setup (strangers_are_sent_away, reset),
         cmocka_unit_test_setup (sizes_differ, reset),
         cmocka_unit_test_setup (port_is_taken, reset),
+        cmocka_unit_test_setup (all_ports_are_taken, reset),
+        cmocka_unit_test_setup (nothing_can_be_published, reset),
+        cmocka_unit_test_setup (one_is_plain, reset),
+        cmocka_unit_test_setup (all_are_plain, reset),
         cmocka_unit_test_setup (over_ipv6, reset),
     };
 

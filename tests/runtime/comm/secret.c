@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The secret of a step: parsed, derived, and in a file; and clean texts. */
+/* The secret of a step: parsed and derived; notices in files; and clean texts.
+ */
 #include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/clean.h"
+#include "runtime/comm/net/notice.h"
 #include "tests/folder.h"
 
 static void parsing (void **state)
@@ -35,7 +37,7 @@ static void parsing (void **state)
 /* The same in a step, and another one in the next, and for something else. */
 static void deriving (void **state)
 {
-    unsigned char key[4][HANDSHAKE_KEY];
+    unsigned char key[5][HANDSHAKE_KEY];
 
     setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv ("SLURM_JOB_ID", "7", 1);
@@ -45,6 +47,12 @@ static void deriving (void **state)
     assert_int_equal (secret_of_environment ("other", key[2], NULL), 1);
     setenv ("SLURM_STEP_ID", "1", 1);
     assert_int_equal (secret_of_environment ("test", key[3], NULL), 1);
+    /* nor after the job was requeued */
+    setenv ("SLURM_STEP_ID", "0", 1);
+    setenv ("SLURM_RESTART_COUNT", "1", 1);
+    assert_int_equal (secret_of_environment ("test", key[4], NULL), 1);
+    assert_memory_not_equal (key[0], key[4], HANDSHAKE_KEY);
+    unsetenv ("SLURM_RESTART_COUNT");
     assert_memory_equal (key[0], key[1], HANDSHAKE_KEY);
     assert_memory_not_equal (key[0], key[2], HANDSHAKE_KEY);
     assert_memory_not_equal (key[0], key[3], HANDSHAKE_KEY);
@@ -60,51 +68,52 @@ static void path_in_home (char *path, const char *name)
 
 static void in_a_file (void **state)
 {
-    unsigned char a[HANDSHAKE_KEY], b[HANDSHAKE_KEY];
+    char a[NOTICE_TEXT], path[128], other[128];
     struct slurmdl_error err = { "" };
-    char path[128], other[128];
     struct stat st;
 
     unsetenv ("HOME");
     errno = 0;
-    assert_int_equal (secret_look_up ("no such file", a, &err), -1);
+    assert_int_equal (notice_get ("no such file", a, &err), -1);
     assert_int_not_equal (errno, 0);
     *err.text = '\0';
     setenv ("HOME", dir, 1);
-    assert_int_equal (secret_look_up ("7.0.0.1", a, NULL), -1);
+    assert_int_equal (notice_get ("7.0.0.1", a, NULL), -1);
     assert_int_equal (errno, ENOENT);
-    assert_int_equal (secret_make ("7.0.0.1", a, &err), 0);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), 0);
-    assert_memory_equal (a, b, sizeof (a));
-    assert_int_equal (secret_make ("7.0.0.1", b, &err), 0); /* a leftover */
-    assert_memory_equal (a, b, sizeof (a));
-    assert_int_equal (secret_make ("7.1.0.1", b, &err), 0);
-    assert_memory_not_equal (a, b, sizeof (a));
+    assert_int_equal (notice_put ("7.0.0.1", "first", &err), 0);
+    assert_int_equal (notice_get ("7.0.0.1", a, &err), 0);
+    assert_string_equal (a, "first");
+    /* a leftover is replaced */
+    assert_int_equal (notice_put ("7.0.0.1", "second", &err), 0);
+    assert_int_equal (notice_get ("7.0.0.1", a, &err), 0);
+    assert_string_equal (a, "second");
+    assert_int_equal (notice_get ("7.1.0.1", a, NULL), -1);
+    assert_int_equal (errno, ENOENT);
     path_in_home (path, "7.0.0.1");
     assert_int_equal (stat (path, &st), 0);
     assert_int_equal (st.st_mode & 0777, 0600);
     /* what others may read, or a link, is none */
     chmod (path, 0640);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), -1);
+    assert_int_equal (notice_get ("7.0.0.1", a, &err), -1);
     assert_int_equal (errno, EPERM);
     assert_non_null (strstr (err.text, "only you may read"));
     chmod (path, 0600);
     path_in_home (other, "other");
     assert_int_equal (symlink (path, other), 0);
-    assert_int_equal (secret_look_up ("other", b, NULL), -1);
+    assert_int_equal (notice_get ("other", a, NULL), -1);
     unlink (other);
     assert_int_equal (mkfifo (other, 0600), 0);
-    assert_int_equal (secret_look_up ("other", b, NULL), -1);
-    assert_int_equal (truncate (path, 3), 0);
-    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
-    secret_remove ("7.0.0.1");
-    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
+    assert_int_equal (notice_get ("other", a, NULL), -1);
+    assert_int_equal (truncate (path, 3), 0); /* no line */
+    assert_int_equal (notice_get ("7.0.0.1", a, NULL), -1);
+    notice_remove ("7.0.0.1");
+    assert_int_equal (notice_get ("7.0.0.1", a, NULL), -1);
     assert_int_equal (errno, ENOENT);
     path_in_home (path, "");
     chmod (path, 0755);
     *err.text = '\0';
-    assert_int_equal (secret_make ("7.2.0.1", b, &err), -1);
-    assert_non_null (strstr (err.text, "there is no secret for the ranks"));
+    assert_int_equal (notice_put ("7.2.0.1", "x", &err), -1);
+    assert_non_null (strstr (err.text, "~/.slurm-dl/7.2.0.1"));
 }
 
 static void cleaning (void **state)

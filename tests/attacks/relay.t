@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# somebody is between two ranks, or at the port where one of them is expected: he changes no sum, and stops nobody from a port
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+command -v python3 >/dev/null || skip_all "no python3"
+meet=$builddir/tests/runtime/comm/meet
+relay=$srcdir/tests/attacks/relay.py
+victim test -x "$meet" || skip_all "other users may not run $meet"
+for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
+free_port () {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+both="0 of 2 by tcp over native: 3
+1 of 2 by tcp over native: 3"
+secret=00112233445566778899aabbccddeeff
+rank () { # rank NUMBER [NAME=VALUE...]
+    number=$1
+    shift
+    victim timeout 300 env RANK="$number" WORLD_SIZE=2 DL_COMM_SHARED=0 DL_COMM_TIMEOUT=60 DL_SECRET=$secret SLURMD_NODENAME=victims-own-host \
+        DL_COMM_ADDRESS="127.0.0.1:$port" "$@" "$meet" $what
+}
+ranks () { # ranks [NAME=VALUE...]: their output in 'out', and what both exited with
+    port=$(free_port)
+    rank 0 "$@" >0.out 2>&1 &
+    zero=$!
+    rank 1 "$@" >1.out 2>&1
+    status=$?
+    wait "$zero"
+    status=$?/$status
+    cat 0.out 1.out >out
+}
+what=
+
+# ---- on the way between two ranks
+case $CFLAGS in
+*sanitize*) skip "a relay between two ranks" "a build with sanitizers" ;;
+*)
+    ${CC:-cc} -shared -fPIC -o "$work/onpath.so" "$srcdir/tests/attacks/onpath.c" -ldl >cc.out 2>&1
+    ok $? "a relay is on the way" || sed 's/^/# /' cc.out
+    chmod 755 "$work/onpath.so"
+    hit () {
+        grep -q '^hit' relay.out
+    }
+    through () { # through HOW [NAME=VALUE...]: both ranks, by way of a relay
+        attacker timeout 400 python3 "$relay" "$1" >relay.out 2>&1 &
+        relaying=$!
+        wait_for 60 grep -q '^port' relay.out
+        shift
+        ranks LD_PRELOAD="$work/onpath.so" RELAY_PORT="$(sed -n 's/^port //p' relay.out)" "$@"
+        pkill -P "$relaying"
+        wait "$relaying" 2>/dev/null
+    }
+    through none
+    is "$status $(cat out)" "0/0 $both" "who passes on what they say is not noticed"
+    through sums
+    hit
+    ok $? "a number that is reduced is changed"
+    is "$(grep -c ' over native: ' out)" 0 "no rank has a changed sum" || sed 's/^/# /' out
+    like "$(cat out)" 'what rank [01] on victims-own-host sent was altered on its way .*wrong MAC' "one that sees it names the rank and its host"
+    through again
+    hit
+    ok $? "a message is said twice"
+    is "$(grep -c ' over native: [^3]' out)" 0 "and is not taken twice"
+    through host
+    hit
+    ok $? "what a rank tells rank 0 is changed"
+    is "$(grep -c ' over native: ' out)" 0 "they do not meet on a changed word" || sed 's/^/# /' out
+    like "$(cat out)" 'what rank [01] \(victims-own-host\) sent was altered on its way' "and one says whose it was"
+    through plain DL_COMM_TIMEOUT=10
+    is "$(grep -c ' over native: ' out)" 0 "no relay says for a rank that it wants no tags" || sed 's/^/# /' out
+    like "$(cat out)" "what listens there does not know this step's secret" "a changed hello is nobody's"
+    ;;
+esac
+
+# ---- one end wants no tags
+port=$(free_port)
+rank 0 >0.out 2>&1 &
+zero=$!
+rank 1 DL_COMM_INTEGRITY=handshake >1.out 2>&1
+wait "$zero"
+like "$(cat 1.out)" 'rank 1 \(victims-own-host\) has DL_COMM_INTEGRITY=handshake, and another rank has not: set it on all ranks, or on none' \
+    "one rank alone does not get rid of the tags"
+like "$(cat 0.out)" 'rank 1 \(victims-own-host\) has DL_COMM_INTEGRITY=handshake' "and rank 0 does not wait for it"
+ranks DL_COMM_INTEGRITY=handshake
+is "$status $(cat out)" "0/0 $both" "all together do"
+
+# ---- at the port where rank 0 is expected, before it is
+port=$(free_port)
+attacker timeout 200 python3 -c "import socket, time
+s = socket.socket(); s.bind(('127.0.0.1', $port)); s.listen(64)
+print('ready', flush=True); time.sleep(200)" >squat.out 2>&1 &
+squatter=$!
+wait_for 60 grep -q ready squat.out
+what=seconds
+rank 0 >0.out 2>&1 &
+zero=$!
+rank 1 >1.out 2>&1
+wait "$zero"
+is "$(grep -v '^met in' 0.out 1.out | sed 's/^.*out://')" "$both" "who holds the port stops nobody" || sed 's/^/# /' 0.out 1.out
+what=
+pkill -P "$squatter"
+wait "$squatter" 2>/dev/null
+
+# ---- a meeting that is not the one that was asked for
+like "$(victim timeout 60 env RANK=0 WORLD_SIZE=1 PMIX_RANK=0 PMIX_NAMESPACE=none "$meet" 2>&1)" 'meet: .*PMIx' \
+    "PMIx that is asked for, and is not there, is an error and no meeting by TCP"
+
+# ---- at ::1, which some call localhost, too
+port=$(free_port)
+printf '127.0.0.1 localhost\n::1 localhost\n' >"$work/hosts"
+chmod 644 "$work/hosts"
+with_hosts () { # with_hosts COMMAND...: its names are those of such a machine
+    unshare --mount sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' sh "$work/hosts" "$@"
+}
+plain_victim=$(command -v setpriv)
+victim () {
+    with_hosts "$plain_victim" --reuid="$victim_id" --regid="$victim_id" --clear-groups env HOME="$victim_home" "$@"
+}
+attacker timeout 200 python3 "$relay" sums "$port" "$port" >relay.out 2>&1 &
+relaying=$!
+if wait_for 60 grep -q '^port' relay.out && with_hosts getent ahosts localhost 2>/dev/null | grep -q '^::1'; then
+    rank 0 DL_COMM_ADDRESS="localhost:$port" >0.out 2>&1 &
+    zero=$!
+    rank 1 DL_COMM_ADDRESS="localhost:$port" >1.out 2>&1
+    wait "$zero"
+    is "$(cat 0.out 1.out)" "$both" "MASTER_ADDR=localhost: they meet"
+    is "$(grep -c hit relay.out)" 0 "and not at ::1"
+else
+    skip "localhost" "no mount namespaces, or no IPv6"
+fi
+pkill -P "$relaying"
+wait "$relaying" 2>/dev/null
+is "$(ls -A "$victim_home/.slurm-dl")" "" "no notice is left behind"
+done_testing
