@@ -194,12 +194,16 @@ static int run_trial (struct experiment *e, double *x)
 /* One process here, whatever the file says of nodes and ranks. */
 static void make_small (struct experiment *e)
 {
+    char **const options[] = { &e->framework, &e->check,   &e->bind,
+                               &e->nccl,      &e->monitor, &e->debug };
+
     if (e->nodes * e->ranks > 1)
         printf ("ranks: one, not %lld\n", (long long)(e->nodes * e->ranks));
     e->nodes = e->ranks = 1;
-    free (e->framework);
-    free (e->check);
-    e->framework = e->check = NULL;
+    for (size_t i = 0; i < sizeof (options) / sizeof (*options); i++) {
+        free (*options[i]);
+        *options[i] = NULL;
+    }
     if (e->seed < 0)
         e->seed = e->search.seed = 0;
 }

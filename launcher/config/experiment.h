@@ -147,6 +147,10 @@ struct experiment {
     char *time;
     char *framework; /* --dl=FRAMEWORK for the workers' steps */
     char *check;     /* --dl-check=LEVEL, the same; NULL: none */
+    char *bind;      /* --dl-bind */
+    char *nccl;      /* --dl-nccl */
+    char *monitor;   /* --dl-monitor */
+    char *debug;     /* --dl-debug */
     char **sbatch_args;
     int64_t lease;     /* s without a sign of life until a worker is dead */
     int64_t heartbeat; /* s between two signs of life */

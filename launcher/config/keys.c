@@ -71,6 +71,10 @@ const struct key experiment_keys[] = {
     { "resources.time",            KEY_STRING, AT (time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
     { "resources.framework",       KEY_STRING, AT (framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
     { "resources.check",           KEY_STRING, AT (check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
+    { "resources.bind",            KEY_STRING, AT (bind),        0, 0,   NULL, "bind each rank to cores near its GPU (--dl-bind), e.g. \"closest\"" },
+    { "resources.nccl",            KEY_STRING, AT (nccl),        0, 0,   NULL, "the site's network variables (--dl-nccl): \"auto\", \"none\" or a profile" },
+    { "resources.monitor",         KEY_STRING, AT (monitor),     0, 0,   NULL, "sample the use of CPUs and GPUs (--dl-monitor): seconds between samples" },
+    { "resources.debug",           KEY_STRING, AT (debug),       0, 0,   NULL, "look for hangs (--dl-debug), e.g. \"hang:600,kill\"" },
     { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },

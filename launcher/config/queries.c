@@ -4,9 +4,59 @@
 
 #include <string.h>
 
+#include "launcher/sys/strings.h"
+
 bool experiment_has_ranks (const struct experiment *e)
 {
     return e->nodes * e->ranks > 1;
+}
+
+void experiment_each_plugin_option (const struct experiment *e,
+                                    void (*f) (enum plugin_option_id id,
+                                               const char *key,
+                                               const char *value,
+                                               void *arg),
+                                    void *arg)
+{
+    const struct {
+        enum plugin_option_id id;
+        const char *key, *value;
+    } all[] = {
+        { PLUGIN_FRAMEWORK, "resources.framework", e->framework },
+        { PLUGIN_CHECK, "resources.check", e->check },
+        { PLUGIN_BIND, "resources.bind", e->bind },
+        { PLUGIN_NCCL, "resources.nccl", e->nccl },
+        { PLUGIN_MONITOR, "resources.monitor", e->monitor },
+        { PLUGIN_DEBUG, "resources.debug", e->debug },
+    };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (*all); i++)
+        if (all[i].value)
+            f (all[i].id, all[i].key, all[i].value, arg);
+}
+
+struct option_words {
+    char ***words;
+    int rv;
+};
+
+static void add_plugin_option (enum plugin_option_id id,
+                               const char *key,
+                               const char *value,
+                               void *arg)
+{
+    struct option_words *o = arg;
+
+    (void)key;
+    o->rv |= strings_addf (o->words, "--%s=%s", plugin_options[id].name, value);
+}
+
+int experiment_add_plugin_options (const struct experiment *e, char ***words)
+{
+    struct option_words o = { words, 0 };
+
+    experiment_each_plugin_option (e, add_plugin_option, &o);
+    return o.rv;
 }
 
 long experiment_trials (const struct experiment *e)

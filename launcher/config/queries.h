@@ -3,9 +3,23 @@
 #pragma once
 
 #include "launcher/config/experiment.h"
+#include "runtime/rank/plugin_options.h"
 
 /* Whether a trial is several processes that Slurm starts as a step. */
 bool experiment_has_ranks (const struct experiment *e);
+
+/* The options of the Slurm plugin that it has keys for: call 'f' for each that
+ * is set.
+ */
+void experiment_each_plugin_option (const struct experiment *e,
+                                    void (*f) (enum plugin_option_id id,
+                                               const char *key,
+                                               const char *value,
+                                               void *arg),
+                                    void *arg);
+
+/* Add them to a command line, "--dl-bind=closest".  -1: out of memory. */
+int experiment_add_plugin_options (const struct experiment *e, char ***words);
 
 /* Number of trials that the search may make, 0 if unknown. */
 long experiment_trials (const struct experiment *e);

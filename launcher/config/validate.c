@@ -18,6 +18,7 @@
 #include "launcher/config/software_settings.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/sys/slurm_memory.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
@@ -227,6 +228,89 @@ static void note_given (struct experiment *e, const config_t *cf)
     e->given.length = config_lookup (cf, "searcher.max_length");
 }
 
+/* The next word of a command line, with the quotes of a shell taken out; NULL:
+ * none.  The caller frees it.
+ */
+static char *next_word (const char **text)
+{
+    const char *c = *text + strspn (*text, " \t\n");
+    char *word = *c ? malloc (strlen (c) + 1) : NULL;
+    char quote = '\0';
+    size_t n = 0;
+
+    for (; word && *c && (quote || !strchr (" \t\n", *c)); c++)
+        if (quote ? *c == quote : *c == '"' || *c == '\'')
+            quote = quote ? '\0' : *c;
+        else
+            word[n++] = *c;
+    if (word)
+        word[n] = '\0';
+    *text = c;
+    return word;
+}
+
+/* Whether a text is several options, or one with its value: "-w n4". */
+static bool is_command_line (const char *text)
+{
+    const char *blank = strpbrk (text, " \t\n");
+
+    if (!blank)
+        return false;
+    if (*text == '-' && !memchr (text, '=', (size_t)(blank - text)))
+        return true;
+    for (; blank; blank = strpbrk (blank + 1, " \t\n"))
+        if (blank[1] == '-')
+            return true;
+    return false;
+}
+
+/* "-w n4 --exclusive" is how everybody writes them; "" is nothing. */
+static void split_sbatch_args (struct experiment *e)
+{
+    char **list = NULL;
+
+    for (char **a = e->sbatch_args; a && *a; a++) {
+        const char *text = *a + strspn (*a, " \t\n");
+        char *word;
+        if (!is_command_line (text)) {
+            if (*text)
+                strings_add (&list, *a);
+            continue;
+        }
+        for (; (word = next_word (&text)); free (word))
+            strings_add (&list, word);
+    }
+    strings_free (e->sbatch_args);
+    e->sbatch_args = list;
+}
+
+struct plugin_check {
+    config_t *cf;
+    struct problems *p;
+};
+
+static void check_plugin_option (enum plugin_option_id id,
+                                 const char *key,
+                                 const char *value,
+                                 void *arg)
+{
+    const struct plugin_check *c = arg;
+    char why[256] = "";
+
+    if (*value && plugin_option_check (id, value, why, sizeof (why)) < 0)
+        problem_at (c->p,
+                    origin_of_key (c->cf, key),
+                    "'%s' is '%s': %s",
+                    key,
+                    value,
+                    why);
+    else if (!*value)
+        problem_at (c->p,
+                    origin_of_key (c->cf, key),
+                    "'%s' is empty: leave it out",
+                    key);
+}
+
 static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
@@ -254,14 +338,8 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
                     "'resources.memory' is '%s', but must be an amount of "
                     "memory, such as \"16G\"",
                     e->memory);
-    if (e->check && strcmp (e->check, "quick") && strcmp (e->check, "full"))
-        problem_at (p,
-                    origin_of_key (cf, "resources.check"),
-                    "'resources.check' must be \"quick\" or \"full\"");
-    if (e->framework && !*e->framework)
-        problem_at (p,
-                    origin_of_key (cf, "resources.framework"),
-                    "'resources.framework' is empty: leave it out");
+    experiment_each_plugin_option (
+        e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
 
 static void
@@ -342,6 +420,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
     policies_read (e, cf, p);
+    split_sbatch_args (e);
     note_given (e, cf);
     experiment_share_gpus (e);
     check_resources (e, cf, p);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/executor/batch_script.h"
 #include "launcher/executor/unseen.h"
 #include "launcher/sweep/sweep.h"
@@ -111,6 +112,18 @@ add_memory (struct command *c, const struct experiment *e, int64_t larger)
     command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
+static void add_plugin_option (enum plugin_option_id id,
+                               const char *key,
+                               const char *value,
+                               void *c)
+{
+    char name[32];
+
+    (void)key;
+    snprintf (name, sizeof (name), "--%s", plugin_options[id].name);
+    command_add (c, name, value);
+}
+
 void slurm_add_resources (struct command *c,
                           const struct experiment *e,
                           int64_t larger)
@@ -130,10 +143,7 @@ void slurm_add_resources (struct command *c,
         command_add (c, "--qos", e->qos);
     if (e->time)
         command_add (c, "--time", e->time);
-    if (e->framework)
-        command_add (c, "--dl", e->framework);
-    if (e->check)
-        command_add (c, "--dl-check", e->check);
+    experiment_each_plugin_option (e, add_plugin_option, c);
     for (char **a = e->sbatch_args; a && *a; a++)
         command_add (c, *a, NULL);
 }
@@ -261,8 +271,8 @@ int slurm_refused (const char *text, int status, struct slurmdl_error *err)
     if (strstr (said, "'--dl"))
         return errorf (err,
                        "sbatch: %s: the plugin of slurm-dl is not in use here, "
-                       "see dl-spank(8); leave resources.framework and "
-                       "resources.check out",
+                       "see dl-spank(8); leave out resources.framework, "
+                       "check, bind, nccl, monitor and debug",
                        said);
     return errorf (err,
                    "sbatch: %s%s",

@@ -26,6 +26,7 @@ struct flow_step flow_next_step (const struct flow_run *r)
     s.exp.nodes = s.exp.ranks = s.exp.cpus = 1;
     s.exp.node_gpus = 0;
     s.exp.memory = s.exp.framework = s.exp.check = NULL;
+    s.exp.bind = s.exp.nccl = s.exp.monitor = s.exp.debug = NULL;
     s.exp.sbatch_args = NULL;
     return s;
 }

@@ -16,8 +16,14 @@ bool variable_is_of_job (const char *variable)
 bool variable_is_of_step (const char *variable)
 {
     static const char *const of_job[] = {
-        "SLURM_JOB_",         "SLURM_JOBID=",  "SLURM_ARRAY_",
-        "SLURM_CLUSTER_NAME", "SLURM_SUBMIT_", NULL,
+        "SLURM_JOB_",
+        "SLURM_JOBID=",
+        "SLURM_ARRAY_",
+        "SLURM_CLUSTER_NAME",
+        "SLURM_SUBMIT_",
+        /* options of our plugin that sbatch was given, for every step */
+        "SLURM_SPANK__SLURM_SPANK_OPTION_dl_",
+        NULL,
     };
 
     if (!variable_is_of_job (variable))

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -30,18 +31,14 @@ int within_command (char ***words)
     return add_own (words, "within");
 }
 
-/* All of the environment is the default. */
-static int add_option (char ***words, const char *name, const char *value)
-{
-    return strings_addf (
-        words, "%s=%s", value ? name : "--export", value ? value : "ALL");
-}
-
 int step_command (const struct experiment *e, bool proxy, char ***words)
 {
-    static const char *const srun[] = {
-        "srun", "--overlap", "--input=none", "--kill-on-bad-exit=1", NULL
-    };
+    static const char *const srun[] = { "srun",
+                                        "--overlap",
+                                        "--input=none",
+                                        "--export=ALL",
+                                        "--kill-on-bad-exit=1",
+                                        NULL };
     long long ranks = e->nodes * e->ranks;
     int rv = strings_add_all (words, (char *const *)srun);
 
@@ -49,8 +46,7 @@ int step_command (const struct experiment *e, bool proxy, char ***words)
     rv |= strings_addf (words, "--ntasks=%lld", ranks);
     rv |= strings_addf (words, "--ntasks-per-node=%lld", (long long)e->ranks);
     rv |= strings_addf (words, "--cpus-per-task=%lld", (long long)e->cpus);
-    rv |= add_option (words, "--dl", e->framework);
-    rv |= add_option (words, "--dl-check", e->check);
+    rv |= experiment_add_plugin_options (e, words);
     return proxy ? rv | add_own (words, "rank") : rv;
 }
 

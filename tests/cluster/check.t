@@ -97,7 +97,7 @@ resources = { workers = 1; nodes_per_trial = 2; framework = "torch"; check = "qu
 worker = { heartbeat = 1; lease = 8; };
 END
 sed 's/"quick"/"quik"/' one.conf >typo.conf
-like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' must be" "a typo in the experiment file"
+like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' is 'quik': no such value; did you mean quick" "a typo in the experiment file"
 FAKE_FAULTS=n1:ecc:0 timeout 900 dl run one.conf >out 2>&1
 is $? 0 "an experiment goes on without the bad node"
 like "$(dl show one)" 'machine n1 is excluded: it failed its check' "which is excluded"
@@ -107,4 +107,26 @@ is $? 0 "so does one whose trials have two nodes"
 like "$(dl show two)" 'machine n2 is excluded: it failed its check' "and a bad one that is not the worker's is excluded"
 is "$(dl show two | grep -c 'machine n[13] is excluded')" 0 "and no other"
 like "$(dl show two 1)" "^trial 1: completed" "the trial was tried again, although max_restarts is 0"
+# ---- the plugin's options reach the ranks of a trial, by keys and by sbatch_args as one string
+cat >plugin.conf <<'END'
+name = "keys";
+entrypoint = "env >{attempt_dir}/env.$SLURM_PROCID; [ $SLURM_PROCID != 0 ] || dl log loss={lr}";
+searcher = { name = "single"; metric = "loss"; };
+hyperparameters = { lr = 1; };
+resources = { workers = 1; nodes_per_trial = 2; framework = "torch"; KEYS };
+END
+plugged () { # plugged NAME KEYS: what is missing in the ranks
+    sed "s/\"keys\"/\"$1\"/; s/KEYS/$2/" plugin.conf >"$1.conf"
+    timeout 300 dl run "$1.conf" >"$1.out" 2>&1 || tail -3 "$1.out"
+    for r in 0 1; do
+        grep -q '^RANK='$r "$1"-0001/trials/0001/a.1/env.$r || echo "no rank $r"
+        grep -q '^DL_DEBUG_PATH=.' "$1"-0001/trials/0001/a.1/env.$r || echo "no debug of $r"
+        grep -q '^DL_NCCL_SET=' "$1"-0001/trials/0001/a.1/env.$r || echo "no nccl of $r"
+    done
+}
+is "$(plugged keys 'debug = "hang:300"; nccl = "auto"; bind = "closest";')" "" "keys of the plugin's options"
+is "$(plugged args 'sbatch_args = "--dl-debug=hang:300 --dl-nccl=auto --comment=x";')" "" "and sbatch_args as one string"
+timeout 60 dl run --dry-run --set 'resources.bind="nowhere"' keys.conf >out 2>&1
+like "$(cat out)" "^keys.conf:.*|'resources.bind' is 'nowhere': .*closest" "a value that there is not"
+
 done_testing
