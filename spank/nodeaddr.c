@@ -13,7 +13,7 @@
 
 enum { NAME = 256, DEPTH = 4, LIST = 64 * 1024 };
 
-struct search {
+struct node_search {
     int (*emit) (void *arg, const char *node, const char *to);
     void *arg;
     int rv;
@@ -49,7 +49,7 @@ static int add_text (void *arg, const char *text)
  * is that of all of them.
  */
 struct pairs {
-    struct search *s;
+    struct node_search *s;
     struct texts to;
     size_t at;
 };
@@ -84,7 +84,7 @@ static char *value_of (const char *line, const char *key)
     return NULL;
 }
 
-static void read_node (struct search *s, const char *line)
+static void read_node (struct node_search *s, const char *line)
 {
     char *name = value_of (line, "NodeName");
     char *to = value_of (line, "NodeAddr");
@@ -123,11 +123,13 @@ static bool next_line (FILE *f, char **line, size_t *size)
     return n >= 0;
 }
 
-static void read_file (struct search *s, const char *path, int depth);
+static void read_file (struct node_search *s, const char *path, int depth);
 
 /* Relative to the folder of the file. */
-static void
-read_included (struct search *s, const char *from, const char *name, int depth)
+static void read_included (struct node_search *s,
+                           const char *from,
+                           const char *name,
+                           int depth)
 {
     const char *slash = strrchr (from, '/');
     char path[PATH_MAX];
@@ -138,7 +140,7 @@ read_included (struct search *s, const char *from, const char *name, int depth)
         read_file (s, path, depth + 1);
 }
 
-static void read_file (struct search *s, const char *path, int depth)
+static void read_file (struct node_search *s, const char *path, int depth)
 {
     FILE *f = depth < DEPTH ? fopen (path, "re") : NULL;
     char *line = NULL;
@@ -159,7 +161,7 @@ static void read_file (struct search *s, const char *path, int depth)
         fclose (f);
 }
 
-static void read_conf (struct search *s, spank_t sp)
+static void read_conf (struct node_search *s, spank_t sp)
 {
     static const char *const usual[] = { "/etc/slurm/slurm.conf",
                                          "/run/slurm/conf/slurm.conf",
@@ -178,7 +180,7 @@ static void read_conf (struct search *s, spank_t sp)
 /* ---- SLURM_NODE_ALIASES ---- */
 
 /* "ec0:1.2.3.4:host,ec1:[fe::1]:host", of the nodes of a cloud. */
-static void read_aliases (struct search *s, const char *list)
+static void read_aliases (struct node_search *s, const char *list)
 {
     while (*list && s->rv == 0) {
         size_t len = strcspn (list, ",");
@@ -202,7 +204,7 @@ void nodeaddr_each (spank_t sp,
                     int (*emit) (void *arg, const char *node, const char *to),
                     void *arg)
 {
-    struct search s = { emit, arg, 0 };
+    struct node_search s = { emit, arg, 0 };
     char *aliases = malloc (LIST);
 
     if (aliases && variable_text (sp, "SLURM_NODE_ALIASES", aliases, LIST) == 0)

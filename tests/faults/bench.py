@@ -42,4 +42,4 @@ def create(work, conf):
                        PATH=f"{work}/bin:{os.environ['PATH']}")
     if status != 0:
         raise SystemExit(f"cannot make an experiment: status {status}: {text}")
-    return text.split()[-1]
+    return next(word for word in text.split() if word.startswith(f"{work}/fresh/"))
