@@ -45,6 +45,11 @@ b more
     (cd "$work/examples/${file%/*}" && sh "$work/command") >"$work/cc.out" 2>&1
     is "$? $(test -x "$work/examples/$file" && head -3 "$work/cc.out")" "0 " "the command in the first lines of $file.c"
 done
+is "$(cd "$root$(value pkgdatadir)/python" && PYTHONDONTWRITEBYTECODE=1 python3 -c 'import backend; print(backend.version())' 2>&1)" "$(value PACKAGE_VERSION)" \
+    "the package for Python is there, and is of the version of the library"
+is "$(cd "$root$(value pkgdatadir)/python" && PYTHONDONTWRITEBYTECODE=1 PKG_CONFIG_PATH=/nowhere PKG_CONFIG_LIBDIR=/nowhere python3 -c 'import backend; backend.version()' 2>&1)" \
+    "slurmdl: libslurmdl is not installed (pkg-config slurmdl; PKG_CONFIG_PATH), and its sources are not here: copy the whole tree" \
+    "and without the library says what is missing"
 if python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null; then
     cp -r "$srcdir/contrib/python" "$work"
     mkdir "$work/site"
