@@ -105,6 +105,15 @@ is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 is "$(cd "$srcdir" && grep -rlE '\b(listen|listen_open|listen_open_range) \(|socketserver|HTTPServer|\.listen\(' --include='*.c' --include='*.py' runtime launcher spank contrib | sort | xargs)" \
     "launcher/nodecheck/open.c launcher/nodecheck/peers.c runtime/comm/bootstrap/node.c runtime/comm/bootstrap/step.c runtime/comm/bootstrap/tcp.c runtime/comm/elastic/membership.c runtime/comm/mesh/endpoint.c runtime/comm/net/listen.c" \
     "security.md has all listeners"
+# its claims: each row of a table, and each paragraph of what holds, names a test that is there, as `FILE: CASE`
+reference='`[a-z][a-z0-9/_]*[.](t|c|py): [^`]*`'
+grep -oE "$reference" "$srcdir/doc/security.md" | tr -d '`' | while IFS= read -r claim; do
+    grep -qF -e "${claim#*: }" "$srcdir/tests/${claim%%: *}" 2>/dev/null || echo "$claim"
+done >missing
+is "$(cat missing)" "" "each test that security.md names is there"
+is "$(awk -v reference="$reference" '!/^[|]/ { table = 0 } /[|] tests [|]$/ { table = 1; next } /^[|] ---/ { next } /^[|]/ && (!table || $0 !~ reference) { print FNR ": " substr ($0, 1, 60) }' \
+    "$srcdir/doc/security.md")" "" "each row of its tables names one"
+
 for file in "$srcdir"/tests/attacks/*.t; do
     grep -q "\b${file##*/}" "$srcdir/tests/attacks/README.md" || echo "${file##*/}"
 done >missing
