@@ -35,6 +35,8 @@ struct site_policy {
 struct plugin_context {
     char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* by the user; "": not */
     char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* that, or the site's default */
+    int ac; /* the arguments in plugstack.conf of this node */
+    char **av;
     bool no_defaults; /* none of the site's holds in this step */
     struct site_policy policy;
 };

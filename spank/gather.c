@@ -5,6 +5,7 @@
 #include "spank/gather.h"
 
 #include <errno.h>
+#include <link.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ enum {
     QUICK = 20,
     FULL = 125,
     START = 5,
-    END_MS = 1000
+    END_MS = 1000,
+    SELF_TEXT = 512
 };
 
 static const char variable[] = "DL_GATHER";
@@ -101,16 +103,61 @@ void gather_end (void)
     collector = -1;
 }
 
+static void describe_self (char self[SELF_TEXT]);
+
+static int find_build (struct dl_phdr_info *info, size_t size, void *arg)
+{
+    uintptr_t here = (uintptr_t)&describe_self - info->dlpi_addr;
+    char *text = arg;
+    bool ours = false;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        ours |=
+            info->dlpi_phdr[i].p_type == PT_LOAD
+            && here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz;
+    for (int i = 0; ours && i < info->dlpi_phnum; i++) {
+        const ElfW (Phdr) *h = &info->dlpi_phdr[i];
+        const ElfW (Nhdr) *n = (const void *)(info->dlpi_addr + h->p_vaddr);
+        const unsigned char *id = (const unsigned char *)(n + 1) + 4;
+        if (h->p_type == PT_NOTE && h->p_memsz >= sizeof (*n) + 12
+            && n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+            for (int k = 0; k < 8; k++)
+                snprintf (text + 2 * (size_t)k, 3, "%02x", id[k]);
+            return 1;
+        }
+    }
+    return ours;
+}
+
+/* "BUILD ARGUMENTS": what nodes should have in common. */
+static void describe_self (char self[SELF_TEXT])
+{
+    const struct plugin_context *context = context_own ();
+    char build[20] = "unknown";
+    size_t n;
+
+    dl_iterate_phdr (find_build, build);
+    n = (size_t)snprintf (self, SELF_TEXT, "%s", build);
+    for (int i = 0; i < context->ac && n < SELF_TEXT; i++)
+        n += (size_t)snprintf (self + n, SELF_TEXT - n, " %s", context->av[i]);
+    if (context->ac == 0)
+        snprintf (self + n, SELF_TEXT - n, " none");
+}
+
 void gather_task (spank_t sp, const char *level, bool table)
 {
     const char *args[] = {
         "check-rank", level_word (level), table ? "table" : "plain", NULL
     };
+    char self[SELF_TEXT];
     unsigned seconds = strcmp (level, "full") ? QUICK : FULL;
     int status;
 
     if (!is_wanted (level, table))
         return;
+    describe_self (self);
+    spank_setenv (sp, "DL_PLUGIN", self, 1);
     status = helper_wait (sp, args, seconds);
     if (status == END_AGAIN || status == END_NODE)
         _exit (status);
@@ -122,4 +169,5 @@ void gather_task (spank_t sp, const char *level, bool table)
                      option_command (),
                      status < 0 ? strerror (errno) : "it did not end well");
     spank_unsetenv (sp, variable);
+    spank_unsetenv (sp, "DL_PLUGIN");
 }

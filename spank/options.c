@@ -103,6 +103,8 @@ void options_begin (int ac, char **av)
     struct plugin_context *context = context_own ();
 
     memset (context, 0, sizeof (*context));
+    context->ac = ac;
+    context->av = av;
     policy_read (&context->policy,
                  &nothing,
                  ac,

@@ -244,6 +244,7 @@ static const struct opt of_log[] = {
 static const struct opt of_check[] = {
     { "full", NULL, NULL, "measure GPUs, memory, disk and network, too", OPT_FLAG, AT (full) },
     { "table", NULL, NULL, "print the placement of the ranks, too", OPT_FLAG, AT (table) },
+    { "gpus", "N", NULL, "how many GPUs there should be (default: as Slurm says)", OPT_INT, AT (gpus) },
     { 0 },
 };
 

@@ -149,7 +149,8 @@ static void set_defaults (const struct spelling *s, struct settings *st)
                              .timeout = -1,
                              .rank = -1,
                              .restarts = 3,
-                             .minutes = -1 };
+                             .minutes = -1,
+                             .gpus = -1 };
     for (int i = 0; i < s->n; i++) {
         const struct opt *o = s->rows[i];
         const char *value = o->env ? getenv (o->env) : NULL;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/nodecheck/expected.h"
 #include "launcher/nodecheck/gather.h"
 #include "launcher/nodecheck/rank.h"
 #include "launcher/nodecheck/report.h"
@@ -303,6 +304,11 @@ static int together (const struct settings *st)
 
 int cmd_check (const struct settings *st)
 {
+    char text[32];
+
+    snprintf (text, sizeof (text), "%lld", (long long)st->gpus);
+    if (st->gpus >= 0)
+        setenv (EXPECTED_VARIABLE, text, 1);
     signal (SIGPIPE, SIG_IGN);
     if (number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
         return together (st);

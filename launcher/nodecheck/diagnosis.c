@@ -195,10 +195,23 @@ static const struct version_row {
     const char *name;
     enum severity severity;
 } version_rows[] = {
-    { "NCCL", SEVERITY_BAD },           { "PyTorch", SEVERITY_BAD },
-    { "NVIDIA driver", SEVERITY_WARN }, { "CUDA", SEVERITY_WARN },
-    { "Python", SEVERITY_WARN },        { "slurm-dl", SEVERITY_WARN },
+    { "NCCL", SEVERITY_BAD },
+    { "PyTorch", SEVERITY_BAD },
+    { "NVIDIA driver", SEVERITY_WARN },
+    { "CUDA", SEVERITY_WARN },
+    { "Python", SEVERITY_WARN },
+    { "slurm-dl", SEVERITY_WARN },
     { "kernel", SEVERITY_WARN },
+    { "build of dl.so", SEVERITY_WARN },
+    { "arguments of dl.so in plugstack.conf:", SEVERITY_WARN },
+    { "fabric", SEVERITY_BAD },
+    { "network ports in use:", SEVERITY_WARN },
+    { "MTU", SEVERITY_BAD },
+    { "limit of open files", SEVERITY_WARN },
+    { "limit of locked memory", SEVERITY_WARN },
+    { "limit of processes", SEVERITY_WARN },
+    { "limit of the stack", SEVERITY_WARN },
+    { "limit of memory", SEVERITY_WARN },
 };
 
 struct vote {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/nodecheck/expected.h"
 #include "launcher/sys/nvml.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/word.h"
@@ -27,32 +28,15 @@ struct gpu_check {
 
 /* ---- which GPUs are this process's ---- */
 
-static const char *visible (void)
-{
-    const char *list = getenv ("CUDA_VISIBLE_DEVICES");
-
-    return list && strcmp (list, "NoDevFiles") ? list : NULL;
-}
-
-/* The number of GPUs that Slurm gave to this process, by its variables. */
-static long gpus_given (void)
-{
-    const char *list = visible ();
-
-    if (list && *list)
-        return strcmp (list, "-1") ? words_count (list) : 0;
-    return (long)environment_number ("SLURM_GPUS_ON_NODE", 0);
-}
-
 bool gpus_none (void)
 {
-    return gpus_given () == 0 && (visible () || getenv ("SLURM_JOB_ID"));
+    return gpus_given () == 0 && (gpus_visible () || getenv ("SLURM_JOB_ID"));
 }
 
 /* A list of numbers, or of what UUIDs begin with. */
 static bool gpu_is_given (unsigned i, const char *uuid)
 {
-    const char *list = visible ();
+    const char *list = gpus_visible ();
 
     if (!list)
         return true;
@@ -300,20 +284,9 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
 
 static bool gives_whole_gpus (void)
 {
-    const char *list = visible ();
+    const char *list = gpus_visible ();
 
     return !list || strncmp (list, "MIG-", 4);
-}
-
-static void no_library (const struct check_place *p)
-{
-    if (p->level > LEVEL_NONE && p->local_rank == 0
-        && access ("/proc/driver/nvidia/version", F_OK) == 0)
-        check_finding (
-            p,
-            SEVERITY_WARN,
-            "GPUs are not looked at: no libnvidia-ml.so.1 of CUDA 11 "
-            "or newer");
 }
 
 static int read_hex (const char *folder, const char *name, unsigned *value)
@@ -330,8 +303,8 @@ static int read_hex (const char *folder, const char *name, unsigned *value)
     return n == 1 ? 0 : -1;
 }
 
-/* The library may be on a node that has GPUs of another make. */
-static bool has_hardware (void)
+/* Whether the machine has a device that 'is_one' by vendor and class. */
+static bool has_device (bool (*is_one) (unsigned vendor, unsigned class))
 {
     unsigned vendor = 0, class = 0;
     glob_t list;
@@ -342,43 +315,114 @@ static bool has_hardware (void)
     for (size_t i = 0; i < list.gl_pathc && !found; i++)
         found = read_hex (list.gl_pathv[i], "vendor", &vendor) == 0
                 && read_hex (list.gl_pathv[i], "class", &class) == 0
-                && vendor == 0x10de && class >> 16 == 3;
+                && is_one (vendor, class);
     globfree (&list);
     return found;
 }
 
+static bool is_nvidia (unsigned vendor, unsigned class)
+{
+    return vendor == 0x10de && class >> 16 == 3;
+}
+
+/* AMD's, and accelerators of Intel and Habana: no graphics of a processor. */
+static bool is_other (unsigned vendor, unsigned class)
+{
+    return (vendor == 0x1002 && (class >> 16 == 3 || class >> 16 == 0x12))
+           || (vendor == 0x8086 && (class >> 8 == 0x380 || class >> 16 == 0x12))
+           || vendor == 0x1da3;
+}
+
+static bool has_hardware (void)
+{
+    return has_device (is_nvidia);
+}
+
+static bool is_loaded (void)
+{
+    return access ("/proc/driver/nvidia/version", F_OK) == 0;
+}
+
+/* No GPU can be asked: bad where there should be one. */
+static void report_none (const struct check_place *p, const char *why)
+{
+    const char *by;
+    long n = gpus_expected (&by);
+
+    /* of GPUs of another make NVML knows nothing */
+    if (p->level == LEVEL_NONE || (!has_hardware () && has_device (is_other)))
+        return;
+    if (n > 0 && has_hardware () && !strcmp (by, "Slurm"))
+        check_finding (p, SEVERITY_BAD, "GPUs: %s", why);
+    else if (n > 0)
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPUs: %ld expected (by %s), and none can be looked at: "
+                       "%s",
+                       n,
+                       by,
+                       why);
+    else if (has_hardware () && p->local_rank == 0)
+        check_finding (p,
+                       is_loaded () ? SEVERITY_WARN : SEVERITY_BAD,
+                       "GPUs: there are some of NVIDIA's, and none can be "
+                       "looked at: %s",
+                       why);
+    else if (is_loaded () && p->local_rank == 0)
+        check_finding (p, SEVERITY_WARN, "GPUs are not looked at: %s", why);
+}
+
+static void compare_count (const struct check_place *p, long seen)
+{
+    const char *by;
+    long n = gpus_expected (&by);
+
+    if (p->level == LEVEL_NONE || seen >= n || !gives_whole_gpus ())
+        return;
+    if (!strcmp (by, "Slurm"))
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPUs: Slurm gave %ld, the driver has %ld of them",
+                       n,
+                       seen);
+    else
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPUs: %ld expected (by %s), the driver has %ld",
+                       n,
+                       by,
+                       seen);
+}
+
 void check_gpus (const struct check_place *p)
 {
-    long given = gpus_given ();
     long seen = 0;
     unsigned n = 0;
+    char why[80];
     int rv;
 
     check_stage (p, "the driver");
     if (nvml_load (&nvml, NULL) < 0) {
-        no_library (p);
+        report_none (p,
+                     is_loaded ()
+                         ? "no libnvidia-ml.so.1 of CUDA 11 or newer"
+                         : "the NVIDIA driver is not loaded, and there is no "
+                           "libnvidia-ml.so.1 of CUDA 11 or newer");
         return;
     }
     if ((rv = nvml.init ()) != NVML_SUCCESS
         || (rv = nvml.count (&n)) != NVML_SUCCESS) {
-        if (given > 0 && p->level > LEVEL_NONE && has_hardware ())
-            check_finding (p,
-                           SEVERITY_BAD,
-                           rv == NVML_NOT_LOADED
-                               ? "GPUs: the NVIDIA driver is not loaded (NVML "
-                                 "error %d)"
-                               : "GPUs: the driver does not answer (NVML error "
-                                 "%d)",
-                           rv);
+        snprintf (why,
+                  sizeof (why),
+                  rv == NVML_NOT_LOADED
+                      ? "the NVIDIA driver is not loaded (NVML error %d)"
+                      : "the driver does not answer (NVML error %d)",
+                  rv);
+        report_none (p, why);
         return;
     }
     report_versions (p);
     for (unsigned i = 0; i < n; i++)
         seen += check_gpu (p, i, seen);
-    if (p->level > LEVEL_NONE && seen < given && gives_whole_gpus ())
-        check_finding (p,
-                       SEVERITY_BAD,
-                       "GPUs: Slurm gave %ld, the driver has %ld of them",
-                       given,
-                       seen);
+    compare_count (p, seen);
 }

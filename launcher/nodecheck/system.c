@@ -87,12 +87,15 @@ void check_bandwidth (const struct check_place *p)
  */
 static void look_at_ports (const struct check_place *p, const struct fabric *f)
 {
+    char text[16];
     int used = 0;
 
     for (int i = 0; i < f->nports; i++)
         used += f->ports[i].kind == f->kind && !f->ports[i].unused;
     for (int i = 0; i < f->nports; i++)
-        if (f->ports[i].kind == f->kind && f->ports[i].unused)
+        if (f->ports[i].unused
+            && (f->ports[i].kind == f->kind
+                || !strcmp (f->ports[i].unused, "down")))
             check_finding (p,
                            SEVERITY_WARN,
                            "network: %s port %d is not used: %s",
@@ -100,6 +103,9 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
                            f->ports[i].number,
                            f->ports[i].unused);
     check_fact (p, "network", "ports", json_integer (used));
+    snprintf (text, sizeof (text), "%d", used);
+    check_fact (p, "versions", "network ports in use:", json_string (text));
+    check_fact (p, "versions", "fabric", json_string (fabric_names[f->kind]));
 }
 
 void check_network (const struct check_place *p)

@@ -59,6 +59,7 @@ struct settings {
     int64_t ranks;                  /* on each, 0: one */
     int64_t restarts;
     int64_t minutes; /* -1: not given */
+    int64_t gpus;    /* of a node; -1: not given */
     double seconds;  /* for one unit of length; between files; 0: not given */
     double timeout;  /* s, < 0: none */
     char **args;     /* what is no option, NULL-ended */

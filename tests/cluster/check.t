@@ -129,4 +129,30 @@ is "$(plugged args 'sbatch_args = "--dl-debug=hang:300 --dl-nccl=auto --comment=
 timeout 60 dl run --dry-run --set 'resources.bind="nowhere"' keys.conf >out 2>&1
 like "$(cat out)" "^keys.conf:.*|'resources.bind' is 'nowhere': .*closest" "a value that there is not"
 
+# ---- nodes that differ
+if [ -n "$hosts" ]; then
+    slurmd=$(cat "${SLURM_CONF%/*}/run/slurmd-n2.pid")
+    nsenter -t "$slurmd" -n ip link set eth0 mtu 600
+    step 79 "another MTU on n2" --dl-check -N3 -n3 true
+    like "$(cat err)" 'bad: n2: MTU 600, but 1500 on 2 of 3 nodes' "is told"
+    nsenter -t "$slurmd" -n ip link set eth0 mtu 1500
+    prlimit --pid "$slurmd" --nofile=999:4096
+    step 0 "another limit on n2" --dl-check --propagate=NONE -N3 -n3 true
+    like "$(cat err)" 'warning: n2: limit of open files 999, but [0-9]+ on 2 of 3 nodes' "is told"
+    line=$(cat "$plugstack")
+    printf '%s\n' "$line" >other.conf
+    nsenter -t "$slurmd" -m mount --bind "$PWD/other.conf" "$plugstack"
+    printf '%s when=gpus:any default=torch\n' "$line" >"$plugstack"
+    step 0 "other arguments on n2" --dl-check -N3 -n3 true
+    like "$(cat err)" 'warning: n2: arguments of dl.so in plugstack.conf: dl=.*, but dl=.* on 2 of 3 nodes' "are told"
+    step 0 "srun decides" -N3 -n3 sh -c 'echo "rank ${RANK-none}"'
+    is "$(sort out | tr '\n' ' ')" "rank 0 rank 1 rank 2 " "and all nodes follow it"
+    printf '%s deny=torch\n' "$line" >other.conf
+    step 0 "what only n2 denies" --dl=torch -N3 -n3 sh -c 'echo "rank ${RANK-none}"'
+    is "$(sort out | tr '\n' ' ')" "rank 0 rank 1 rank 2 " "splits no step"
+    nsenter -t "$slurmd" -m umount "$plugstack"
+    printf '%s\n' "$line" >"$plugstack"
+else
+    skip "nodes that differ" "needs hosts of their own"
+fi
 done_testing

@@ -153,6 +153,43 @@ is "$(grep -c '^dl:' verdict) $(grep -c '^[01] ' verdict)" "0 2" "says who is wh
 DL_ATTEMPT_DIR=$work ranks quick n2=FAKE_FAULTS=n2:ecc:0
 is "$(cat bad-nodes)" n2 "the launcher reads which node was bad"
 
+# ---- how many GPUs there should be: the stand-in has 2
+has () { # has STATUS PATTERN [VARIABLE=VALUE]... -- [OPTION]...
+    wanted=$1
+    pattern=$2
+    shift 2
+    vars=
+    while [ "$1" != -- ]; do
+        vars="$vars $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    out=$(env $vars timeout 300 dl check "$@" 2>&1)
+    is $? "$wanted" "GPUs expected:$vars $*: status"
+    like "$out" "$pattern" "and the finding"
+}
+more=$(dl check | sed -n 's/.* \([0-9]*\) GPUs.*/\1/p')
+has 0 good -- "--gpus=$more"
+has 79 "GPUs: $((more + 1)) expected \(by --gpus\), the driver has $more" -- "--gpus=$((more + 1))"
+has 0 good SLURM_JOB_GPUS=0,1,2,3,4 -- --gpus=0
+has 79 'GPUs: Slurm gave 9, the driver has [0-9]+ of them' SLURM_JOB_GPUS=0,1,2,3,4,5,6,7,8 --
+mkdir slurm
+node=$(hostname | cut -d. -f1)
+printf 'NodeName=x1 Gres=gpu:1\nNodeName=x[2-3],%s CPUs=4 Gres=gpu:a100:8(S:0-1),shard:16\n' "$node" >slurm/slurm.conf
+has 79 'GPUs: 8 expected \(by slurm.conf\), the driver has ' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+has 79 'GPUs: Slurm gave 9, ' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=9 --
+has 0 good "SLURM_CONF=$PWD/slurm/slurm.conf" SLURM_JOB_ID=1 SLURMD_NODENAME=x1 --
+has 0 good "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x1 --
+printf 'NodeName=%s CPUs=4\n' "$node" >slurm/slurm.conf
+printf 'AutoDetect=off\nNodeName=x1 Name=gpu File=/dev/nvidia0\nNodeName=x2,%s Name=gpu File=/dev/nvidia[0-6]\n' "$node" >slurm/gres.conf
+has 79 'GPUs: 7 expected \(by gres.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+rm slurm/gres.conf
+mkdir slurm/bin
+printf '#!/bin/sh\n[ "$*" = "show node x9" ] && printf "NodeName=x9\\n   Gres=gpu:6(S:0)\\n"\n' >slurm/bin/scontrol
+chmod +x slurm/bin/scontrol
+has 79 'GPUs: 6 expected \(by scontrol show node\)' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x9 "PATH=$PWD/slurm/bin:$PATH" --
+
 # ---- what a machine has that is not ours, in a name space where it is made
 if unshare -Urm sh -c 'mount -t tmpfs none /sys/class && mount -t tmpfs none /proc/driver' 2>/dev/null; then
     machine () { # machine SCRIPT: makes it
@@ -169,13 +206,21 @@ echo 0x030200 >/sys/bus/pci/devices/1/class'
         export FAKE_FAULTS="here:${fault%% *}:0"
         machine "$without"
         is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: ${fault#* }" "a GPU whose driver is ${fault%% *}"
-        for other in 'vendor 0x1002' 'class 0x020000'; do
-            machine "$without
-echo ${other#* } >/sys/bus/pci/devices/1/${other% *}"
-            is $status 0 "no GPU: ${other% *}"
-        done
+        machine "$without
+echo 0x1002 >/sys/bus/pci/devices/1/vendor"
+        is $status 0 "GPUs of another make"
+        machine "$without
+echo 0x020000 >/sys/bus/pci/devices/1/class"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p')" "79 GPUs: 1 expected (by Slurm), and none can be looked at: ${fault#* }" "a baseboard that is off"
+        unset SLURM_GPUS_ON_NODE
+        machine "$without"
+        is "$status $(echo "$out" | sed -n 's/^dl: check: bad: [^ ]* //p' | cut -c1-30)" "79 GPUs: there are some of NVIDIA" "outside a job"
+        export SLURM_GPUS_ON_NODE=1
     done
-    unset FAKE_FAULTS SLURM_GPUS_ON_NODE
+    unset FAKE_FAULTS
+    machine "$without; LD_LIBRARY_PATH=/none; export LD_LIBRARY_PATH"
+    is "$status $(echo "$out" | grep -c 'bad: .*GPUs: the NVIDIA driver is not loaded, and there is no libnvidia-ml')" "79 1" "neither driver nor library"
+    unset SLURM_GPUS_ON_NODE
     loaded='mount -t tmpfs none /proc/driver
 mkdir /proc/driver/nvidia
 touch /proc/driver/nvidia/version'
