@@ -229,7 +229,8 @@ int main (int argc, char **argv)
     terminal_guard ();
     /* nothing that is made here is everybody's to write to */
     umask (umask (077) | S_IWOTH);
-    if (!strcmp (name, "--help") || !strcmp (name, "help")) {
+    if (!strcmp (name, "--help") || !strcmp (name, "-h")
+        || !strcmp (name, "help")) {
         help_all (commands);
         return argc > 1 ? EXIT_OK : EXIT_USAGE;
     }

@@ -42,9 +42,11 @@ extern "C" {
  * for slurmdl_should_stop() and the section on metrics.
  */
 
-/* One clear line: what, where, what to do. */
+/* One clear line: what, where, what to do.  A path that is too long for it has
+ * "..." in its middle.
+ */
 struct slurmdl_error {
-    char text[256];
+    char text[1024];
 };
 
 /* ---- run ---- */

@@ -146,9 +146,9 @@ extern const struct searcher_kind searcher_kinds[];
 /* Say what is wrong with a search.
  *
  * Returns NULL if searcher_create() will take it, else a constant sentence
- * ("min is above max").  '*param' is then the index of the parameter that is
- * at fault, -1 if the search_config is, or -1 - column if its constraint is,
- * at that column (from 1).
+ * ("the lower end of the range is above the upper end").  '*param' is then the
+ * index of the parameter that is at fault, -1 if the search_config is, or -1 -
+ * column if its constraint is, at that column (from 1).
  */
 const char *searcher_check (const struct search_config *config,
                             const struct param *params,

@@ -71,7 +71,7 @@ static int not_ours (const char *path,
 {
     errno = ENOTSUP;
     return errorf (
-        err, "%s: '%.100s' cannot be in a checkpoint: %s", path, name, what);
+        err, "%s: '%s' cannot be in a checkpoint: %s", path, name, what);
 }
 
 static bool natural (const json_t *v, uint64_t *n)

@@ -470,7 +470,6 @@ int command_check (struct experiment *e, bool local, bool loads)
             groups_check (e, &p);
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);
-        command_warn (e);
         if (!local)
             warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

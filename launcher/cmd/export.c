@@ -111,7 +111,7 @@ static json_t *cell_json (enum column_type type, const struct cell *cell)
     case COLUMN_INT:
         return json_integer (cell->integer);
     case COLUMN_REAL:
-        return isnan (cell->real) ? json_null () : number_to_json (cell->real);
+        return finite_to_json (cell->real);
     case COLUMN_TEXT:
         break;
     }

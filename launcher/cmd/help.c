@@ -40,7 +40,7 @@ void help_cmd (const struct cmd *cmd)
     options_list (cmd, rows);
     for (const struct opt **o = rows; *o; o++)
         print_opt (*o);
-    printf ("  %-14s %s\n", "--help", "print this");
+    printf ("  %-14s %s\n", "-h, --help", "print this");
 }
 
 void help_all (const struct cmd *table)

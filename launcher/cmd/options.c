@@ -75,7 +75,9 @@ int options_list (const struct cmd *cmd, const struct opt **rows)
     return n;
 }
 
-/* What getopt_long() needs; the last long option is --help. */
+/* What getopt_long() needs; the last long option is --help, which -h
+ * is, too, unless an option has that letter.
+ */
 struct spelling {
     const struct opt *rows[OPTIONS_MAX + 1];
     int n;
@@ -103,6 +105,8 @@ static void spell (const struct cmd *cmd, struct spelling *s)
             *letter++ = ':';
     }
     s->names[s->n] = (struct option){ .name = "help", .has_arg = no_argument };
+    if (!strchr (s->letters, 'h'))
+        *letter++ = 'h';
 }
 
 static int find_letter (const struct spelling *s, int letter)

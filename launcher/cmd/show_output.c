@@ -109,10 +109,10 @@ static void set_new (json_t *o, const char *name, json_t *v)
     json_object_set_new (o, name, v);
 }
 
-/* JSON has no NaN and no infinity: one is not known, the other is a text. */
+/* JSON has no NaN and no infinity: a field is a number or null. */
 static json_t *real (double v)
 {
-    return isnan (v) ? json_null () : number_to_json (v);
+    return finite_to_json (v);
 }
 
 static json_t *text (const char *v)

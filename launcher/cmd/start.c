@@ -244,7 +244,10 @@ static int check_new (struct experiment *e, const struct settings *st)
         complain ("%s", err.text);
         return EXIT_USAGE;
     }
-    return st->local && local_check (e, &err) < 0 ? fail (&err) : EXIT_OK;
+    if (st->local && local_check (e, &err) < 0)
+        return fail (&err);
+    command_warn (e);
+    return EXIT_OK;
 }
 
 static int make_new (struct experiment *e,

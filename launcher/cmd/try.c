@@ -102,7 +102,10 @@ static void print_logged (const struct trial_attempt *a)
     if (!a->sweep->exp->patterns)
         return;
     matched_lines (a, &matched, &lines);
-    printf ("pattern:    matched %ld of %ld lines\n", matched, lines);
+    printf ("%s matched %ld of %ld lines\n",
+            a->sweep->exp->metrics_format ? "format:    " : "pattern:   ",
+            matched,
+            lines);
 }
 
 static void print_status (const struct try_run *t)
@@ -217,6 +220,8 @@ static int try_it (struct experiment *e, bool given)
         complain ("no point satisfies searcher.constraint");
         rv = EXIT_USAGE;
     }
+    if (rv == 0)
+        command_warn (e);
     make_small (e);
     if (rv == 0)
         rv = run_trial (e, x);

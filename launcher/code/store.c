@@ -66,12 +66,11 @@ static int find_archive (char *buf,
         nanosleep (&moment, NULL);
     }
     errno = ENOENT;
-    return errorf (
-        err,
-        "%.160s/code.tar.zst is gone, and no other experiment beside "
-        "this one has the code that was frozen: put the file back, "
-        "or run the code as it is now ('dl fork', 'dl flow run')",
-        dir);
+    return errorf (err,
+                   "%s/code.tar.zst is gone, and no other experiment beside "
+                   "this one has the code that was frozen: put the file back, "
+                   "or run the code as it is now ('dl fork', 'dl flow run')",
+                   dir);
 }
 
 /* Whether the user's own file 'path' has the content: a name of it will do. */

@@ -94,7 +94,7 @@ char *hparam_text (const json_t *v)
     if (json_is_string (v))
         return strdup (json_string_value (v));
     if (json_is_real (v)) {
-        number_text (number, json_real_value (v));
+        number_yaml (number, json_real_value (v));
         return strdup (number);
     }
     return json_string_of (v, JSON_ENCODE_ANY | JSON_COMPACT);

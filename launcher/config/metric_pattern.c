@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,8 +28,11 @@ struct pattern {
     struct {
         char name[NAME_SIZE];
         int group;
+        char next; /* what follows it literally, or '\0' */
+        bool open; /* a group or a class follows */
     } names[NAMES_MAX];
-    int step; /* index in names, -1: none */
+    int step;    /* index in names, -1: none */
+    bool counts; /* a step was no integer: the numbers of lines are taken */
     int64_t lines;
     bool json;
     struct counted {
@@ -57,6 +61,8 @@ static int add_name (struct pattern *p,
                      int group,
                      struct slurmdl_error *err)
 {
+    const char *next = text + len + 1; /* behind "}" */
+
     if (p->count == NAMES_MAX || len >= sizeof (p->names[0].name)) {
         errno = EINVAL;
         return errorf (err, "more than %d names, or one too long", NAMES_MAX);
@@ -67,6 +73,12 @@ static int add_name (struct pattern *p,
               (int)len,
               text);
     p->names[p->count].group = group;
+    if (*next == '\\')
+        next++;
+    else if (*next && strchr ("([.", *next))
+        next = NULL; /* it may be anything, also what ends a number */
+    p->names[p->count].next = next ? *next : '\0';
+    p->names[p->count].open = !next && text[len + 1] != '.';
     if (!strcmp (p->names[p->count].name, "step"))
         p->step = p->count;
     p->count++;
@@ -202,21 +214,51 @@ static double group_value (const char *line, const regmatch_t *m)
     return strtod (line + m->rm_so, NULL);
 }
 
-/* Where the expression ends with an integer and the line goes on as in 0,5 or
- * 1,234.5 the integer is not the value.
+/* A number is read whole or not at all: "0,5", "1,234.5", "1.2.3", "12abc" and
+ * "1e" have none at their beginning, unless the expression itself goes on so,
+ * and no end of a number is one, as ".*" before it would leave.
  */
-static bool
-is_cut (const char *line, const regmatch_t *all, const regmatch_t *g)
+static bool ends_early (const char *end, bool is_integer, char next, bool open)
 {
-    const char *digits = line;
+    bool digit = isdigit ((unsigned char)end[0] ? (unsigned char)end[1] : 0);
 
-    if (g->rm_eo != all->rm_eo)
+    if (open || *end == '\0' || *end == next)
         return false;
-    digits += g->rm_so;
-    digits += strspn (digits, "+-");
+    return isalnum ((unsigned char)*end) || *end == '_'
+           || (*end == '.' && digit) || (*end == ',' && digit && is_integer);
+}
+
+static bool begins_late (const char *line, const char *at)
+{
+    size_t before = (size_t)(at - line);
+
+    if (before == 0)
+        return false;
+    if (isdigit ((unsigned char)at[-1]))
+        return isdigit ((unsigned char)*at) || *at == '.';
+    if (before > 1 && at[-1] == '.' && isdigit ((unsigned char)at[-2]))
+        return true;
+    return before > 2 && strchr ("+-", at[-1]) && strchr ("eE", at[-2])
+           && strchr ("0123456789.", at[-3]);
+}
+
+static bool is_cut (const char *line, const regmatch_t *g, char next, bool open)
+{
+    const char *at = line + g->rm_so, *end = line + g->rm_eo;
+    const char *digits = at + strspn (at, "+-");
+
+    if (g->rm_so < 0)
+        return false;
     digits += strspn (digits, "0123456789");
-    return digits == line + g->rm_eo && *digits == ','
-           && isdigit ((unsigned char)digits[1]);
+    return begins_late (line, at)
+           || ends_early (end, digits == end, next, open);
+}
+
+/* -1: it is none; from an epoch of 1.53 on all lines are counted. */
+static int64_t step_of (struct pattern *p, double v)
+{
+    p->counts = p->counts || v != floor (v);
+    return !p->counts && v >= 0 && v < 0x1p62 ? (int64_t)v : -1;
 }
 
 /* ---- what names itself ---- */
@@ -275,7 +317,8 @@ match_pairs (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
                       "%.*s",
                       (int)(m[2].rm_eo - m[2].rm_so),
                       line + m[2].rm_so);
-            count += found_value (p, name, value, -1, f, arg);
+            if (m[2].rm_eo != m[0].rm_eo || !is_cut (line, &m[2], '\0', false))
+                count += found_value (p, name, value, -1, f, arg);
         }
         line += m[0].rm_eo > 0 ? m[0].rm_eo : 1;
     }
@@ -287,8 +330,9 @@ match_json (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
 {
     json_t *object = *line == '{' ? json_loads (line, 0, NULL) : NULL;
     json_t *of_step = json_object_get (object, "step");
-    int64_t step =
-        json_is_number (of_step) ? (int64_t)json_number_value (of_step) : -1;
+    int64_t step = json_is_number (of_step)
+                       ? step_of (p, json_number_value (of_step))
+                       : -1;
     const char *name;
     json_t *value;
     char text[NAME_SIZE];
@@ -317,7 +361,7 @@ int pattern_match (struct pattern *p,
 {
     regmatch_t m[GROUPS_MAX];
     int count = 0;
-    int64_t step;
+    int64_t step = -1;
 
     if (p->counted)
         return p->json ? match_json (p, line, f, arg)
@@ -326,11 +370,16 @@ int pattern_match (struct pattern *p,
     if (regexec (&p->re, line, GROUPS_MAX, m, 0) != 0)
         return 0;
     for (int i = 0; i < p->count; i++)
-        if (is_cut (line, &m[0], &m[p->names[i].group]))
+        if (is_cut (line,
+                    &m[p->names[i].group],
+                    p->names[i].next,
+                    p->names[i].open))
             return 0;
-    step = ++p->lines;
+    p->lines++;
     if (p->step >= 0 && m[p->names[p->step].group].rm_so >= 0)
-        step = (int64_t)group_value (line, &m[p->names[p->step].group]);
+        step = step_of (p, group_value (line, &m[p->names[p->step].group]));
+    if (step < 0)
+        step = p->lines;
     for (int i = 0; i < p->count; i++) {
         const regmatch_t *g = &m[p->names[i].group];
         if (i == p->step || g->rm_so < 0)
@@ -339,4 +388,36 @@ int pattern_match (struct pattern *p,
         count++;
     }
     return count;
+}
+
+/* CSI ("\033[1;36m", "\033[K"), OSC (a title or a link, to BEL or ST), and what
+ * else follows an escape.
+ */
+static const char *skip_escape (const char *at)
+{
+    if (*at == '[') {
+        at += 1 + strspn (at + 1, "0123456789:;<=>?");
+        at += strspn (at, " !\"#$%&'()*+,-./");
+        return at + (*at >= '@' && *at <= '~');
+    }
+    if (*at && strchr ("]PX^_", *at)) {
+        at += strcspn (at, "\a\033");
+        return *at == '\a' ? at + 1 : *at && at[1] == '\\' ? at + 2 : at;
+    }
+    at += strspn (at, " !\"#$%&'()*+,-./");
+    return at + (*at != '\0');
+}
+
+void line_strip (char *line)
+{
+    const char *from = strchr (line, '\033');
+    char *to = (char *)from;
+
+    while (from && *from)
+        if (*from == '\033')
+            from = skip_escape (from + 1);
+        else
+            *to++ = *from++;
+    if (to)
+        *to = '\0';
 }

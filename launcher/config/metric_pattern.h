@@ -41,3 +41,8 @@ int pattern_match (struct pattern *p,
                    const char *line,
                    pattern_metric_f f,
                    void *arg);
+
+/* Take the escape sequences of terminals out of a line: colours stand between a
+ * name and its number.
+ */
+void line_strip (char *line);

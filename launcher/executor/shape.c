@@ -346,7 +346,7 @@ choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
     if (!found)
         return errorf (err,
                        "'resources.%s' = %lld: Slurm takes none of "
-                       "%d shapes, first %ld x %ld in partition %s: %.200s",
+                       "%d shapes, first %ld x %ld in partition %s: %s",
                        experiment_gpus_key (s->e),
                        (long long)experiment_gpus (s->e),
                        s->n,

@@ -148,6 +148,27 @@ void slurm_add_resources (struct command *c,
         command_add (c, *a, NULL);
 }
 
+/* Slurm expands %j in a path, and with a backslash in it nothing at all, but
+ * takes the job's working folder as it is.
+ */
+void slurm_add_output (struct command *c, const char *folder, const char *file)
+{
+    char text[2 * PATH_MAX + 64], *to = text;
+
+    if (strchr (folder, '\\')) {
+        command_add (c, "--chdir", folder);
+        command_add (c, "--output", file);
+        return;
+    }
+    for (const char *at = folder; *at && to < text + 2 * PATH_MAX; at++) {
+        *to++ = *at;
+        if (*at == '%')
+            *to++ = '%';
+    }
+    snprintf (to, 64, "/%s", file);
+    command_add (c, "--output", text);
+}
+
 /* "n1,n2": machines on which nothing is to begin. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size)
 {
@@ -183,8 +204,7 @@ static void make_sbatch (struct command *c,
     command_add (c, "--job-name", s->exp->name);
     snprintf (text, sizeof (text), "1-%ld", tasks);
     command_add (c, "--array", text);
-    snprintf (text, sizeof (text), "%s/%%A_%%a.log", folder);
-    command_add (c, "--output", text);
+    slurm_add_output (c, folder, "%A_%a.log");
     slurm_add_resources (c, s->exp, larger_memory (s));
     slurm_excluded (s, text, sizeof (text));
     if (hosts && *text)

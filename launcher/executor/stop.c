@@ -52,5 +52,5 @@ int executor_cancel (const struct sweep *s,
     why = complaint_of (text);
     if (status == 0 || (status > 0 && !why))
         return 0;
-    return errorf (err, "%.200s", why ? why : "scancel gave no answer");
+    return errorf (err, "%s", why ? why : "scancel gave no answer");
 }

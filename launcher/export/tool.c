@@ -54,7 +54,7 @@ static int claim_name (const struct sweep *s,
                   sweep_folder_name (s))
         >= (int)sizeof (path)) {
         errno = ENAMETOOLONG;
-        return errorf (err, "%.160s: %s", folder, strerror (errno));
+        return errorf (err, "%s: %s", folder, strerror (errno));
     }
     if (publish_if_absent (path, s->id, strlen (s->id), err) < 0
         || !(there = file_read (path, ID_MAX, NULL, err)))
@@ -64,7 +64,7 @@ static int claim_name (const struct sweep *s,
     else {
         errno = EINVAL;
         errorf (err,
-                "%.160s has another experiment with the name %.60s: name "
+                "%s has another experiment with the name %.60s: name "
                 "another folder with --output",
                 folder,
                 sweep_folder_name (s));
@@ -83,12 +83,12 @@ static int open_folder (const struct sweep *s,
     if (own_folder_make (given, 0755, err) < 0)
         return -1;
     if (!realpath (given, folder) || stat (folder, &st) < 0)
-        return errorf (err, "%.160s: %s", given, strerror (errno));
+        return errorf (err, "%s: %s", given, strerror (errno));
     /* the tools' libraries follow links, and know no others */
     if (!user_writes_alone (&st)) {
         errno = EPERM;
         return errorf (err,
-                       "%.160s: others may write there: chmod go-w, or name "
+                       "%s: others may write there: chmod go-w, or name "
                        "another folder with --output",
                        given);
     }

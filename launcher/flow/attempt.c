@@ -50,9 +50,8 @@ int attempt_directory (const struct flow_run *r,
     snprintf (base, sizeof (base), "%s/code", r->dir);
     errno = EBADMSG;
     if (!root || code_copy_path (&copy, path, PATH_MAX) < 0)
-        return errorf (err,
-                       "%.160s/flow.json: the folder of the code is not good",
-                       r->dir);
+        return errorf (
+            err, "%s/flow.json: the folder of the code is not good", r->dir);
     if (code_copy_check (&copy, NULL) == 0)
         return 0;
     if (store_get (r->dir, code, &a, err) < 0)
@@ -195,7 +194,7 @@ static int start (const struct flow_scope *c,
     char **argv = NULL;
     char dir[PATH_MAX];
     int log = open_log (c);
-    int rv = log < 0 ? errorf (err, "%.160s: %s", c->folder, strerror (errno))
+    int rv = log < 0 ? errorf (err, "%s: %s", c->folder, strerror (errno))
                      : attempt_directory (c->r, dir, err);
 
     if (rv == 0)

@@ -30,13 +30,13 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
 
     if (rv == 0 && !S_ISREG (st.st_mode)) {
         errno = EINVAL;
-        errorf (err, "%.200s: it is no file", path);
+        errorf (err, "%s: it is no file", path);
         rv = -1;
     }
     if (rv == 0)
         rv = digest_of_file (digest, fd);
     if (rv < 0)
-        errorf (err, "%.200s: %s", path, strerror (errno));
+        errorf (err, "%s: %s", path, strerror (errno));
     if (fd >= 0)
         inside_close (fd, 0);
     return rv < 0 ? NULL

@@ -35,7 +35,7 @@ claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
         return -1;
     error_clear (err);
     if (!realpath (root, own))
-        return errorf (err, "%.160s: %s", root, strerror (errno));
+        return errorf (err, "%s: %s", root, strerror (errno));
     for (int i = 1; i <= NUMBER_MAX; i++) {
         if (snprintf (r->dir,
                       sizeof (r->dir),
@@ -54,7 +54,7 @@ claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
             break;
     }
     return errorf (
-        err, "%.160s: cannot make a flow's folder: %s", root, strerror (errno));
+        err, "%s: cannot make a flow's folder: %s", root, strerror (errno));
 }
 
 int flow_create (struct flow_run *r,
@@ -125,7 +125,7 @@ int flow_commit (struct flow_run *r, struct slurmdl_error *err)
     if (rv == 0)
         rv = publish_in (r, "flow.json", text, err);
     free (text);
-    return rv == 0 ? 0 : errorf (err, "%.160s: it is there already", r->dir);
+    return rv == 0 ? 0 : errorf (err, "%s: it is there already", r->dir);
 }
 
 /* ---- one that is there ---- */
@@ -208,14 +208,14 @@ static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
     struct stat st;
 
     if (stat (r->dir, &st) < 0)
-        return errorf (err, "%.160s: %s", r->dir, strerror (errno));
+        return errorf (err, "%s: %s", r->dir, strerror (errno));
     errno = EPERM;
     if (st.st_uid != geteuid ())
         return errorf (
-            err, "%.160s: this flow is another user's: run its file", r->dir);
+            err, "%s: this flow is another user's: run its file", r->dir);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return errorf (err,
-                       "%.160s: others may write to this flow: chmod go-w, and "
+                       "%s: others may write to this flow: chmod go-w, and "
                        "look at flow.conf",
                        r->dir);
     return 0;
@@ -249,15 +249,14 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
     errno = EBADMSG;
     if (!dir || *dir != '/' || !sum)
-        return errorf (err, "%.200s/flow.json: damaged", r->dir);
+        return errorf (err, "%s/flow.json: damaged", r->dir);
     if (!(text = read_text (path, own, &n, err)))
         return -1;
     digest_of (digest, text, n);
     free (text);
     errno = EBADMSG;
     if (strcmp (digest, sum))
-        return errorf (
-            err, "%.200s: it has changed since the flow was made", path);
+        return errorf (err, "%s: it has changed since the flow was made", path);
     if (problems_open (&p) < 0)
         return errorf (err, "out of memory");
     r->flow = flow_read (

@@ -98,7 +98,7 @@ int flow_queue_read (const struct flow_run *r,
     errno = EPROTO;
     if (status != 0)
         errorf (err,
-                "squeue: %.160s%s",
+                "squeue: %s%s",
                 text ? text : "",
                 status == 127 ? " (without Slurm use --local)" : "");
     for (char *line = status == 0 ? strtok_r (text, "\n", &save) : NULL; line;
@@ -124,7 +124,7 @@ int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
         command_free (&c);
     }
     errno = EPROTO;
-    return status == 0 ? 0 : errorf (err, "scancel: %.200s", text);
+    return status == 0 ? 0 : errorf (err, "scancel: %s", text);
 }
 
 /* ---- one job, once ---- */
@@ -212,22 +212,6 @@ static long wait_for_job (const struct flow_run *r,
                             s->name);
 }
 
-static void output_path (char *buf,
-                         const struct flow_run *r,
-                         const char *name,
-                         bool is_array)
-{
-    char *to = buf;
-
-    /* % begins a variable of Slurm's */
-    for (const char *at = r->dir; *at; at++) {
-        *to++ = *at;
-        if (*at == '%')
-            *to++ = '%';
-    }
-    sprintf (to, "/steps/%s.%s.log", name, is_array ? "%A_%a" : "%j");
-}
-
 static long sbatch (const struct flow_run *r,
                     const struct flow_step *s,
                     long n,
@@ -235,7 +219,8 @@ static long sbatch (const struct flow_run *r,
                     struct slurmdl_error *err)
 {
     struct command c = { 0 };
-    char dl[PATH_MAX], script[PATH_MAX + 8], output[2 * PATH_MAX + 128];
+    char dl[PATH_MAX], script[PATH_MAX + 8], folder[PATH_MAX + 8],
+        output[NAME_MAX + 32];
     char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
     char said[TEXT_MAX];
     struct slurmdl_error why = { "" };
@@ -250,7 +235,12 @@ static long sbatch (const struct flow_run *r,
     snprintf (script, sizeof (script), "%s/job.sh", r->dir);
     snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);
     snprintf (number, sizeof (number), "%ld", n);
-    output_path (output, r, s->name, q->array != NULL);
+    snprintf (folder, sizeof (folder), "%s/steps", r->dir);
+    snprintf (output,
+              sizeof (output),
+              "%s.%s.log",
+              s->name,
+              q->array ? "%A_%a" : "%j");
     command_add (&c, "sbatch", NULL);
     command_add (&c, "--parsable", NULL);
     command_add (&c, "--requeue", NULL);
@@ -258,7 +248,7 @@ static long sbatch (const struct flow_run *r,
     command_add (&c, "--kill-on-invalid-dep", "yes");
     command_add (&c, "--job-name", name);
     command_add (&c, "--comment", token);
-    command_add (&c, "--output", output);
+    slurm_add_output (&c, folder, output);
     slurm_add_resources (&c, &s->exp, 0);
     if (q->dependency && *q->dependency)
         command_add (&c, "--dependency", q->dependency);

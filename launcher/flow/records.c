@@ -23,7 +23,7 @@ static json_t *read_json (const char *path, struct slurmdl_error *err)
     json_t *v = text ? json_loads (text, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
     if (text && !v) {
-        errorf (err, "%.200s: damaged", path);
+        errorf (err, "%s: damaged", path);
         errno = EBADMSG;
     }
     free (text);

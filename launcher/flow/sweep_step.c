@@ -116,7 +116,7 @@ static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
     free (said);
     errno = EINVAL;
     if (!best)
-        errorf (err, "%.160s: no trial has a result", experiment);
+        errorf (err, "%s: no trial has a result", experiment);
     return best;
 }
 

@@ -239,8 +239,7 @@ int flow_output_path (const struct flow_scope *c,
     /* a value must not lead out of the attempt's folder */
     if (text && (n >= PATH_MAX || strstr (text, ".."))) {
         errno = EINVAL;
-        errorf (
-            err, "output '%s': the path '%.100s' is not good", o->name, text);
+        errorf (err, "output '%s': the path '%s' is not good", o->name, text);
         n = 0;
     }
     free (text);

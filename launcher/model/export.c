@@ -33,7 +33,7 @@ static int put_checkpoint (const char *from,
     int in, out, rv;
 
     if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
-        return errorf (err, "%.200s: %s", from, inside_error (errno));
+        return errorf (err, "%s: %s", from, inside_error (errno));
     out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     rv = out < 0 ? -1 : digest_copy (in, out, got, &bytes);
     if (rv == 0)
@@ -44,11 +44,11 @@ static int put_checkpoint (const char *from,
         rv = digest_of_file (written, out);
     rv = inside_close (in, inside_close (out, rv));
     if (rv < 0)
-        return errorf (err, "%.200s: cannot write: %s", path, strerror (errno));
+        return errorf (err, "%s: cannot write: %s", path, strerror (errno));
     if (!strcmp (got, digest))
         return 0;
     errno = EBADMSG;
-    return errorf (err, "%.200s: damaged: its SHA-256 is %.64s", from, got);
+    return errorf (err, "%s: damaged: its SHA-256 is %.64s", from, got);
 }
 
 static int put_text (const char *dir,
@@ -119,7 +119,7 @@ make_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
     if (mkdir (path, 0777) < 0) {
         int e = errno;
         errorf (err,
-                "%.160s: %s%s",
+                "%s: %s%s",
                 path,
                 strerror (e),
                 e == EEXIST ? "; name a folder that is not there" : "");
@@ -128,7 +128,7 @@ make_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
     }
     return realpath (path, dir)
                ? 0
-               : errorf (err, "%.160s: %s", path, strerror (errno));
+               : errorf (err, "%s: %s", path, strerror (errno));
 }
 
 /* What failed leaves no folder that could be taken for a model. */

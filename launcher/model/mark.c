@@ -102,7 +102,7 @@ may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
     if (stages && *stages) {
         errno = EINVAL;
         rv = errorf (err,
-                     "%s/%ld is %.100s: promote another version, or --force "
+                     "%s/%ld is %s: promote another version, or --force "
                      "removes it",
                      m->ref.name,
                      version,

@@ -78,7 +78,7 @@ static int choose (const struct sweep *s,
     if (!c->path || (step >= 0 && c->step != step)) {
         errno = ENOENT;
         errorf (err,
-                "%.200s: no checkpoint%s that verifies; dl ckpt ls lists them",
+                "%s: no checkpoint%s that verifies; dl ckpt ls lists them",
                 dir,
                 step >= 0 ? " of this step" : "");
         free (c->path);

@@ -33,16 +33,16 @@ check_folder (const char *path, bool named, struct slurmdl_error *err)
     struct stat st;
 
     if (stat (path, &st) < 0)
-        return errorf (err, "%.160s: %s", path, strerror (errno));
+        return errorf (err, "%s: %s", path, strerror (errno));
     errno = EPERM;
     if (st.st_mode & S_IWOTH)
         return errorf (err,
-                       "%.160s: everybody may write to this registry: chmod "
+                       "%s: everybody may write to this registry: chmod "
                        "o-w, or name another one with --models",
                        path);
     if (!named && st.st_uid != geteuid () && st.st_uid != 0)
         return errorf (err,
-                       "%.160s: belongs to user %u: if you trust that user, "
+                       "%s: belongs to user %u: if you trust that user, "
                        "name it with --models",
                        path,
                        (unsigned)st.st_uid);
@@ -63,12 +63,12 @@ int registry_open (struct registry *r,
               named ? st->models : st->dir,
               named ? "" : "/models");
     if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
-        return errorf (err, "%.160s: cannot make: %s", path, strerror (errno));
+        return errorf (err, "%s: cannot make: %s", path, strerror (errno));
     if (!realpath (path, r->dir)) {
         if (errno != ENOENT)
-            return errorf (err, "%.160s: %s", path, strerror (errno));
+            return errorf (err, "%s: %s", path, strerror (errno));
         return errorf (err,
-                       "%.160s: there is no registry; dl model register makes "
+                       "%s: there is no registry; dl model register makes "
                        "one, --models or DL_MODELS names another folder",
                        path);
     }
@@ -159,7 +159,7 @@ int registry_entry (const struct registry *r,
     char *text;
 
     if (entry_path (r, name, kind, number, path) < 0)
-        return errorf (err, "%.160s: %s", r->dir, strerror (errno));
+        return errorf (err, "%s: %s", r->dir, strerror (errno));
     text = file_read_now (path, ENTRY_MAX, NULL, &entry->owner, err);
     if (!text) {
         if (errno == ENOENT && err)
@@ -173,7 +173,7 @@ int registry_entry (const struct registry *r,
     json_decref (entry->json);
     entry->json = NULL;
     errno = EBADMSG;
-    return errorf (err, "%.200s: damaged: %.80s", path, why.text);
+    return errorf (err, "%s: damaged: %.80s", path, why.text);
 }
 
 bool registry_has (const struct registry *r,
@@ -221,7 +221,7 @@ long registry_put (const struct registry *r,
         json_object_set_new (entry, "number", json_integer (++n));
         if (entry_path (r, name, kind, n, path) < 0
             || !(text = json_dumps (entry, JSON_INDENT (2))))
-            return errorf (err, "%.160s: cannot write an entry", r->dir);
+            return errorf (err, "%s: cannot write an entry", r->dir);
         /* nobody could list the registry any more */
         if (strlen (text) > ENTRY_MAX) {
             free (text);
@@ -229,7 +229,7 @@ long registry_put (const struct registry *r,
             rmdir (path); /* if it was made for this entry */
             errno = EFBIG;
             return errorf (err,
-                           "%.160s: the entry has more than %d bytes: what "
+                           "%s: the entry has more than %d bytes: what "
                            "the experiment says of itself is too long",
                            r->dir,
                            ENTRY_MAX);
@@ -333,7 +333,7 @@ int registry_resolve (const struct registry *r,
         return rv;
     errno = ENOENT;
     return errorf (
-        err, "%.160s: no model '%.80s' (dl model ls lists them)", r->dir, text);
+        err, "%s: no model '%.80s' (dl model ls lists them)", r->dir, text);
 }
 
 /* ---- all names ---- */
@@ -353,7 +353,7 @@ int registry_each (const struct registry *r,
     int rv = 0;
 
     if (n < 0)
-        return errorf (err, "%.160s: %s", r->dir, strerror (errno));
+        return errorf (err, "%s: %s", r->dir, strerror (errno));
     for (int i = 0; i < n; i++) {
         if (rv == 0)
             rv = f (list[i]->d_name, arg);
@@ -391,7 +391,7 @@ int registry_checkpoint (const struct registry *r,
         return 0;
     }
     errno = EBADMSG;
-    return errorf (err, "%.160s: the entry names no checkpoint", r->dir);
+    return errorf (err, "%s: the entry names no checkpoint", r->dir);
 }
 
 /* The bytes that the digest is of are those that stay: it is computed from the
@@ -407,7 +407,7 @@ settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
     long copy;
 
     if (rv < 0)
-        errorf (err, "%.200s: %s", tmp, inside_error (errno));
+        errorf (err, "%s: %s", tmp, inside_error (errno));
     if (rv < 0 || slurmdl_checkpoint_verify (tmp, &step, err) < 0)
         return NULL;
     for (copy = 0, rv = 1; rv == 1 && copy < VERSIONS_MAX; copy++) {
@@ -417,7 +417,7 @@ settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
     if (rv == 0)
         return json_pack (
             "{s:s, s:I}", "sha256", digest, "copy", (json_int_t)copy - 1);
-    errorf (err, "%.200s: %s", path, strerror (errno));
+    errorf (err, "%s: %s", path, strerror (errno));
     return NULL;
 }
 
@@ -435,7 +435,7 @@ json_t *registry_keep (const struct registry *r,
     link_tmp_name (tmp, sizeof (tmp), path);
     if (file_take (from, tmp) < 0) {
         errorf (err,
-                "%.200s: cannot keep it in %.200s: %s",
+                "%s: cannot keep it in %s: %s",
                 from,
                 r->dir,
                 inside_error (errno));
@@ -470,7 +470,7 @@ int registry_remove (const struct registry *r,
         && entry_int (e.json, "checkpoint", "copy") >= 0
         && registry_checkpoint (r, e.json, path, NULL) == 0
         && inside_unlink (path, 0) < 0 && errno != ENOENT)
-        rv = errorf (err, "%.200s: %s", path, inside_error (errno));
+        rv = errorf (err, "%s: %s", path, inside_error (errno));
     json_decref (e.json);
     return rv < 0 ? -1 : 0;
 }

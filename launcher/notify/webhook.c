@@ -35,7 +35,7 @@ read_own (const char *path, char url[URL_MAX], struct slurmdl_error *err)
     inside_close (fd, 0);
     if (n < 0)
         return errorf (err,
-                       "'notify.webhook': %.200s: %s",
+                       "'notify.webhook': %s: %s",
                        path,
                        fd < 0 ? strerror (errno) : "cannot be read as a file");
     url[n] = '\0';
@@ -43,7 +43,7 @@ read_own (const char *path, char url[URL_MAX], struct slurmdl_error *err)
         return 0;
     errno = EPERM;
     return errorf (err,
-                   "'notify.webhook': %.200s: others may read or change it: "
+                   "'notify.webhook': %s: others may read or change it: "
                    "it must be your own, of mode 0600",
                    path);
 }
@@ -61,7 +61,7 @@ static int find_url (const struct experiment *e,
         errno = ENOENT;
         return value ? 0
                      : errorf (err,
-                               "'notify.webhook': the variable %.100s is not "
+                               "'notify.webhook': the variable %s is not "
                                "set",
                                where + 1);
     }

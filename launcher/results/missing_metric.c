@@ -84,6 +84,7 @@ struct log_scan {
     long lines, matched;
     struct near_line near;
     const char *metric;
+    const char *format; /* NULL: a pattern of the user's */
 };
 
 static int ignore (const char *name, int64_t step, double value, void *arg)
@@ -171,9 +172,11 @@ static void scan_log (struct log_scan *s, const char *dir, const char *file)
     }
     while (s->lines < LINES_MAX && fgets (line, sizeof (line), f)) {
         char *rest = line;
-        for (char *part; (part = strsep (&rest, "\r\n"));)
+        for (char *part; (part = strsep (&rest, "\r\n"));) {
+            line_strip (part);
             if (*part)
                 look_at (s, part);
+        }
     }
     fclose (f);
 }
@@ -193,7 +196,9 @@ static void put_scan (FILE *f, const struct log_scan *s)
     if (s->n)
         fprintf (f,
                  "; %s matched %ld of %ld line%s",
-                 s->n == 1 ? "metrics.pattern" : "the metrics.patterns",
+                 s->n > 1    ? "the metrics.patterns"
+                 : s->format ? s->format
+                             : "metrics.pattern",
                  s->matched,
                  s->lines,
                  s->lines == 1 ? "" : "s");
@@ -206,10 +211,18 @@ static void put_scan (FILE *f, const struct log_scan *s)
                  has_comma (s->near.text) ? ": a number has no comma" : "");
 }
 
+static const char *format_name (const struct experiment *e)
+{
+    return !e->metrics_format                    ? NULL
+           : !strcmp (e->metrics_format, "json") ? "metrics.format = \"json\""
+                                                 : "metrics.format = \"text\"";
+}
+
 static int look_through (const struct trial_attempt *a, struct log_scan *s)
 {
     *s = (struct log_scan){ .texts = a->sweep->exp->patterns,
-                            .metric = sweep_metric (a->sweep, 0) };
+                            .metric = sweep_metric (a->sweep, 0),
+                            .format = format_name (a->sweep->exp) };
     while (s->texts && s->texts[s->n])
         s->n++;
     if (!(s->patterns = calloc (s->n + 1, sizeof (*s->patterns))))

@@ -70,6 +70,18 @@ void number_digits (char buf[NUMBER_TEXT], double v)
         digits++;
 }
 
+void number_yaml (char buf[NUMBER_TEXT], double v)
+{
+    char *e;
+
+    number_text (buf, v);
+    e = isfinite (v) ? strchr (buf, 'e') : NULL;
+    if (e && !strchr (buf, '.') && strlen (buf) + 2 < NUMBER_TEXT) {
+        memmove (e + 2, e, strlen (e) + 1);
+        memcpy (e, ".0", 2);
+    }
+}
+
 struct json_pieces {
     FILE *f;
     bool is_quoted;
@@ -95,6 +107,7 @@ static int put_piece (const char *piece, size_t n, void *arg)
 {
     struct json_pieces *to = arg;
     char text[NUMBER_TEXT];
+    const char *e;
 
     if (n == 1 && *piece == '"')
         to->is_quoted = !to->is_quoted;
@@ -109,6 +122,18 @@ static int put_piece (const char *piece, size_t n, void *arg)
             n = strlen (text);
         }
     }
+    if (!to->is_quoted && n + 2 < sizeof (text)
+        && strchr ("-0123456789", *piece) && (e = memchr (piece, 'e', n))
+        && !memchr (piece, '.', n))
+        return fprintf (to->f,
+                        "%.*s.0%.*s",
+                        (int)(e - piece),
+                        piece,
+                        (int)(piece + n - e),
+                        e)
+                       > 0
+                   ? 0
+                   : -1;
     return fwrite (piece, 1, n, to->f) == n ? 0 : -1;
 }
 

@@ -127,7 +127,7 @@ int user_names_check (const char *path, struct slurmdl_error *err)
     if (!all && !group)
         return 0;
     errorf (err,
-            "%.140s: %s may put another folder in the place of yours, and so "
+            "%s: %s may put another folder in the place of yours, and so "
             "say what you run: chmod +t",
             path,
             all ? "everybody" : "its group");

@@ -53,6 +53,7 @@ bool lines_wanted (const struct line_reader *l)
 static void end_line (struct line_reader *l)
 {
     l->line[l->fill] = '\0';
+    line_strip (l->line);
     for (size_t i = 0; l->patterns[i]; i++)
         pattern_match (l->patterns[i], l->line, l->f, l->arg);
     l->fill = 0;

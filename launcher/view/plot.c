@@ -121,7 +121,7 @@ static int find_gnuplot (char *terminals, size_t size)
         complain ("dl plot needs gnuplot: install gnuplot-nox (Debian) or "
                   "gnuplot-minimal (Fedora); 'dl report' needs none");
     else
-        complain ("gnuplot does not run: %.200s", terminals);
+        complain ("gnuplot does not run: %s", terminals);
     return EXIT_FAILED;
 }
 

@@ -40,7 +40,7 @@ struct custom_searcher {
 static int bad (struct slurmdl_error *err, const char *what, const char *more)
 {
     errno = EINVAL;
-    return errorf (err, "searcher.command: %s%.120s", what, more);
+    return errorf (err, "searcher.command: %s%s", what, more);
 }
 
 /* ---- what it is sent ---- */

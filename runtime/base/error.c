@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 void error_clear (struct slurmdl_error *err)
 {
@@ -22,15 +24,78 @@ static void clean (char *text)
             *c = c[1] = '?';
 }
 
+/* The longest run of bytes without blanks that has a slash, else all of it. */
+static char *longest_path (char *text, size_t *length)
+{
+    char *found = text;
+
+    *length = 0;
+    for (char *c = text; *c;) {
+        size_t n = strcspn (c, " \n\t");
+        if (n > *length && memchr (c, '/', n)) {
+            found = c;
+            *length = n;
+        }
+        c += n + (c[n] != '\0');
+    }
+    return found;
+}
+
+/* Bytes of a character of UTF-8 that are not its first. */
+static int is_inside (char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* The cause stands behind a path, and the end of a path names the file: of both
+ * the middle is what a reader needs least.
+ */
+static void shorten (char *text, size_t most)
+{
+    static const char dots[] = "...";
+    size_t least = 80, n;
+
+    while (strlen (text) > most) {
+        char *at = longest_path (text, &n);
+        size_t over = strlen (text) - most + strlen (dots), from, to;
+        if (n < least) { /* no path is that long */
+            at = text;
+            n = strlen (text);
+        }
+        if (over > n - least / 2)
+            over = n - least / 2;
+        from = (n - over) / 3;
+        to = from + over;
+        while (from > 0 && is_inside (at[from]))
+            from--;
+        while (to < n && is_inside (at[to]))
+            to++;
+        memcpy (at + from, dots, strlen (dots));
+        memmove (at + from + strlen (dots), at + to, strlen (at + to) + 1);
+    }
+}
+
 int errorf (struct slurmdl_error *err, const char *fmt, ...)
 {
     int saved = errno;
+    char *whole = NULL;
     va_list ap;
+    int n;
 
     if (err && !*err->text) {
         va_start (ap, fmt);
-        vsnprintf (err->text, sizeof (err->text), fmt, ap);
+        n = vsnprintf (err->text, sizeof (err->text), fmt, ap);
         va_end (ap);
+        if (n >= (int)sizeof (err->text)) {
+            va_start (ap, fmt);
+            n = vasprintf (&whole, fmt, ap);
+            va_end (ap);
+            if (n >= 0) {
+                shorten (whole, sizeof (err->text) - 1);
+                strcpy (err->text, whole);
+                free (whole);
+            }
+        }
         clean (err->text);
     }
     errno = saved;

@@ -180,7 +180,7 @@ restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 static void pass_over (struct slurmdl_error *note, const char *why)
 {
     if (*why)
-        errorf (note, "%.240s: skipped", why);
+        errorf (note, "%.1000s: skipped", why);
 }
 
 static int
@@ -375,7 +375,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
         return errorf (err, "cannot restore: %s", strerror (errno));
     errno = o.error;
     if (o.verdict < 0)
-        return errorf (err, "%.255s", o.text);
+        return errorf (err, "%.1023s", o.text);
     if (o.verdict == 0)
         rv = none_left (run, out.touched, err);
     if (rv == 0 && *note.text)
@@ -416,7 +416,7 @@ static int follow (struct slurmdl *run,
         slurmdl_checkpoint_close (from);
     if (o && rv < 0) {
         errno = o->error;
-        errorf (err, "%.255s", o->text);
+        errorf (err, "%.1023s", o->text);
     }
     int e = errno;
     free (o);

@@ -53,7 +53,7 @@ static int said (const struct word *w, struct slurmdl_error *err)
     if (w->error == 0)
         return 0;
     errno = w->error;
-    return errorf (err, "%.255s", w->text);
+    return errorf (err, "%.1023s", w->text);
 }
 
 /* ---- rank 0 of several ---- */

@@ -31,7 +31,7 @@ static int refuse (const char *path, uid_t owner, struct slurmdl_error *err)
 {
     errno = EPERM;
     return errorf (err,
-                   "%.160s: belongs to user %u, who could change what is in "
+                   "%s: belongs to user %u, who could change what is in "
                    "it: remove it, or name a folder of your own",
                    path,
                    (unsigned)owner);
@@ -51,7 +51,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
         errno = ENOTDIR;
         return errorf (err,
-                       "%.160s: cannot make: a link or a file has the name: "
+                       "%s: cannot make: a link or a file has the name: "
                        "remove it, or name a folder of your own",
                        path);
     }
@@ -61,7 +61,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
         close (fd);
         return refuse (path, st.st_uid, err);
     }
-    errorf (err, "%.160s: %s", path, strerror (errno));
+    errorf (err, "%s: %s", path, strerror (errno));
     return inside_close (fd, -1);
 }
 
@@ -78,7 +78,7 @@ int own_folder_open (struct own_folder *f,
         rv = inside_mkdir_any (path, mode);
     }
     if (rv < 0 && errno != EEXIST)
-        return errorf (err, "%.160s: cannot make: %s", path, strerror (errno));
+        return errorf (err, "%s: cannot make: %s", path, strerror (errno));
     if ((f->fd = open_own (path, err)) < 0)
         return -1;
     snprintf (f->path, sizeof (f->path), "/proc/self/fd/%d", f->fd);

@@ -43,7 +43,7 @@ static const char *check_range (const struct param *p)
     if (!isfinite (p->min) || !isfinite (p->max))
         return "min or max is not a finite number";
     if (p->min > p->max)
-        return "min is above max";
+        return "the lower end of the range is above the upper end";
     if (!isfinite (p->max - p->min))
         return "max - min is not a finite number";
     return NULL;

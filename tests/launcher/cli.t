@@ -158,4 +158,42 @@ echo '[{"params": ' >known.json
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*known.json: line [12]: is no list of .* near" "warm_start: no JSON"
 
 cd / && rm -rf "$work"
+
+# ---- an error has its cause, however long the path is
+long=$work/long
+while [ ${#long} -lt 2400 ]; do long=$long/gpfs-project-group-deep-learning-round-3-after-reviewer-2; done
+mkdir -p "$long"
+(cd "$long" && echo x >bad.h5)
+like "$(dl ckpt verify "$long/bad.h5" 2>&1)" "^dl: $work/long/.*\.\.\..*after-reviewer-2/bad.h5: is not a checkpoint" "a path of 2,400 bytes: its end and the cause"
+like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "one that is not there"
+[ "$(dl ckpt verify "$long/none.h5" 2>&1 | wc -c)" -le 1100 ]
+ok $? "in one line of limited length"
+middle=$work/$(printf '%0200d' 0)/$(printf '%0100d' 0)
+mkdir -p "$middle"
+echo x >"$middle/bad.h5"
+is "$(dl ckpt verify "$middle/bad.h5" 2>&1 | cut -d: -f2)" " $middle/bad.h5" "one of 300 bytes is whole"
+is "$(dl run -h)" "$(dl run --help)" "dl COMMAND -h"
+is "$(dl -h)" "$(dl --help)" "dl -h"
+
+# ---- numbers as YAML 1.1 reads them, JSON with one type a field, formats
+cat >yaml.conf <<'END'
+name = "yaml";
+entrypoint = "echo {lr} $DL_HP_lr; case {trial} in 1) l=nan;; 2) l=inf;; *) l=2;; esac; echo loss=$l";
+metrics = { format = "text"; };
+searcher = { name = "grid"; metric = "loss"; };
+hyperparameters = { lr = { type = "categorical"; vals = [1e-5, 3e22, 1.5e-7, 1e5]; }; };
+END
+timeout 300 dl run --local --workers=1 yaml.conf >out 2>&1
+is "$(cat yaml-0001/trials/*/a.1/log | grep -v loss | sort -u | tr '\n' ';')" "1.0e-05 1.0e-05;1.5e-07 1.5e-07;100000 100000;3.0e+22 3.0e+22;" "numbers in arguments and the environment"
+like "$(cat yaml-0001/trials/0001/a.1/hparams.json)" '"lr": 1.0e-05$' "in hparams.json"
+is "$(dl show --json yaml | python3 -c 'import json, sys; print({str(type(t["metric"])) for t in json.load(sys.stdin, parse_constant=None)["trials"] if t["trial"] in (1, 2)})')" "{\"<class 'NoneType'>\"}" "--json: nan and inf are both null"
+sed 's/"yaml"/"none"/; s/format = "text"/format = "json"/; s/^name/max_restarts = 0; name/' yaml.conf >none.conf
+timeout 300 dl run --local --workers=1 none.conf >out 2>&1
+like "$(dl show none)" 'metrics.format = "json" matched 0 of 2 lines' "metrics.format that finds nothing"
+is "$(dl show none | grep -c metrics.pattern)" 0 "and no word of a pattern"
+if command -v gnuplot >/dev/null; then
+    is "$(dl plot yaml 2>/dev/null | head -c 4 | grep -c 'x0c')" 0 "dl plot begins with no form feed"
+else
+    skip "dl plot begins with no form feed" "no gnuplot"
+fi
 done_testing

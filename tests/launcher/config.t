@@ -70,7 +70,7 @@ mistake 's/{lr}/{lrr}/' "^exp.conf:2: 'entrypoint': \{lrr\} is not a hyperparame
 mistake 's/"log"/"logg"/' "^exp.conf:10: hyperparameter 'lr': type must be .* did you mean \"log\"\?" "unknown type"
 mistake 's/minval = -3;//' "^exp.conf:10: hyperparameter 'lr': type \"log\" needs 'minval'" "missing bound"
 mistake 's/minval/minvall/' "^exp.conf:10: hyperparameter 'lr': unknown key 'minvall'; did you mean 'minval'\?" "unknown bound"
-mistake 's/minval = -3/minval = 3/' "^exp.conf:10: hyperparameter 'lr': .*min" "impossible range"
+mistake 's/minval = -3/minval = 3/' "^exp.conf:10: hyperparameter 'lr': the lower end of the range is above the upper end" "impossible range"
 mistake 's/minval = -3/minval = "a"/' "^exp.conf:10: hyperparameter 'lr': 'minval' must be a number" "bound of wrong type"
 mistake 's/minval = -3/base = 1.0; minval = -3/' "^exp.conf:10: hyperparameter 'lr': .*base" "impossible base"
 mistake 's/lr = .*/lr = { type = "categorical"; vals = (); };/' "^exp.conf:10: hyperparameter 'lr': " "no choices"

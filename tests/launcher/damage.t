@@ -26,7 +26,7 @@ entries_of () { # entries_of RESULTS: how many entries of the log it shows
 }
 
 # ---- results.h5 whose last writer was killed
-conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL' 'name = "random"; max_trials = 4; max_length = 1;'
+conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL; : {x}' 'name = "random"; max_trials = 4; max_length = 1;'
 timeout 300 dl run --local end.conf >out 2>&1
 is $? 0 "a sweep ends"
 entries=$(ls end-0001/log/000000 | wc -l)

@@ -275,7 +275,7 @@ no_job cancelled CANCELLED
 no_job forgotten ''
 no_job output FAILED yes
 beside pending env CALLS="$work/calls.pending" TASKS='PENDING             PartitionConfig' dl run pending.conf
-conf many ./show.sh 'workers = 10; memory = "2G";'
+conf many './show.sh {x}' 'workers = 10; memory = "2G";'
 : >calls
 SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "an array that is too large"
@@ -328,7 +328,7 @@ is "$(grep -c 'do not see' output.out)" 0 "the nodes have seen it"
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
 nope='sbatch: error: invalid partition specified: nope
 sbatch: error: Batch job submission failed: Invalid partition name specified'
-conf bad ./show.sh 'workers = 1; partition = "nope";'
+conf bad './show.sh {x}' 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
 is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"

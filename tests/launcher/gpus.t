@@ -37,7 +37,7 @@ chmod +x bin/*
 PATH=$work/bin:$PATH
 conf () { # conf RESOURCES
     cat >g.conf <<END
-name = "g"; entrypoint = "true";
+name = "g"; entrypoint = "true {x}";
 searcher = { name = "random"; metric = "loss"; max_trials = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { $1 };
@@ -133,7 +133,7 @@ row 'slots_per_trial = 16; sbatch_args = ["--clusters=other"];' '--nodes=1 --nta
     "another cluster's nodes are not known"
 cat >g.yaml <<'END'
 name: g
-entrypoint: "true"
+entrypoint: "true {x}"
 searcher: { name: random, metric: loss, max_trials: 2 }
 hyperparameters: { x: { type: float, minval: 0, maxval: 1 } }
 resources: { slots_per_trial: 16 }
@@ -195,7 +195,7 @@ is $? 0 "a dry run does without"
 mkdir dev
 touch dev/nvidia0 dev/nvidia1 dev/nvidiactl
 conf 'gpus_per_trial = 2; workers = 1;'
-sed -i 's/"true"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
+sed -i 's/"true {x}"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local g.conf >out 2>&1
 is $? 0 "--local"
 is "$(cat g-0001/trials/0001/a.1/log)" "0,1" "--local: a trial has them all"

@@ -45,13 +45,36 @@ static const struct {
     { "loss = {loss}",                  "loss = 0.5,3",                "loss@1=0.5 " },
     { "loss = {loss},",                 "loss = 3,4",                  "loss@1=3 " },
     { "{step},{loss}",                  "3,4",                         "loss@3=4 " },
+    { "loss = {loss}",                  "loss = 12abc",                "" },
+    { "loss = {loss}",                  "loss = 1e",                   "" },
+    { "loss = {loss}",                  "loss = 1e-",                  "" },
+    { "loss = {loss}",                  "loss = 0x1F",                 "" },
+    { "loss = {loss}",                  "loss = 1.2.3",                "" },
+    { "loss = {loss}",                  "loss = 1_000",                "" },
+    { "loss = {loss}",                  "loss = 0.5.",                 "loss@1=0.5 " },
+    { "loss = {loss}",                  "loss = 93.5%",                "loss@1=93.5 " },
+    { "loss = {loss}",                  "loss = 0.5)",                 "loss@1=0.5 " },
+    { "loss = {loss}",                  "loss = 1e-3;",                "loss@1=0.001 " },
+    { "in {t}s",                        "in 12s",                      "t@1=12 " },
+    { "in {t}(s|ms)",                   "in 12ms",                     "t@1=12 " },
+    { "loss {loss}.*",                  "loss 1e x",                   "" },
+    { "loss {loss}.*",                  "loss 0,5 x",                  "" },
+    { "loss.*{loss}",                   "loss 0.35",                   "" },
+    { "loss.*{loss}",                   "loss 1e-5",                   "" },
+    { "loss.* {loss}",                  "loss 7 0.35",                 "loss@1=0.35 " },
+    { "e {step} l {loss}",              "e 1.53 l 4",                  "loss@1=4 " },
+    { "e {step} l {loss}",              "e 2.0 l 4",                   "loss@2=4 " },
+    { "e {step}/10 l {loss}",           "e 3/10 l 4",                  "loss@3=4 " },
     { "a={a}\\s\\d+",                   "a=1 23",                      "a@1=1 " },
     { "([\\w|-]+)\\s*=\\s*([+-]?\\d*(\\.\\d+)?([Ee][+-]?\\d+)?)", "x a-b=1 c = .5, d= e=2e-1", "a-b@1=1 c@1=0.5 e@1=0.2 " },
     { "\\{metricName: ([\\w|-]+), metricValue: (-?\\d+(\\.\\d+)?)\\}", "{metricName: f1, metricValue: 0.75};", "f1@1=0.75 " },
     { PATTERN_TEXT,                     "loss=1 val/acc=nan loss= 2",  "loss@1=1 val/acc@1=nan loss@2=2 " },
     { PATTERN_TEXT,                     "loss=high = 3",               "high@1=3 " },
+    { PATTERN_TEXT,                     "a=12abc b=0,5 c=1e d=2, e=3", "d@1=2 e@1=3 " },
     { PATTERN_JSON,                     "{\"a\": \"0.5\", \"b\": 2, \"c\": [1], \"timestamp\": 3}", "a@1=0.5 b@1=2 " },
     { PATTERN_JSON,                     "{\"step\": 7, \"a\": 1, \"d\": \"x\"}", "a@7=1 " },
+    { PATTERN_JSON,                     "{\"step\": 1.5, \"a\": 1}",   "a@1=1 " },
+    { PATTERN_JSON,                     "{\"a\": \"12abc\"}",          "" },
     { PATTERN_JSON,                     "{\"a\": ",                    "" },
     { PATTERN_JSON,                     "a=1",                         "" },
 };
@@ -67,6 +90,41 @@ static void patterns_find_numbers (void **state)
         assert_string_equal (found, lines[i].want);
         pattern_destroy (p);
     }
+}
+
+static void escapes_are_stripped (void **state)
+{
+    static const char *const pairs[][2] = {
+        { "acc=\033[1;36m0.15\033[0m", "acc=0.15" },
+        { "\033[32mepoch\033[K 1\033[m", "epoch 1" },
+        { "\033]0;title\007a=1", "a=1" },
+        { "\033]8;;http://x\033\\a=1\033]8;;\033\\", "a=1" },
+        { "\033(Ba=\033[38;2;1;2;3m1", "a=1" },
+        { "\033[?25la=1\033[2K", "a=1" },
+        { "a=1\033", "a=1" },
+        { "a=1\033[3", "a=1" },
+        { "a=1\033]0;x", "a=1" },
+        { "plain [0m", "plain [0m" },
+    };
+
+    for (size_t i = 0; i < COUNT (pairs); i++) {
+        char line[80];
+        strcpy (line, pairs[i][0]);
+        line_strip (line);
+        assert_string_equal (line, pairs[i][1]);
+    }
+}
+
+static void fractions_count_lines (void **state)
+{
+    struct pattern *p = pattern_create ("e {step} l {loss}", NULL);
+
+    *found = '\0';
+    pattern_match (p, "e 0.53 l 3", note, NULL);
+    pattern_match (p, "e 1.07 l 2", note, NULL);
+    pattern_match (p, "e 2 l 1", note, NULL);
+    assert_string_equal (found, "loss@1=3 loss@2=2 loss@3=1 ");
+    pattern_destroy (p);
 }
 
 static void lines_are_steps (void **state)
@@ -252,6 +310,8 @@ static void numbers_survive (void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (patterns_find_numbers),
     cmocka_unit_test (lines_are_steps),
+    cmocka_unit_test (escapes_are_stripped),
+    cmocka_unit_test (fractions_count_lines),
     cmocka_unit_test (bad_patterns),
     cmocka_unit_test (nearest_words),
     cmocka_unit_test (placeholders),

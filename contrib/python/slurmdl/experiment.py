@@ -27,7 +27,7 @@ _PARAMETERS_SHOWN = 12
 
 
 def _number(value: Any) -> float:
-    """JSON has no NaN and no infinity: null is unknown, "inf" is a text."""
+    """JSON has no NaN and no infinity: both are null, as what is not known."""
     return math.nan if value is None else float(value)
 
 
