@@ -51,6 +51,15 @@ ok(equal(tree, got), "a tree of whatever a state_dict can have is the same again
 same(got["state"]["a/b"].data_ptr(), got["state"][""].data_ptr(), "a tensor that is there twice is saved once")
 with h5py.File("tree.h5") as f:
     ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are datasets")
+slashes = {
+    "loss": torch.ones(1), "loss/val": torch.ones(1) * 2, "loss/val/top": torch.ones(1) * 3, "x/y/z": torch.ones(1) * 4,
+    "x": torch.ones(1) * 5, "x/y": torch.ones(1) * 6, "loss~2": torch.ones(1) * 7, "loss~2/a": torch.ones(1) * 8,
+    "/": torch.ones(1) * 9, "//x": torch.ones(1) * 10, "n" * 200 + "/a": torch.ones(1) * 11, "n" * 200: torch.ones(1) * 12,
+    "y": {"z": torch.ones(1) * 13}, "y/z/w": torch.ones(1) * 14, "loss/": torch.ones(1) * 15,
+}  # fmt: skip
+for order, name in ((slashes, "slashes.h5"), (dict(reversed(slashes.items())), "reversed.h5")):
+    slurmdl.torch.save(order, name)
+    ok(equal(order, slurmdl.torch.load(name)), "names with slashes, one of which begins with another: " + name)
 tensors = [n for n in slurmdl.load("tree.h5") if n != "structure"]
 same(len(tensors), 16, "each one of its own")
 if hasattr(torch, "float8_e4m3fnuz"):

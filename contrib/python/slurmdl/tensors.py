@@ -13,7 +13,7 @@ import torch
 
 from . import _slurmdl
 from .arrays import TYPES, empty, has_cuda, is_tensor
-from .names import dataset_name
+from .names import Names
 from .sharded import Slab, is_sharded, like, slab_of
 from .structure import decode
 from .trust import Reader
@@ -78,6 +78,7 @@ class Tensors:
 
     def __init__(self) -> None:
         self.named: Dict[str, Any] = {}
+        self._names = Names()
         self.copies: Set[str] = set()
         self.others: Dict[str, Any] = {}
         self._seen: Dict[Any, str] = {}
@@ -122,7 +123,7 @@ class Tensors:
         # a part may be empty: its address says nothing; while the object lives no other one has its number
         key = ("slab", id(x))
         if key in self._seen:
-            self.others[dataset_name(path, self.named)] = slab
+            self.others[self._names.add(path)] = slab
         else:
             self._alive.append(x)
             self._seen[key] = self._add(path, slab)
@@ -131,7 +132,7 @@ class Tensors:
         return {"tensor": self._seen[key], **about}
 
     def _add(self, path: Tuple[str, ...], x: Any) -> str:
-        name = dataset_name(path, self.named)
+        name = self._names.add(path)
         self.named[name] = x
         return name
 
