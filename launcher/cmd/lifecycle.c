@@ -2,6 +2,7 @@
 /* dl pause, resume, stop, kill: request another state. */
 #include "launcher/cmd/lifecycle.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,10 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
@@ -107,22 +111,52 @@ static int say_why_not (const struct sweep *s, const struct state_request *w)
     return EXIT_USAGE;
 }
 
+static int put_request (struct sweep *s,
+                        const struct state_request *w,
+                        struct slurmdl_error *err)
+{
+    return sweep_insist (s,
+                         (struct event){ .op = w->op, .by = user_name () },
+                         is_allowed,
+                         &w->op,
+                         err);
+}
+
+/* What holds nodes ends all the same. */
+static int
+say_full (struct sweep *s, const struct state_request *w, const char *why)
+{
+    struct slurmdl_error err = { "" };
+    int rv = executor_cancel (s, NULL, &err);
+
+    complain ("%s; %s%s: make room, then 'dl %s %s' again",
+              why,
+              rv < 0            ? "its jobs were not cancelled: "
+              : s->nsubmits > 0 ? "its jobs were cancelled, the request is not "
+                                  "in the log"
+                                : "the request is not in the log",
+              err.text,
+              event_name (w->op),
+              s->word);
+    return EXIT_IO;
+}
+
 static int grant (struct sweep *s, const struct state_request *w)
 {
     struct slurmdl_error err = { "" };
+    int rv = put_request (s, w, &err);
 
-    switch (sweep_insist (s,
-                          (struct event){ .op = w->op, .by = user_name () },
-                          is_allowed,
-                          &w->op,
-                          &err)) {
-    case 0:
-        w->say (s);
-        return EXIT_OK;
-    case 1:
-        return say_why_not (s, w);
+    if (rv < 0 && disk_is_full (errno)) {
+        char why[sizeof (err.text)];
+        snprintf (why, sizeof (why), "%s", err.text);
+        error_clear (&err);
+        if (disk_reserve_spend (s->dir) < 0
+            || ((rv = put_request (s, w, &err)) < 0 && disk_is_full (errno)))
+            return say_full (s, w, why);
     }
-    return fail_on (s, &err);
+    if (rv == 0)
+        w->say (s);
+    return rv < 0 ? fail_on (s, &err) : rv == 0 ? EXIT_OK : say_why_not (s, w);
 }
 
 static int request_state (const struct settings *st,
@@ -179,8 +213,10 @@ static int say_ended (const struct sweep *s)
 }
 
 /* Trials that a shared fault has ended come back. */
-static size_t
-fill_resume (const struct sweep *s, const char *code, struct event *events)
+static size_t fill_resume (const struct sweep *s,
+                           const char *code,
+                           const char *slots,
+                           struct event *events)
 {
     char cause[FAULT_KEY];
     char key[FAULT_KEY];
@@ -189,6 +225,12 @@ fill_resume (const struct sweep *s, const char *code, struct event *events)
     events[0] = (struct event){ .op = EVENT_RESUME,
                                 .by = user_name (),
                                 .code = *code ? code : NULL };
+    /* who has not read the pause yet must not go on beside those that come */
+    if (*slots)
+        events[n++] = (struct event){ .op = EVENT_SCALE,
+                                      .by = user_name (),
+                                      .workers = s->wanted,
+                                      .slots = slots };
     fault_key (cause, s->cause.why ? s->cause.why : "");
     for (long i = 1; i <= s->ntrials && s->cause.why; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
@@ -201,6 +243,26 @@ fill_resume (const struct sweep *s, const char *code, struct event *events)
     return n;
 }
 
+/* The places of workers that may be at work, "12_1 12_2"; the caller frees it.
+ */
+static char *slots_at_work (const struct sweep *s)
+{
+    struct worker_view v = workers_look (s);
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    for (long i = 0; f && i < v.n; i++)
+        if (worker_is_alive (s, &v.list[i])
+            && !sweep_retires (s, v.list[i].slot))
+            fprintf (f, "%s%s", ftell (f) ? " " : "", v.list[i].slot);
+    if (f)
+        fclose (f);
+    free (v.list);
+    return text;
+}
+
+/* Of several at once one has put it; 1: another one. */
 static int
 put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 {
@@ -208,11 +270,13 @@ put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 
     while (rv == 1 && sweep_allows (s->state, EVENT_RESUME)) {
         struct event *events =
-            calloc ((size_t)s->ntrials + 1, sizeof (*events));
-        if (!events)
-            return errorf (err, "out of memory");
-        rv = sweep_publish (s, events, fill_resume (s, code, events), err);
+            calloc ((size_t)s->ntrials + 2, sizeof (*events));
+        char *slots = slots_at_work (s);
+        rv = events && slots ? sweep_publish (
+                 s, events, fill_resume (s, code, slots, events), err)
+                             : errorf (err, "out of memory");
         free (events);
+        free (slots);
     }
     return rv;
 }
@@ -247,14 +311,18 @@ static int resume (struct sweep *s, const struct settings *st)
     }
     if (s->state == SWEEP_PAUSED && (rv = code_mend (s, code)))
         return rv;
-    if (put_resume (s, code, &err) < 0)
+    rv = was_running ? 0 : put_resume (s, code, &err);
+    if (rv < 0)
         return fail_on (s, &err);
+    if (rv == 1 && s->state == SWEEP_RUNNING) {
+        return say_others_start (s);
+    }
     if (*code && s->code && !strcmp (s->code, code)) {
         puts ("the code has changed, and there is no result yet: the trials "
               "run what it is now");
         trust_record (s, NULL);
     }
-    /* tasks that run, after a pause, are about to end */
+    /* tasks that run, after a pause, are about to end: put_resume() says so */
     return sweep_has_ended (s) ? say_ended (s)
                                : start_missing_workers (s, st, was_running);
 }

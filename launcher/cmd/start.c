@@ -207,23 +207,56 @@ static int say_queued (const struct sweep *s, const struct queue *q)
     return EXIT_OK;
 }
 
+int say_others_start (const struct sweep *s)
+{
+    printf ("%s: another command has just started its workers\n", s->dir);
+    return EXIT_OK;
+}
+
+/* Of several that find no worker at work one announces that it starts some; 1:
+ * another one has.
+ */
+static int announce_start (struct sweep *s, struct slurmdl_error *err)
+{
+    long starts = s->starts;
+    int rv = 1;
+
+    while (rv == 1 && s->starts == starts && s->state == SWEEP_RUNNING) {
+        struct event e = { .op = EVENT_SCALE,
+                           .by = user_name (),
+                           .workers = s->wanted };
+        rv = sweep_publish (s, &e, 1, err);
+    }
+    return rv;
+}
+
 int start_missing_workers (struct sweep *s,
                            const struct settings *st,
                            bool running)
 {
     struct settings mine = *st;
     struct start_earlier before = { .nsubmits = s->nsubmits };
+    struct slurmdl_error err = { "" };
     long tasks;
     long missing;
     int rv;
 
-    if (st->local || st->workers || s->nsubmits == 0)
+    if (st->workers)
         return start_or_not (s, st, false, NULL);
+    if (st->local || s->nsubmits == 0) {
+        rv = running ? announce_start (s, &err) : 0;
+        return rv < 0    ? fail_on (s, &err)
+               : rv == 1 ? say_others_start (s)
+                         : start_or_not (s, st, false, NULL);
+    }
     tasks = slurm_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
         mine.workers = missing < tasks ? missing * s->exp->lanes : 0;
-        rv = start_or_not (s, &mine, false, &before);
+        rv = running ? announce_start (s, &err) : 0;
+        rv = rv < 0    ? fail_on (s, &err)
+             : rv == 1 ? say_others_start (s)
+                       : start_or_not (s, &mine, false, &before);
     } else
         rv = say_queued (s, &before.seen);
     free (before.seen.list);

@@ -18,3 +18,6 @@ int start_missing_workers (struct sweep *s,
  * Returns an exit status.
  */
 int run_new (struct experiment *e, const struct settings *st);
+
+/* Another command was faster: it starts the workers.  Returns EXIT_OK. */
+int say_others_start (const struct sweep *s);

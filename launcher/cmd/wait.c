@@ -82,6 +82,24 @@ int wait_while_at_work (struct sweep *s)
     return print_end (s);
 }
 
+/* What was paused, stopped or killed is so when its workers have read it. */
+static void wait_for_workers (const struct sweep *s, double deadline)
+{
+    double most = (double)(2 * s->exp->heartbeat + s->exp->grace);
+    double end = fmin (deadline, monotonic () + most);
+    bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED
+                 || s->state == SWEEP_KILLED;
+    long alive = 1;
+
+    while (asked && alive > 0 && monotonic () < end) {
+        struct worker_view v = workers_look (s);
+        alive = v.alive;
+        free (v.list);
+        if (alive > 0)
+            usleep (200000);
+    }
+}
+
 /* It looks at the files only: no question to Slurm, no worker asked. */
 static int wait_for_end (struct sweep *s, double seconds)
 {
@@ -104,6 +122,7 @@ static int wait_for_end (struct sweep *s, double seconds)
         if (s->state == SWEEP_RUNNING && monotonic () >= next)
             next = say_idle (s) ? INFINITY : monotonic () + idle_every;
     }
+    wait_for_workers (s, deadline);
     return print_end (s);
 }
 

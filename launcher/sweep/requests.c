@@ -113,6 +113,7 @@ int apply_scale (struct sweep *s,
     const char *p = e->slots ? e->slots : "";
 
     s->wanted = (long)e->workers;
+    s->starts++;
     while (*(p += strspn (p, " "))) {
         size_t len = strcspn (p, " ");
         if (strings_add_part (&s->retired, p, len) < 0)

@@ -175,6 +175,7 @@ struct sweep {
     char **labels; /* NULL-ended, or NULL */
     struct submit *submits;
     size_t nsubmits;
+    long starts;    /* times that somebody has announced to start workers */
     long wanted;    /* workers, by `dl scale`; 0: as the experiment says */
     char **retired; /* slots that are to end, NULL-ended, or NULL */
     struct host *hosts;

@@ -63,7 +63,7 @@ is "$? $(count q-0001 begin)" "0 0" "if one of them begins all the same it ends 
 rm tasks
 touch refuse
 resume
-is "$status $(count q-0001 scale)" "6 1" "neither squeue nor sbatch: all stays as it was"
+is "$status $(cat q-0001/log/0*/0* | grep -c '"slots":')" "6 1" "neither squeue nor sbatch: all stays as it was"
 rm refuse
 resume
 is "$status $asked" "0 1" "squeue alone does not answer: workers are started"

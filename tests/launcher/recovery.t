@@ -124,6 +124,26 @@ taken zero 5 'FIRST = "0"; HANG_AT = "2";' "0 0 1 2 3 4 5 0 1 2 3 4 5 " "steps t
 taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was not printed is not invented: it is trained again"
 like "$(dl show unsaid 1)" 'went on from the files in a.1, and trained nothing' "and the failure says so"
 
+# ---- pause, and three times resume at once, before the workers have read any of it: as many workers as before
+conf thrice 'max_trials = 6; max_length = 1;' "\"until [ -f calmest ]; do sleep 0.1; done; dl log loss={x}\""
+beside thrice dl run --local thrice.conf
+wait_for 300 sh -c '[ $(ls thrice-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
+dl pause thrice >out
+for i in 1 2 3; do
+    timeout 300 dl resume --local thrice >thrice.$i 2>&1 &
+    eval "resumed_$i=$!"
+done
+begun () { [ "$(ls thrice-0001/workers | grep -c '^local.*log')" -ge 4 ]; }
+wait_for 300 begun
+old_are_gone () { [ "$(pgrep -fc "worker --slot local-.* -- $work/thrice-0001\$")" -eq 2 ]; }
+wait_for 300 old_are_gone
+ok $? "two workers, as before"
+is "$(grep -l 'another command has just started\|nothing to resume' thrice.[123] | wc -l)" 2 "the others say so"
+: >calmest
+ended thrice
+wait $resumed_1 $resumed_2 $resumed_3
+is "$(count thrice-0001 result)" 6 "and the sweep completes"
+
 # ---- a frozen worker that wakes up is fenced
 wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"
