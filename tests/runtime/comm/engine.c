@@ -2,7 +2,9 @@
 /* Named tensors: submitted in any order, reduced as the serial sum. */
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
+#include "runtime/comm/engine/connection.h"
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 
@@ -402,11 +404,72 @@ static void test_same_bits (void **state)
     assert_int_equal (world_run (5, 2, same_bits, NULL, 300, NULL), 0);
 }
 
+/* ---- the packets of the threads ---- */
+
+static struct connection opened (int fd, unsigned char out, unsigned char in)
+{
+    unsigned char keys[2][SEAL_KEY] = { { out }, { in } };
+    struct connection w = { .fd = -1 };
+
+    assert_int_equal (
+        connection_open (&w, fd, seal_create (keys[0], keys[1], false)), 0);
+    return w;
+}
+
+/* Of three packets, one sent before there was a connection, 'flip' is the byte
+ * that somebody changes; returns how many come.
+ */
+static int come_through (size_t flip)
+{
+    static const unsigned char one[SEAL_KEY] = { 1 }, two[SEAL_KEY] = { 2 };
+    struct connection to, from = { .fd = -1 };
+    struct packet p = { .data = (unsigned char *)"hello", .n = 5 };
+    char bytes[1000];
+    int n = 0, in[2], out[2];
+    ssize_t all;
+
+    assert_int_equal (socketpair (AF_UNIX, SOCK_STREAM, 0, in), 0);
+    assert_int_equal (socketpair (AF_UNIX, SOCK_STREAM, 0, out), 0);
+    connection_expect (&from);
+    assert_int_equal (connection_send (&from, &p), 0);
+    assert_int_equal (
+        connection_open (&from, in[0], seal_create (one, two, false)), 0);
+    assert_int_equal (connection_send (&from, &p), 0);
+    assert_int_equal (connection_send (&from, &p), 0);
+    all = recv (in[1], bytes, sizeof (bytes), 0);
+    assert_int_equal (all, 3 * (4 + 5 + 2 * SEAL_TAG));
+    if (flip < sizeof (bytes))
+        bytes[flip] ^= 1;
+    assert_int_equal (send (out[0], bytes, (size_t)all, 0), all);
+    to = opened (out[1], 2, 1);
+    assert_int_equal (connection_read (&to), 0);
+    while (connection_take (&to, &p)) {
+        assert_int_equal (p.n, 5);
+        assert_memory_equal (p.data, "hello", 5);
+        n++;
+    }
+    assert_int_equal (to.altered, flip < sizeof (bytes));
+    connection_close (&to);
+    connection_close (&from);
+    close (in[1]);
+    close (out[0]);
+    return n;
+}
+
+static void test_altered (void **state)
+{
+    const int packet = 4 + 5 + 2 * SEAL_TAG;
+
+    assert_int_equal (come_through (SIZE_MAX), 3);
+    for (int i = 0; i < 3 * packet; i++)
+        assert_int_equal (come_through ((size_t)i), i / packet);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_orders),    cmocka_unit_test (test_chain),
     cmocka_unit_test (test_threads),   cmocka_unit_test (test_groups),
     cmocka_unit_test (test_join),      cmocka_unit_test (test_parts),
-    cmocka_unit_test (test_same_bits),
+    cmocka_unit_test (test_same_bits), cmocka_unit_test (test_altered),
 };
 
 RUN_TESTS (tests)
