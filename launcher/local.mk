@@ -15,7 +15,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
 	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/libarchive.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
-	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
 	%D%/journal/entry_folder.c %D%/journal/entry_text.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
@@ -28,7 +28,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/lines.c %D%/trainer/printed.c \
-	%D%/trainer/step.c %D%/trainer/trainer.c \
+	%D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \
 	%D%/session/open.c \

@@ -13,6 +13,7 @@
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trust/record.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
@@ -42,7 +43,7 @@ static void warn_absolute (const struct code_files *files)
 
 static bool is_frozen (const struct code_files *files)
 {
-    return files->n > files->nlinks && !*files->why;
+    return files->n > files->nlinks + files->nfolders && !*files->why;
 }
 
 int code_freeze (struct experiment *e,
@@ -59,6 +60,11 @@ int code_freeze (struct experiment *e,
     if (is_frozen (&r->files)
         && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
+    if (r->files.is_text && r->frozen.archive)
+        complain ("%s has more than 64 MiB or 20000 files: of them only text "
+                  "is frozen (*.py, *.sh, *.yaml ...), the others are linked; "
+                  "name what is no code in .dlignore or code.exclude",
+                  r->files.root);
     if (*r->files.why || *err.text)
         complain ("the code is not frozen, the trials run what is in the "
                   "folder when they begin: %s",
@@ -81,19 +87,23 @@ int code_preview (const struct experiment *e, const char *experiments)
 {
     struct code_files files;
     int rv = select_files (e, experiments, &files);
+    size_t n;
 
     if (rv) {
         code_files_free (&files);
         return rv;
     }
+    n = files.n - files.nlinks - files.nfolders;
     if (is_frozen (&files))
         printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
                 "other%s stay%s there\n",
-                files.n - files.nlinks,
-                files.n - files.nlinks == 1 ? "" : "s",
+                n,
+                n == 1 ? "" : "s",
                 files.root,
                 (double)files.bytes / 1024,
-                files.is_git ? " (as git lists them)" : "",
+                files.is_text  ? " (only text: there is too much)"
+                : files.is_git ? " (as git lists them)"
+                               : "",
                 files.nlinks,
                 files.nlinks == 1 ? "" : "s",
                 files.nlinks == 1 ? "s" : "");
@@ -207,33 +217,104 @@ int code_enter (struct sweep *s, struct scratch *own)
     return EXIT_OK;
 }
 
-int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
+int code_now (const struct sweep *s,
+              struct code_archive *a,
+              struct slurmdl_error *err)
 {
-    struct slurmdl_error err = { "" };
-    struct code_archive a = { .data = NULL };
     struct code_files files;
     char folder[PATH_MAX];
-    mode_t mask;
     int rv;
 
-    *digest = '\0';
-    if (!s->code || s->nresults > 0)
-        return EXIT_OK;
+    *a = (struct code_archive){ .data = NULL };
     snprintf (folder,
               sizeof (folder),
               "%.*s",
               (int)(strrchr (s->dir, '/') - s->dir),
               s->dir);
-    rv = code_select (s->exp, folder, &files, &err);
-    if (rv == 0 && !strcmp (files.root, s->root))
-        rv = code_archive_pack (&files, &a, &err);
-    if (rv == 0 && a.data && strcmp (a.digest, s->code)) {
+    rv = code_select (s->exp, folder, &files, err);
+    if (rv == 0)
+        rv = code_archive_pack (&files, a, err);
+    code_files_free (&files);
+    return rv < 0 ? -1 : 0;
+}
+
+/* ---- what has changed ---- */
+
+/* Programs: a folder has logs and results as well. */
+static bool is_program (const char *path)
+{
+    static const char *const ends[] = { ".py", ".pyx", ".sh", ".bash", ".R",
+                                        ".r",  ".jl",  ".pl", ".lua",  ".m",
+                                        ".c",  ".h",   ".cc", ".cpp",  ".hpp",
+                                        ".cu", ".cuh", ".rs", ".go",   NULL };
+    const char *end = strrchr (path, '.');
+
+    return end && strings_contain (ends, end);
+}
+
+static void
+add_program (const char *path, const void *text, size_t size, void *o)
+{
+    char digest[DIGEST_SIZE];
+
+    if (!is_program (path))
+        return;
+    digest_of (digest, text, size);
+    json_object_set_new (o, path, json_string (digest));
+}
+
+static bool has_other_programs (const struct sweep *s,
+                                const struct code_archive *now)
+{
+    struct code_archive old = { .data = NULL };
+    json_t *a = json_object ();
+    json_t *b = json_object ();
+    bool differs =
+        store_get (s->dir, s->code, &old, NULL) == 0
+        && code_archive_each (old.data, old.size, add_program, a, NULL) == 0
+        && code_archive_each (now->data, now->size, add_program, b, NULL) == 0
+        && !json_equal (a, b);
+
+    code_archive_free (&old);
+    json_decref (a);
+    json_decref (b);
+    return differs;
+}
+
+/* Whoever edits a script and resumes means the trials to run that. */
+static void say_changed (const struct sweep *s)
+{
+    complain ("%s: the code has changed since it was frozen; the trials go on "
+              "with the old code, as there are results of it: 'dl diff %s %s' "
+              "shows what has changed, 'dl run' makes an experiment of the new "
+              "code",
+              s->dir,
+              s->word,
+              s->exp->dir);
+}
+
+int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
+{
+    struct slurmdl_error err = { "" };
+    struct code_archive a;
+    bool changed;
+    mode_t mask;
+    int rv;
+
+    *digest = '\0';
+    if (!s->code)
+        return EXIT_OK;
+    rv = code_now (s, &a, &err);
+    changed = rv == 0 && a.data && strcmp (a.digest, s->code);
+    if (changed && s->nresults > 0) {
+        if (has_other_programs (s, &a))
+            say_changed (s);
+    } else if (changed) {
         mask = store_umask (s->dir);
         rv = store_put (s->dir, &a, &err);
         umask (mask);
         snprintf (digest, DIGEST_SIZE, "%s", rv == 0 ? a.digest : "");
     }
     code_archive_free (&a);
-    code_files_free (&files);
-    return rv < 0 ? fail (&err) : EXIT_OK;
+    return rv < 0 && s->nresults == 0 ? fail (&err) : EXIT_OK;
 }

@@ -40,8 +40,16 @@ int code_prepare (const struct sweep *s);
  */
 int code_enter (struct sweep *s, struct scratch *own);
 
+/* What would be frozen of an experiment's folder as it is now; a->data is NULL
+ * if nothing would.  Returns -1 with 'err'.
+ */
+int code_now (const struct sweep *s,
+              struct code_archive *a,
+              struct slurmdl_error *err);
+
 /* Of an experiment that has no result yet: freeze its code again if that has
- * changed, and write the digest for the event "resume"; "": it has not. Returns
- * an exit status, after a line.
+ * changed, and write the digest for the event "resume"; "": it has not.  If
+ * there are results, a line says that it has changed.  Returns an exit status,
+ * after a line.
  */
 int code_mend (const struct sweep *s, char digest[DIGEST_SIZE]);

@@ -139,11 +139,8 @@ static int open_place (struct try_run *t,
 
 /* A copy that is as new: trials may have changed that of the experiment. */
 static int
-take_code (struct sweep *s, const char *place, struct slurmdl_error *err)
+take_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
 {
-    char base[PATH_MAX];
-    char dir[PATH_MAX];
-    const struct code_copy copy = { base, s->root, s->exp->dir };
     struct code_archive a;
     int rv;
 
@@ -151,16 +148,12 @@ take_code (struct sweep *s, const char *place, struct slurmdl_error *err)
         printf ("code: it was not frozen: what is in %s now\n", s->exp->dir);
         return 0;
     }
-    snprintf (base, sizeof (base), "%.3000s/code", place);
-    if (code_copy_path (&copy, dir, sizeof (dir)) < 0)
-        return errorf (err, "%s: no such folder was frozen", s->exp->dir);
     if (store_get (s->dir, s->code, &a, err) < 0)
         return -1;
-    rv = code_copy_make (&copy, &a, err);
+    rv = try_run_take_code (t, s->root, &a, err);
     code_archive_free (&a);
-    printf ("code: %.12s, as it was frozen\n", s->code);
-    free (s->exp->dir);
-    s->exp->dir = strdup (dir);
+    if (rv == 0)
+        printf ("code: %.12s, as it was frozen\n", s->code);
     return rv;
 }
 
@@ -277,7 +270,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
         return fail (&err);
     rv = open_place (&t, s, number, &err);
     if (rv == 0 && !dry_run)
-        rv = take_code (s, t.sweep.dir, &err);
+        rv = take_code (s, &t, &err);
     if (rv == 0) {
         t.trial->x = old->x;
         t.trial->target = t.attempt.length = trial_result (s, number, 0).length;

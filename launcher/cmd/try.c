@@ -7,11 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/try_point.h"
 #include "launcher/cmd/try_run.h"
+#include "launcher/code/archive.h"
+#include "launcher/code/select.h"
+#include "launcher/code/working_copy.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
 #include "launcher/results/latest_metric.h"
@@ -24,6 +28,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
 
 /* ---- what was seen: metrics ---- */
@@ -146,7 +151,65 @@ static void print_files (const struct try_run *t)
     putchar ('\n');
 }
 
-static int conclude (const struct try_run *t)
+/* ---- files in the working folder ---- */
+
+enum { WRITTEN_SHOWN = 8 };
+
+static int print_written (const char *path, const struct stat *st, void *arg)
+{
+    int *n = arg;
+
+    if (++*n <= WRITTEN_SHOWN)
+        printf ("%s%s (%lld bytes)%s",
+                *n == 1 ? "" : ", ",
+                path,
+                (long long)st->st_size,
+                S_ISLNK (st->st_mode) ? ", a link" : "");
+    return 0;
+}
+
+/* Of a script that saves by a relative path: whose file is that in a sweep? */
+static void print_work (const struct try_run *t, enum working_folder work)
+{
+    static const char *const whose[] = {
+        [WORK_ATTEMPT] = "in a sweep each attempt has its own, in "
+                         "trials/NNNN/a.K/work; a later attempt finds them "
+                         "through {resume_dir}",
+        [WORK_TRIAL] = "in a sweep each trial has its own, in "
+                       "trials/NNNN/a.K/work, and a later attempt gets them",
+        [WORK_SHARED] = "in a sweep all trials write them into one folder",
+    };
+    char dir[PATH_MAX];
+    int n = 0;
+
+    snprintf (dir, sizeof (dir), "%.4000s/" WORK_NAME, t->attempt.dir);
+    if (access (dir, F_OK) < 0)
+        return;
+    printf ("written:    ");
+    working_copy_each (dir, print_written, &n);
+    if (n > WRITTEN_SHOWN)
+        printf (" and %d more", n - WRITTEN_SHOWN);
+    printf (": %s\n", whose[work]);
+}
+
+/* As a sweep would have it; where nothing is frozen, the folder itself. */
+static int take_code (struct try_run *t,
+                      struct code_files *files,
+                      struct slurmdl_error *err)
+{
+    struct code_archive a = { .data = NULL };
+    int rv = code_select (t->sweep.exp, t->sweep.dir, files, err);
+
+    if (rv == 0 && *files->why == '\0') {
+        rv = code_archive_pack (files, &a, err);
+        if (rv == 0)
+            rv = try_run_take_code (t, files->root, &a, err);
+        code_archive_free (&a);
+    }
+    return rv < 0 ? -1 : 0;
+}
+
+static int conclude (const struct try_run *t, enum working_folder work)
 {
     struct failure_class v = { .why = "" };
     double values[OBJECTIVES_MAX];
@@ -155,6 +218,7 @@ static int conclude (const struct try_run *t)
     print_status (t);
     print_logged (&t->attempt);
     print_files (t);
+    print_work (t, work);
     if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0
         && attempt_metrics (&t->attempt, &step, values) == 0) {
         for (size_t i = 0; i < sweep_metrics (&t->sweep); i++)
@@ -175,20 +239,30 @@ static int conclude (const struct try_run *t)
 static int run_trial (struct experiment *e, double *x)
 {
     struct slurmdl_error err = { "" };
+    struct code_files files = { .root = NULL };
+    enum working_folder work = e->work;
+    char *dir = strdup (e->dir);
     struct try_run t;
     int rv = try_run_open (&t, e, 1, NULL, &err);
 
     t.trial->x = x;
     t.trial->target = t.attempt.length = 1;
+    e->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
+    if (rv == 0)
+        rv = take_code (&t, &files, &err);
     if (rv == 0) {
         try_run_print_command (&t);
-        printf ("     in: %s\n", t.sweep.exp->dir);
+        printf ("     in: %s%s\n",
+                *t.attempt.work ? "a copy of " : "",
+                dir ? dir : "");
         software_print (&t.sweep.exp->software);
         fflush (stdout);
         rv = try_run_train (&t, &err);
     }
-    rv = rv < 0 ? fail (&err) : conclude (&t);
+    rv = rv < 0 ? fail (&err) : conclude (&t, work);
     try_run_close (&t);
+    code_files_free (&files);
+    free (dir);
     return rv;
 }
 

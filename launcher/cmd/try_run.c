@@ -13,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/code/copy.h"
 #include "launcher/software/check.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/trainer/work_folder.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -111,7 +113,32 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
     trainer_read (t->trainer, true);
     show_output (t);
     t->seconds = monotonic () - start;
+    work_folder_settle (&t->attempt, false);
     return trainer_flush (t->trainer, err);
+}
+
+int try_run_take_code (struct try_run *t,
+                       const char *root,
+                       const struct code_archive *a,
+                       struct slurmdl_error *err)
+{
+    struct experiment *e = t->sweep.exp;
+    char base[PATH_MAX];
+    char dir[PATH_MAX];
+    const struct code_copy copy = { base, root, e->dir };
+
+    snprintf (base, sizeof (base), "%.3000s/code", t->sweep.dir);
+    if (code_copy_path (&copy, dir, sizeof (dir)) < 0)
+        return errorf (err, "%s: no such folder was frozen", e->dir);
+    if (code_copy_make (&copy, a, err) < 0)
+        return -1;
+    free (e->file_dir);
+    e->file_dir = e->dir;
+    if (!(e->dir = strdup (dir)))
+        return errorf (err, "out of memory");
+    t->sweep.root = (char *)root;
+    work_folder_name (&t->attempt);
+    return 0;
 }
 
 void try_run_print_command (const struct try_run *t)

@@ -8,6 +8,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/log_socket.h"
 
+struct code_archive;
 struct trainer;
 
 struct try_run {
@@ -30,6 +31,14 @@ int try_run_open (struct try_run *t,
                   long number,
                   const char *above,
                   struct slurmdl_error *err);
+
+/* Unpack the frozen code there, of the folder 'root', which stays the caller's;
+ * the trial runs in a working folder of its own.
+ */
+int try_run_take_code (struct try_run *t,
+                       const char *root,
+                       const struct code_archive *a,
+                       struct slurmdl_error *err);
 
 /* Print the command of the trial, without the shell or the step it runs in. */
 void try_run_print_command (const struct try_run *t);

@@ -80,13 +80,17 @@ static int put_entry (struct archive *a,
 {
     struct archive_entry *entry = libarchive.archive_entry_new ();
     size_t size = 0;
-    char *text = f->target ? NULL : read_file (c->root, f->path, &size);
-    int rv = entry && (text || f->target) ? 0 : -1;
+    bool is_folder = !f->target && S_ISDIR (f->mode);
+    char *text =
+        f->target || is_folder ? NULL : read_file (c->root, f->path, &size);
+    int rv = entry && (text || f->target || is_folder) ? 0 : -1;
 
     libarchive.archive_entry_set_pathname (entry, f->path);
     libarchive.archive_entry_set_mtime (entry, FILE_TIME, 0);
     libarchive.archive_entry_set_filetype (entry,
-                                           f->target ? AE_IFLNK : AE_IFREG);
+                                           f->target   ? AE_IFLNK
+                                           : is_folder ? AE_IFDIR
+                                                       : AE_IFREG);
     libarchive.archive_entry_set_perm (entry,
                                        f->target           ? 0777
                                        : f->mode & S_IXUSR ? 0755
@@ -185,6 +189,10 @@ content (struct archive *a, struct archive_entry *entry, size_t *size)
         *size = target ? strlen (target) : 0;
         return target ? strdup (target) : NULL;
     }
+    if (libarchive.archive_entry_filetype (entry) == AE_IFDIR) {
+        *size = 0;
+        return strdup ("");
+    }
     if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0
         || wanted > CONTENT_MAX || libarchive.archive_entry_hardlink (entry)
         || !(text = malloc ((size_t)wanted + 1)))
@@ -281,6 +289,7 @@ static int make_entry (struct archive_entry *entry,
                        size_t size,
                        void *arg)
 {
+    bool is_folder = libarchive.archive_entry_filetype (entry) == AE_IFDIR;
     const char *dir = arg;
     char path[PATH_MAX];
     const char *name;
@@ -296,12 +305,15 @@ static int make_entry (struct archive_entry *entry,
         errno = ENAMETOOLONG;
         return -1;
     }
+    if (is_folder && path[strlen (path) - 1] == '/')
+        path[strlen (path) - 1] = '\0';
     folder = inside_parent (path, &name);
     if (folder < 0 && errno == ENOENT && make_parents (path, strlen (dir)) == 0)
         folder = inside_parent (path, &name);
     if (folder < 0)
         return -1;
-    rv = libarchive.archive_entry_filetype (entry) == AE_IFLNK
+    rv = is_folder ? mkdirat (folder, name, 0777)
+         : libarchive.archive_entry_filetype (entry) == AE_IFLNK
              ? symlinkat (text, folder, name)
              : make_file (folder,
                           name,
@@ -336,6 +348,8 @@ look (struct archive_entry *entry, const char *text, size_t size, void *arg)
 {
     const struct looking *l = arg;
 
+    if (libarchive.archive_entry_filetype (entry) == AE_IFDIR)
+        return 0;
     l->f (libarchive.archive_entry_pathname (entry), text, size, l->arg);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -30,6 +31,18 @@ enum {
 
 /* ---- whether the trials run what is in the folder ---- */
 
+bool code_is_script (const char *path, size_t len)
+{
+    static const char *const ends[] = { ".py", ".sh", ".R", ".jl", ".pl" };
+
+    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++) {
+        size_t n = strlen (ends[i]);
+        if (len > n && !strncmp (path + len - n, ends[i], n))
+            return true;
+    }
+    return false;
+}
+
 static bool is_in (const char *dir, const char *name, size_t len)
 {
     char path[PATH_MAX];
@@ -37,6 +50,11 @@ static bool is_in (const char *dir, const char *name, size_t len)
     while (len > 2 && !strncmp (name, "./", 2)) {
         name += 2;
         len -= 2;
+    }
+    if (len > strlen (dir) && !strncmp (name, dir, strlen (dir))
+        && name[strlen (dir)] == '/' && code_is_script (name, len)) {
+        len -= strlen (dir) + 1;
+        name += strlen (dir) + 1;
     }
     if (len == 0 || *name == '/' || *name == '-' || (len == 1 && *name == '.'))
         return false;
@@ -68,18 +86,6 @@ static bool is_named (const char *dir, const char *text)
     return false;
 }
 
-static bool is_script (const char *path, size_t len)
-{
-    static const char *const ends[] = { ".py", ".sh", ".R", ".jl", ".pl" };
-
-    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++) {
-        size_t n = strlen (ends[i]);
-        if (len > n && !strncmp (path + len - n, ends[i], n))
-            return true;
-    }
-    return false;
-}
-
 /* Note the first script that is named by its whole path: nothing in a copy
  * takes its place.
  */
@@ -88,7 +94,7 @@ static void note_absolute (struct code_files *c, const char *text)
     while (!*c->absolute && *(text += strspn (text, between))) {
         size_t len = strcspn (text, between);
         if (*text == '/' && len < sizeof (c->absolute)
-            && is_script (text, len)) {
+            && code_is_script (text, len)) {
             snprintf (
                 c->absolute, sizeof (c->absolute), "%.*s", (int)len, text);
             if (access (c->absolute, F_OK) < 0)
@@ -209,6 +215,8 @@ struct walk {
     struct git_files git;
     char **exclude;
     mode_t mask; /* umask(2) */
+    bool text;   /* of all that is there only this is frozen */
+    bool linked; /* in a folder that git ignores */
     size_t capacity;
 };
 
@@ -244,10 +252,13 @@ static int add (struct walk *w,
     f = &c->list[c->n++];
     *f = (struct code_file){ .path = strdup (path),
                              .target = target ? strdup (target) : NULL,
-                             .size = target ? 0 : st->st_size,
+                             .size = target || S_ISDIR (st->st_mode)
+                                         ? 0
+                                         : st->st_size,
                              .mode = st->st_mode };
     c->bytes += f->size;
     c->nlinks += target != NULL;
+    c->nfolders += !target && S_ISDIR (st->st_mode);
     return f->path && (!target || f->target) ? 0 : -1;
 }
 
@@ -294,13 +305,30 @@ static bool is_closed (const struct walk *w, const struct stat *st)
     return !(st->st_mode & S_IRGRP) && !(w->mask & S_IRGRP);
 }
 
+static bool is_text (const char *path)
+{
+    static const char *const ends[] = {
+        ".py",  ".pyx", ".ipynb", ".sh",  ".bash", ".R",   ".r",    ".jl",
+        ".pl",  ".lua", ".m",     ".c",   ".h",    ".cc",  ".cpp",  ".hpp",
+        ".cu",  ".cuh", ".rs",    ".go",  ".yaml", ".yml", ".toml", ".json",
+        ".ini", ".cfg", ".conf",  ".gin", ".j2",   ".md",  NULL
+    };
+    const char *end = strrchr (path, '.');
+
+    return end && strings_contain (ends, end);
+}
+
 static bool
 is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
 {
     char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
 
-    if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false))
+    if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false)
+        || w->linked)
         return false;
+    if (w->text)
+        return is_text (path) && st->st_size <= FILE_MAX && kind != ' '
+               && !is_closed (w, st);
     if (pattern_list_has (w->e->code_include, path, false))
         return true;
     if (is_closed (w, st))
@@ -334,6 +362,20 @@ static bool is_frozen_folder (const struct walk *w,
     return kind == '?' && count_entries (full) <= FOLDER_MAX;
 }
 
+/* A folder that git ignores has what scripts write, or data: of the first kind
+ * each attempt has its own, with links to what is there.
+ */
+static bool is_mirrored (const struct walk *w,
+                         const char *path,
+                         const char *full,
+                         const char *name)
+{
+    return w->e->work != WORK_SHARED && w->c->is_git && !is_foreign (full, name)
+           && !pattern_list_has (w->exclude, path, true)
+           && fnmatch ("*data*", name, FNM_CASEFOLD)
+           && count_entries (full) <= FOLDER_MAX;
+}
+
 /* What dl and Python made: without it the same code has the same digest. */
 static bool is_made (const char *full, const char *name)
 {
@@ -343,6 +385,55 @@ static bool is_made (const char *full, const char *name)
 }
 
 static int walk_folder (struct walk *w, const char *path, int depth);
+
+static void forget (struct walk *w, size_t before)
+{
+    struct code_files *c = w->c;
+
+    while (c->n > before) {
+        struct code_file *f = &c->list[--c->n];
+        c->bytes -= f->size;
+        c->nlinks -= f->target != NULL;
+        c->nfolders -= !f->target && S_ISDIR (f->mode);
+        free (f->path);
+        free (f->target);
+    }
+}
+
+/* A folder with nothing in it is one in the copy as well.  Where only text is
+ * frozen, one without any is linked as a whole: it is one of data.
+ */
+static int walk_whole (struct walk *w,
+                       const char *path,
+                       const char *full,
+                       const struct stat *st,
+                       int depth)
+{
+    struct code_files *c = w->c;
+    size_t before = c->n, links = c->nlinks + c->nfolders;
+
+    if (walk_folder (w, path, depth) < 0)
+        return -1;
+    if (w->text && c->n > before
+        && c->n - before == c->nlinks + c->nfolders - links) {
+        forget (w, before);
+        return add_link (w, path, full, st);
+    }
+    return c->n == before ? add (w, path, NULL, st) : 0;
+}
+
+static int
+walk_linked (struct walk *w, const char *path, const struct stat *st, int depth)
+{
+    bool before = w->linked;
+    size_t n = w->c->n;
+    int rv;
+
+    w->linked = true;
+    rv = walk_folder (w, path, depth);
+    w->linked = before;
+    return rv == 0 && w->c->n == n ? add (w, path, NULL, st) : rv;
+}
 
 static int
 walk_entry (struct walk *w, const char *folder, const char *name, int depth)
@@ -359,16 +450,24 @@ walk_entry (struct walk *w, const char *folder, const char *name, int depth)
         return 0;
     if (is_frozen_file (w, path, &st))
         return add (w, path, NULL, &st);
-    if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
-        && (is_below (w->experiments, full)
-            || is_frozen_folder (w, path, full, name)))
-        return walk_folder (w, path, depth + 1);
+    if (!S_ISDIR (st.st_mode) || depth >= DEPTH_MAX)
+        return add_link (w, path, full, &st);
+    if (is_below (w->experiments, full)
+        || (!w->linked && is_frozen_folder (w, path, full, name)))
+        return walk_whole (w, path, full, &st, depth + 1);
+    if (is_mirrored (w, path, full, name))
+        return walk_linked (w, path, &st, depth + 1);
     return add_link (w, path, full, &st);
 }
 
 static int no_dots (const struct dirent *d)
 {
     return strcmp (d->d_name, ".") && strcmp (d->d_name, "..");
+}
+
+static bool is_too_much (const struct code_files *c)
+{
+    return c->n > FILES_MAX || c->bytes > BYTES_MAX;
 }
 
 /* One that cannot be read is linked as a whole. */
@@ -385,7 +484,7 @@ static int walk_folder (struct walk *w, const char *path, int depth)
     if ((n = scandir (full, &list, no_dots, alphasort)) < 0)
         return *path && lstat (full, &st) == 0 ? add (w, path, full, &st) : -1;
     for (int i = 0; i < n; i++) {
-        if (rv == 0 && w->c->n <= FILES_MAX && w->c->bytes <= BYTES_MAX)
+        if (rv == 0 && !is_too_much (w->c))
             rv = walk_entry (w, path, list[i]->d_name, depth);
         free (list[i]);
     }
@@ -405,6 +504,7 @@ static void read_excluded (struct walk *w)
     free (text);
 }
 
+/* Of a folder with too much the text, which is what a user edits. */
 static int list_files (const struct experiment *e,
                        const char *experiments,
                        struct code_files *c)
@@ -421,6 +521,11 @@ static int list_files (const struct experiment *e,
         c->is_git = false;
     read_excluded (&w);
     rv = walk_folder (&w, "", 0);
+    if (rv == 0 && is_too_much (c)) {
+        forget (&w, 0);
+        w.text = c->is_text = true;
+        rv = walk_folder (&w, "", 0);
+    }
     git_files_free (&w.git);
     strings_free (w.exclude);
     return rv;
@@ -442,6 +547,14 @@ static bool is_off (void)
     return text && (!strcmp (text, "false") || !strcmp (text, "0"));
 }
 
+static bool is_frozen (const struct code_files *c, const char *path)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (!strcmp (c->list[i].path, path))
+            return !c->list[i].target;
+    return false;
+}
+
 int code_select (const struct experiment *e,
                  const char *experiments,
                  struct code_files *c,
@@ -458,11 +571,14 @@ int code_select (const struct experiment *e,
                            "code into a folder of their own");
     if (list_files (e, experiments, c) < 0)
         return not_frozen (c, "cannot be read");
-    if (c->n > FILES_MAX || c->bytes > BYTES_MAX)
+    if (is_too_much (c))
         return not_frozen (c,
                            "has more than 64 MiB or 20000 files: name what is "
                            "no code in .dlignore or code.exclude");
-    return c->n > c->nlinks ? 0 : 1;
+    if (*c->absolute && is_below (c->absolute, c->root)
+        && is_frozen (c, c->absolute + strlen (c->root) + 1))
+        *c->absolute = '\0';
+    return c->n > c->nlinks + c->nfolders ? 0 : 1;
 }
 
 void code_files_free (struct code_files *c)

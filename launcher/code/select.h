@@ -2,6 +2,7 @@
 /* Which files an experiment freezes. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,8 +21,10 @@ struct code_file {
 struct code_files {
     char *root; /* the folder that is frozen, absolute */
     bool is_git;
-    struct code_file *list; /* by path within each folder */
-    size_t n, nlinks;       /* all, and links among them */
+    struct code_file *list;     /* by path within each folder */
+    size_t n, nlinks, nfolders; /* all, and among them links and folders (those
+                                   that have nothing in them) */
+    bool is_text;               /* there was too much: only text is frozen */
     int64_t bytes;
     char why[300]; /* if nothing is frozen: why; "": there is nothing to */
     char
@@ -38,3 +41,6 @@ int code_select (const struct experiment *e,
                  struct code_files *c,
                  struct slurmdl_error *err);
 void code_files_free (struct code_files *c);
+
+/* Whether a path of 'len' characters is one of a script: "train.py". */
+bool code_is_script (const char *path, size_t len);

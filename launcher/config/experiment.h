@@ -74,6 +74,13 @@ struct software {
     bool by_srun;     /* srun itself starts the container (pyxis) */
 };
 
+/* Whose the folder is in which an attempt runs. */
+enum working_folder {
+    WORK_ATTEMPT, /* its own */
+    WORK_TRIAL,   /* its own, with the files of the attempt before */
+    WORK_SHARED,  /* that of all trials */
+};
+
 struct experiment {
     char *file;     /* as given, for messages */
     char *dir;      /* folder in which the command runs */
@@ -156,6 +163,8 @@ struct experiment {
     int64_t heartbeat; /* s between two signs of life */
     int64_t grace;     /* s that a trainer has to stop */
 
+    char *working_folder;
+    enum working_folder work;
     bool code_freeze, code_local;
     char *code_path;
     char **code_include, **code_exclude;

@@ -14,6 +14,7 @@ const struct key experiment_keys[] = {
     { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
     { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
     { "max_failed",  KEY_INT,    AT (max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
+    { "working_folder", KEY_STRING, AT (working_folder), 0, 0, "attempt", "where the trials run: a folder of each attempt, of each trial, or one that all share: attempt, trial or shared" },
     { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
     { "container.image",   KEY_STRING, AT (software.image),   0, 0, NULL, "image in which the trials run: a file, a folder, or the reference of one in a registry; container = \"IMAGE\" is the same" },

@@ -312,6 +312,27 @@ static void check_plugin_option (enum plugin_option_id id,
 }
 
 static void
+read_working_folder (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const names[] = {
+        [WORK_ATTEMPT] = "attempt",
+        [WORK_TRIAL] = "trial",
+        [WORK_SHARED] = "shared",
+    };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (!strcmp (e->working_folder, names[i])) {
+            e->work = (enum working_folder)i;
+            return;
+        }
+    problem_at (p,
+                origin_of_key (cf, "working_folder"),
+                "'working_folder' is \"%s\", but must be attempt, trial or "
+                "shared",
+                e->working_folder);
+}
+
+static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->lanes > 1 && experiment_has_ranks (e))
@@ -426,6 +447,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_resources (e, cf, p);
     check_memory (e, cf, p);
     check_code (e, cf, p);
+    read_working_folder (e, cf, p);
     check_on_oom (e, p);
     check_notify (e, cf, p);
     software_settings_check (e, config_root_setting (cf), p);

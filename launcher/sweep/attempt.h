@@ -4,6 +4,8 @@
 
 #include "launcher/sweep/sweep.h"
 
+enum { SPARE_SIZE = 4096 };
+
 struct trial_attempt {
     const struct sweep *sweep;
     long trial;
@@ -11,4 +13,7 @@ struct trial_attempt {
     int64_t length;
     const char *socket; /* for `dl log`, NULL: none */
     char dir[4096];     /* trials/0007/a.2 */
+    char work[4096];    /* where it runs, "": where all do (exp->dir) */
+    char *spare; /* of SPARE_SIZE: the path of another working folder, in which
+                    nothing was written, or ""; NULL: none is kept */
 };

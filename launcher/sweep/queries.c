@@ -208,3 +208,12 @@ bool attempt_is_missing (
                    && errno == ENOENT;
     return false;
 }
+
+const char *sweep_code_below (const struct sweep *s)
+{
+    size_t n = s->root ? strlen (s->root) : 0;
+
+    return n && s->exp->file_dir && !strncmp (s->exp->file_dir, s->root, n)
+               ? s->exp->file_dir + n
+               : "";
+}

@@ -77,6 +77,11 @@ const double *trial_values (const struct sweep_trial *t);
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);
 
+/* The folder of the experiment file below that of the frozen code, once the
+ * code was entered (code.h): "", or "/sub".
+ */
+const char *sweep_code_below (const struct sweep *s);
+
 /* Whether the result of an attempt was accepted, but its folder, whose path
  * goes to 'dir', is not there.
  */

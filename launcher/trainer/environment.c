@@ -17,6 +17,7 @@
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/trainer/work_folder.h"
 #include "runtime/base/array.h"
 
 extern char **environ;
@@ -215,6 +216,11 @@ static char **folders_of (const struct trial_attempt *a)
 
     strings_add (&list, a->sweep->dir);
     add_code (&list, a->sweep);
+    if (*a->work)
+        strings_add_part (&list,
+                          a->work,
+                          strlen (a->work)
+                              - strlen (sweep_code_below (a->sweep)));
     return list;
 }
 
@@ -309,6 +315,13 @@ char **attempt_words (const struct trial_attempt *a)
         for (char **s = e->argv; *s; s++)
             hparams_arguments (*s, &v, put_argument, &argv);
     json_decref (more);
+    for (size_t i = 0; i < argv.n && *a->work; i++) {
+        char *word = work_folder_command (a, argv.list[i]);
+        if (word) {
+            free (argv.list[i]);
+            argv.list[i] = word;
+        }
+    }
     return argv.list;
 }
 
@@ -327,7 +340,8 @@ static int add_start (char ***words, const struct trial_attempt *a)
     if (!s->by_srun)
         return within_command (words);
     folders = folders_of (a);
-    rv = container_srun_words (s, e->dir, folders, e->variables, words, NULL);
+    rv = container_srun_words (
+        s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
     strings_free (folders);
     return rv;
 }

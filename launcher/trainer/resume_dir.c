@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
 #include "runtime/metrics/metrics.h"
 
@@ -22,7 +23,7 @@ void trial_dir (const struct trial_attempt *a, char *path, size_t size)
 /* What dl writes there by itself. */
 static bool is_ours (const char *name)
 {
-    return *name == '.' || !strcmp (name, "log")
+    return *name == '.' || !strcmp (name, "log") || !strcmp (name, WORK_NAME)
            || !strcmp (name, "hparams.json") || !strcmp (name, "bad-nodes")
            || fnmatch ("metrics*.h5", name, 0) == 0;
 }
@@ -47,7 +48,8 @@ static bool has_file (const char *dir, const char *name)
            && (!S_ISREG (st.st_mode) || st.st_size > 0);
 }
 
-bool folder_has_files (const char *dir, const char *file)
+/* Not those that it has left in its working folder. */
+static bool has_own_files (const char *dir, const char *file)
 {
     bool has = false;
     DIR *d;
@@ -64,6 +66,20 @@ bool folder_has_files (const char *dir, const char *file)
     return has;
 }
 
+static bool has_work (const char *dir)
+{
+    char path[PATH_MAX];
+
+    return snprintf (path, sizeof (path), "%s/" WORK_NAME, dir)
+               < (int)sizeof (path)
+           && working_copy_has_files (path);
+}
+
+bool folder_has_files (const char *dir, const char *file)
+{
+    return has_own_files (dir, file) || (!file && has_work (dir));
+}
+
 int each_trainer_file (const char *dir,
                        void (*f) (const char *dir, const char *name))
 {
@@ -73,7 +89,9 @@ int each_trainer_file (const char *dir,
     for (struct dirent *e; d && (e = readdir (d));) {
         bool is_attempt =
             !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
-        if (is_ours (e->d_name) || is_attempt
+        if ((strcmp (e->d_name, WORK_NAME) ? is_ours (e->d_name)
+                                           : !has_work (dir))
+            || is_attempt
             || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
             continue;
         f (dir, e->d_name);
@@ -112,6 +130,7 @@ enum doubt {
 struct handing_on {
     const struct trial_attempt *a;
     const char *file;
+    bool work; /* only what it has left in its working folder */
     char *doubts;
 };
 
@@ -122,6 +141,24 @@ static void folder_of (const struct handing_on *h, long k, char *path, size_t n)
     snprintf (path, n, "%.*s/a.%ld", len, h->a->dir, k);
 }
 
+/* Whether attempt k has what is looked for, and the folder that has it. */
+static bool has_it (const struct handing_on *h, long k, char *path, size_t n)
+{
+    size_t len;
+
+    folder_of (h, k, path, n);
+    if (!h->work && has_own_files (path, h->file))
+        return true;
+    if (!h->file && !has_work (path))
+        return false;
+    len = strlen (path);
+    snprintf (path + len,
+              n - len,
+              "/" WORK_NAME "%s",
+              h->work ? "" : sweep_code_below (h->a->sweep));
+    return !h->file || has_file (path, h->file);
+}
+
 /* The newest before 'number' of which there is no more than this doubt, 0:
  * none.
  */
@@ -130,8 +167,7 @@ static long newest (const struct handing_on *h, long number, enum doubt most)
     char path[PATH_MAX];
 
     for (long k = number - 1; k >= 1; k--) {
-        folder_of (h, k, path, sizeof (path));
-        if (h->doubts[k] <= (char)most && folder_has_files (path, h->file))
+        if (h->doubts[k] <= (char)most && has_it (h, k, path, sizeof (path)))
             return k;
     }
     return 0;
@@ -159,21 +195,27 @@ static void doubt_files (const struct handing_on *h)
 }
 
 /* Returns the attempt, 0: none; '*newer': one that is passed over, or 0. */
-static long
-choose (const struct trial_attempt *a, const char *file, long *newer)
+static long choose (struct handing_on *h, long *newer)
 {
-    struct handing_on h = { a, file, calloc ((size_t)a->number + 1, 1) };
     long k = 0;
 
     *newer = 0;
-    if (h.doubts) {
-        doubt_files (&h);
-        k = newest (&h, a->number, NO_DOUBT);
-        *newer = newest (&h, a->number, DOUBTED);
+    if ((h->doubts = calloc ((size_t)h->a->number + 1, 1))) {
+        doubt_files (h);
+        k = newest (h, h->a->number, NO_DOUBT);
+        *newer = newest (h, h->a->number, DOUBTED);
         *newer = *newer > k ? *newer : 0;
     }
-    free (h.doubts);
+    free (h->doubts);
     return k;
+}
+
+static int find (struct handing_on h, char *path, size_t size)
+{
+    long newer;
+    long k = choose (&h, &newer);
+
+    return k > 0 && has_it (&h, k, path, size) ? 0 : -1;
 }
 
 int attempt_with_files (const struct trial_attempt *a,
@@ -181,18 +223,19 @@ int attempt_with_files (const struct trial_attempt *a,
                         char *path,
                         size_t size)
 {
-    long newer;
-    long k = choose (a, file, &newer);
-    const struct handing_on h = { .a = a };
+    return find ((struct handing_on){ .a = a, .file = file }, path, size);
+}
 
-    folder_of (&h, k, path, size);
-    return k > 0 ? 0 : -1;
+int attempt_with_work (const struct trial_attempt *a, char *path, size_t size)
+{
+    return find ((struct handing_on){ .a = a, .work = true }, path, size);
 }
 
 bool resume_note (const struct trial_attempt *a, char *line, size_t size)
 {
+    struct handing_on h = { .a = a };
     long newer;
-    long k = choose (a, NULL, &newer);
+    long k = choose (&h, &newer);
     char from[64] = "begins without files";
 
     if (k > 0)

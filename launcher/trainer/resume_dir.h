@@ -7,6 +7,9 @@
 
 #include "launcher/sweep/attempt.h"
 
+/* The folder in an attempt's that has what it left in its working folder. */
+#define WORK_NAME "work"
+
 /* {trial_dir}: the folder that all attempts of the trial share. */
 void trial_dir (const struct trial_attempt *a, char *path, size_t size);
 
@@ -22,6 +25,9 @@ int attempt_with_files (const struct trial_attempt *a,
                         const char *file,
                         char *path,
                         size_t size);
+
+/* The same of what an attempt has left in its working folder: that folder. */
+int attempt_with_work (const struct trial_attempt *a, char *path, size_t size);
 
 /* A line if files of a newer attempt are passed over for that reason; returns
  * whether there is one.

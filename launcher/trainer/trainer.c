@@ -25,6 +25,7 @@
 #include "launcher/trainer/printed.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
+#include "launcher/trainer/work_folder.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"
@@ -80,6 +81,7 @@ static void child (const struct trial_attempt *a,
                    char **envp,
                    volatile struct stillbirth *why)
 {
+    const char *dir = *a->work ? a->work : a->sweep->exp->dir;
     int null = open ("/dev/null", O_RDONLY);
     sigset_t none;
 
@@ -89,8 +91,8 @@ static void child (const struct trial_attempt *a,
         die (why, "/dev/null", 126);
     if (null > 2)
         close (null);
-    if (chdir (a->sweep->exp->dir) < 0)
-        die (why, a->sweep->exp->dir, 126);
+    if (chdir (dir) < 0)
+        die (why, dir, 126);
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     execvpe (argv[0], argv, envp);
@@ -126,6 +128,14 @@ static struct slurmdl_metrics *take_spare (const struct trainer *t,
     return m;
 }
 
+static void say_resume (const struct trainer *t, const struct trial_attempt *a)
+{
+    char line[256];
+
+    if (a->number > 2 && resume_note (a, line, sizeof (line)))
+        dprintf (t->log, "%s\n", line);
+}
+
 /* The spare file for metrics gets its name before the command can make one. */
 static int prepare_folder (struct trainer *t,
                            const struct trial_attempt *a,
@@ -135,7 +145,7 @@ static int prepare_folder (struct trainer *t,
     bool made;
 
     t->folder = attempt_folder (a, &t->log, &made, err);
-    if (t->folder < 0)
+    if (t->folder < 0 || work_folder_make (a, err) < 0)
         return -1;
     if (made && spare && spare->metrics && a->sweep->exp->patterns)
         t->metrics = take_spare (t, spare);
@@ -208,14 +218,6 @@ fail:
     strings_free (argv);
     strings_free (envp);
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
-}
-
-static void say_resume (const struct trainer *t, const struct trial_attempt *a)
-{
-    char line[256];
-
-    if (a->number > 2 && resume_note (a, line, sizeof (line)))
-        dprintf (t->log, "%s\n", line);
 }
 
 /* While the command starts, the name of their file is synced, and the next

@@ -22,6 +22,7 @@
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/trainer/work_folder.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/memory.h"
@@ -51,6 +52,7 @@ struct segment {
     struct notify_watch notice;
     bool dropped;
     bool early; /* the searcher stopped it */
+    bool shown; /* its working folder */
     int status;
     bool in_memory; /* the metrics may not be synced yet */
     bool found;     /* it has logged the metrics, these: */
@@ -437,15 +439,17 @@ static int prepare (struct segment *s, long trial)
                                 .length = t->target,
                                 .socket = *s->w->socket.path ? s->w->socket.path
                                                              : NULL };
-    return snprintf (s->attempt.dir,
-                     sizeof (s->attempt.dir),
-                     "%s/trials/%04ld/a.%ld",
-                     sweep->dir,
-                     trial,
-                     s->attempt.number)
-                   < (int)sizeof (s->attempt.dir)
-               ? 0
-               : -1;
+    if (snprintf (s->attempt.dir,
+                  sizeof (s->attempt.dir),
+                  "%s/trials/%04ld/a.%ld",
+                  sweep->dir,
+                  trial,
+                  s->attempt.number)
+        >= (int)sizeof (s->attempt.dir))
+        return -1;
+    s->attempt.spare = s->w->spare_work;
+    work_folder_name (&s->attempt);
+    return 0;
 }
 
 /* A result that the worker has logged itself need not be read from the disk:
@@ -465,6 +469,10 @@ static int settle_and_wait (struct segment *s, struct slurmdl_error *err)
 {
     bool young = monotonic () - s->start < SETTLE_MS / 1e3;
 
+    if (!s->shown && monotonic () - s->start > 1) {
+        s->shown = true;
+        work_folder_show (&s->attempt);
+    }
     if (!young && sweep_settle (s->w->sweep, err) < 0)
         return -1;
     wait_for_something (s, young ? SETTLE_MS : 1000);
@@ -490,6 +498,8 @@ static int train (struct segment *s, struct slurmdl_error *err)
         return -1;
     linger (s);
     drain (s);
+    if (!s->dropped)
+        work_folder_settle (&s->attempt, s->status == 0);
     s->in_memory = take_result (s);
     if (!s->in_memory && trainer_flush (s->trainer, err) < 0)
         return -1;

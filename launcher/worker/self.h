@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
@@ -41,6 +42,7 @@ struct worker {
         double at, took; /* when it last wrote results.h5, and how long */
     } results;
     struct trainer_spare spare;
+    char spare_work[SPARE_SIZE]; /* the same of a working folder, or "" */
     bool closes; /* it has put the end: what remains to do is its */
 };
 

@@ -21,6 +21,7 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/budget.h"
@@ -368,6 +369,8 @@ enum worker_end worker_run (struct sweep *sweep,
     }
     e = errno;
     trainer_forget_spare (&w.spare);
+    if (*w.spare_work)
+        remove_tree (w.spare_work);
     custom_close (&w);
     peer_destroy (w.peer);
     log_socket_close (&w.socket);

@@ -43,8 +43,8 @@ touch "$work/go"
 wait $!
 is $? 0 "an experiment whose script changes meanwhile"
 is "$(values edit-0001)" metric:1.0 "all trials run what there was at its start"
-[ ! -e left.txt ] && [ "$(cat edit-0001/code/*/up/proj/left.txt | wc -l)" -eq 3 ]
-ok $? "what they leave beside it is in the experiment"
+[ ! -e left.txt ] && [ "$(cat edit-0001/trials/*/a.1/work/left.txt | tr '\n' ' ')" = "1 2 3 " ]
+ok $? "what they leave beside it is each attempt's own"
 like "$(dl run --dry-run edit.conf)" "^code: [0-9]+ files of $proj, .*KiB, would be frozen; [0-9]+ others? stays? there" "--dry-run says what would be frozen"
 timeout 300 dl run --local --set code.freeze=false edit.conf >out 2>&1
 is "$(values edit-0002) $(wc -l <left.txt)" 'metric:2.0 3' "without it they run in the folder"
@@ -60,7 +60,7 @@ mkdir "$work/tmp"
 conf local 'pwd -P; sh src/train.sh go' 'code = { local = true; };'
 touch go
 TMPDIR=$work/tmp timeout 300 dl run --local local.conf >out 2>&1
-is "$(grep -hc "^$work/tmp/slurm-dl\..*/code/.*/up/proj$" local-0001/trials/*/a.1/log | tr -d '\n')" 111 "code.local: the trials run in a folder of the worker's own"
+is "$(grep -hc "^$work/tmp/slurm-dl\..*/code/.*/up/proj\.000.\.1$" local-0001/trials/*/a.1/log | tr -d '\n')" 111 "code.local: the trials run in a folder of the worker's own"
 [ ! -e local-0001/code ] && rmdir "$work/tmp"
 ok $? "and it is gone, also from the experiment"
 dl run --local --set resources.ranks_per_node=2 local.conf >out 2>&1
@@ -136,8 +136,17 @@ conf none 'echo loss = 1'
 like "$(dl run --dry-run none.conf)" '^code: not frozen: the entrypoint names no file' "a command without files"
 mkdir big
 for i in $(seq 70); do head -c 1000000 /dev/zero >"big/$i"; done
-like "$(dl run --dry-run all.conf)" "^code: not frozen: $proj has more than 64 MiB or 20000 files: name what" "too much"
-rm -r big
+like "$(dl run --dry-run all.conf)" "^code: [0-9]+ files of $proj, .* would be frozen \(only text: there is too much\)" "too much: text is frozen in any case"
+cp all.sh big/code.sh
+timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
+like "$(cat out)" "^dl: $proj has more than 64 MiB or 20000 files: of them only text is frozen" "a line says so"
+is "$(cd text-0001/code/*/up/proj && find . -name code.sh -type f; find . -path './big/1' -type l)" "./big/code.sh
+./big/1" "the other files are linked"
+rm big/code.sh
+timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
+[ -L text-0002/code/*/up/proj/big ]
+ok $? "and a folder without text is linked as a whole"
+rm -r big text-000?
 
 # ---- a fault that is mended before there is a result
 echo 'exit 3' >fault.sh
@@ -227,7 +236,12 @@ like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this i
 
 # ---- a script that no copy can take the place of
 conf outside "sh $proj/seed.sh"
-like "$(dl run --dry-run outside.conf 2>&1)" "^dl: $proj/seed.sh is named by its whole path and is not frozen" "--dry-run: a script by its whole path"
+timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
+is "$? $(grep -c 'is named by its whole path' out)" "0 0" "a script of the folder by its whole path is frozen"
+mkdir "$work/else"
+cp seed.sh "$work/else"
+conf outside "sh $work/else/seed.sh"
+like "$(dl run --dry-run outside.conf 2>&1)" "^dl: $work/else/seed.sh is named by its whole path and is not frozen" "--dry-run: a script of another folder"
 timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
 is "$? $(grep -c 'is named by its whole path' out)" "0 1" "dl run says it, too"
 rm -r outside*
@@ -247,7 +261,7 @@ if git --version >/dev/null 2>&1; then
     git init -q .
     printf 'ignored/\n' >.gitignore
     mkdir ignored
-    echo 'echo loss = $(cat value.txt)$(cat ignored/x)$(cat new.txt); [ -L ignored ] && git rev-parse HEAD' >train.sh
+    echo 'echo loss = $(cat value.txt)$(cat ignored/x)$(cat new.txt); [ ! -L ignored ] && git rev-parse HEAD' >train.sh
     echo 1 >value.txt
     echo 0 >ignored/x
     git add . && git -c user.name=u -c user.email=u@example.org commit -qm first
@@ -255,7 +269,7 @@ if git --version >/dev/null 2>&1; then
     echo 4 >new.txt
     conf conf/git 'cd .. && sh train.sh'
     timeout 300 dl run --local conf/git.conf >out 2>&1
-    is "$(values git-0001)" metric:204.0 "tracked files as they are now, and new ones; ignored ones are linked"
+    is "$(values git-0001)" metric:204.0 "tracked files as they are now, and new ones, and ignored ones"
     like "$(dl show --provenance git-0001)" "^git: $(git rev-parse HEAD) \(.*\), and this difference:" "the commit"
     like "$(dl show --provenance git-0001)" '^\+2$' "and the difference"
     is "$(tail -1 git-0001/trials/0001/a.1/log)" "$(git rev-parse HEAD)" "git works in the copy"

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which an attempt runs, and where its files go. */
+#include "launcher/trainer/work_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/code/pattern_list.h"
+#include "launcher/code/select.h"
+#include "launcher/code/working_copy.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+enum { IGNORE_MAX = 64 << 10 };
+
+/* The copy of the code, and that of one attempt; -1: it has none. */
+static int folders_of (const struct trial_attempt *a,
+                       long number,
+                       char from[PATH_MAX],
+                       char to[PATH_MAX])
+{
+    const struct experiment *e = a->sweep->exp;
+    const char *below = sweep_code_below (a->sweep);
+    size_t whole = strlen (e->dir);
+
+    if (e->work == WORK_SHARED || !a->sweep->root || !e->file_dir
+        || strlen (below) > whole
+        || strcmp (e->dir + whole - strlen (below), below))
+        return -1;
+    whole -= strlen (below);
+    if (snprintf (from, PATH_MAX, "%.*s", (int)whole, e->dir) >= PATH_MAX - 64)
+        return -1;
+    snprintf (
+        to, PATH_MAX, "%.*s.%04ld.%ld", PATH_MAX - 64, from, a->trial, number);
+    return 0;
+}
+
+void work_folder_name (struct trial_attempt *a)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+
+    *a->work = '\0';
+    if (folders_of (a, a->number, from, to) == 0
+        && snprintf (a->work,
+                     sizeof (a->work),
+                     "%s%s",
+                     to,
+                     sweep_code_below (a->sweep))
+               >= (int)sizeof (a->work))
+        *a->work = '\0';
+}
+
+/* ---- at its end ---- */
+
+/* It may be on another file system: that of the node, or the user's home. */
+static int move (const char *from, int folder, const char *dir)
+{
+    char path[PATH_MAX];
+
+    unlinkat (folder, WORK_NAME, 0);
+    if (renameat (AT_FDCWD, from, folder, WORK_NAME) == 0)
+        return 0;
+    if (errno != EXDEV || mkdirat (folder, WORK_NAME, 0777) < 0
+        || snprintf (path, sizeof (path), "%s/" WORK_NAME, dir)
+               >= (int)sizeof (path)
+        || working_copy_add (from, path, NULL) < 0)
+        return -1;
+    return remove_tree (from);
+}
+
+static void settle (const struct trial_attempt *a, long number)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    char dir[PATH_MAX];
+    int folder;
+    int left;
+
+    if (folders_of (a, number, from, to) < 0 || access (to, F_OK) < 0)
+        return;
+    snprintf (dir,
+              sizeof (dir),
+              "%.*s/a.%ld",
+              (int)(strrchr (a->dir, '/') - a->dir),
+              a->dir,
+              number);
+    if ((folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
+        return;
+    left = working_copy_prune (from, to);
+    if (left == 1)
+        unlinkat (folder, WORK_NAME, 0);
+    else if (left == 0)
+        move (to, folder, dir);
+    close (folder);
+}
+
+/* The name of the spare folder is its worker's alone: whoever takes over a
+ * trial settles what an attempt has left.
+ */
+static bool keep_spare (const struct trial_attempt *a)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+
+    if (!a->spare || *a->spare || folders_of (a, a->number, from, to) < 0
+        || !working_copy_is_clean (from, to))
+        return false;
+    link_tmp_name (a->spare, SPARE_SIZE, from);
+    if (rename (to, a->spare) == 0)
+        return true;
+    *a->spare = '\0';
+    return false;
+}
+
+static void unlink_shown (const struct trial_attempt *a)
+{
+    int folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+
+    if (folder >= 0)
+        unlinkat (folder, WORK_NAME, 0);
+    inside_close (folder, 0);
+}
+
+void work_folder_settle (const struct trial_attempt *a, bool keep)
+{
+    if (!*a->work)
+        return;
+    if (keep && keep_spare (a))
+        unlink_shown (a);
+    else
+        settle (a, a->number);
+}
+
+/* ---- at its start ---- */
+
+static char **excluded (const struct experiment *e, const char *root)
+{
+    char path[PATH_MAX];
+    char **list = NULL;
+    char *text;
+
+    strings_add_all (&list, e->code_exclude);
+    if (snprintf (path, sizeof (path), "%s/.dlignore", root)
+            < (int)sizeof (path)
+        && (text = file_text (path, IGNORE_MAX))) {
+        pattern_list_read (&list, text);
+        free (text);
+    }
+    return list;
+}
+
+void work_folder_show (const struct trial_attempt *a)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    int folder;
+
+    if (!*a->work || folders_of (a, a->number, from, to) < 0
+        || (folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
+        return;
+    /* for those who look: without it all else works */
+    if (symlinkat (to, folder, WORK_NAME) < 0)
+        errno = 0;
+    close (folder);
+}
+
+static bool take_spare (const struct trial_attempt *a, const char *to)
+{
+    bool took = a->spare && *a->spare && rename (a->spare, to) == 0;
+
+    if (a->spare && *a->spare && !took)
+        remove_tree (a->spare);
+    if (a->spare)
+        *a->spare = '\0';
+    return took;
+}
+
+int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    char last[PATH_MAX];
+    char **exclude;
+    int rv = 0;
+
+    if (!*a->work || folders_of (a, a->number, from, to) < 0)
+        return 0;
+    if (a->number > 1) /* its worker was killed */
+        settle (a, a->number - 1);
+    if (!take_spare (a, to)) {
+        exclude = excluded (a->sweep->exp, from);
+        rv = working_copy_make (from, to, exclude, err);
+        strings_free (exclude);
+    }
+    if (rv == 0 && a->sweep->exp->work == WORK_TRIAL
+        && attempt_with_work (a, last, sizeof (last)) == 0)
+        rv = working_copy_add (last, to, err);
+    return rv;
+}
+
+/* ---- its command ---- */
+
+static const char between[] = " \t\n;|&()<>\"'=";
+
+/* Whether a file of the frozen folder is in the copy, and a script. */
+static bool is_frozen_script (const char *from, const char *name, size_t len)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return code_is_script (name, len)
+           && snprintf (path, sizeof (path), "%s%.*s", from, (int)len, name)
+                  < (int)sizeof (path)
+           && lstat (path, &st) == 0 && S_ISREG (st.st_mode);
+}
+
+char *work_folder_command (const struct trial_attempt *a, const char *text)
+{
+    const char *root = a->sweep->root;
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    char *out = NULL;
+    size_t size;
+    FILE *f;
+
+    if (!*a->work || folders_of (a, a->number, from, to) < 0)
+        return strdup (text);
+    if (!(f = open_memstream (&out, &size)))
+        return NULL;
+    while (*text) {
+        size_t gap = strspn (text, between);
+        size_t len = strcspn (text + gap, between);
+        size_t n = strlen (root);
+        fwrite (text, 1, gap, f);
+        text += gap;
+        if (len > n && !strncmp (text, root, n) && text[n] == '/'
+            && is_frozen_script (from, text + n, len - n))
+            fprintf (f, "%s%.*s", to, (int)(len - n), text + n);
+        else
+            fwrite (text, 1, len, f);
+        text += len;
+    }
+    return fclose (f) == 0 ? out : NULL;
+}

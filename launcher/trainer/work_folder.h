@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which an attempt runs, and where its files go. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/sweep/attempt.h"
+
+/* The working folder of an attempt stands beside the copy of the frozen code,
+ * so that '..' leads to the same files as there; once it has run for a
+ * while, 'work' in the attempt's folder is a link to it.  When the attempt is
+ * over, 'work' is a folder with what its trainer wrote, if anything.  With
+ * WORK_SHARED, or where no code is frozen, all attempts run in exp->dir.
+ */
+
+/* Name it: a->work, "" if all run in exp->dir. */
+void work_folder_name (struct trial_attempt *a);
+
+/* Make it, of the spare one if there is one. */
+int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err);
+
+/* Show it in the attempt's folder. */
+void work_folder_show (const struct trial_attempt *a);
+
+/* Nothing of the attempt runs any more.  If nothing was written and 'keep' is
+ * set, it becomes the spare one.
+ */
+void work_folder_settle (const struct trial_attempt *a, bool keep);
+
+/* What the trainer calls 'text', a command: scripts that were frozen and are
+ * named by their whole path are those of the working folder.  The caller frees
+ * it; NULL if out of memory.
+ */
+char *work_folder_command (const struct trial_attempt *a, const char *text);

@@ -1,0 +1,179 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# working folders: whose a file is that a script writes by a relative path
+. "$srcdir/tests/lib.sh"
+unset DL_DIR DL_FREEZE
+HOME=$work/home
+export HOME
+mkdir -p home up/proj
+cd up/proj || exit 1
+proj=$(pwd -P)
+
+# A training that saves under one name and loads it at its end, as word_language_model of PyTorch's examples.
+cat >train.py <<'PY'
+import json, os, sys, time
+import util
+lr, epochs, save = float(sys.argv[1]), 3, "model.pt"
+os.makedirs("results", exist_ok=True)
+best = None
+for epoch in range(1, epochs + 1):
+    time.sleep(0.05)
+    val = util.loss(lr, epoch)
+    if best is None or val < best:
+        best = val
+        with open(save, "w") as f:
+            json.dump({"lr": lr, "val": val}, f)
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "results", "sample.png"), "w") as f:
+    f.write(str(lr))
+time.sleep(0.1)
+with open(save) as f:
+    model = json.load(f)
+assert open("results/sample.png").read() == str(lr), "a sample of another trial"
+print("the model of lr", model["lr"], "mine is", lr)
+print("loss = %r" % model["val"])
+PY
+echo 'def loss(lr, epoch): return abs(lr - 0.5) + 0.1 / epoch' >util.py
+conf () { # conf NAME ENTRYPOINT [MORE]
+    cat >"$1.conf" <<CONF
+name = "$1";
+entrypoint = "$2";
+metrics = { pattern = "loss = {loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 8; };
+hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 4; };
+worker = { heartbeat = 1; lease = 60; grace = 5; };
+reproducibility = { experiment_seed = 5; };
+$3
+CONF
+}
+values () { # the results of an experiment, by trial
+    dl show --json "$1" | python3 -c 'import json, sys; print(*(t["metric"] for t in json.load(sys.stdin)["trials"]))'
+}
+python=$(command -v python3)
+
+# ---- each attempt has its own folder
+conf own "$python train.py {lr}"
+timeout 300 dl run --local own.conf >"$work/out" 2>&1
+is $? 0 "four trials at once save under one name"
+timeout 300 dl run --local --set resources.workers=1 own.conf >"$work/out" 2>&1
+is "$(values own-0001)" "$(values own-0002)" "and give what they give alone"
+is "$(ls)" "own-0001
+own-0002
+own.conf
+train.py
+util.py" "nothing is left in the user's folder"
+is "$(cd own-0001/trials/0003/a.1/work && find . -type f | sort | xargs)" "./model.pt ./results/sample.png" "what a script wrote is in its attempt's folder, without the code"
+is "$(ls -A own-0001/code/*/up)" "proj" "no working folder is left"
+timeout 300 dl run --local --set 'entrypoint="echo loss = {lr} # train.py"' own.conf >"$work/out" 2>&1
+is "$(ls -A own-0003/code/*/up) $(ls -d own-0003/trials/*/a.1/work 2>/dev/null)" "proj " "nor of trials that write nothing"
+timeout 300 dl run --local --set "entrypoint=\"$python $proj/train.py {lr}\"" own.conf >"$work/out" 2>&1
+is "$(values own-0004)" "$(values own-0002)" "a script of the folder by its whole path"
+rm -r own-000?
+
+# ---- dl try says whose a file is; dl reproduce has a folder of its own
+like "$(dl try own.conf lr=0.25 2>&1)" '^written: +model.pt \([0-9]+ bytes\), results/sample.png \(4 bytes\): in a sweep each attempt has its own, in trials/NNNN/a.K/work; a later attempt finds them through \{resume_dir\}$' "dl try lists the files that a script wrote"
+like "$(dl try --set 'working_folder="shared"' own.conf 2>&1)" '^written: .*: in a sweep all trials write them into one folder$' "and says so where all trials share them"
+is "$(ls)" "own.conf
+train.py
+util.py" "it leaves nothing either"
+timeout 300 dl run --local --set searcher.max_trials=2 own.conf >"$work/out" 2>&1
+like "$(dl reproduce own-0001 2)" '^reproduced: ' "dl reproduce"
+rm -r own-0001
+
+# ---- what a run by hand has left is not what the trials write; a file that they change is their own
+mkdir -p checkpoints mydata
+if git --version >/dev/null 2>&1; then
+    git init -q .
+    printf 'checkpoints/\nresults.csv\nmydata/\nempty/\n' >.gitignore
+fi
+mkdir empty
+echo by hand >results.csv
+head -c 2000000 /dev/zero >checkpoints/best.pt
+head -c 2000000 /dev/zero >mydata/large
+echo original >config.json
+cat >hand.sh <<'SH'
+[ "$(cat config.json)" = original ] || exit 9
+echo "$1" >config.json
+echo "$1" >>results.csv
+[ "$(wc -c <mydata/large)" = 2000000 ] && [ -L mydata/large ] || [ -L mydata ] || exit 8
+echo "$1" >checkpoints/best.pt
+echo "$1" >checkpoints/new.pt
+echo "$1" >empty/file
+chmod 600 config.json util.py
+sleep 0.3
+[ "$(cat config.json checkpoints/best.pt checkpoints/new.pt empty/file | sort -u)" = "$1" ] && [ "$(wc -l <results.csv)" = 2 ] || exit 7
+echo "loss = $1"
+SH
+conf hand 'sh hand.sh {lr}'
+timeout 300 dl run --local hand.conf >"$work/out" 2>&1
+is $? 0 "files of a run by hand, in folders that git ignores, too"
+is "$(cat results.csv config.json | xargs) $(wc -c <checkpoints/best.pt) $(ls checkpoints empty | xargs)" "by hand original 2000000 checkpoints: best.pt empty:" "stay as they were"
+is "$(cat hand-0001/code/*/up/proj/config.json)" "original" "and so does the frozen code"
+rm -r hand-0001 .git .gitignore checkpoints mydata empty results.csv config.json 2>/dev/null
+
+# ---- a later attempt finds what an earlier one has left, through {resume_dir} or in its own folder
+cat >epochs.sh <<'SH'
+epoch=0
+[ -z "$2" ] || epoch=$(cat "$2") || exit 3
+[ "$1" != own ] || [ ! -f last.pt ] || epoch=$(cat last.pt)
+echo "from $epoch"
+while [ "$epoch" -lt 60 ]; do
+    epoch=$((epoch + 1))
+    echo "$epoch" >last.tmp && mv last.tmp last.pt
+    echo "epoch $epoch: loss = 0.$epoch"
+    [ ! -f "$PACE" ] || sleep 0.1
+done
+SH
+mkdir sub
+cp epochs.sh sub
+for kind in attempt trial; do
+    [ $kind = trial ] && command='sh epochs.sh own' || command='sh epochs.sh attempt [{resume_dir}/last.pt]'
+    conf $kind "$command" "working_folder = \"$kind\"; code = { path = \"..\"; }; environment = { PACE = \"$work/pace\"; };"
+    sed -i 's/"loss = /"epoch {step}: loss = /; s/max_trials = 8/max_trials = 1/; s/workers = 4/workers = 1/' $kind.conf
+    cp $kind.conf sub
+    (
+        cd sub || exit 1
+        touch "$work/pace"
+        timeout 300 dl run --local $kind.conf >"$work/out" 2>&1 &
+        wait_for 100 grep -q 'epoch 3' $kind-0001/trials/0001/a.1/log
+        wait_for 100 test -L $kind-0001/trials/0001/a.1/work
+        ls $kind-0001/trials/0001/a.1/work/sub >shown
+        dl pause $kind-0001 >"$work/out2" 2>&1
+        wait $!
+        rm "$work/pace"
+        timeout 300 dl resume --local $kind-0001 >"$work/out" 2>&1
+        echo "$? $(grep -h ^from $kind-0001/trials/0001/a.2/log) $(ls $kind-0001/trials/0001/a.*/work/sub | xargs) $(xargs <shown)"
+    ) >got
+    like "$(cat got)" "^0 from ([3-9]|[1-5][0-9]) $kind-0001/trials/0001/a.1/work/sub: last.pt $kind-0001/trials/0001/a.2/work/sub: last.pt .*last.pt" "working_folder = $kind: an attempt goes on"
+done
+rm -r sub/trial-0001 sub/attempt-0001
+
+# A worker that is killed; what its trainer goes on to write, as a process that nobody could end, is not the next attempt's.
+cat >zombie.sh <<'SH'
+if [ "$DL_ATTEMPT" = 1 ]; then
+    setsid sh -c 'echo first >last.pt; echo "epoch 1: loss = 1" >&2; until [ -f "$PACE" ]; do sleep 0.1; done; echo zombie >last.pt; touch "$PACE.done"' &
+    until [ -f last.pt ]; do sleep 0.1; done
+    echo "epoch 1: loss = 1"
+    sleep 1000
+fi
+touch "$PACE"
+until [ -f "$PACE.done" ]; do sleep 0.1; done
+cat last.pt
+echo "epoch 2: loss = 2"
+SH
+conf zombie "sh zombie.sh" "working_folder = \"trial\"; environment = { PACE = \"$work/pace\"; };"
+sed -i 's/"loss = /"epoch {step}: loss = /; s/max_trials = 8/max_trials = 1/; s/workers = 4/workers = 1/' zombie.conf
+timeout 300 dl run --local zombie.conf >"$work/out" 2>&1 &
+run=$!
+wait_for 100 grep -q 'epoch 1' zombie-0001/trials/0001/a.1/log
+kill -KILL "$(pgrep -f "dl worker.*$proj/zombie-0001" | head -1)"
+wait $run
+[ "$(count zombie-0001 result)" = 1 ] || timeout 300 dl resume --local zombie-0001 >"$work/out" 2>&1
+is "$(grep -v '^epoch' zombie-0001/trials/0001/a.2/log)" first "an attempt that was given up does not write to the next one's files"
+
+# ---- mistakes
+conf wrong 'sh hand.sh {lr}' 'working_folder = "own";'
+dl run --local wrong.conf >"$work/out" 2>&1
+is "$? $(cat "$work/out")" "2 wrong.conf:9: 'working_folder' is \"own\", but must be attempt, trial or shared" "another word"
+
+done_testing
