@@ -76,7 +76,7 @@ static const struct cmd commands[] = {
       options_wait, 0, 1, cmd_wait },
     { CMD_LOOK, "report", "[EXPERIMENT...]", "write a page of charts and tables, one HTML file",
       options_report, 0, -1, cmd_report },
-    { CMD_LOOK, "diff", "EXPERIMENT EXPERIMENT", "say how two experiments differ: settings, code, packages",
+    { CMD_LOOK, "diff", "EXPERIMENT EXPERIMENT|FOLDER", "say how two experiments differ: settings, code, packages",
       options_sweep, 2, 2, cmd_diff },
     { CMD_LOOK, "tensorboard", "EXPERIMENT...", "show experiments in TensorBoard, also while they run",
       options_tensorboard, 1, -1, cmd_tensorboard },

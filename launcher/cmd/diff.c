@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl diff: how two experiments differ. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/provenance.h"
 #include "launcher/code/store.h"
@@ -40,27 +44,34 @@ static void note_file (const char *path, const void *text, size_t size, void *o)
     json_object_set_new (o, path, json_string (digest));
 }
 
+/* Of an archive, which is freed; NULL after a line. */
+static json_t *files_in (const char *name, struct code_archive *a)
+{
+    struct slurmdl_error err = { "" };
+    json_t *o = json_object ();
+
+    if (a->data
+        && code_archive_each (a->data, a->size, note_file, o, &err) < 0) {
+        complain ("%s: %s", name, err.text);
+        json_decref (o);
+        o = NULL;
+    }
+    code_archive_free (a);
+    return o;
+}
+
 /* NULL after a line. */
 static json_t *files_of (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
     struct code_archive a;
-    json_t *o;
 
     if (!s->code)
         return json_object ();
-    if (store_get (s->dir, s->code, &a, &err) < 0) {
-        complain ("%s", err.text);
-        return NULL;
-    }
-    o = json_object ();
-    if (code_archive_each (a.data, a.size, note_file, o, &err) < 0) {
-        complain ("%s: %s", s->dir, err.text);
-        json_decref (o);
-        o = NULL;
-    }
-    code_archive_free (&a);
-    return o;
+    if (store_get (s->dir, s->code, &a, &err) == 0)
+        return files_in (s->dir, &a);
+    complain ("%s", err.text);
+    return NULL;
 }
 
 /* What each command line and each moment has of its own says nothing. */
@@ -132,13 +143,62 @@ static long compare_settings (const struct sweep *a, const struct sweep *b)
     return n;
 }
 
+/* ---- with a folder as it is now ---- */
+
+/* It is none of an experiment. */
+static bool is_folder (const char *path, char own[PATH_MAX])
+{
+    char file[PATH_MAX + 32];
+    struct stat st;
+
+    if (!realpath (path, own) || stat (own, &st) < 0 || !S_ISDIR (st.st_mode))
+        return false;
+    snprintf (file, sizeof (file), "%s/experiment.conf", own);
+    return access (file, F_OK) < 0;
+}
+
+/* A folder of the experiment's own code stands for all of it. */
+static int compare_folder (struct sweep *s, const char *folder)
+{
+    struct slurmdl_error err = { "" };
+    size_t n = s->root ? strlen (s->root) : 0;
+    struct code_archive a;
+    json_t *first, *second;
+    long changes = 0;
+
+    if (!s->code) {
+        complain ("%s: its code is not frozen: there is nothing to compare",
+                  s->dir);
+        return EXIT_USAGE;
+    }
+    if (strncmp (folder, s->root, n) || (folder[n] && folder[n] != '/')) {
+        free (s->exp->dir);
+        s->exp->dir = strdup (folder);
+    }
+    if (code_now (s, &a, &err) < 0)
+        return fail (&err);
+    first = files_of (s);
+    second = files_in (folder, &a);
+    if (first && second)
+        changes = compare ("code", first, second);
+    json_decref (first);
+    json_decref (second);
+    return !first || !second ? EXIT_DAMAGED : changes ? EXIT_FAILED : EXIT_OK;
+}
+
 int cmd_diff (const struct settings *st)
 {
     struct sweep *a = NULL;
     struct sweep *b = NULL;
+    char folder[PATH_MAX];
     long n = 0;
     int rv = open_experiment (st, st->args[0], &a);
 
+    if (rv == EXIT_OK && is_folder (st->args[1], folder)) {
+        rv = compare_folder (a, folder);
+        sweep_close (a);
+        return rv;
+    }
     if (rv == EXIT_OK)
         rv = open_experiment (st, st->args[1], &b);
     if (rv == EXIT_OK) {

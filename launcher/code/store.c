@@ -100,6 +100,15 @@ static int link_stored (const char *path, const char *stored)
         folder, folder < 0 ? -1 : linkat (AT_FDCWD, path, folder, name, 0));
 }
 
+void ignore_in_git (const char *folder)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%.4000s/.gitignore", folder);
+    if (publish_if_absent (path, "*\n", 2, NULL) < 0)
+        errno = 0;
+}
+
 int store_put (const char *dir,
                const struct code_archive *a,
                struct slurmdl_error *err)
@@ -118,7 +127,8 @@ int store_put (const char *dir,
         return -1;
     /* without it each experiment has a file of its own */
     store_path (stored, sizeof (stored), dir, NULL);
-    inside_mkdir (stored, 0777);
+    if (inside_mkdir (stored, 0777) == 0)
+        ignore_in_git (stored);
     store_path (stored, sizeof (stored), dir, a->digest);
     if (link_stored (path, stored) < 0)
         errno = 0;
@@ -170,6 +180,7 @@ static bool is_stored (int folder, const char *name)
 void store_clean (const char *dir)
 {
     char folder[PATH_MAX];
+    bool is_used = false;
     struct dirent *d;
     int fd;
     DIR *all;
@@ -181,6 +192,12 @@ void store_clean (const char *dir)
     while ((d = readdir (all)))
         if (is_stored (fd, d->d_name))
             unlinkat (fd, d->d_name, 0);
+    rewinddir (all);
+    while (!is_used && (d = readdir (all)))
+        is_used = strcmp (d->d_name, ".") && strcmp (d->d_name, "..")
+                  && strcmp (d->d_name, ".gitignore");
+    if (!is_used)
+        unlinkat (fd, ".gitignore", 0);
     closedir (all);
     inside_unlink (folder, AT_REMOVEDIR);
 }

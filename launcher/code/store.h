@@ -30,5 +30,8 @@ int store_get (const char *dir,
                struct code_archive *a,
                struct slurmdl_error *err);
 
+/* Keep what is made in a folder out of git(1). */
+void ignore_in_git (const char *folder);
+
 /* Remove what no experiment beside 'dir' has any more: that is removed. */
 void store_clean (const char *dir);

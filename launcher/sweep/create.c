@@ -176,6 +176,7 @@ static int fill_folder (const struct experiment *e,
         if (folder_create (path, err) < 0)
             return -1;
     }
+    ignore_in_git (dir);
     if (disk_reserve_make (dir, err) < 0
         || freeze_file (e, dir, digest, err) != 0
         || (e->source_file && fork_source_publish (e, dir, err) < 0)

@@ -246,6 +246,25 @@ timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
 is "$? $(grep -c 'is named by its whole path' out)" "0 1" "dl run says it, too"
 rm -r outside*
 
+# ---- the folder as it is now
+is "$(cat seed-0001/.gitignore .dl-code/.gitignore | xargs)" "* *" "what dl makes is not for git"
+cp seed.sh seed.old
+conf change "sh seed.sh {x}; [ -f $work/go3 ] || [ \$DL_TRIAL = 1 ] || sleep 1000"
+timeout 300 dl run --local change.conf >"$work/change.out" 2>&1 &
+wait_for 100 sh -c 'cat change-0001/log/0*/0* | grep result'
+is "$(dl diff change-0001 .; echo $?)" 0 "dl diff with a folder that has not changed"
+dl pause change-0001 >"$work/change.out2" 2>&1
+wait $!
+echo '# edited' >>seed.sh
+is "$(dl diff change-0001 . | sed 's/"[0-9a-f]*"/DIGEST/g' | xargs)" "code: seed.sh: DIGEST -> DIGEST" "and with one that has"
+dl diff change-0001 . >"$work/change.out" 2>&1
+is $? 1 "exit status"
+touch "$work/go3"
+timeout 300 dl resume --local change-0001 >"$work/change.out" 2>&1
+like "$(cat "$work/change.out")" "^dl: $proj/change-0001: the code has changed since it was frozen; the trials go on with the old code, as there are results of it: 'dl diff change-0001 $proj' shows" "dl resume says that the code has changed"
+mv seed.old seed.sh
+rm -r change*
+
 # ---- packages of Python
 mkdir -p site/one-1.2.10.dist-info site/two-3.4.5.egg-info
 echo 'print("loss = 1")' >pack.py

@@ -141,7 +141,7 @@ done
 like "$(dl gc --dry-run left-0001)" '^would delete 3 files' "dl gc --dry-run finds hidden files of killed writers"
 like "$(dl gc left-0001)" '^deleted 3 files' "dl gc deletes them"
 is "$(find left-0001 -name '.*' | sort | tr '\n' ' ')" \
-    "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.profile " "and nothing else"
+    "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.gitignore left-0001/.profile " "and nothing else"
 like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links nothing hidden is removed"
 
 # ---- nobody is at work

@@ -91,7 +91,7 @@ if [ -w /dev/full ]; then
     dl export --output=/dev/full asha 2>/dev/null
     is $? 7 "a full disk"
 fi
-is "$(find . -name '.*[0-9a-f]*' -type f | wc -l)" 0 "no temporary file is left"
+is "$(find . -name '.*[0-9a-f]*' ! -name .gitignore -type f | wc -l)" 0 "no temporary file is left"
 
 # ---- gc: at its end the experiment has kept the best and the latest of each trial
 is "$(for t in asha-0001/trials/*; do find "$t" -path '*/ckpt/*' | wc -l; done | sort -u | tr '\n' ' ')" "1 2 " "of each trial one or two stay"
