@@ -142,7 +142,7 @@ for kind in attempt trial; do
         wait $!
         rm "$work/pace"
         timeout 300 dl resume --local $kind-0001 >"$work/out" 2>&1
-        echo "$? $(grep -h ^from $kind-0001/trials/0001/a.2/log) $(ls $kind-0001/trials/0001/a.*/work/sub | xargs) $(xargs <shown)"
+        echo "$? $(grep -h ^from $kind-0001/trials/0001/a.2/log) $(ls $kind-0001/trials/0001/a.1/work/sub $kind-0001/trials/0001/a.2/work/sub | xargs) $(xargs <shown)"
     ) >got
     like "$(cat got)" "^0 from ([3-9]|[1-5][0-9]) $kind-0001/trials/0001/a.1/work/sub: last.pt $kind-0001/trials/0001/a.2/work/sub: last.pt .*last.pt" "working_folder = $kind: an attempt goes on"
 done
