@@ -99,18 +99,25 @@ static int read_frozen (struct sweep *s,
     return s->exp ? 0 : -1;
 }
 
-/* That of the entry itself, if there is a pack beside it. */
-static uid_t owner_of_first (const struct sweep *s)
+/* Who owns the log: the owner of its first entry itself, if there is a pack
+ * beside it.  An entry that cannot be read has not changed hands.
+ */
+static int find_log_owner (struct sweep *s, struct slurmdl_error *err)
 {
     char path[PATH_MAX + 32];
     struct stat st;
     int fd;
 
+    s->log_owner = (uid_t)-1;
     snprintf (path, sizeof (path), "%s/log/000000/00000001", s->dir);
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
-        return (uid_t)-1;
+        return errno == ENOENT
+                   ? 0
+                   : errorf (
+                       err, "%s: cannot read: %s", path, strerror (errno));
     close (fd);
-    return st.st_uid;
+    s->log_owner = st.st_uid;
+    return 0;
 }
 
 /* Others may have given it: it is neither an option nor a command. */
@@ -145,9 +152,9 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
     if (read_frozen (s, path, p, err) < 0)
         goto fail;
     snprintf (path, sizeof (path), "%s/log", own);
-    if (!(s->log = log_create (path, err)) || sweep_sync (s, err) < 0)
+    if (!(s->log = log_create (path, err)) || sweep_sync (s, err) < 0
+        || find_log_owner (s, err) < 0)
         goto fail;
-    s->log_owner = owner_of_first (s);
     return s;
 fail:
     sweep_close (s);
