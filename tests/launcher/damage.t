@@ -8,7 +8,7 @@ python=/usr/bin/python3
 conf () { # conf NAME ENTRYPOINT SEARCHER-LINES
     cat >"$1.conf" <<END
 name = "$1";
-entrypoint = "$2";
+entrypoint = "$2 # {x}";
 searcher = { metric = "loss"; $3 };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 2; };

@@ -27,20 +27,21 @@ chmod +x cuda/bin/nvcc env/bin/tool
 echo "export HOOK=\$CONDA_PREFIX" >env/etc/conda/activate.d/a.sh
 ln -s "$work/env" home/.conda/envs/torch
 PATH=$work/bin:$PATH
-conf () { # conf ENVIRONMENT ENTRYPOINT
+lr='lr = { type = "float"; minval = 0; maxval = 1; };'
+conf () { # conf ENVIRONMENT ENTRYPOINT [HYPERPARAMETERS]
     cat >exp.conf <<END
 name = "t";
 environment = { $1 };
 entrypoint = $2;
 metrics = { pattern = "loss = {loss}"; };
 searcher = { name = "random"; max_trials = 3; metric = "loss"; };
-hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
+hyperparameters = { $3 };
 resources = { workers = 1; };
 END
 }
 
 # ---- modules
-conf 'modules = ["cuda", "nccl"]; variables = { A = "1"; }; B = "2";' '"nvcc; env >$DL_ATTEMPT_DIR/variables; echo loss = {lr}"'
+conf 'modules = ["cuda", "nccl"]; variables = { A = "1"; }; B = "2";' '"nvcc; env >$DL_ATTEMPT_DIR/variables; echo loss = {lr}"' "$lr"
 GONE=1 timeout 300 dl run --local exp.conf >out 2>&1
 is $? 0 "trials with modules"
 is "$(wc -l <calls)" 4 "loaded once at submission and once in the worker"

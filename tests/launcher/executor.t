@@ -8,7 +8,7 @@ real=$(readlink -f "$(command -v dl)")
 conf () { # conf NAME TRAINER RESOURCES [MORE-SEARCHER]
     cat >"$1.conf" <<END
 name = "$1";
-entrypoint = "$2";
+entrypoint = "$2 # {x}";
 searcher = { name = "random"; metric = "loss"; max_trials = 6; max_concurrent_trials = 0; $4 };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { $3 };
@@ -159,7 +159,7 @@ exit 1
 END
 chmod +x late.sh
 conf late ./late.sh 'workers = 1;'
-sed -i 's|"./late.sh"|["./late.sh"]|' late.conf
+sed -i 's|"./late.sh.*"|["./late.sh"]|' late.conf
 SLURM_JOB_ID=1 timeout 300 dl run --local late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c "cat late-0001/log/0*/0* | grep -qE '\"op\":\"(park|fail)\"'"

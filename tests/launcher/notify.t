@@ -26,7 +26,7 @@ chmod 600 url
 
 conf () { # conf NAME COMMAND NOTIFY [MORE]
     cat >"$1.conf" <<END
-name = "$1"; entrypoint = "$2"; $4
+name = "$1"; entrypoint = "$2 # {lr}"; $4
 searcher = { name = "random"; metric = "loss"; max_trials = 4; };
 hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; };
 resources = { workers = 2; };
