@@ -115,7 +115,7 @@ beside dirty dl run --local --workers=1 dirty.conf
 
 # ---- a fault of one machine: its workers wait for what the other ones see
 own_name='unshare -u'
-$own_name hostname n1 2>/dev/null || own_name='unshare -Uru'
+$own_name hostname n1 2>/dev/null || own_name='unshare -U --map-current-user --keep-caps -u'
 if $own_name hostname n1 2>/dev/null; then
     worker () { # worker HOST EXPERIMENT
         $own_name sh -c "hostname $1; exec timeout 300 dl worker --slot $1 $2" >>"$1.out" 2>&1
