@@ -9,6 +9,7 @@ refused () { # refused NAME PATTERN COMMAND...: within 10 s of a processor, whic
     name=$1
     pattern=$2
     shift 2
+    # shellcheck disable=SC3045
     (ulimit -t 10 && exec timeout "$limit" "$@") >out 2>&1 </dev/null
     like "$? $(wc -l <out) $(cat out)" "^(2|3) 1 .*$pattern" "$name: a line, and soon"
 }
@@ -45,6 +46,7 @@ refused "200,000 keys of YAML" "keys.yaml:[0-9]*: more than 20000 settings" dl r
 refused "in one line" "flat.yaml:[0-9]*: more than 20000 settings" dl run --dry-run flat.yaml
 refused "200,000 directives" "tags.yaml:[0-9]*: more than 100 lines begin with '%'" dl run --dry-run tags.yaml
 refused "200,000 keys of libconfig" "keys.conf:[0-9]*: more than 20000 settings" dl run --dry-run keys.conf
+# shellcheck disable=SC3045
 (ulimit -v 2000000 && exec timeout "$limit" dl run --dry-run list.conf) >out 2>&1
 like "$? $(cat out)" "^2 list.conf:2: more than a million values in lists$" "20,000,000 values, in 2 GB"
 rm -f many list.conf keys.yaml tags.yaml

@@ -147,6 +147,7 @@ attacker sh -c "cd '$group' && mv one-0001 two-0001 && mv one.old one-0001 && cd
     mv experiment.conf conf.old"
 # protected_hardlinks(5) allows who may write to a file
 victim sh -c "chmod -R g+w '$group/two-0001/log' '$group/two-0001/experiment.conf'"
+# shellcheck disable=SC2238
 attacker sh -c "umask 0; cd '$group/one-0001' && ln ../two-0001/experiment.conf experiment.conf && ln ../two-0001/log/000000/* log/000000/" 2>ln
 is "$(cat ln)" "" "the group may make hard links"
 nothing_runs "hard links of the entries and the file of another one of the victim's" "$changed" \
@@ -230,6 +231,7 @@ RACE
 sed "s|^entrypoint.*|entrypoint = \"id -u >$group/ran; dl log loss=1\";|" s.conf >evil/evil.conf
 attacker /usr/bin/python3 "$work/race.py" "$group" "$work/evil/evil.conf" >race.out &
 wait_for 60 grep -q ready race.out
+# shellcheck disable=SC2034
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     DL_FREEZE=0 victim timeout 100 dl run --no-workers --dir "$group" --set 'name="race"' good/v.conf >>race.said 2>&1
 done

@@ -80,6 +80,7 @@ is "$(run -n4 --distribution=arbitrary "--nodelist=$PWD/order" --dl=horovod -- '
 # ---- what the user exported
 told () { # told WANTED VARIABLE=VALUE OPTION...: what srun prints on a step of n1 and n3
     want=$1
+    # shellcheck disable=SC2163
     export "$2"
     name=${2%%=*}
     shift 2

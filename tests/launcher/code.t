@@ -144,6 +144,7 @@ is "$(cd text-0001/code/*/up/proj && find . -name code.sh -type f; find . -path 
 ./big/1" "the other files are linked"
 rm big/code.sh
 timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
+# shellcheck disable=SC2144
 [ -L text-0002/code/*/up/proj/big ]
 ok $? "and a folder without text is linked as a whole"
 rm -r big text-000?

@@ -161,6 +161,7 @@ done
 # each has a step at work, which waits: nothing is done before the sweep is
 wait_for 100 sh -c "[ \$(ls $flows/slow-0001/steps/tune/0 | grep -c '^a[.]') -ge 2 ]"
 wait_for 100 grep -q "nothing to resume\|worker" "$flows/slow-0001/steps/tune/0/a.2/log"
+# shellcheck disable=SC2010
 is "$(ls "$flows/slow-0001/steps/tune/0/done" 2>&1 | grep -c '^/')$(dl show "$sweep" | head -1 | grep -o running)" 0running "a step that begins again takes no best so far"
 : >"$work/go"
 wait_for 250 grep -q completed "$work/slow.1" "$work/slow.2"

@@ -15,6 +15,7 @@ hyperparameters = {
 };
 END2
 }
+# shellcheck disable=SC2069
 said () { dl run --local --dry-run "$@" 2>&1 >/dev/null; }
 warns () { # warns NAME PATTERN WHAT
     like "$(said "$1.conf")" "$2" "$3"

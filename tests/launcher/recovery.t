@@ -133,6 +133,7 @@ for i in 1 2 3; do
     timeout 300 dl resume --local thrice >thrice.$i 2>&1 &
     eval "resumed_$i=$!"
 done
+# shellcheck disable=SC2010
 begun () { [ "$(ls thrice-0001/workers | grep -c '^local.*log')" -ge 4 ]; }
 wait_for 300 begun
 old_are_gone () { [ "$(pgrep -fc "worker --slot local-.* -- $work/thrice-0001\$")" -eq 2 ]; }

@@ -107,6 +107,7 @@ SH
 conf hand 'sh hand.sh {lr}'
 timeout 300 dl run --local hand.conf >"$work/out" 2>&1
 is $? 0 "files of a run by hand, in folders that git ignores, too"
+# shellcheck disable=SC2011
 is "$(cat results.csv config.json | xargs) $(wc -c <checkpoints/best.pt) $(ls checkpoints empty | xargs)" "by hand original 2000000 checkpoints: best.pt empty:" "stay as they were"
 is "$(cat hand-0001/code/*/up/proj/config.json)" "original" "and so does the frozen code"
 rm -r hand-0001 .git .gitignore checkpoints mydata empty results.csv config.json 2>/dev/null
@@ -142,6 +143,7 @@ for kind in attempt trial; do
         wait $!
         rm "$work/pace"
         timeout 300 dl resume --local $kind-0001 >"$work/out" 2>&1
+        # shellcheck disable=SC2011
         echo "$? $(grep -h ^from $kind-0001/trials/0001/a.2/log) $(ls $kind-0001/trials/0001/a.1/work/sub $kind-0001/trials/0001/a.2/work/sub | xargs) $(xargs <shown)"
     ) >got
     like "$(cat got)" "^0 from ([3-9]|[1-5][0-9]) $kind-0001/trials/0001/a.1/work/sub: last.pt $kind-0001/trials/0001/a.2/work/sub: last.pt .*last.pt" "working_folder = $kind: an attempt goes on"

@@ -172,6 +172,7 @@ like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
 out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set MASTER_ADDR=n3$' "srun tells the order of hosts"
 like "$out" '^unset DL_HOSTFILE$' "which the program does not get"
+# shellcheck disable=SC2258
 for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
     is "$(arbitrary DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
 done
