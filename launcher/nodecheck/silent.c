@@ -51,9 +51,9 @@ void silent_print (const char *nodes, json_t *const *ranks, long size, FILE *to)
         || layout_each_host (nodes + 1, note, &s) < 0 || s.n == 0)
         return;
     fprintf (to,
-             "dl: no answer from %s%s%s: tasks there ran without the plugin "
-             "dl.so, and have none of its variables, or did not run; see "
-             "dl-spank(8), Upgrade\n",
+             "dl: no answer from %s%s%s: dl.so is missing there, so that tasks "
+             "have none of its variables, or stands after a container plugin "
+             "in plugstack.conf, or no task ran; see dl-spank(8)\n",
              exact ? "" : "any node of this step, of ",
              s.names,
              s.n > NAMED ? ", ..." : "");
