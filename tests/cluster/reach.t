@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# needs: root
 # ranks that meet: names that lead nowhere, loopback in /etc/hosts, what the user exported, arbitrary orders
 . "$srcdir/tests/lib.sh"
 need_cluster
