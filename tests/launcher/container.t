@@ -140,7 +140,7 @@ echo 'echo "epoch 1: loss = $1"' >train.sh
 dir=$(PATH=$work/fakes:$PATH timeout 100 dl run --no-workers exp.conf)
 PATH=$work/fakes:$PATH timeout 300 dl worker "$dir" >out 2>&1
 is $? 0 "a worker whose trials are started by pyxis"
-like "$(sed "s|$work|W|g" srun.args)" '<--export=ALL> <--container-image=nvcr.io#a/b:1> <--container-workdir=W> <--container-mounts=W:W,/dev/shm:/dev/shm[^>]*> <--container-env=A> <--no-container-mount-home> </bin/sh> <-c> <a= p=; .*> <sh> </bin/sh> <-c> <sh train.sh [0-9.e-]*>$' "srun's options"
+like "$(sed "s|$work|W|g" srun.args)" '<--export=ALL> .*<--container-image=nvcr.io#a/b:1> <--container-workdir=W> <--container-mounts=W:W,/dev/shm:/dev/shm[^>]*> <--container-env=A> <--no-container-mount-home> </bin/sh> <-c> <a= p=; .*> <sh> </bin/sh> <-c> <sh train.sh [0-9.e-]*>$' "srun's options"
 like "$(dl show "$dir" 2>&1)" '2 completed' "and results"
 sh -c "$(awk -v RS='> <' '/^a= p=;/' srun.args)" sh sh -c 'trap "echo saved >rank; exit 3" TERM; echo >up; while :; do sleep 0.1; done' &
 pid=$!
