@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# needs: root
 # somebody is between two ranks, or at the port where one of them is expected: he changes no sum, and stops nobody from a port
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
