@@ -117,7 +117,6 @@ static const struct event_member members[] = {
     { "seconds",     REAL,    AT (seconds),     ENDS | OP (LOST) },
     { "free",        FLAG,    AT (free),        OP (FAIL) },
     { "progress",    FLAG,    AT (progress),    OP (FAIL) | OP (LOST) },
-    { "doubt",       FLAG,    AT (doubt),       OP (FAIL) },
     { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), is_word },
     { "gpus",        TEXT,    AT (gpus),        ENDS },
     { "owner",       TEXT,    AT (owner),       OP (BEGIN), is_word },

@@ -52,7 +52,6 @@ struct event {
     bool stopped;
     int64_t ended;
     bool free;     /* the attempt does not count towards max_restarts */
-    bool doubt;    /* the trainer failed by itself: files may be broken */
     bool progress; /* nor do those before it: it came further than they did */
     const char *why;
     const char *host;

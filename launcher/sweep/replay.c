@@ -335,7 +335,7 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
     if (!t)
         return 0;
-    if (e->doubt && add_failed (t, t->over, err) < 0)
+    if (!e->free && add_failed (t, t->over, err) < 0)
         return -1;
     if (move_trial (s, t, e, err) < 0)
         return -1;

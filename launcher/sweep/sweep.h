@@ -42,7 +42,7 @@ struct sweep_trial {
     long over;       /* attempts 1 .. over have ended */
     struct milestone *milestones; /* by length */
     size_t nmilestones;
-    long *failed; /* attempts whose failure is the trainer's, ascending */
+    long *failed; /* attempts that failed and count, ascending */
     size_t nfailed;
     long from;           /* begun with this trial's checkpoint ... */
     int64_t from_length; /* ... of this length; 0: not */

@@ -22,7 +22,6 @@ enum oom_kill {
 
 struct failure_class {
     bool free;     /* does not count towards max_restarts */
-    bool doubt;    /* the trainer failed by itself: files may be broken */
     bool progress; /* it came further than the attempts before it */
     bool last;     /* another try makes no sense */
     bool exclude;  /* no attempt of this experiment is to begin here again */

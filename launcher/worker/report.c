@@ -51,7 +51,6 @@ report_event (const struct worker *w, long trial, struct segment_report *r)
         .why = *r->verdict.why ? r->verdict.why : NULL,
         .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
         .progress = r->outcome == OUTCOME_FAILED && r->verdict.progress,
-        .doubt = r->outcome == OUTCOME_FAILED && r->verdict.doubt,
         .memory = r->retry.memory,
     };
 

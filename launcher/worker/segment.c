@@ -359,7 +359,6 @@ static void judge_failure (struct segment *s, struct segment_report *r)
     r->outcome = OUTCOME_FAILED;
     failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
     r->peak = trainer_peak (s->trainer);
-    r->verdict.doubt = !r->verdict.free;
     judge_progress (s, r);
     /* that it has no metric is then no fault of the program's */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))

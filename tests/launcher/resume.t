@@ -156,10 +156,10 @@ done
 # ---- the newest file that works: a truncated one stops nothing for good
 cat >save.sh <<'END'
 [ -z "$1" ] || { grep . "$1/last.pt" && ! grep broken "$1/last.pt"; } || exit 3
+[ ! -f "$DL_EXPERIMENT_DIR/../never" ] || [ "$DL_ATTEMPT" -le 3 ] || exit 3
 echo "attempt $DL_ATTEMPT" >"$DL_ATTEMPT_DIR/last.pt"
 [ "$DL_ATTEMPT" -ne 3 ] || echo broken >"$DL_ATTEMPT_DIR/last.pt"
 [ "$DL_ATTEMPT" -ne 4 ] || { echo garbage >"$DL_ATTEMPT_DIR/last.pt"; exit 3; }
-[ ! -f "$DL_EXPERIMENT_DIR/../never" ] || [ "$DL_ATTEMPT" -le 3 ] || exit 3
 echo "epoch $DL_ATTEMPT: loss = 0.5"
 [ "$DL_ATTEMPT" -gt 3 ] || exit 75
 END
