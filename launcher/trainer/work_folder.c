@@ -70,7 +70,6 @@ static int move (const char *from, int folder, const char *dir)
 {
     char path[PATH_MAX];
 
-    unlinkat (folder, WORK_NAME, 0);
     if (renameat (AT_FDCWD, from, folder, WORK_NAME) == 0)
         return 0;
     if (errno != EXDEV || mkdirat (folder, WORK_NAME, 0777) < 0
@@ -87,7 +86,6 @@ static void settle (const struct trial_attempt *a, long number)
     char to[PATH_MAX];
     char dir[PATH_MAX];
     int folder;
-    int left;
 
     if (folders_of (a, number, from, to) < 0 || access (to, F_OK) < 0)
         return;
@@ -99,12 +97,20 @@ static void settle (const struct trial_attempt *a, long number)
               number);
     if ((folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
         return;
-    left = working_copy_prune (from, to);
-    if (left == 1)
-        unlinkat (folder, WORK_NAME, 0);
-    else if (left == 0)
+    /* before the copy goes: a link that is left by a kill leads somewhere */
+    unlinkat (folder, WORK_NAME, 0);
+    if (working_copy_prune (from, to) == 0)
         move (to, folder, dir);
     close (folder);
+}
+
+static void unlink_shown (const struct trial_attempt *a)
+{
+    int folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+
+    if (folder >= 0)
+        unlinkat (folder, WORK_NAME, 0);
+    inside_close (folder, 0);
 }
 
 /* The name of the spare folder is its worker's alone: whoever takes over a
@@ -118,6 +124,7 @@ static bool keep_spare (const struct trial_attempt *a)
     if (!a->spare || *a->spare || folders_of (a, a->number, from, to) < 0
         || !working_copy_is_clean (from, to))
         return false;
+    unlink_shown (a);
     link_tmp_name (a->spare, SPARE_SIZE, from);
     if (rename (to, a->spare) == 0)
         return true;
@@ -125,22 +132,11 @@ static bool keep_spare (const struct trial_attempt *a)
     return false;
 }
 
-static void unlink_shown (const struct trial_attempt *a)
-{
-    int folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-
-    if (folder >= 0)
-        unlinkat (folder, WORK_NAME, 0);
-    inside_close (folder, 0);
-}
-
 void work_folder_settle (const struct trial_attempt *a, bool keep)
 {
     if (!*a->work)
         return;
-    if (keep && keep_spare (a))
-        unlink_shown (a);
-    else
+    if (!keep || !keep_spare (a))
         settle (a, a->number);
 }
 
