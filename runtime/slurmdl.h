@@ -19,7 +19,8 @@ extern "C" {
  *     double lr = slurmdl_float (run, "lr", 0.1);
  *     slurmdl_protect (run, "weights", SLURMDL_F32, 1, &n, weights);
  *     int64_t epoch = 0;
- *     slurmdl_restore (run, &epoch, &err);
+ *     if (slurmdl_restore (run, &epoch, &err) < 0)
+ *         return 1;
  *     while (epoch < slurmdl_length (run) && !slurmdl_should_stop (run)) {
  *         train (++epoch);
  *         slurmdl_log (run, "validation_error", epoch, error);
@@ -315,18 +316,19 @@ void slurmdl_save_prepare (struct slurmdl *run);
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
 
 /* Fill the protected memory from the newest checkpoint of this trial that
- * verifies; '*step' is then its step.  Files that are damaged or cannot be
- * read are passed over: 'err' names the newest of them although 1 or 0 is
- * returned (on rank 0, where it is collective).  What is restored may
- * have been saved by another number of ranks, with other slabs; each rank reads
- * and verifies the saved parts (of at most 16 MiB) that it needs.  A trial that
- * goes on from another one (population based training) begins with that one's
- * checkpoint.
+ * verifies; '*step' is then its step.  Files that are damaged are passed over:
+ * 'err' names the newest of them although 1 is returned (on rank 0, where it is
+ * collective).  What is restored may have been saved by another number of
+ * ranks, with other slabs; each rank reads and verifies the saved parts (of at
+ * most 16 MiB) that it needs.  A trial that goes on from another one
+ * (population based training) begins with that one's checkpoint.
  *
- * Returns 1 if restored, 0 if there is none (memory and '*step' unchanged),
- * -1 if a name, type or shape differs from what was protected (EINVAL), on
- * an I/O error, or if the data of each one are damaged (EBADMSG: part of the
- * memory was overwritten).
+ * Returns 1 if restored, 0 if there is none (memory and '*step' unchanged), -1
+ * if a name, type or shape differs from what was protected (EINVAL), if every
+ * file that is there is damaged in whatever way (EBADMSG: 'err' names them, and
+ * part of the memory may be overwritten), or if one, or a folder that may have
+ * some, cannot be read (an I/O error, EACCES).  A caller who takes -1 for 0
+ * trains from the beginning, and loses what was saved.
  */
 int slurmdl_restore (struct slurmdl *run,
                      int64_t *step,

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
 
 static void add_candidate (struct candidates *c,
                            const struct candidate *new,
@@ -18,8 +21,10 @@ static void add_candidate (struct candidates *c,
     struct candidate *list = realloc (c->list, (c->n + 1) * sizeof (*list));
     struct candidate *at;
 
-    if (!list)
+    if (!list) {
+        c->error = ENOMEM;
         return;
+    }
     c->list = list;
     at = &list[c->n];
     *at = *new;
@@ -30,13 +35,41 @@ static void add_candidate (struct candidates *c,
                   (long long)at->step)
         >= 0)
         c->n++;
+    else
+        c->error = ENOMEM;
 }
 
-static DIR *open_folder (const char *path)
+static void no_folder (struct candidates *c, const char *path)
+{
+    if (c->error)
+        return;
+    c->error = errno;
+    c->where = strdup (path);
+}
+
+/* What is absent, or is no folder of ours, has none. */
+static DIR *open_folder (struct candidates *c, const char *path)
 {
     int fd = inside_open_any (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
 
-    return fd < 0 ? NULL : fdopendir (fd);
+    if (!d && errno != ENOENT && errno != ENOTDIR && errno != ELOOP
+        && errno != EINVAL)
+        no_folder (c, path);
+    if (!d && fd >= 0)
+        close (fd);
+    return d;
+}
+
+static struct dirent *
+next_entry (struct candidates *c, DIR *d, const char *path)
+{
+    struct dirent *e;
+
+    errno = 0;
+    if (!(e = readdir (d)) && errno && errno != ENOENT)
+        no_folder (c, path);
+    return e;
 }
 
 static void add_attempt (struct candidates *c,
@@ -51,9 +84,9 @@ static void add_attempt (struct candidates *c,
     DIR *d;
 
     snprintf (path, sizeof (path), "%s/a.%ld/ckpt", dir, like->attempt);
-    if (!(d = open_folder (path)))
+    if (!(d = open_folder (c, path)))
         return;
-    while ((e = readdir (d))) {
+    while ((e = next_entry (c, d, path))) {
         new.step = strtoll (e->d_name, &end, 10);
         if (end != e->d_name && !strcmp (end, ".h5") && new.step <= max_step)
             add_candidate (c, &new, dir);
@@ -69,12 +102,12 @@ static void add_attempts (struct candidates *c,
                           bool other)
 {
     struct candidate like = { .other = other };
-    DIR *d = open_folder (dir);
+    DIR *d = open_folder (c, dir);
     struct dirent *e;
 
     if (!d)
         return;
-    while ((e = readdir (d)))
+    while ((e = next_entry (c, d, dir)))
         if (!strncmp (e->d_name, "a.", 2) && atol (e->d_name + 2) > 0) {
             like.attempt = atol (e->d_name + 2);
             like.prefer = like.attempt == prefer;
@@ -109,6 +142,7 @@ void candidates_free (struct candidates *c)
     for (size_t i = 0; i < c->n; i++)
         free (c->list[i].path);
     free (c->list);
+    free (c->where);
 }
 
 char *slurmdl_checkpoint_find (const char *dir,
@@ -150,7 +184,9 @@ static void add_other (struct candidates *c, const struct slurmdl *run)
     free (trial);
 }
 
-void candidates_find (struct candidates *c, const struct slurmdl *run)
+int candidates_find (struct candidates *c,
+                     const struct slurmdl *run,
+                     struct slurmdl_error *err)
 {
     const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
 
@@ -158,4 +194,11 @@ void candidates_find (struct candidates *c, const struct slurmdl *run)
         c, run->trial_dir, run->length, prefer ? atol (prefer) : 0, false);
     add_other (c, run);
     sort (c);
+    if (!c->error)
+        return 0;
+    errno = c->error;
+    return errorf (err,
+                   "%s: cannot look for checkpoints: %s",
+                   c->where ? c->where : run->trial_dir,
+                   strerror (c->error));
 }

@@ -9,14 +9,21 @@ struct candidate {
     long attempt;
     bool other;  /* another trial's */
     bool prefer; /* of equal steps */
+    bool bad;    /* it was tried, and is damaged */
     char *path;
 };
 
 struct candidates {
     struct candidate *list;
     size_t n;
+    int error;   /* an errno: a folder could not be listed */
+    char *where; /* that one, or NULL: out of memory */
 };
 
-/* By their names, the newest first; nothing was read yet. */
-void candidates_find (struct candidates *c, const struct slurmdl *run);
+/* By their names, the newest first; nothing was read yet.  Returns -1 where a
+ * folder that is there cannot be listed: there may be some.
+ */
+int candidates_find (struct candidates *c,
+                     const struct slurmdl *run,
+                     struct slurmdl_error *err);
 void candidates_free (struct candidates *c);

@@ -128,21 +128,41 @@ struct restore_source {
     bool states;         /* these, too */
 };
 
-static int unreadable (const char *path, struct slurmdl_error *err)
+/* No file of a checkpoint that is whole. Any other error is one of the disk or
+ * of this process, which says nothing of the file.
+ */
+static bool is_damage (int e)
 {
-    if (errno == EBADMSG)
-        errorf (err, "%s: is damaged", path);
-    else
-        errorf (err, "%s: cannot read: %s", path, strerror (errno));
-    return errno == EBADMSG || errno == EIO ? 0 : -1;
+    return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP;
 }
 
-/* 1: done, and '*from' is the open file; 0: damaged, 'err' says how and
- * '*touched' whether memory is; -1: it does not fit, or something else failed.
+/* One that was removed since its name was read is as if it had not been. */
+static bool is_gone (int e)
+{
+    return e == ENOENT || e == ESTALE;
+}
+
+static int
+unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
+{
+    *bad = is_damage (e);
+    if (err && !*err->text) {
+        if (e == EBADMSG)
+            errorf (err, "%s: is damaged", path);
+        else
+            errorf (err, "%s: cannot read: %s", path, strerror (e));
+    }
+    errno = e;
+    return *bad || is_gone (e) ? 0 : -1;
+}
+
+/* 1: done, and '*from' is the open file; 0: 'err' says why not, and '*bad'
+ * whether it is damaged, or else is gone; -1: it does not fit, or something
+ * else failed.
  */
 static int try_file (struct slurmdl *run,
                      const struct restore_source *s,
-                     bool *touched,
+                     bool *bad,
                      struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
 {
@@ -150,17 +170,19 @@ static int try_file (struct slurmdl *run,
     int rv = 0;
 
     *from = NULL;
+    *bad = false;
     if (!c)
-        return errno == ENOMEM ? -1 : 0;
+        return unreadable (s->path, errno, bad, err);
     if (s->step < 0 || c->m.step == s->step) {
         rv = compare (run, c, s->pattern, err);
         if (rv == 0) {
-            *touched = true;
             rv = fill_all (run, c, s->pattern, s->states);
-            rv = rv == 0 ? 1 : unreadable (s->path, err);
+            rv = rv == 0 ? 1 : unreadable (s->path, errno, bad, err);
         }
-    } else
+    } else {
+        *bad = true;
         errorf (err, "%s: has step %lld", s->path, (long long)c->m.step);
+    }
     if (rv == 1)
         *from = c;
     else
@@ -183,17 +205,38 @@ static void pass_over (struct slurmdl_error *note, const char *why)
         errorf (note, "%.1000s: skipped", why);
 }
 
-static int
-none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
+/* A training that began anew in their place would throw away what was trained,
+ * although a copy of the disk's may still have it.
+ */
+static int none_left (const struct slurmdl *run,
+                      const struct candidates *c,
+                      struct slurmdl_error *err)
 {
-    if (!touched)
+    static const char what[] = "every checkpoint is damaged: put back copies "
+                               "of them, or move them away to start from the "
+                               "beginning";
+    size_t prefix = strlen (run->trial_dir);
+    char list[768] = "";
+    size_t used = 0;
+    size_t more = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const char *path = c->list[i].path;
+        const char *name = c->list[i].other ? path : path + prefix + 1;
+        if (!c->list[i].bad)
+            continue;
+        if (more || used + strlen (name) + 32 > sizeof (list))
+            more++;
+        else
+            used +=
+                (size_t)sprintf (list + used, "%s%s", used ? ", " : "", name);
+    }
+    if (more)
+        sprintf (list + used, "%s%zu more", used ? " and " : "", more);
+    if (!*list)
         return 0;
     errno = EBADMSG;
-    return errorf (
-        err,
-        "%s: every checkpoint is damaged, and the protected memory "
-        "has parts of one: move them away to start from the beginning",
-        run->trial_dir);
+    return errorf (err, "%s: %s (%s)", run->trial_dir, what, list);
 }
 
 /* The newest that can be read; as try_file(). */
@@ -205,26 +248,24 @@ static int try_newest (struct slurmdl *run,
 {
     struct slurmdl_error note = { "" };
     struct candidates c = { 0 };
-    bool touched = false;
-    int rv = 0;
+    int rv = candidates_find (&c, run, err);
 
-    candidates_find (&c, run);
     for (size_t i = 0; i < c.n && rv == 0; i++) {
         struct restore_source s = {
             c.list[i].path, c.list[i].step, pattern, states
         };
         struct slurmdl_error why = { "" };
-        rv = try_file (run, &s, &touched, from, &why);
+        rv = try_file (run, &s, &c.list[i].bad, from, &why);
         if (rv < 0)
             errorf (err, "%s", why.text);
-        else
+        else if (rv == 0 && c.list[i].bad)
             pass_over (&note, why.text);
     }
+    if (rv == 0)
+        rv = none_left (run, &c, err);
     int e = errno;
     candidates_free (&c);
     errno = e;
-    if (rv == 0)
-        rv = none_left (run, touched, err);
     if (rv >= 0 && *note.text)
         errorf (err, "%s", note.text);
     return rv;
@@ -255,7 +296,7 @@ struct restore_offer {
 struct outcome {
     int32_t verdict;
     int32_t error;
-    int32_t touched;
+    int32_t bad;
     int32_t reserved;
     char text[sizeof (struct slurmdl_error)];
 };
@@ -272,11 +313,11 @@ static void try_offer (struct slurmdl *run,
 {
     struct slurmdl_error err = { "" };
     struct restore_source s = { o->path, o->step, NULL, true };
-    bool touched = out->touched;
+    bool bad;
 
-    out->verdict = try_file (run, &s, &touched, from, &err);
+    out->verdict = try_file (run, &s, &bad, from, &err);
     out->error = out->verdict < 0 ? errno : 0;
-    out->touched = touched;
+    out->bad = bad;
     memcpy (out->text, err.text, sizeof (out->text));
 }
 
@@ -294,7 +335,7 @@ static int judge (struct slurmdl *run,
                 run->session, r, name, extra, (void **)&theirs, &n, err)
             < 0)
             return -1;
-        own->touched |= theirs->touched;
+        own->bad |= theirs->bad;
         if (theirs->verdict < own->verdict) {
             own->verdict = theirs->verdict;
             own->error = theirs->error;
@@ -339,6 +380,22 @@ static int settle (struct slurmdl *run,
     return rv;
 }
 
+/* The last offer: it has no file, and says whether that is an error. */
+static void end_offers (const struct slurmdl *run,
+                        const struct candidates *c,
+                        struct restore_offer *o)
+{
+    struct slurmdl_error err = { "" };
+
+    o->step = 0;
+    *o->path = '\0';
+    if (o->verdict == 0 && none_left (run, c, &err) < 0) {
+        o->verdict = -1;
+        o->error = errno;
+    }
+    memcpy (o->text, err.text, sizeof (o->text));
+}
+
 static int
 lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
 {
@@ -350,18 +407,29 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     char name[64];
     int rv = 0;
 
-    candidates_find (&c, run);
+    if (candidates_find (&c, run, &note) < 0) {
+        o.verdict = -1;
+        o.error = errno;
+        memcpy (o.text, note.text, sizeof (o.text));
+        name_of (name, k, "offer", 0);
+        rv = session_put (run->session, name, &o, sizeof (o));
+    }
     for (size_t i = 0; o.verdict == 0 && rv == 0; i++) {
-        o.step = i < c.n ? c.list[i].step : 0;
-        snprintf (o.path, sizeof (o.path), "%s", i < c.n ? c.list[i].path : "");
+        if (i < c.n) {
+            o.step = c.list[i].step;
+            snprintf (o.path, sizeof (o.path), "%s", c.list[i].path);
+        } else
+            end_offers (run, &c, &o);
         name_of (name, k, "offer", (unsigned)i);
         rv = session_put (run->session, name, &o, sizeof (o));
         if (rv < 0 || i >= c.n)
             break;
         try_offer (run, &o, &out, &from);
         rv = settle (run, k, (unsigned)i, &o, &out, err);
+        c.list[i].bad = out.bad;
         if (o.verdict == 0) {
-            pass_over (&note, out.text);
+            if (out.bad)
+                pass_over (&note, out.text);
             slurmdl_checkpoint_close (from);
             from = NULL;
         }
@@ -376,11 +444,9 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     errno = o.error;
     if (o.verdict < 0)
         return errorf (err, "%.1023s", o.text);
-    if (o.verdict == 0)
-        rv = none_left (run, out.touched, err);
-    if (rv == 0 && *note.text)
+    if (*note.text)
         errorf (err, "%s", note.text);
-    return rv < 0 ? rv : o.verdict;
+    return o.verdict;
 }
 
 static int follow (struct slurmdl *run,
@@ -421,7 +487,7 @@ static int follow (struct slurmdl *run,
     int e = errno;
     free (o);
     errno = e;
-    return rv == 0 ? none_left (run, out.touched, err) : rv;
+    return rv;
 }
 
 static int
@@ -458,11 +524,11 @@ int slurmdl_restore_only (struct slurmdl *run,
 {
     struct restore_source s = { path, -1, pattern, false };
     struct slurmdl_checkpoint *from = NULL;
-    bool touched = false;
+    bool bad;
     int rv;
 
     error_clear (err);
-    rv = path ? try_file (run, &s, &touched, &from, err)
+    rv = path ? try_file (run, &s, &bad, &from, err)
               : try_newest (run, pattern, false, &from, err);
     if (rv == 1)
         *step = from->m.step;

@@ -27,6 +27,10 @@ printf 'damage' | dd of="$ckpt" bs=1 seek=$(($(stat -c %s "$ckpt") / 2)) conv=no
 DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
 is $? 78 "a damaged checkpoint: no further try would help"
 like "$(cat bad.out)" 'every checkpoint is damaged' "and it says why"
+truncate -s 100 "$ckpt"
+DL_RUN_DIR=bad DL_LENGTH=2 ./digits >bad.out 2>&1
+is "$?" 78 "nor if it was cut off"
+like "$(cat bad.out)" 'every checkpoint is damaged.*(a\.1/ckpt/00000001.h5)' "which file is said"
 
 # ---- a stop request in the middle
 DL_RUN_DIR=stop DL_LENGTH=100000 ./digits >stop.out &

@@ -132,6 +132,16 @@ with warnings.catch_warnings(record=True) as said:
 same([str(w.message).split("/")[-1] for w in said], ["00000020.h5: is damaged: skipped"], "with a word")
 with raises(slurmdl.Error, "absent.h5: cannot read: No such file", "a file that is not there is told"):
     run.restore(path="absent.h5")
+# if all are, whatever the damage is, nothing begins from the beginning
+with slurmdl.Run("cut") as other:
+    other.protect("x", np.zeros(3))
+    for step in (1, 2):
+        other.save(step)
+    for size in (100, 0):
+        for step in (1, 2):
+            os.truncate(f"cut/a.1/ckpt/{step:08}.h5", size)
+        with raises(slurmdl.Error, "(a.1/ckpt/00000002.h5, a.1/ckpt/00000001.h5)", f"all cut to {size} bytes: all are named"):
+            other.restore()
 # a save that is not asynchronous for want of memory says so
 run.close()
 os.environ["DL_SNAPSHOT_MAX"] = "1000"

@@ -2,6 +2,7 @@
 /* Checkpoints: save, restore, damage, which one is found. */
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
@@ -279,9 +280,79 @@ static void what_is_passed_over_is_told (void **state)
     assert_non_null (
         strstr (err.text, "2.h5: is not a checkpoint, or is damaged: skipped"));
     assert_int_equal (truncate (in_dir ("run/a.1/ckpt/00000001.h5"), 0), 0);
-    assert_int_equal (slurmdl_restore (run, &step, &err), 0);
-    assert_non_null (strstr (err.text, "2.h5: is not a checkpoint"));
     close (fd);
+    slurmdl_close (run);
+}
+
+/* What damage it is does not count. */
+static void none_that_is_whole_is_an_error (void **state)
+{
+    static const off_t lengths[] = { 0, 100, 5000, -1 };
+    char both[] = "(a.1/ckpt/00000002.h5, a.1/ckpt/00000001.h5)";
+    struct slurmdl_error err;
+    struct model m;
+    int fd = save_two (&m);
+    struct slurmdl *run = open_run (&m, 0);
+    char *older = strdup (in_dir ("run/a.1/ckpt/00000001.h5"));
+    char *newer = strdup (in_dir ("run/a.1/ckpt/00000002.h5"));
+    int64_t step = 7;
+
+    assert_int_equal (truncate (older, 100), 0);
+    for (size_t i = 0; i < COUNT (lengths); i++) {
+        if (lengths[i] >= 0)
+            assert_int_equal (ftruncate (fd, lengths[i]), 0);
+        else { /* a folder has its name */
+            assert_int_equal (unlink (newer), 0);
+            assert_int_equal (mkdir (newer, 0700), 0);
+        }
+        assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+        assert_int_equal (errno, EBADMSG);
+        assert_non_null (strstr (err.text, both));
+        assert_non_null (strstr (err.text, "move them away"));
+        assert_int_equal (slurmdl_restore_only (run, "w*", NULL, &step, &err),
+                          -1);
+        assert_int_equal (errno, EBADMSG);
+        assert_int_equal (step, 7);
+    }
+    assert_int_equal (rmdir (newer), 0);
+    assert_int_equal (unlink (older), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 0);
+    assert_string_equal (err.text, "");
+    free (older);
+    free (newer);
+    close (fd);
+    slurmdl_close (run);
+}
+
+/* Root reads everything: another user tries it. */
+static void what_cannot_be_read_is_an_error (void **state)
+{
+    struct slurmdl_error err;
+    struct model m;
+    int fd = save_two (&m);
+    struct slurmdl *run = open_run (&m, 0);
+    int64_t step = 7;
+    bool root = geteuid () == 0;
+
+    close (fd);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000002.h5"), 0), 0);
+    if (root)
+        assert_int_equal (seteuid (65534), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_int_equal (errno, EACCES);
+    if (root)
+        assert_int_equal (seteuid (0), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000002.h5"), 0600), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt"), 0), 0);
+    if (root)
+        assert_int_equal (seteuid (65534), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_int_equal (errno, EACCES);
+    if (root)
+        assert_int_equal (seteuid (0), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt"), 0700), 0);
+    assert_int_equal (step, 7);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
     slurmdl_close (run);
 }
 
@@ -485,6 +556,8 @@ static const struct CMUnitTest tests[] = {
     TEST (flipped_bits),
     TEST (cut_files),
     TEST (what_is_passed_over_is_told),
+    TEST (none_that_is_whole_is_an_error),
+    TEST (what_cannot_be_read_is_an_error),
     TEST (what_is_no_file_is_told),
     TEST (which_is_found),
     TEST (device_memory),

@@ -174,7 +174,8 @@ class Run(_slurmdl.Run):
 
     def restore(self, pattern: Optional[str] = None, path: Optional[Path] = None) -> Optional[int]:
         """Fill what is protected from the trial's newest checkpoint that verifies.  Returns its step, None if there is
-        none.  With 'pattern' only names that match it (*, ?), with 'path' from this file."""
+        none; if there are some, and all are damaged, it raises Error.  With 'pattern' only names that match it (*, ?),
+        with 'path' from this file."""
         return self.restore_memory(pattern, os.fspath(path) if path is not None else None)
 
 
