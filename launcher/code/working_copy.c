@@ -161,8 +161,9 @@ static bool is_checkpoint (const char *name)
     return false;
 }
 
-/* Whether a linked file is one that scripts write again rather than data, and
- * not one that is closed to others, a key say.
+/* Whether a linked file is one that scripts write again rather than data.  A
+ * file that is closed to others is not copied into a folder that is open to
+ * them: it may be a key.
  */
 static bool is_to_copy (const struct copying_code *c,
                         const struct pair *p,
@@ -170,9 +171,11 @@ static bool is_to_copy (const struct copying_code *c,
 {
     char path[PATH_MAX];
     struct stat st;
+    struct stat folder;
 
     return fstatat (p->from, name, &st, 0) == 0 && S_ISREG (st.st_mode)
-           && (st.st_mode & 077)
+           && fstat (p->to, &folder) == 0
+           && ((st.st_mode & 077) || !(folder.st_mode & 077))
            && (st.st_size <= SMALL
                || (st.st_size <= CHECKPOINT_MAX && is_checkpoint (name)))
            && path_of (p, name, path) == 0
