@@ -175,8 +175,9 @@ static void print_work (const struct try_run *t, enum working_folder work)
         [WORK_ATTEMPT] = "in a sweep each attempt has its own, in "
                          "trials/NNNN/a.K/work; a later attempt finds them "
                          "through {resume_dir}",
-        [WORK_TRIAL] = "in a sweep each trial has its own, in "
-                       "trials/NNNN/a.K/work, and a later attempt gets them",
+        [WORK_TRIAL] =
+            "in a sweep each trial has its own, in trials/NNNN/a.K/work; "
+            "a later attempt begins with them",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
     char dir[PATH_MAX];
