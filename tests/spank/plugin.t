@@ -9,7 +9,7 @@
 fake () {
     env -i SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
         SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 SLURM_GTIDS=2 \
-        SLURM_STEP_RESV_PORTS=41004-41006 SLURM_CONF="$work/one.conf" "$@"
+        SLURM_STEP_RESV_PORTS=19004-19006 SLURM_CONF="$work/one.conf" "$@"
 }
 # several slurmd on this machine; and machines of which nothing is known
 printf '# nodes\nInclude nodes.conf\n' >"$work/one.conf"
@@ -48,7 +48,7 @@ for c in local allocator; do
 done
 
 out=$(fake "$stub" "$PLUGIN" 0 dl=torch)
-for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_PORT=41004 DL_ENV_STEP=1234.0; do
+for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_PORT=19004 DL_ENV_STEP=1234.0; do
     like "$out" "^set $v\$" "a task gets $v"
 done
 like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not resolve"
@@ -61,7 +61,7 @@ is "$(echo "$out" | grep -c '^set MASTER_')" 0 "names that are no hosts, and lea
 like "$out" '^error dl: --dl=torch: the master is not set: no address of n1 is known that other nodes reach: ' "and a line says how to mend it"
 if ip route get 192.0.2.7 >/dev/null 2>&1; then
     out=$(fake SLURM_CONF=/nonexistent SLURM_NODE_ALIASES='n1:192.0.2.7:ip-7,n2:192.0.2.8:ip-8' "$stub" "$PLUGIN" 0 dl=tf)
-    like "$out" '"192.0.2.7:41005","192.0.2.7:41006","192.0.2.8:41005"' "the addresses of a cloud's nodes"
+    like "$out" '"192.0.2.7:19005","192.0.2.7:19006","192.0.2.8:19005"' "the addresses of a cloud's nodes"
 else
     skip "the addresses of a cloud's nodes" "no route to other networks"
 fi
@@ -80,7 +80,7 @@ is "$(echo "$out" | grep -cE '^(set|error)')" 0 "a default of the site is silent
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"
 out=$(apart "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)
-like "$out" '"ps": \["n1:41005"\], "worker": \["n1:41006","n2:41005"\]' "TF_CONFIG with roles, over hosts, on reserved ports"
+like "$out" '"ps": \["n1:19005"\], "worker": \["n1:19006","n2:19005"\]' "TF_CONFIG with roles, over hosts, on reserved ports"
 like "$out" '^set DL_ROLE=worker$' "the role of this rank"
 out=$(apart SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
 like "$out" '"n1:[0-9]+","n1:[0-9]+","n2:[0-9]+"' "and without a reservation"
@@ -116,7 +116,7 @@ advice () { # advice OPTION VARIABLE...
     like "$(fake $one SLURM_PROCID=1 RANK=0 "$stub" "$PLUGIN" 0 dl=torch 2>&1)" "^error dl: RANK=0 $stays 1: " "who tells that of RANK=\$SLURM_PROCID in a batch script"
 }
 out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
-for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004 PET_RDZV_BACKEND=static; do
+for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=19004 PET_RDZV_BACKEND=static; do
     like "$out" "^set $v\$" "torchrun: $v"
 done
 is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
@@ -125,7 +125,7 @@ elastic () { # elastic ARGUMENT...: what torchrun of a node gets
         grep -oE '^set PET_(RDZV_[A-Z]*=.*|MASTER_ADDR=.*)' | tr '\n' ' '
 }
 for a in --max-restarts=3 '--max_restarts 1' --nnodes=1:3 '--nnodes 2:2'; do
-    is "$(elastic $a x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:41004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
+    is "$(elastic $a x.py)" "set PET_RDZV_BACKEND=c10d set PET_RDZV_ENDPOINT=n1:19004 set PET_RDZV_CONF=is_host=0 set PET_RDZV_ID=1234.0 " "torchrun $a: every node hears of a restart"
 done
 is "$(elastic --max-restarts=0 --nnodes=2 x.py)" "set PET_RDZV_BACKEND=static set PET_MASTER_ADDR=n1 " "without: in Slurm's order"
 like "$(fake $zero PET_MAX_RESTARTS=1 PET_RDZV_BACKEND=static "$stub" "$PLUGIN" 0 dl=torchrun)" 'torchrun with --max-restarts or .* needs --rdzv-backend=c10d' "a static one of the user's is told at once"
