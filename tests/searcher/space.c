@@ -20,9 +20,9 @@ static const struct {
     const char *grid; /* NULL: the same as of any searcher */
     const char *any;  /* NULL: nothing is wrong */
 } bad_params[] = {
-    { { FLOAT ("a", 1, 0, 2) }, 1, 0, NULL, "min is above max" },
-    { { CHOICE ("b", 1), INT ("a", 1, 0, 2) }, 2, 1, NULL, "min is above max" },
-    { { LOG ("a", 10, -1, -2, 2) }, 1, 0, NULL, "min is above max" },
+    { { FLOAT ("a", 1, 0, 2) }, 1, 0, NULL, "the lower end of the range is above the upper end" },
+    { { CHOICE ("b", 1), INT ("a", 1, 0, 2) }, 2, 1, NULL, "the lower end of the range is above the upper end" },
+    { { LOG ("a", 10, -1, -2, 2) }, 1, 0, NULL, "the lower end of the range is above the upper end" },
     { { FLOAT ("a", NAN, 0, 2) }, 1, 0, NULL,
       "min or max is not a finite number" },
     { { INT ("a", 0, INFINITY, 2) }, 1, 0, NULL,
