@@ -93,8 +93,10 @@ def one_fault(writer, shim, top, how, call, error):
     restored, saved = steps_of(f"{top}/out")
     files = verify_all(top)
     newest = max((int(os.path.basename(x)[:-3]) for x in files), default=0)
-    # async: an error ends the wait for later ones, too; what was acknowledged is there
-    assert status in (0, 4) and newest >= saved, f"{how}, call {n} {name} {path}, {error}: {status}, {saved}, {files}"
+    # async: an error ends the wait for later ones, too; what was acknowledged is there.  1: the folder could not be listed when
+    # the run was to be restored, before it has saved
+    refused = status == 1 and restored is None and name == "open" and path.endswith("/ckpt")
+    assert (status in (0, 4) or refused) and newest >= saved, f"{how}, call {n} {name} {path}, {error}: {status}, {saved}, {files}"
     shutil.rmtree(top)
 
 
