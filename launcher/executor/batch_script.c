@@ -25,6 +25,11 @@ static const char text[] =
     "# Workers of an experiment; dl writes this file whenever it submits it.\n"
     "dl=%s\n"
     "dir=%s\n"
+    "out=%s\n"
+    "case $out in *\\\\*)\n"
+    "    exec >>\"$out/${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.log\" "
+    "2>&1 ;;\n"
+    "esac\n"
     "export DL_PIN=%s\n"
     "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
     "SLURM_CPU_BIND_VERBOSE\n"
@@ -72,16 +77,19 @@ int script_write (const struct executor *x,
     char path[PATH_MAX + 8];
     char *dl = shell_word (x->dl);
     char *dir = shell_word (x->sweep->dir);
+    char *out = shell_word (folder);
     char step[256];
     char *content = NULL;
     int rv;
 
     worker_step (x->sweep->exp, step, sizeof (step));
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    rv = dl && dir ? asprintf (&content, text, dl, dir, x->sweep->pin, step)
-                   : -1;
+    rv = dl && dir && out
+             ? asprintf (&content, text, dl, dir, out, x->sweep->pin, step)
+             : -1;
     free (dl);
     free (dir);
+    free (out);
     if (rv < 0)
         return errorf (err, "out of memory");
     /* its name changes hands at once: another dl may be submitting it */

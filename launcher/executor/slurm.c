@@ -15,6 +15,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/slurm_memory.h"
+#include "launcher/sys/slurm_output.h"
 #include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
@@ -146,27 +147,6 @@ void slurm_add_resources (struct command *c,
     experiment_each_plugin_option (e, add_plugin_option, c);
     for (char **a = e->sbatch_args; a && *a; a++)
         command_add (c, *a, NULL);
-}
-
-/* Slurm expands %j in a path, and with a backslash in it nothing at all, but
- * takes the job's working folder as it is.
- */
-void slurm_add_output (struct command *c, const char *folder, const char *file)
-{
-    char text[2 * PATH_MAX + 64], *to = text;
-
-    if (strchr (folder, '\\')) {
-        command_add (c, "--chdir", folder);
-        command_add (c, "--output", file);
-        return;
-    }
-    for (const char *at = folder; *at && to < text + 2 * PATH_MAX; at++) {
-        *to++ = *at;
-        if (*at == '%')
-            *to++ = '%';
-    }
-    snprintf (to, 64, "/%s", file);
-    command_add (c, "--output", text);
 }
 
 /* "n1,n2": machines on which nothing is to begin. */

@@ -17,11 +17,6 @@ void slurm_add_resources (struct command *c,
                           const struct experiment *e,
                           int64_t larger);
 
-/* Add where sbatch puts the output: 'file' (with %A, %a and %j) in a folder
- * whose name may have what Slurm reads in another way.
- */
-void slurm_add_output (struct command *c, const char *folder, const char *file);
-
 /* "n1,n2": the machines that are excluded, "" if there is none. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/executor/slurm.h"
+#include "launcher/sys/slurm_output.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
@@ -28,6 +29,10 @@ const char flow_job_script[] =
     "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
     "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
     "SLURM_CPU_BIND_VERBOSE\n"
+    "job=$SLURM_JOB_ID\n"
+    "[ -z \"$SLURM_ARRAY_TASK_ID\" ] || "
+    "job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n"
+    "case $3 in *\\\\*) exec >>\"$3/steps/$5.$job.log\" 2>&1 ;; esac\n"
     "tries=0\n"
     "while [ $tries -lt 20 ]; do\n"
     "    \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "

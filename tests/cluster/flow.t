@@ -136,6 +136,17 @@ dl flow run late.conf >/dev/null
 wait_for 300 no_jobs
 like "$(cat "$work"/flows/late-0001/steps/late/0/end.1)" '"told": *true' "a command that is told to end before its wrapper has not failed"
 
+# ---- a folder in whose name Slurm sees something else
+cat >odd.conf <<'END'
+name = "odd";
+steps = { one = { cache = false; entrypoint = "echo 1"; }; all = { cache = false; foreach = ["a", "b"]; entrypoint = "echo {item}"; }; };
+END
+mkdir "$work/b\\100%j"
+(DL_DIR="$work/b\\100%j" && timeout 300 dl flow run odd.conf >/dev/null)
+wait_for 300 no_jobs
+is "$(DL_DIR="$work/b\\100%j" dl flow show odd | sed -n '1s/.*: //p')" completed "a flow in a folder with a backslash"
+is "$(cd "$work/b\\100%j/odd-0001/steps" && ls | sed -n 's/[0-9][0-9]*\(_*[0-9]*\.log\)$/N\1/p' | xargs)" "all.N_0.log all.N_1.log one.N.log" "the output of each job"
+
 # ---- one that recurs
 cat >again.conf <<END
 name = "again";

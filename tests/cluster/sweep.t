@@ -123,6 +123,17 @@ is $? 0 "it comes back, and the sweep completes"
 is "$(count late-0001 result)" 2 "two results"
 is "$(count late-0001 fail)" 0 "the time limit is no failure"
 
+# ---- a folder in whose name Slurm sees something else
+for name in 'back\slash' 'b\100%j'; do
+    mkdir "$name"
+    sed 's/"slow"/"odd"/; s/entrypoint = .*/entrypoint = "dl log loss=1";/; s/max_trials = 6/max_trials = 2/' slow.conf >"$name/odd.conf"
+    (cd "$name" && timeout 300 dl run odd.conf >out 2>&1)
+    is $? 0 "a sweep in $name"
+    sed 's/^/# /' "$name/out" | tail -3
+    job=$(cat "$name"/odd-0001/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)".*/\1/p' | head -1)
+    is "$(cd "$name/odd-0001/workers" && echo *.log)" "${job}_1.log ${job}_2.log" "the output of each task"
+done
+
 # ---- mistakes
 sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
 timeout 300 dl run nope.conf >out 2>&1
