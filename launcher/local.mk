@@ -25,7 +25,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/logged_metrics.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
 	%D%/results/missing_metric.c \
 	%D%/results/old_results.c %D%/results/results_file.c \
-	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
+	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c %D%/retention/trainer_files.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/lines.c %D%/trainer/printed.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \

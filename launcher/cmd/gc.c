@@ -5,6 +5,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/membership/peer.h"
 #include "launcher/retention/checkpoints.h"
+#include "launcher/retention/trainer_files.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -42,6 +43,38 @@ static void print_report (const struct gc_report *r, bool dry)
             (long long)bytes[false]);
 }
 
+/* Without the key nothing that trials saved themselves is removed. */
+static void print_superseded (const struct sweep *s)
+{
+    static char *const all[] = { "*", NULL };
+    struct trainer_files list;
+    const struct trainer_file *largest = NULL;
+    int64_t bytes = 0;
+    size_t n = 0;
+
+    if (!s->exp->checkpoint_files && trainer_files_mark (s, all, &list) == 0) {
+        for (size_t i = 0; i < list.n; i++) {
+            const struct trainer_file *f = &list.files[i];
+            if (f->kept)
+                continue;
+            n++;
+            bytes += f->bytes;
+            if (!largest || f->bytes > largest->bytes)
+                largest = f;
+        }
+        if (n)
+            printf ("%zu files that trials saved, %lld bytes, are superseded "
+                    "by those of later attempts, the largest is %s; with "
+                    "the key checkpoint_policy.files, a list of patterns, in "
+                    "%s/experiment.conf 'dl gc' removes them\n",
+                    n,
+                    (long long)bytes,
+                    largest->below,
+                    s->dir);
+        trainer_files_free (&list);
+    }
+}
+
 int cmd_gc (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -62,6 +95,7 @@ int cmd_gc (const struct settings *st)
     if (gc_run (s, st->dry_run, &report, &err) < 0)
         rv = fail (&err);
     print_report (&report, st->dry_run);
+    print_superseded (s);
     gc_report_free (&report);
     sweep_close (s);
     return rv;

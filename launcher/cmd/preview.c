@@ -277,6 +277,34 @@ static void print_time (const struct preview_plan *plan)
                 e->max_hours);
 }
 
+/* Of a file that the trials save, one a segment: how many stay at the end. */
+static double count_kept (const struct preview_plan *plan)
+{
+    const struct gc_policy *p = &plan->exp->policy;
+
+    return fmin (plan->segments,
+                 plan->trials * (double)(p->trial_best + p->trial_latest)
+                     + (double)p->experiment_best);
+}
+
+static void print_trainer_files (const struct preview_plan *plan)
+{
+    char **patterns = plan->exp->checkpoint_files;
+    double n = 0;
+
+    while (patterns && patterns[(size_t)n])
+        n++;
+    if (n > 0)
+        printf ("checkpoint_policy.files: at most %.0f files, one of each "
+                "pattern in each segment; at most %.0f stay at the end\n",
+                n * plan->segments,
+                n * count_kept (plan));
+    else if (plan->segments > plan->trials)
+        printf ("a file that each attempt saves comes to at most %.0f; "
+                "checkpoint_policy.files removes those that are superseded\n",
+                plan->segments);
+}
+
 static void print_totals (const struct preview_plan *plan)
 {
     printf ("%.0f trial%s, as much as %.1f full trainings, %s%.0f segment%s\n",
@@ -292,6 +320,7 @@ static void print_totals (const struct preview_plan *plan)
             "checkpoints and output\n",
             count_files (plan),
             megabytes (plan));
+    print_trainer_files (plan);
     if (plan->seconds > 0)
         print_time (plan);
 }

@@ -252,7 +252,7 @@ static void read_group (struct experiment *e,
                 path,
                 strcmp (path, "checkpoint_policy")
                     ? "a group { ... }"
-                    : "a group { ... }; with its three keys 0 none is "
+                    : "a group { ... }; with its three numbers 0 none is "
                       "kept");
         else {
             strcat (path, ".");

@@ -130,6 +130,7 @@ struct experiment {
     int64_t max_restarts;
     int64_t max_failed;          /* trials; -1: half of them */
     struct gc_policy policy;     /* checkpoint_policy */
+    char **checkpoint_files;     /* checkpoint_policy.files, or NULL */
     struct log_policy *policies; /* of log_policies and built-in ones */
     size_t npolicies;
     struct notify_settings notify;

@@ -85,6 +85,7 @@ const struct key experiment_keys[] = {
     { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
     { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
     { "checkpoint_policy.save_trial_latest",    KEY_INT, AT (policy.trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
+    { "checkpoint_policy.files",                KEY_LIST, AT (checkpoint_files),    0, 0, NULL, "patterns of files that the trials save as their checkpoints, e.g. \"last.pt\": those that a later attempt has superseded are removed" },
 
     { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
 

@@ -15,6 +15,8 @@
 
 #include "launcher/retention/leftovers.h"
 #include "launcher/retention/removal.h"
+#include "launcher/retention/trainer_files.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "runtime/base/array.h"
@@ -37,25 +39,11 @@ struct shelf {
     struct gc_report leftovers;
 };
 
-/* One that was stopped or killed may well go on. */
-static bool is_over (const struct sweep *s)
-{
-    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
-           || s->state == SWEEP_PARTIAL;
-}
-
-static bool keeps_nothing (const struct sweep *s)
-{
-    const struct gc_policy *p = &s->exp->policy;
-
-    return is_over (s) && !p->experiment_best && !p->trial_best
-           && !p->trial_latest;
-}
-
 /* It may be trained on, or another trial begin from it. */
 static bool goes_on (const struct sweep *s, const struct sweep_trial *t)
 {
-    return !is_over (s) && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
+    return !gc_is_over (s)
+           && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
 }
 
 /* ---- the lists ---- */
@@ -196,7 +184,7 @@ static int scan_attempt (struct shelf *sh, long trial, long attempt)
     }
     free (names);
     close (folder.fd);
-    if (folder.links || (!is_over (sh->sweep) && attempt > t->over))
+    if (folder.links || (!gc_is_over (sh->sweep) && attempt > t->over))
         keep_leftovers (sh, before);
     return rv;
 }
@@ -336,10 +324,26 @@ static void need (struct shelf *sh, long trial, int64_t max_step, long prefer)
         best->kept = true;
 }
 
+/* Of the best trial what it had where trials are compared: the policy knows
+ * only what was logged at each step.
+ */
+static void need_of_best (struct shelf *sh)
+{
+    const struct sweep *s = sh->sweep;
+    const struct gc_policy *p = &s->exp->policy;
+    long best = p->experiment_best || p->trial_best ? sweep_best (s) : 0;
+    int64_t length = best ? trial_result (s, best, 0).length : 0;
+
+    if (best)
+        need (
+            sh, best, length, trial_milestone (sweep_trial (s, best), length));
+}
+
 static void need_all (struct shelf *sh)
 {
     const struct sweep *s = sh->sweep;
 
+    need_of_best (sh);
     for (long n = 1; n <= s->ntrials; n++) {
         const struct sweep_trial *t = sweep_trial (s, n);
         const struct sweep_trial *from = sweep_trial (s, t->from);
@@ -424,7 +428,8 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
                 err, "%s: cannot remove: %s", f->path, inside_error (errno));
         if (rv < 0)
             f->outcome = GC_KEPT;
-        else if (folders && strstr (f->path, "/ckpt/"))
+        else if (folders
+                 && (f->outcome == GC_DELETED || strstr (f->path, "/ckpt/")))
             removal_folder (f->path);
     }
     return rv;
@@ -445,6 +450,24 @@ static int report_on (struct shelf *sh, struct gc_report *r)
             return -1;
     }
     return 0;
+}
+
+/* What trainers saved themselves. */
+static int report_on_files (const struct sweep *s, struct gc_report *r)
+{
+    struct trainer_files list;
+    int rv = trainer_files_mark (s, s->exp->checkpoint_files, &list);
+
+    for (size_t i = 0; rv == 0 && i < list.n; i++) {
+        struct trainer_file *t = &list.files[i];
+        struct gc_file f = { t->path,
+                             t->bytes,
+                             t->kept ? GC_KEPT : GC_DELETED };
+        rv = add_file (r, &f);
+        t->path = f.path;
+    }
+    trainer_files_free (&list);
+    return rv;
 }
 
 static void shelf_free (struct shelf *sh)
@@ -469,15 +492,20 @@ int gc_run (const struct sweep *s,
     *report = (struct gc_report){ 0 };
     if (scan (&sh, err) < 0 || scan_leftovers (&sh, err) < 0)
         goto out;
-    if (!keeps_nothing (s)) {
+    if (!gc_keeps_nothing (s)) {
         read_all_validations (&sh);
         if (choose (&sh, err) < 0)
             goto out;
     }
     if (report_on (&sh, report) < 0)
         errorf (err, "out of memory");
+    else if (s->exp->checkpoint_files && report_on_files (s, report) < 0)
+        errorf (err,
+                "%s/trials: cannot list what trials saved: %s",
+                s->dir,
+                inside_error (errno));
     else
-        rv = dry ? 0 : remove_all (report, is_over (s), err);
+        rv = dry ? 0 : remove_all (report, gc_is_over (s), err);
 out:
     e = errno;
     shelf_free (&sh);

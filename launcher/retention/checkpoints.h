@@ -34,6 +34,12 @@ int gc_mark (const struct gc_policy *policy,
              struct gc_checkpoint *list,
              size_t n);
 
+/* It ended by itself: one that was stopped or killed may well go on. */
+bool gc_is_over (const struct sweep *s);
+
+/* The policy is 0, 0, 0, and it is over. */
+bool gc_keeps_nothing (const struct sweep *s);
+
 /* ---- the removal ---- */
 
 enum gc_outcome {
@@ -64,7 +70,11 @@ struct gc_report {
  * or paused also keeps what its next attempt, or a trial that begins from
  * it, would restore.  Where the metrics cannot be read, or no checkpoint of a
  * trial verifies, nothing of the trial is removed.  A policy of 0, 0, 0
- * removes all, but only once the experiment has ended.
+ * removes all, but only once the experiment has ended.  The best trial's stays
+ * where best ones do (best.h).
+ *
+ * The files that checkpoint_policy.files names are reported and removed as
+ * well (trainer_files.h).
  *
  * gc_report_free() in any case.  Returns -1 at the first file that cannot be
  * removed; it and what follows is then reported as kept.

@@ -138,3 +138,17 @@ int gc_mark (const struct gc_policy *policy,
     free (order);
     return 0;
 }
+
+bool gc_is_over (const struct sweep *s)
+{
+    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
+           || s->state == SWEEP_PARTIAL;
+}
+
+bool gc_keeps_nothing (const struct sweep *s)
+{
+    const struct gc_policy *p = &s->exp->policy;
+
+    return gc_is_over (s) && !p->experiment_best && !p->trial_best
+           && !p->trial_latest;
+}

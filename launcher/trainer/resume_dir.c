@@ -20,8 +20,7 @@ void trial_dir (const struct trial_attempt *a, char *path, size_t size)
         path, size, "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
 }
 
-/* What dl writes there by itself. */
-static bool is_ours (const char *name)
+bool attempt_file_is_ours (const char *name)
 {
     return *name == '.' || !strcmp (name, "log") || !strcmp (name, WORK_NAME)
            || !strcmp (name, "hparams.json") || !strcmp (name, "bad-nodes")
@@ -59,9 +58,9 @@ static bool has_own_files (const char *dir, const char *file)
     if (!(d = opendir (dir)))
         return false;
     for (struct dirent *e; !has && (e = readdir (d));)
-        has = !strcmp (e->d_name, "ckpt")
-                  ? has_checkpoint (dir)
-                  : !is_ours (e->d_name) && has_file (dir, e->d_name);
+        has = !strcmp (e->d_name, "ckpt") ? has_checkpoint (dir)
+                                          : !attempt_file_is_ours (e->d_name)
+                                                && has_file (dir, e->d_name);
     closedir (d);
     return has;
 }
@@ -89,7 +88,7 @@ int each_trainer_file (const char *dir,
     for (struct dirent *e; d && (e = readdir (d));) {
         bool is_attempt =
             !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
-        if ((strcmp (e->d_name, WORK_NAME) ? is_ours (e->d_name)
+        if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name)
                                            : !has_work (dir))
             || is_attempt
             || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))

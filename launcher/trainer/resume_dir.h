@@ -37,6 +37,11 @@ bool resume_note (const struct trial_attempt *a, char *line, size_t size);
 /* Whether one folder has the file, or any file of its trainer. */
 bool folder_has_files (const char *dir, const char *file);
 
+/* Whether dl itself makes what has this name in an attempt's folder, but for
+ * the folder of checkpoints.
+ */
+bool attempt_file_is_ours (const char *name);
+
 /* Whether there is a row in an attempt's folder: its files may be there before
  * anything is logged.
  */

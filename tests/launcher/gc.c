@@ -448,6 +448,164 @@ static void hidden_files (void **state)
     sweep_close (s);
 }
 
+/* ---- files that trainers saved themselves ---- */
+
+#define FILES(policy)                                                          \
+    "name = \"t\"; entrypoint = \"true\";\n"                                   \
+    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"     \
+    "             max_length = 100; };\n"                                      \
+    "checkpoint_policy = { " policy " };\n"                                    \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+    "};\n"
+
+static const char *
+own_path (const struct sweep *s, long n, long k, const char *name)
+{
+    static char path[320];
+    char *slash;
+
+    snprintf (path, sizeof (path), "%s/%s", made_attempt (s, n, k), name);
+    for (slash = path + strlen (made_attempt (s, n, k)) + 1;
+         (slash = strchr (slash, '/'));
+         *slash++ = '/') {
+        *slash = '\0';
+        mkdir (path, 0777);
+    }
+    return path;
+}
+
+static void put_own (const struct sweep *s, long n, long k, const char *name)
+{
+    int fd = open (own_path (s, n, k, name), O_CREAT | O_WRONLY, 0666);
+
+    assert_int_equal (write (fd, "weights", 7), 7);
+    close (fd);
+}
+
+/* The attempts of a trial that have the file: "13". */
+static const char *having (const struct sweep *s, long n, const char *name)
+{
+    static char text[16];
+    char *to = text;
+
+    for (long k = 1; k <= 9; k++)
+        if (access (own_path (s, n, k, name), F_OK) == 0)
+            *to++ = (char)('0' + k);
+    *to = '\0';
+    return text;
+}
+
+static void log_attempts (const struct sweep *s, long n, long first, long last)
+{
+    for (long k = first; k <= last; k++)
+        put_metric (s, n, k, k, 0.5);
+}
+
+/* What resume_dir.h hands on must not depend on the newest file alone. */
+static void two_newest_of_an_open_trial (void **state)
+{
+    struct sweep *s = made_sweep (
+        dir, FILES ("save_trial_best = 0; files = (\"*.pt\", \"run\");"), 1);
+
+    for (long k = 1; k <= 6; k++) {
+        char name[32];
+        put_own (s, 1, k, "last.pt");
+        put_own (s, 1, k, "log");
+        put_own (s, 1, k, "other.txt");
+        put_own (s, 1, k, "work/run/state.bin");
+        snprintf (name, sizeof (name), "work/epoch_%ld.pt", 4 * k);
+        put_own (s, 1, k, name);
+    }
+    put_own (s, 1, 1, "best.pt");
+    close (open (own_path (s, 1, 7, "last.pt"), O_CREAT | O_WRONLY, 0666));
+    log_attempts (s, 1, 1, 4); /* 5 failed before its first metric */
+    s->trials[0].over = 5;     /* 6 is at work */
+    assert_int_equal (run (s, false), 6);
+    assert_string_equal (having (s, 1, "last.pt"), "34567");
+    assert_string_equal (having (s, 1, "work/run/state.bin"), "3456");
+    assert_string_equal (having (s, 1, "work/epoch_8.pt"), "");
+    assert_string_equal (having (s, 1, "work/epoch_12.pt"), "3");
+    assert_string_equal (having (s, 1, "other.txt"), "123456");
+    assert_string_equal (having (s, 1, "log"), "123456");
+    assert_string_equal (having (s, 1, "best.pt"), "1");
+    sweep_close (s);
+}
+
+static void nothing_goes_without_the_key (void **state)
+{
+    struct sweep *s = made_sweep (dir, FILES ("save_trial_best = 0;"), 1);
+
+    for (long k = 1; k <= 4; k++)
+        put_own (s, 1, k, "last.pt");
+    made_result (s, 1, 4, 9, 0.5);
+    s->state = SWEEP_COMPLETED;
+    assert_int_equal (run (s, false), 0);
+    assert_string_equal (having (s, 1, "last.pt"), "1234");
+    sweep_close (s);
+}
+
+/* Trial 1: 0.1 at length 1, 0.4 at 9 (attempts 1, 3); trial 2: 0.2 and 0.3. */
+static struct sweep *two_trials (const char *conf)
+{
+    struct sweep *s = made_sweep (dir, conf, 2);
+
+    for (long k = 1; k <= 4; k++) {
+        put_own (s, 1, k, "last.pt");
+        put_own (s, 2, k, "last.pt");
+    }
+    made_result (s, 1, 1, 1, 0.1);
+    made_result (s, 2, 1, 1, 0.2);
+    made_result (s, 1, 3, 9, 0.4);
+    made_result (s, 2, 3, 9, 0.3);
+    s->trials[0].over = s->trials[1].over = 4;
+    s->state = SWEEP_COMPLETED;
+    return s;
+}
+
+static void of_an_ended_trial_by_the_policy (void **state)
+{
+    static const char *const policies[][3] = {
+        { FILES ("files = \"last.pt\";"), "13", "13" },
+        { FILES ("files = \"last.pt\"; save_trial_best = 0;"), "3", "3" },
+        { FILES ("files = \"last.pt\"; save_trial_best = 0;"
+                 "save_trial_latest = 0; save_experiment_best = 1;"),
+          "",
+          "3" }, /* not 0.1, at a length that is not compared */
+        { FILES ("files = \"last.pt\"; save_trial_best = 0;"
+                 "save_trial_latest = 0;"),
+          "",
+          "" },
+    };
+
+    for (size_t i = 0; i < COUNT (policies); i++) {
+        struct sweep *s = two_trials (policies[i][0]);
+        run (s, false);
+        assert_string_equal (having (s, 1, "last.pt"), policies[i][1]);
+        assert_string_equal (having (s, 2, "last.pt"), policies[i][2]);
+        sweep_close (s);
+    }
+}
+
+/* By validations alone trial 1 has the best one, at length 1. */
+static void the_best_trials_checkpoint_stays (void **state)
+{
+    struct sweep *s = made_sweep (dir, CONF ("1", "0", "0"), 2);
+
+    for (long n = 1; n <= 2; n++)
+        for (int64_t step = 1; step <= 9; step += 8)
+            put (s, n, 1, step);
+    put_metric (s, 1, 1, 1, 0.1);
+    put_metric (s, 2, 1, 9, 0.3);
+    made_result (s, 1, 1, 1, 0.1);
+    made_result (s, 2, 1, 1, 0.2);
+    made_result (s, 1, 1, 9, 0.4);
+    made_result (s, 2, 1, 9, 0.3);
+    s->state = SWEEP_COMPLETED;
+    assert_int_equal (run (s, false), 2);
+    assert_true (there (s, 1, 1, 1) && there (s, 2, 1, 9));
+    sweep_close (s);
+}
+
 #define IN_FILES(f) cmocka_unit_test_setup_teardown (f, make_dir, close_all)
 
 static const struct CMUnitTest tests[] = {
@@ -466,6 +624,10 @@ static const struct CMUnitTest tests[] = {
     IN_FILES (failed_trials_keep_by_the_policy_only),
     IN_FILES (stops_at_what_cannot_be_removed),
     IN_FILES (hidden_files),
+    IN_FILES (two_newest_of_an_open_trial),
+    IN_FILES (nothing_goes_without_the_key),
+    IN_FILES (of_an_ended_trial_by_the_policy),
+    IN_FILES (the_best_trials_checkpoint_stays),
 };
 
 RUN_TESTS (tests)

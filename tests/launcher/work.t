@@ -150,6 +150,39 @@ for kind in attempt trial; do
 done
 rm -r sub/trial-0001 sub/attempt-0001
 
+# ---- dl gc removes what later attempts have superseded, and the trial goes on
+conf keep 'sh epochs.sh attempt [{resume_dir}/last.pt]' "checkpoint_policy = { files = \"last.pt\"; save_trial_best = 0; }; environment = { PACE = \"$work/pace\"; };"
+sed -i 's/"loss = /"epoch {step}: loss = /; s/max_trials = 8/max_trials = 1/; s/workers = 4/workers = 1/' keep.conf
+touch "$work/pace"
+attempts () { # attempts FILE: which have it
+    # shellcheck disable=SC2012
+    (cd keep-0001/trials/0001 && ls a.?/*/"$1") 2>/dev/null | sed 's|^a\.\(.\)/.*|\1|' | xargs
+}
+sed -i 's/^epoch=0$/&; date >notes/' epochs.sh
+go_on () { # go_on ATTEMPT COMMAND...: until it has logged, then pause
+    attempt=$1
+    shift
+    timeout 300 dl "$@" >"$work/out" 2>&1 &
+    wait_for 200 grep -q '^epoch .*loss' keep-0001/trials/0001/a."$attempt"/log
+    dl pause keep-0001 >"$work/out2" 2>&1
+    wait $!
+}
+go_on 1 run --local keep.conf
+go_on 2 resume --local keep-0001
+go_on 3 resume --local keep-0001
+is "$(attempts last.pt)" "1 2 3" "three attempts left a file"
+cp keep-0001/experiment.conf kept.conf
+sed 's/files = "last.pt"; *//' kept.conf >keep-0001/experiment.conf
+like "$(dl gc keep-0001 | tr '\n' ' ')" 'deleted 0 files.* 2 files that trials saved, [0-9]+ bytes, are superseded .*checkpoint_policy.files.*keep-0001/experiment.conf' "dl gc without the key says what it would save"
+cp kept.conf keep-0001/experiment.conf
+like "$(dl gc keep-0001)" '^deleted 1 files' "dl gc with the key"
+is "$(attempts last.pt), $(attempts notes)" "2 3, 1 2 3" "the two newest stay, and files of other names"
+rm "$work/pace"
+timeout 300 dl resume --local keep-0001 >"$work/out" 2>&1
+like "$? $(grep -h ^from keep-0001/trials/0001/a.4/log)" '^0 from ([3-9]|[1-5][0-9])$' "the paused trial goes on after that"
+is "$(attempts last.pt), $(attempts notes)" "4, 1 2 3 4" "at the end the policy's stay"
+rm -r keep-0001
+
 # A worker that is killed; what its trainer goes on to write, as a process that nobody could end, is not the next attempt's.
 cat >zombie.sh <<'SH'
 if [ "$DL_ATTEMPT" = 1 ]; then
