@@ -244,11 +244,15 @@ static bool begins_late (const char *line, const char *at)
 
 static bool is_cut (const char *line, const regmatch_t *g, char next, bool open)
 {
-    const char *at = line + g->rm_so, *end = line + g->rm_eo;
-    const char *digits = at + strspn (at, "+-");
+    const char *at;
+    const char *end;
+    const char *digits;
 
     if (g->rm_so < 0)
         return false;
+    at = line + g->rm_so;
+    end = line + g->rm_eo;
+    digits = at + strspn (at, "+-");
     digits += strspn (digits, "0123456789");
     return begins_late (line, at)
            || ends_early (end, digits == end, next, open);
