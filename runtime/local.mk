@@ -80,7 +80,7 @@ lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la
 library_ldflags = $(HARDEN_LDFLAGS) -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/librun.la %D%/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
-%C%_libslurmdl_la_LDFLAGS = $(library_ldflags)/slurmdl.map
+%C%_libslurmdl_la_LDFLAGS = -Wl,-z,nodelete $(library_ldflags)/slurmdl.map
 EXTRA_%C%_libslurmdl_la_DEPENDENCIES = %D%/slurmdl.map
 %C%_libslurmdl_comm_la_SOURCES =
 %C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm

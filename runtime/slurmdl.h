@@ -66,6 +66,9 @@ struct slurmdl;
  * the default one, that request a stop (slurmdl_should_stop()); they are
  * removed by slurmdl_close().  DL_SIGNALS=0 prevents that.
  *
+ * In a batch job a program that SIGTERM has stopped waits at its exit to be
+ * killed, for else Slurm would not requeue it: see slurmdl(3), Stopping.
+ *
  * Returns NULL on failure.
  */
 struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err);

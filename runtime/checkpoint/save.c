@@ -255,6 +255,7 @@ static int begin (struct slurmdl *run,
     }
     if (!(*s = saver_of (run)) || job_create (job, run, step) < 0)
         return errorf (err, "out of memory");
+    stop_reached (run, step);
     return 0;
 }
 

@@ -151,7 +151,7 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
         goto fail;
     if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;
-        stop_open ();
+        stop_open (run);
         time_limit_open ();
     }
     return run;

@@ -136,7 +136,10 @@ int slurmdl_stop_here (struct slurmdl *run, int64_t step)
     while (a->calls > a->granted && !a->stop)
         if (ask (run, a) < 0)
             return -1;
-    return a->calls > a->granted;
+    if (a->calls <= a->granted)
+        return 0;
+    stop_told ();
+    return 1;
 }
 
 void agreement_destroy (struct agreement *a)

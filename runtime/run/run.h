@@ -34,8 +34,11 @@ struct slurmdl {
 };
 
 /* stop.c */
-void stop_open (void);
+void stop_open (const struct slurmdl *run);
 void stop_close (void);
+void stop_by_time_limit (void);
+void stop_told (void); /* the program knows that it is to stop */
+void stop_reached (const struct slurmdl *run, int64_t step); /* in a save */
 
 /* time_limit.c: request a stop before the job's time is over. */
 void time_limit_open (void);

@@ -1,24 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stop requests by signal. */
+/* Stop requests by signal, and the end of a program that was stopped. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/run/run.h"
 
+enum { BY_PROGRAM = -1, BY_TIME_LIMIT = -2 };
+enum { STOP_WAIT = 300 };
+
 /* A signal comes to the process and not to a run: this is its one place. */
-static atomic_int requested;
+static atomic_int requested; /* 0: no; the signal, or one of BY_ */
+static atomic_bool told;     /* the program has asked, and knows */
+static atomic_bool complete; /* it has saved its last step all the same */
+static pid_t process;
+static bool first_rank, at_exit;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int users;
 static const int watched[] = { SIGTERM, SIGUSR2 };
 enum { WATCHED = sizeof (watched) / sizeof (*watched) };
 static bool installed[WATCHED];
 
-static void request (int sig)
+/* SIGTERM says that Slurm ends the job, whatever was asked before. */
+static void request (int by)
 {
-    (void)sig;
-    atomic_store_explicit (&requested, 1, memory_order_relaxed);
+    int none = 0;
+
+    if (by == SIGTERM)
+        atomic_store (&requested, by);
+    else
+        atomic_compare_exchange_strong (&requested, &none, by);
 }
 
 static void install (int i)
@@ -45,13 +62,81 @@ static void remove_handler (int i)
     installed[i] = false;
 }
 
-void stop_open (void)
+/* A worker and dl elastic look after the end of their ranks themselves. */
+static bool is_batch_job (void)
+{
+    return getenv ("SLURM_JOB_ID")
+           && !strcmp (environment_text ("ENVIRONMENT", ""), "BATCH")
+           && !getenv ("DL_ATTEMPT_DIR") && !getenv ("DL_ELASTIC_DIR");
+}
+
+/* Slurm requeues a preempted job only if it has to kill it.  Returns whether
+ * it did not come; a second signal ends the process, or the wait.
+ */
+static bool wait_to_be_killed (const char *job)
+{
+    struct timespec t = { 0 };
+
+    t.tv_sec = (time_t)environment_number ("DL_STOP_WAIT", STOP_WAIT);
+    if (t.tv_sec <= 0)
+        return true;
+    if (first_rank)
+        fprintf (stderr,
+                 "slurmdl: job %s: stopped by SIGTERM; waiting for Slurm to "
+                 "kill and requeue it, %lld s at most (DL_STOP_WAIT)\n",
+                 job,
+                 (long long)t.tv_sec);
+    return nanosleep (&t, NULL) == 0;
+}
+
+static const char *name_of (int by)
+{
+    return by == SIGTERM   ? "SIGTERM"
+           : by == SIGUSR2 ? "SIGUSR2"
+                           : "its time limit";
+}
+
+/* Not in slurmdl_close(): only here is all written, and the status known. */
+static void end (int status, void *unused)
+{
+    const char *job = getenv ("SLURM_JOB_ID");
+    int by = atomic_load (&requested);
+
+    (void)unused;
+    if (status != 0 || !atomic_load (&told) || atomic_load (&complete)
+        || by == 0 || by == BY_PROGRAM || getpid () != process
+        || !is_batch_job ())
+        return;
+    fflush (NULL);
+    if (by == SIGTERM && !wait_to_be_killed (job))
+        return;
+    if (first_rank)
+        fprintf (stderr,
+                 "slurmdl: job %s: stopped by %s before its end, which Slurm "
+                 "takes as complete unless the job's script requeues it: "
+                 "scontrol requeue %s\n",
+                 job,
+                 name_of (by),
+                 job);
+}
+
+void stop_open (const struct slurmdl *run)
 {
     pthread_mutex_lock (&lock);
     if (users++ == 0)
         for (int i = 0; i < WATCHED; i++)
             install (i);
+    first_rank = run->rank == 0;
+    process = getpid ();
+    if (!at_exit)
+        at_exit = on_exit (end, NULL) == 0;
     pthread_mutex_unlock (&lock);
+}
+
+void stop_reached (const struct slurmdl *run, int64_t step)
+{
+    if (step >= run->length)
+        atomic_store (&complete, true);
 }
 
 void stop_close (void)
@@ -63,14 +148,27 @@ void stop_close (void)
     pthread_mutex_unlock (&lock);
 }
 
+void stop_told (void)
+{
+    atomic_store_explicit (&told, true, memory_order_relaxed);
+}
+
 int slurmdl_should_stop (const struct slurmdl *run)
 {
     (void)run;
-    return atomic_load_explicit (&requested, memory_order_relaxed);
+    if (!atomic_load_explicit (&requested, memory_order_relaxed))
+        return 0;
+    stop_told ();
+    return 1;
 }
 
 void slurmdl_request_stop (struct slurmdl *run)
 {
     (void)run;
-    request (0);
+    request (BY_PROGRAM);
+}
+
+void stop_by_time_limit (void)
+{
+    request (BY_TIME_LIMIT);
 }

@@ -38,7 +38,7 @@ static void *watch (void *arg)
         double at = end - margin - 2 * save;
         when.tv_sec = at > 0 ? (time_t)at : 0;
         if (pthread_cond_timedwait (&changed, &lock, &when) == ETIMEDOUT) {
-            slurmdl_request_stop (NULL);
+            stop_by_time_limit ();
             break;
         }
     }

@@ -9,12 +9,12 @@ unset DL_DIR DL_FREEZE
 export HOME="$work"
 
 # ---- its form
-is "$(grep -c '^## ' "$book")" 22 "22 recipes"
+is "$(grep -c '^## ' "$book")" 23 "23 recipes"
 is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
     "of at most 15 lines"
 is "$(awk '/^## / && $2 != ++n "." { print }' "$book")" "" "they are numbered"
 page=$builddir/doc/dl-cookbook.7
-is "$(grep -c '^\.SH "[0-9]' "$page")" 22 "dl-cookbook(7) has them"
+is "$(grep -c '^\.SH "[0-9]' "$page")" 23 "dl-cookbook(7) has them"
 if command -v mandoc >/dev/null; then
     is "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "" "and is a clean manual page"
 else
@@ -26,7 +26,7 @@ warned () { # warned FOLDER FILE: what is said of it, besides what it needs that
     (cd "$1" && timeout 100 "$real" preview "$2" 2>&1 >/dev/null) | grep '^dl: ' | sed "s|^|$1/$2: |"
 }
 files=0
-for number in $(seq 22); do
+for number in $(seq 23); do
     mkdir -p "$work/quiet/$number"
     cp "$srcdir/contrib/examples/cookbook/train.py" "$work/quiet/$number"
     (cd "$work/quiet/$number" && blocks "$number")
