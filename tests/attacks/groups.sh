@@ -6,7 +6,7 @@ group=$work/group
 shared_folder "$group"
 cat >"$work/s.conf" <<'CONF'
 name = "s";
-entrypoint = "echo trained; dl log loss=1";
+entrypoint = "echo trained; : {x}; dl log loss=1";
 searcher = { name = "random"; metric = "loss"; max_trials = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 worker = { heartbeat = 1; lease = 3; grace = 2; };

@@ -54,7 +54,7 @@ case_of taken
 evil
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 is $? 0 "with --trust it is taken"
-like "$(cat out)" '^dl:   entrypoint: "echo trained; dl log loss=1" -> "id -u >' "which says what has changed"
+like "$(cat out)" '^dl:   entrypoint: "echo trained; : .x.; dl log loss=1" -> "id -u >' "which says what has changed"
 like "$(cat out)" "^dl:   owner: \"$victim_id\" -> \"$attacker_id\"" "and whose it is"
 is "$(cat "$group/ran")" "$victim_id" "and runs"
 victim timeout 100 dl continue --trials=4 --local "$e" >out 2>&1

@@ -109,7 +109,7 @@ conf beyond 'for e in 1 2 3 4 5; do echo step $e loss = $e{lr}; done; : {length}
 sed -i 's/"random"/"asha"/; s/"loss = {loss}"/"step {step} loss = {loss}"/' beyond.conf
 like "$(dl try beyond.conf 2>&1)" '^length:     it logged steps to 5, and was to train to 1: it does not use \{length\}' "dl try: steps beyond the length"
 timeout 300 dl run --local beyond.conf >out 2>&1
-like "$(cat out)" '^ +[0-9.]+m?s +trial 1 +length 3 .* logged steps to 5, beyond 3$' "dl run: the same"
+like "$(cat out)" '^ +[0-9.]+m?s +trial [0-9]+ +length 3 .* logged steps to 5, beyond 3$' "dl run: the same"
 like "$(cat out)" '^trial [0-9]+ logged steps to 5, but its segment was to end at 3, and others like it: its program does not use \{length\} \(DL_LENGTH\), or' "and in the end"
 sed 's/for e in 1 2 3 4 5/for e in $(seq {length})/; s/"beyond"/"within"/' beyond.conf >within.conf
 is "$(dl try within.conf 2>&1 | grep -c '^length:')" 0 "dl try: not where it ends there"
