@@ -176,8 +176,7 @@ static void print_work (const struct try_run *t, enum working_folder work)
                          "trials/NNNN/a.K/work; a later attempt finds them "
                          "through {resume_dir}",
         [WORK_TRIAL] =
-            "in a sweep each trial has its own, in trials/NNNN/a.K/work; "
-            "a later attempt begins with them",
+            "in a sweep each trial has its own: trials/NNNN/a.K/work",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
     char dir[PATH_MAX];
