@@ -18,7 +18,8 @@ enum { SEAL_TAG = 16, SEAL_KEY = 32 };
 
 /* Whether this processor does AES-GCM.  If both do, tags are those of
  * AES-256-GCM, else of ChaCha20-Poly1305; the record is the associated data of
- * an empty message, its number the nonce.
+ * an empty message, its number the nonce.  Of a record of 2 to 64 KiB it is the
+ * size and 16 bytes for each 2 KiB, by NH under a key of the direction.
  */
 bool seal_has_aes (void);
 

@@ -374,11 +374,47 @@ static void check_seals (bool aes)
     assert_int_equal (seal_check (NULL, "x", 1, NULL), 0);
 }
 
+/* A long record is shortened before its tag is made: each of its bytes still
+ * counts, and its size.
+ */
+static void check_long_seals (bool aes)
+{
+    static const unsigned char one[SEAL_KEY] = { 1 }, two[SEAL_KEY] = { 2 };
+    static const size_t sizes[] = {
+        2047, 2048, 2049, 4096, 65535, 65536, 65537
+    };
+    static unsigned char data[65538];
+    unsigned char tag[SEAL_TAG];
+
+    for (size_t i = 0; i < sizeof (sizes) / sizeof (*sizes); i++) {
+        size_t n = sizes[i];
+        for (size_t at = 0; at <= n + 1; at += at + 20 < n ? 509 : 1) {
+            struct net_seal *a = seal_create (one, two, aes);
+            struct net_seal *b = seal_create (two, one, aes);
+            seal_make (a, data, n, tag);
+            if (at < n)
+                data[at] ^= 0x80;
+            if (at == n) /* of zeros one more */
+                assert_int_equal (seal_check (b, data, n + 1, tag), -1);
+            else
+                assert_int_equal (seal_check (b, data, n, tag),
+                                  at < n ? -1 : 0);
+            if (at < n)
+                data[at] ^= 0x80;
+            seal_destroy (a);
+            seal_destroy (b);
+        }
+    }
+}
+
 static void records_are_sealed (void **state)
 {
     check_seals (false);
-    if (seal_has_aes ())
+    check_long_seals (false);
+    if (seal_has_aes ()) {
         check_seals (true);
+        check_long_seals (true);
+    }
 }
 
 /* Who listens without the key hears a hello, which is no proof of anything. */
