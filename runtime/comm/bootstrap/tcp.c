@@ -20,7 +20,7 @@ enum {
     ATTEMPT_S = 5, /* to connect */
     NOTICE_S =
         1, /* for the notice, before who has the secret looks elsewhere */
-    LINGER_S = 2, /* for the others to see why rank 0 has ended */
+    LINGER_S = 5, /* for the others to see why rank 0 has ended */
     SPARE_FILES = 64
 };
 
@@ -117,11 +117,14 @@ static void publish_failure (struct boot_place *p, const char *why)
     int saved = errno;
 
     boot_compose_failure (why, notice);
-    if (notice_put (p->notice, notice, NULL) == 0) {
-        pause_ms (LINGER_S * 1000);
-        notice_remove (p->notice);
-    }
+    p->failed = *p->notice && notice_put (p->notice, notice, NULL) == 0;
     errno = saved;
+}
+
+static void linger (const struct boot_place *p)
+{
+    pause_ms (LINGER_S * 1000);
+    notice_remove (p->notice);
 }
 
 static int open_listener (struct boot_place *p, struct slurmdl_error *err)
@@ -161,11 +164,14 @@ static int host_meeting (struct boot_tree *t,
     for (long r = 1; r < p->size; r++)
         boot_accept_expect (&m, r);
     rv = boot_accept_run (&m, monotonic () + p->timeout);
-    remove_notice (p);
     if (rv < 0 && errno == ETIMEDOUT)
         say_missing (&m, err);
     else if (rv < 0 && errno == EOPNOTSUPP)
         errorf (err, "%s", m.differs.text);
+    if (rv == 0 || errno == ETIMEDOUT)
+        remove_notice (p);
+    else
+        publish_failure (p, *err->text ? err->text : strerror (errno));
     if (boot_accept_end (&m, t) < 0)
         rv = -1;
     if (rv == 0)
@@ -444,6 +450,8 @@ int boot_tree_open (struct boot_tree *t,
         boot_tree_tell (t, NULL, saved, why.text);
         t->broken = true;
         boot_tree_close (t, true);
+        if (p->failed)
+            linger (p);
         errorf (err, "%s", why.text);
         errno = saved;
     }

@@ -28,6 +28,7 @@ struct boot_place {
     bool has_key;
     /* The notice (notice.h) of rank 0, which removes it; "": there is none. */
     char notice[NOTICE_NAME];
+    bool failed;                      /* it says why rank 0 has ended */
     bool plain;                       /* messages have no tags (handshake.h) */
     double timeout;                   /* seconds */
     char own[64];                     /* name of this host */
