@@ -129,7 +129,7 @@ static void test_copy (void **state)
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep whole = start (k, 4);
         sweep_run (&whole);
-        for (stop_at = 1; stop_at < whole.n_events; stop_at += 17) {
+        for (stop_at = 1; stop_at < whole.n_events; stop_at += 17 * SLOWER) {
             struct sweep part = start (k, 4);
             part.more = until;
             sweep_run (&part);
@@ -323,7 +323,7 @@ static void test_fuzz (void **state)
                 config.sampler = seed % 16 == 7 ? "tpe" : "cmaes";
             if (config.objectives > 1)
                 config.sampler = NULL, config.repeats = 0;
-            fuzz (&config, seed, slow ? 60 : 300);
+            fuzz (&config, seed, (slow ? 60 : 300) / SLOWER);
         }
 }
 
