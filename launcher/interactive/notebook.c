@@ -19,6 +19,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/slurm_output.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -39,7 +40,10 @@ static const char text[] =
     "#!/bin/sh\n"
     "# Jupyter in a job; dl notebook writes this file whenever it submits it.\n"
     "umask 077\n"
-    "dir=%s/$SLURM_JOB_ID\n"
+    "folder=%s\n"
+    "case $folder in *\\\\*) exec >>\"$folder/$SLURM_JOB_ID.log\" 2>&1 ;; "
+    "esac\n"
+    "dir=$folder/$SLURM_JOB_ID\n"
     "mkdir -p \"$dir\" || exit 1\n"
     "short=$(mktemp -d /tmp/dl-notebook.XXXXXX) && ln -s \"$dir\" "
     "\"$short/d\" || exit 1\n"
@@ -70,17 +74,15 @@ static int submit (const struct settings *st,
                    long *job)
 {
     struct command c = { .timeout = 300 };
-    char output[PATH_MAX + 16];
     char said[4096], line[4096];
     const char *last;
     int status;
 
-    snprintf (output, sizeof (output), "%s/%%j.log", folder);
     command_add (&c, "sbatch", NULL);
     command_add (&c, "--parsable", NULL);
     command_add (&c, "--no-requeue", NULL);
     command_add (&c, "--job-name", "dl-notebook");
-    command_add (&c, "--output", output);
+    slurm_add_output (&c, folder, "%j.log");
     for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 2; i++)
         command_add (&c, st->args[i], NULL);
     command_add (&c, script, NULL);

@@ -132,6 +132,24 @@ like "$(dl notebook attach 43 2>&1)" "^dl: job 43 is no notebook; 'dl notebook l
 like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is no number of a job" "no number"
 like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is none of ls, attach" "a wrong word"
 echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer
+# Slurm expands % in the folder of the output, and takes a backslash out
+(
+    XDG_STATE_HOME="$work/home/100%j"
+    timeout 300 dl notebook >home.out 2>&1
+    echo "$? $(grep -c '^http' home.out) $(sed -n 's/^--output=//p' sbatch.args)"
+    dl notebook stop
+    XDG_STATE_HOME="$work/home/a\\b"
+    timeout 300 dl notebook >home.out 2>&1
+    echo "$? $(grep -c '^http' home.out) $(sed -n 's/^--output=//p' sbatch.args) $(ls "$XDG_STATE_HOME/slurm-dl/notebooks")"
+    dl notebook stop
+) >homes 2>&1
+is "$(cat homes)" "0 1 $work/home/100%%j/slurm-dl/notebooks/%j.log
+job 42 is cancelled
+0 1 /dev/null 42
+42.log
+job.sh
+job 42 is cancelled" "a home with % or a backslash"
+
 like "$(timeout 300 dl notebook --network)" '^  ssh -N -L 23456:n7:23456 [^ @]+@[^ ]+$' "--network"
 dl notebook stop >stop.out
 echo '{"port": 23456, "hostname": "127.0.0.1", "token": "", "password": false}' >answer
