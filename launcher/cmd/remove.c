@@ -90,17 +90,20 @@ static int check (const char *dir, bool force)
 static int find (const struct settings *st, const char *name, char *dir)
 {
     char path[PATH_MAX];
-    char found[PATH_MAX];
+    char found[PATH_MAX + 32];
     struct stat s;
     size_t n;
 
-    snprintf (path, sizeof (path), "%s", name);
+    if (snprintf (path, sizeof (path), "%s", name) >= (int)sizeof (path)) {
+        complain ("rm: %s: the path is too long", name);
+        return EXIT_NOT_FOUND;
+    }
     for (n = strlen (path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = '\0';
     if (lstat (path, &s) < 0 && !strchr (path, '/'))
-        snprintf (path, sizeof (path), "%s/%.200s", st->dir, name);
+        snprintf (path, sizeof (path), "%s/%s", st->dir, name);
     if (lstat (path, &s) < 0) {
-        bool meant = experiment_find (st, name, found, sizeof (found)) == 0;
+        bool meant = experiment_find (st, name, found, PATH_MAX) == 0;
         complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)",
                   name,
                   st->dir,
@@ -112,7 +115,7 @@ static int find (const struct settings *st, const char *name, char *dir)
         complain ("rm: %s is a link; name the experiment's own folder", path);
         return EXIT_USAGE;
     }
-    snprintf (found, sizeof (found), "%.4000s/experiment.conf", path);
+    snprintf (found, sizeof (found), "%s/experiment.conf", path);
     if (S_ISDIR (s.st_mode) && access (found, F_OK) == 0
         && realpath (path, dir))
         return EXIT_OK;

@@ -24,6 +24,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
+enum { PLACE_MARGIN = 200 };
+
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt (int sig)
@@ -37,10 +39,14 @@ make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
 {
     char dir[PATH_MAX];
 
-    snprintf (dir,
-              sizeof (dir),
-              "%.4000s/dl-try.XXXXXX",
-              above ? above : user_tmp ());
+    above = above ? above : user_tmp ();
+    /* files in it have longer paths */
+    if (snprintf (dir, sizeof (dir), "%s/dl-try.XXXXXX", above)
+        >= (int)sizeof (dir) - PLACE_MARGIN) {
+        errno = ENAMETOOLONG;
+        return errorf (
+            err, "%s: cannot make a folder there: its path is too long", above);
+    }
     if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
         return errorf (
             err, "%s: cannot make a folder: %s", dir, strerror (errno));
@@ -50,20 +56,20 @@ make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
             err, "%s: cannot make a folder: %s", dir, strerror (errno));
     snprintf (t->attempt.dir,
               sizeof (t->attempt.dir),
-              "%.3000s/trials/%04ld/a.1",
-              t->sweep.dir,
+              "%s/%04ld/a.1",
+              dir,
               t->attempt.trial);
     return 0;
 }
 
 static void show_output (struct try_run *t)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 8];
     char buf[4096];
     ssize_t n;
     int fd;
 
-    snprintf (path, sizeof (path), "%.4000s/log", t->attempt.dir);
+    snprintf (path, sizeof (path), "%s/log", t->attempt.dir);
     if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
         return;
     while ((n = pread (fd, buf, sizeof (buf), t->shown)) > 0) {
@@ -123,13 +129,18 @@ int try_run_take_code (struct try_run *t,
                        struct slurmdl_error *err)
 {
     struct experiment *e = t->sweep.exp;
-    char base[PATH_MAX];
+    char base[PATH_MAX + 8];
     char dir[PATH_MAX];
     const struct code_copy copy = { base, root, e->dir };
 
-    snprintf (base, sizeof (base), "%.3000s/code", t->sweep.dir);
+    snprintf (base, sizeof (base), "%s/code", t->sweep.dir);
     if (code_copy_path (&copy, dir, sizeof (dir)) < 0)
-        return errorf (err, "%s: no such folder was frozen", e->dir);
+        return errno == ENAMETOOLONG
+                   ? errorf (err,
+                             "%s: the path of a copy of it in %s is too long",
+                             e->dir,
+                             base)
+                   : errorf (err, "%s: no such folder was frozen", e->dir);
     if (code_copy_make (&copy, a, err) < 0)
         return -1;
     free (e->file_dir);

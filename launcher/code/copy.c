@@ -36,14 +36,16 @@ int code_copy_path (const struct code_copy *c, char *buf, size_t size)
 {
     size_t n = strlen (c->root);
 
-    if (strncmp (c->dir, c->root, n) || (c->dir[n] && c->dir[n] != '/')
-        || snprintf (
-               buf, size, "%s%s%s", c->base, last_names (c->root), c->dir + n)
-               >= (int)size) {
+    if (strncmp (c->dir, c->root, n) || (c->dir[n] && c->dir[n] != '/')) {
         errno = EBADMSG;
         return -1;
     }
-    return 0;
+    if (snprintf (
+            buf, size, "%s%s%s", c->base, last_names (c->root), c->dir + n)
+        < (int)size)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
 }
 
 int code_copy_check (const struct code_copy *c, struct slurmdl_error *err)

@@ -15,7 +15,8 @@ struct code_copy {
 
 /* The folder that stands for 'dir': BASE with the last three names of the root,
  * so that two of the folders above it have the entries of theirs, as links.
- * Returns -1 if the experiment file was elsewhere.
+ * Returns -1 with errno: EBADMSG if the experiment file was elsewhere,
+ * ENAMETOOLONG.
  */
 int code_copy_path (const struct code_copy *c, char *buf, size_t size);
 

@@ -135,8 +135,10 @@ static int add_files (FILE *to, const char *root, const char *folder, int depth)
     for (char *line; (line = strsep (&rest, "\n"));) {
         if (strlen (line) <= 2 || line[2] == '"')
             continue;
-        snprintf (path, sizeof (path), "%.2000s%.2000s/", folder, line + 2);
-        if (!has_submodules || *line != 'H' || !is_there (root, path, ".git")
+        if (!has_submodules || *line != 'H'
+            || snprintf (path, sizeof (path), "%s%s/", folder, line + 2)
+                   >= (int)sizeof (path)
+            || !is_there (root, path, ".git")
             || add_files (to, root, path, depth + 1) < 0)
             fprintf (to, "%c %s%s\n", *line, folder, line + 2);
     }

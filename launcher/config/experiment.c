@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
@@ -266,13 +267,25 @@ static void read_group (struct experiment *e,
 char *file_folder (const char *path)
 {
     char full[PATH_MAX];
+    struct stat st;
     char *slash;
 
+    /* the name of a pipe is not one of a file in a folder */
+    if (stat (path, &st) == 0 && !S_ISREG (st.st_mode))
+        return realpath (".", NULL);
     if (!realpath (path, full))
         return NULL;
     slash = strrchr (full, '/');
     slash[slash == full] = '\0';
     return strdup (full);
+}
+
+void file_folder_problem (struct problems *p, int e)
+{
+    problem_at (p,
+                NO_ORIGIN,
+                "the whole path of its folder is not to be had: %s",
+                strerror (e));
 }
 
 static bool is_yaml (const char *path)
@@ -321,6 +334,11 @@ static struct experiment *read_experiment (const char *path,
                < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : file_folder (path);
+    if (!e->dir) {
+        file_folder_problem (p, errno);
+        errno = EINVAL;
+        goto fail;
+    }
     /* an experiment's own copy is one file that libconfig reads */
     if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);

@@ -210,8 +210,11 @@ int experiment_parse (config_t *cf,
                       int *parts,
                       struct problems *p);
 
-/* The folder of a file, free() it; NULL with errno: there is no such file. */
+/* The folder of a file, free() it; of a pipe, the one where this process is.
+ * NULL with errno: there is no such file, or its whole path cannot be found.
+ */
 char *file_folder (const char *path);
+void file_folder_problem (struct problems *p, int e);
 
 /* The group "environment". */
 void experiment_read_environment (struct experiment *e,

@@ -264,18 +264,15 @@ static void note_end (struct executor *x, const struct local_worker *w)
     char path[PATH_MAX];
     char why[200];
 
-    snprintf (path,
-              sizeof (path),
-              "%.3000s/workers/%.64s.log",
-              x->sweep->dir,
-              w->slot);
+    snprintf (
+        path, sizeof (path), "%s/workers/%.64s.log", x->sweep->dir, w->slot);
     last_line (path, why, sizeof (why));
     snprintf (x->note,
               sizeof (x->note),
-              "a worker ended early%s%s; see %.240s",
+              "a worker ended early%s%s; see workers/%.64s.log of it",
               *why ? ": " : "",
               why,
-              path);
+              w->slot);
 }
 
 static void reap (struct executor *x, struct local_worker *w)

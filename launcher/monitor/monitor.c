@@ -68,12 +68,12 @@ static int find_in (const char *dir, const char *job, char *buf, size_t size)
     size_t len = job ? strlen (job) : 0;
     struct timespec newest = { 0 };
     struct stat st;
-    char path[PATH_MAX];
+    char path[PATH_MAX + NAME_MAX];
     int rv = -1;
 
     for (int i = 0; i < n; i++) {
         const char *name = list[i]->d_name + strlen (prefix);
-        snprintf (path, sizeof (path), "%.3000s/%s", dir, list[i]->d_name);
+        snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
         if ((len == 0
              || (!strncmp (name, job, len)
                  && (!name[len] || name[len] == '.' || name[len] == '-')))

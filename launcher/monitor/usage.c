@@ -365,7 +365,7 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
  */
 static bool is_newest (const char *dir, const char *file)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + NAME_MAX + 32];
     char stem[NAME_MAX + 1];
     char *dot;
     int k = 0;
@@ -377,7 +377,7 @@ static bool is_newest (const char *dir, const char *file)
         k = atoi (dot + 1);
         *dot = '\0';
     }
-    snprintf (path, sizeof (path), "%.3000s/%s.%d.h5", dir, stem, k + 1);
+    snprintf (path, sizeof (path), "%s/%s.%d.h5", dir, stem, k + 1);
     return access (path, F_OK) < 0;
 }
 
@@ -402,11 +402,11 @@ static int
 read_file (struct usage *u, const char *dir, const char *file, double since)
 {
     struct tracks t = { .begin = NAN, .since = since };
-    char path[PATH_MAX];
+    char path[PATH_MAX + NAME_MAX];
     char name[64];
     int rv = 0;
 
-    snprintf (path, sizeof (path), "%.3000s/%s", dir, file);
+    snprintf (path, sizeof (path), "%s/%s", dir, file);
     snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
     if (slurmdl_metrics_read (path, take_row, &t, NULL) == 0)
         rv = end_file (u, name, &t);

@@ -44,14 +44,14 @@ void monitored_steps (const char *dir,
 {
     double now = (double)time (NULL);
     DIR *d = open_folder (dir);
-    char path[PATH_MAX];
+    char path[PATH_MAX + NAME_MAX];
     struct dirent *e;
     struct usage u;
 
     while (d && (e = readdir (d))) {
         if (strncmp (e->d_name, prefix, strlen (prefix)))
             continue;
-        snprintf (path, sizeof (path), "%.3000s/%s", dir, e->d_name);
+        snprintf (path, sizeof (path), "%s/%s", dir, e->d_name);
         if (usage_read_since (&u, path, now - GPU_WINDOW, NULL) < 0)
             continue;
         if (newest (&u) >= now - GPU_STALE)

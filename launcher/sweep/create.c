@@ -59,7 +59,8 @@ static int claim_folder (const char *root,
                          struct slurmdl_error *err)
 {
     for (int i = 1; i <= NUMBER_MAX; i++) {
-        if (snprintf (dir, size, "%s/%s-%04d", root, name, i) >= (int)size) {
+        if (snprintf (dir, size, "%s/%s-%04d", root, name, i)
+            >= (int)size - SWEEP_FILES_LENGTH) {
             errno = ENAMETOOLONG;
             break;
         }

@@ -142,6 +142,14 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
             err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
         goto fail;
     }
+    if (strlen (own) > PATH_MAX - SWEEP_FILES_LENGTH) {
+        errno = ENAMETOOLONG;
+        errorf (err,
+                "%s: the paths of its files would be too long: move the "
+                "experiment to a folder with a shorter one",
+                own);
+        goto fail;
+    }
     if (!s || !(s->dir = strdup (own))
         || !(s->word = name_word (sweep_folder_name (s)))
         || inside_enter (own) < 0) {

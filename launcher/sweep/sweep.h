@@ -189,6 +189,9 @@ struct sweep {
     struct pause_cause cause;
 };
 
+/* An experiment's path leaves room for those of its files. */
+enum { SWEEP_FILES_LENGTH = 200 };
+
 /* Open an experiment's folder and read its log.  'p' takes what is wrong
  * with its experiment.conf.  Returns NULL on failure.
  */

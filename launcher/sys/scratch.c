@@ -40,11 +40,11 @@ static int lock_folder (const char *path)
 /* What else somebody has put there stays, and so does the folder. */
 static void empty_folder (const char *path)
 {
-    char name[PATH_MAX];
+    char name[PATH_MAX + 16];
 
-    snprintf (name, sizeof (name), "%.4000s/" SCRATCH_SOCKET, path);
+    snprintf (name, sizeof (name), "%s/" SCRATCH_SOCKET, path);
     unlink (name);
-    snprintf (name, sizeof (name), "%.4000s/" SCRATCH_CODE, path);
+    snprintf (name, sizeof (name), "%s/" SCRATCH_CODE, path);
     remove_tree (name);
     rmdir (path);
 }
@@ -68,8 +68,10 @@ static void remove_old (const char *tmp)
     int fd;
 
     while (folder && (e = readdir (folder))) {
-        snprintf (path, sizeof (path), "%.3800s/%s", tmp, e->d_name);
-        if (!is_old_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
+        if (snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name)
+                >= (int)sizeof (path)
+            || !is_old_folder (path, e->d_name)
+            || (fd = lock_folder (path)) < 0)
             continue;
         empty_folder (path);
         close (fd);
@@ -81,8 +83,9 @@ static void remove_old (const char *tmp)
 static int make_in (const char *tmp, struct scratch *s)
 {
     remove_old (tmp);
-    snprintf (s->path, sizeof (s->path), "%.3800s/" PREFIX "XXXXXX", tmp);
-    if (!mkdtemp (s->path)) {
+    if (snprintf (s->path, sizeof (s->path), "%s/" PREFIX "XXXXXX", tmp)
+            >= (int)sizeof (s->path)
+        || !mkdtemp (s->path)) {
         s->path[0] = '\0';
         return -1;
     }
