@@ -80,7 +80,7 @@ const struct key experiment_keys[] = {
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
     { "metrics.format",  KEY_STRING, AT (metrics_format), 0, 0, NULL, "text: the output has metrics as name=value; json: as lines that are JSON objects" },
-    { "metrics.file",    KEY_STRING, AT (metrics_file), 0, 0, NULL, "look for them in this file of the attempt's folder, and not in the output" },
+    { "metrics.file",    KEY_STRING, AT (metrics_file), 0, 0, NULL, "look for them in this file of the attempt's folder or of its working folder, and not in the output" },
 
     { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
     { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },

@@ -137,7 +137,8 @@ check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
         problem_at (p,
                     origin_of_key (cf, "metrics.file"),
                     "'metrics.file' must be a path in the attempt's folder, "
-                    "which the entrypoint has as {attempt_dir}");
+                    "which the entrypoint has as {attempt_dir}, or in its "
+                    "working folder");
     if (file && !e->patterns)
         problem_at (p,
                     origin_of_key (cf, "metrics.file"),

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/storage/inside.h"
 
 /* A longer log is looked at so far. */
 enum { LINES_MAX = 200000, LINE_SIZE = 8192, NEAR = 120 };
@@ -155,16 +153,13 @@ static void look_at (struct log_scan *s, const char *line)
         look_near (s, line);
 }
 
-static void scan_log (struct log_scan *s, const char *dir, const char *file)
+static void scan_log (struct log_scan *s, const struct trial_attempt *a)
 {
-    char path[PATH_MAX];
     char line[LINE_SIZE];
     FILE *f;
-    int fd;
+    int fd = attempt_open_lines (a->sweep, a->dir);
 
-    if (snprintf (path, sizeof (path), "%s/%s", dir, file ? file : "log")
-            >= (int)sizeof (path)
-        || (fd = inside_open_any (path, O_RDONLY, 0, NULL)) < 0)
+    if (fd < 0)
         return;
     if (!(f = fdopen (fd, "r"))) {
         close (fd);
@@ -229,7 +224,7 @@ static int look_through (const struct trial_attempt *a, struct log_scan *s)
         return -1;
     for (size_t i = 0; i < s->n; i++)
         s->patterns[i] = pattern_create (s->texts[i], NULL);
-    scan_log (s, a->dir, a->sweep->exp->metrics_file);
+    scan_log (s, a);
     for (size_t i = 0; i < s->n; i++)
         pattern_destroy (s->patterns[i]);
     free (s->patterns);

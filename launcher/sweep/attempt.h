@@ -6,6 +6,9 @@
 
 enum { SPARE_SIZE = 4096 };
 
+/* The folder in an attempt's that has what it left in its working folder. */
+#define WORK_NAME "work"
+
 struct trial_attempt {
     const struct sweep *sweep;
     long trial;

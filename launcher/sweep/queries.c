@@ -3,16 +3,20 @@
 #include "launcher/sweep/queries.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/states.h"
+#include "runtime/storage/inside.h"
 
 bool sweep_better (const struct sweep *s, double a, double b)
 {
@@ -216,4 +220,24 @@ const char *sweep_code_below (const struct sweep *s)
     return n && s->exp->file_dir && !strncmp (s->exp->file_dir, s->root, n)
                ? s->exp->file_dir + n
                : "";
+}
+
+int attempt_open_lines (const struct sweep *s, const char *dir)
+{
+    const char *file = s->exp->metrics_file;
+    char *path;
+    int fd = -1;
+
+    if (asprintf (&path, "%s/%s", dir, file ? file : "log") < 0)
+        return -1;
+    fd = inside_open_any (path, O_RDONLY, 0, NULL);
+    free (path);
+    if (fd >= 0 || !file
+        || asprintf (
+               &path, "%s/" WORK_NAME "%s/%s", dir, sweep_code_below (s), file)
+               < 0)
+        return fd;
+    fd = inside_open_any (path, O_RDONLY, 0, NULL);
+    free (path);
+    return fd;
 }

@@ -82,6 +82,12 @@ struct host *sweep_host (const struct sweep *s, const char *name);
  */
 const char *sweep_code_below (const struct sweep *s);
 
+/* Open the file of an attempt that has ended, in the folder 'dir', whose lines
+ * have its metrics: its log, or metrics.file there or else in the working
+ * folder that it had.  Returns -1 with errno.
+ */
+int attempt_open_lines (const struct sweep *s, const char *dir);
+
 /* Whether the result of an attempt was accepted, but its folder, whose path
  * goes to 'dir', is not there.
  */

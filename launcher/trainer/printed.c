@@ -14,7 +14,6 @@
 #include "launcher/trainer/lines.h"
 #include "runtime/base/array.h"
 #include "runtime/metrics/file.h"
-#include "runtime/storage/inside.h"
 
 struct printed_value {
     char name[NAME_SIZE];
@@ -117,17 +116,8 @@ static void read_lines (const struct printed *r,
 {
     const struct experiment *e = r->a->sweep->exp;
     struct line_reader *l = lines_create (e->patterns, add_line, lines);
-    char path[PATH_MAX];
-    int fd = -1;
+    int fd = l ? attempt_open_lines (r->a->sweep, dir) : -1;
 
-    if (l
-        && snprintf (path,
-                     sizeof (path),
-                     "%s/%s",
-                     dir,
-                     e->metrics_file ? e->metrics_file : "log")
-               < (int)sizeof (path))
-        fd = inside_open_any (path, O_RDONLY, 0, NULL);
     if (fd >= 0) {
         lines_read (l, fd, 0);
         close (fd);

@@ -7,9 +7,6 @@
 
 #include "launcher/sweep/attempt.h"
 
-/* The folder in an attempt's that has what it left in its working folder. */
-#define WORK_NAME "work"
-
 /* {trial_dir}: the folder that all attempts of the trial share. */
 void trial_dir (const struct trial_attempt *a, char *path, size_t size);
 

@@ -55,8 +55,9 @@ struct trainer {
     } newest;
     int64_t step; /* of the last report through `dl log` */
     char dir[4096];
-    char file[8192]; /* metrics.file, "": none */
-    off_t read;      /* of it, or of the log */
+    char file[8192];      /* metrics.file, "": none */
+    char work_file[8192]; /* in the working folder, "": it has none */
+    off_t read;           /* of it, or of the log */
 };
 
 /* ---- the command ---- */
@@ -267,6 +268,12 @@ struct trainer *trainer_start (const struct trial_attempt *a,
                   "%s/%s",
                   a->dir,
                   a->sweep->exp->metrics_file);
+    if (*t->file && *a->work)
+        snprintf (t->work_file,
+                  sizeof (t->work_file),
+                  "%s/%s",
+                  a->work,
+                  a->sweep->exp->metrics_file);
     t->printed = printed_create (a);
     if (!(t->lines = lines_create (a->sweep->exp->patterns, log_match, t))) {
         errorf (err, "out of memory");
@@ -457,7 +464,9 @@ void trainer_read (struct trainer *t, bool last)
         ;
     if (!lines_wanted (t->lines))
         return;
-    if (*t->file && (fd = inside_open_any (t->file, O_RDONLY, 0, NULL)) < 0)
+    if (*t->file && (fd = inside_open_any (t->file, O_RDONLY, 0, NULL)) < 0
+        && (!*t->work_file
+            || (fd = inside_open_any (t->work_file, O_RDONLY, 0, NULL)) < 0))
         return;
     t->read = lines_read (t->lines, fd, t->read);
     if (fd != t->log)
