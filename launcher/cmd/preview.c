@@ -13,6 +13,7 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
+#include "launcher/retention/trainer_files.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
@@ -34,6 +35,7 @@ struct preview_plan {
     double trials, length, segments;
     double points;  /* of the space, INFINITY: a continuum */
     double seconds; /* of one unit of length, 0: unknown */
+    double bytes;   /* of one of checkpoint_policy.files, 0: unknown */
 };
 
 /* ---- size of the space ---- */
@@ -125,9 +127,11 @@ static bool is_most (const struct experiment *e)
 
 static void make_plan (struct preview_plan *plan,
                        const struct experiment *e,
-                       double seconds)
+                       double seconds,
+                       double bytes)
 {
-    *plan = (struct preview_plan){ .exp = e, .seconds = seconds };
+    *plan =
+        (struct preview_plan){ .exp = e, .seconds = seconds, .bytes = bytes };
     plan->n = searcher_preview (
         &e->search, e->params, e->nparams, plan->rungs, RUNGS);
     if (plan->n > RUNGS)
@@ -296,9 +300,16 @@ static void print_trainer_files (const struct preview_plan *plan)
         n++;
     if (n > 0)
         printf ("checkpoint_policy.files: at most %.0f files, one of each "
-                "pattern in each segment; at most %.0f stay at the end\n",
+                "pattern in each segment; at most %.0f stay at the end",
                 n * plan->segments,
                 n * count_kept (plan));
+    if (n > 0 && plan->bytes > 0)
+        printf (": %.3g MB, as those that were saved have %.3g MB each\n",
+                n * count_kept (plan) * plan->bytes / 1e6,
+                plan->bytes / 1e6);
+    else if (n > 0)
+        puts ("; their bytes are not among these MB: 'dl try' prints what one "
+              "attempt saves");
     else if (plan->segments > plan->trials)
         printf ("a file that each attempt saves comes to at most %.0f; "
                 "checkpoint_policy.files removes those that are superseded\n",
@@ -325,15 +336,21 @@ static void print_totals (const struct preview_plan *plan)
         print_time (plan);
 }
 
-void print_preview (const struct experiment *e, double seconds)
+static void
+print_plan (const struct experiment *e, double seconds, double bytes)
 {
     struct preview_plan plan;
 
-    make_plan (&plan, e, seconds);
+    make_plan (&plan, e, seconds, bytes);
     print_head (&plan);
     print_space (&plan);
     print_rungs (&plan);
     print_totals (&plan);
+}
+
+void print_preview (const struct experiment *e)
+{
+    print_plan (e, 0, 0);
 }
 
 /* ---- JSON ---- */
@@ -394,6 +411,9 @@ static json_t *plan_json (const struct preview_plan *plan)
 
     if (v && plan->seconds > 0)
         set_times (v, plan);
+    if (v && plan->bytes > 0)
+        json_object_set_new (
+            v, "megabytes_of_a_file", json_real (plan->bytes / 1e6));
     return v;
 }
 
@@ -406,16 +426,17 @@ static void print_json (const struct preview_plan *plan)
     json_decref (v);
 }
 
-static void preview (const struct experiment *e, bool json, double seconds)
+static void
+preview (const struct experiment *e, bool json, double seconds, double bytes)
 {
     struct preview_plan plan;
 
     if (json) {
-        make_plan (&plan, e, seconds);
+        make_plan (&plan, e, seconds, bytes);
         print_json (&plan);
         return;
     }
-    print_preview (e, seconds);
+    print_plan (e, seconds, bytes);
     if (seconds == 0)
         puts ("--seconds=S, the time for one unit of length of one "
               "trial, gives hours too");
@@ -434,6 +455,22 @@ static double measured (const struct sweep *s)
     return length > 0 ? seconds / length : 0;
 }
 
+/* Bytes of a file that checkpoint_policy.files names, of those that were saved;
+ * 0: not known.
+ */
+static double measured_files (const struct sweep *s)
+{
+    struct trainer_files saved = { 0 };
+    double bytes = 0;
+
+    if (s->exp->checkpoint_files)
+        trainer_files_list (s, s->exp->checkpoint_files, &saved);
+    for (size_t i = 0; i < saved.n; i++)
+        bytes += (double)saved.files[i].bytes / (double)saved.n;
+    trainer_files_free (&saved);
+    return bytes;
+}
+
 /* An experiment that was made: what its trials took so far is known. */
 static int preview_made (const struct settings *st)
 {
@@ -445,7 +482,7 @@ static int preview_made (const struct settings *st)
         return rv;
     if (seconds == 0 && (seconds = measured (s)) > 0 && !st->json)
         printf ("a unit of length took %.4g s so far\n", seconds);
-    preview (s->exp, st->json, seconds);
+    preview (s->exp, st->json, seconds, measured_files (s));
     sweep_close (s);
     return EXIT_OK;
 }
@@ -462,7 +499,7 @@ int cmd_preview (const struct settings *st)
     if ((rv = read_experiment (st->args[0], &edit, &e)))
         return rv;
     command_warn (e);
-    preview (e, st->json, st->seconds);
+    preview (e, st->json, st->seconds, 0);
     experiment_destroy (e);
     return EXIT_OK;
 }

@@ -5,4 +5,4 @@
 #include "launcher/config/experiment.h"
 
 /* What the search will cost; 'seconds' for a unit of length, 0: unknown. */
-void print_preview (const struct experiment *e, double seconds);
+void print_preview (const struct experiment *e);

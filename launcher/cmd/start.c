@@ -71,7 +71,7 @@ static int dry_run (const struct experiment *e, const struct settings *st)
 {
     int rv;
 
-    print_preview (e, 0);
+    print_preview (e);
     print_first_points (e);
     software_print (&e->software);
     if ((rv = code_preview (e, st->dir)))

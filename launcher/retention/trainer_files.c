@@ -28,7 +28,7 @@ struct file_listing {
     struct trainer_files *list;
     long trial;
     long attempt;
-    char dir[PATH_MAX - 1024]; /* of the attempt */
+    char dir[PATH_MAX]; /* of the attempt */
 };
 
 /* 'path' is one below the attempt's folder.  Returns the part that the user
@@ -342,15 +342,22 @@ static int mark_kind (const struct sweep *s, struct trainer_file *f, size_t n)
     return rv;
 }
 
-int trainer_files_mark (const struct sweep *s,
+int trainer_files_list (const struct sweep *s,
                         char *const *patterns,
                         struct trainer_files *list)
 {
     struct file_listing l = { .sweep = s, .patterns = patterns, .list = list };
-    int rv;
 
     *list = (struct trainer_files){ 0 };
-    rv = list_all (&l);
+    return list_all (&l);
+}
+
+int trainer_files_mark (const struct sweep *s,
+                        char *const *patterns,
+                        struct trainer_files *list)
+{
+    int rv = trainer_files_list (s, patterns, list);
+
     for (size_t i = 0, end; rv == 0 && i < list->n; i = end) {
         for (end = i; end < list->n
                       && !strcmp (list->files[end].kind, list->files[i].kind);

@@ -20,8 +20,15 @@ struct trainer_files {
     size_t n;
 };
 
-/* List the files of attempts that match one of 'patterns' (pattern_list.h) and
- * are not empty, and mark those that stay.
+/* List the files of attempts that are over, match one of 'patterns'
+ * (pattern_list.h) and are not empty.  trainer_files_free() in any case.
+ * Returns -1 with errno.
+ */
+int trainer_files_list (const struct sweep *s,
+                        char *const *patterns,
+                        struct trainer_files *list);
+
+/* The same, and mark those that stay.
  *
  * What an attempt has of one kind is one checkpoint.  Of a trial that may go on
  * those of the two newest attempts that have some and logged anything stay,
@@ -30,8 +37,6 @@ struct trainer_files {
  * that the policy selects; the metric is that of the attempt's result.  If a
  * trial has results, attempts without one do not count.  Where the policy keeps
  * best ones, that of the best trial (best.h) stays.
- *
- * trainer_files_free() in any case.  Returns -1 with errno.
  */
 int trainer_files_mark (const struct sweep *s,
                         char *const *patterns,

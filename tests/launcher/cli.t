@@ -84,7 +84,7 @@ like "$out" '^9 trials, as much as 3.6 full trainings, at most 11 segments$' "it
 like "$out" '^on the disk: about 84 files and folders, 0.397 MB, besides checkpoints and output$' "the files: 9 trials, 11 segments"
 like "$out" '^a file that each attempt saves comes to at most 11; checkpoint_policy.files removes those' "the files that a script saves"
 like "$(dl preview --set 'checkpoint_policy={files=("last.pt","best.pt");save_trial_best=0;}' plan.conf)" \
-    '^checkpoint_policy.files: at most 22 files, one of each pattern in each segment; at most 18 stay at the end$' "and with the key"
+    '^checkpoint_policy.files: at most 22 files, one of each pattern in each segment; at most 18 stay at the end; their bytes are not among these MB: .dl try. prints what one attempt saves$' "and with the key"
 like "$out" '^--seconds=S' "what it could say too"
 out=$(dl preview --seconds=900 plan.conf)
 like "$out" '^8 trial-hours, 32 GPU-hours, about 4 hours with 2 workers$' "preview --seconds"
