@@ -28,7 +28,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c %D%/retention/trainer_files.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/lines.c %D%/trainer/printed.c \
-	%D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
+	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \
 	%D%/session/open.c \

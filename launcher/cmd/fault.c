@@ -20,6 +20,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/shared_files.h"
 #include "runtime/storage/inside.h"
 
 enum { TAIL = 4096, LINES = 8 };
@@ -124,6 +125,27 @@ void print_limits (const struct sweep *s)
         printf ("searcher.max_gpu_hours (%g) is used up: no segment begins any "
                 "more\n",
                 s->exp->max_gpu_hours);
+}
+
+void print_shared_files (const struct sweep *s)
+{
+    struct shared_file f;
+
+    if (!shared_files_find (s, &f))
+        return;
+    printf ("shared: trials %ld and %ld wrote the same file, %s, in the folder "
+            "that all trials share",
+            f.trials[0],
+            f.trials[1],
+            f.path);
+    if (f.others)
+        printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
+    puts (s->exp->work == WORK_SHARED
+              ? ": each overwrites the other's; without working_folder = "
+                "\"shared\" each attempt has a folder of its own"
+              : ": each overwrites the other's; write into {attempt_dir}, or "
+                "freeze the code (code.freeze, code.path), so that each "
+                "attempt has a folder of its own");
 }
 
 /* More different ones than that have none that is common. */

@@ -12,6 +12,11 @@ void print_fault (const struct sweep *s);
 /* Limits of time that were reached; nothing if none was. */
 void print_limits (const struct sweep *s);
 
+/* A file that two trials wrote in the folder that all share, and what to do;
+ * nothing if none is known.
+ */
+void print_shared_files (const struct sweep *s);
+
 /* How many trials have failed, and of what most of them; nothing if none. */
 void print_failed (const struct sweep *s);
 

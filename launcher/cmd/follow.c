@@ -121,6 +121,7 @@ static int conclude (struct follow_view *v, bool workers_left)
     say_best (s);
     print_failed (s);
     print_limits (s);
+    print_shared_files (s);
     if (s->ntrials)
         print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);

@@ -210,6 +210,7 @@ void print_overview (const struct sweep *s)
     print_fault (s);
     print_results (s);
     print_limits (s);
+    print_shared_files (s);
     print_source (s);
     print_labels (s);
     print_last_action (s);

@@ -20,6 +20,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
+#include "launcher/retention/trainer_files.h"
 #include "launcher/session/open.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
@@ -28,6 +29,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/shared_files.h"
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
 
@@ -168,6 +170,15 @@ static int print_written (const char *path, const struct stat *st, void *arg)
     return 0;
 }
 
+static int print_shared (const char *path, long long size, void *arg)
+{
+    const struct stat st = { .st_mode = S_IFREG, .st_size = size };
+
+    if (*(int *)arg == 0)
+        printf ("written:    ");
+    return print_written (path, &st, arg);
+}
+
 /* Of a script that saves by a relative path: whose file is that in a sweep? */
 static void print_work (const struct try_run *t, enum working_folder work)
 {
@@ -179,17 +190,42 @@ static void print_work (const struct try_run *t, enum working_folder work)
             "in a sweep each trial has its own: trials/NNNN/a.K/work",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
-    char dir[PATH_MAX];
+    char dir[PATH_MAX + 8];
     int n = 0;
 
-    snprintf (dir, sizeof (dir), "%.4000s/" WORK_NAME, t->attempt.dir);
-    if (access (dir, F_OK) < 0)
-        return;
-    printf ("written:    ");
-    working_copy_each (dir, print_written, &n);
+    snprintf (dir, sizeof (dir), "%s/" WORK_NAME, t->attempt.dir);
+    if (access (dir, F_OK) == 0) {
+        printf ("written:    ");
+        working_copy_each (dir, print_written, &n);
+    } else if (!t->sweep.root) { /* no code is frozen */
+        shared_files_each (t->attempt.dir, print_shared, &n);
+        work = WORK_SHARED;
+    }
     if (n > WRITTEN_SHOWN)
         printf (" and %d more", n - WRITTEN_SHOWN);
-    printf (": %s\n", whose[work]);
+    if (n > 0)
+        printf (": %s\n", whose[work]);
+}
+
+/* What dl gc and the end of the sweep keep or remove. */
+static void print_policy_files (struct try_run *t)
+{
+    char *const *patterns = t->sweep.exp->checkpoint_files;
+    struct trainer_files saved = { 0 };
+    long long bytes = 0;
+
+    if (!patterns)
+        return;
+    t->trial->over = 1;
+    trainer_files_list (&t->sweep, patterns, &saved);
+    for (size_t i = 0; i < saved.n; i++)
+        bytes += saved.files[i].bytes;
+    printf (
+        "policy:     checkpoint_policy.files names %zu of these files, %lld "
+        "bytes\n",
+        saved.n,
+        bytes);
+    trainer_files_free (&saved);
 }
 
 /* As a sweep would have it; where nothing is frozen, the folder itself. */
@@ -209,7 +245,7 @@ static int take_code (struct try_run *t,
     return rv < 0 ? -1 : 0;
 }
 
-static int conclude (const struct try_run *t, enum working_folder work)
+static int conclude (struct try_run *t, enum working_folder work)
 {
     struct failure_class v = { .why = "" };
     double values[OBJECTIVES_MAX];
@@ -219,6 +255,7 @@ static int conclude (const struct try_run *t, enum working_folder work)
     print_logged (&t->attempt);
     print_files (t);
     print_work (t, work);
+    print_policy_files (t);
     if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0
         && attempt_metrics (&t->attempt, &step, values) == 0) {
         for (size_t i = 0; i < sweep_metrics (&t->sweep); i++)

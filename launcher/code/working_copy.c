@@ -147,7 +147,7 @@ static int copy_named (const struct pair *p,
 
 /* ---- the copy ---- */
 
-static bool is_checkpoint (const char *name)
+bool is_checkpoint_name (const char *name)
 {
     static const char *const ends[] = {
         "*.pt",      "*.pth",   "*.ckpt",   "*.pkl",  "*.pickle",
@@ -177,7 +177,7 @@ static bool is_to_copy (const struct copying_code *c,
            && fstat (p->to, &folder) == 0
            && ((st.st_mode & 077) || !(folder.st_mode & 077))
            && (st.st_size <= SMALL
-               || (st.st_size <= CHECKPOINT_MAX && is_checkpoint (name)))
+               || (st.st_size <= CHECKPOINT_MAX && is_checkpoint_name (name)))
            && path_of (p, name, path) == 0
            && !pattern_list_has (c->exclude, path, false);
 }

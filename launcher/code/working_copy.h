@@ -35,6 +35,9 @@ int working_copy_add (const char *from,
                       const char *to,
                       struct slurmdl_error *err);
 
+/* Whether a file has the name of a checkpoint: "best.pt". */
+bool is_checkpoint_name (const char *name);
+
 /* Whether there is a file in a folder, or in one below it. */
 bool working_copy_has_files (const char *dir);
 

@@ -19,11 +19,23 @@
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/shared_files.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
 enum { IGNORE_MAX = 64 << 10 };
+
+static bool is_wanted (const struct trial_attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const char *below = sweep_code_below (a->sweep);
+    size_t whole = strlen (e->dir);
+
+    return e->work != WORK_SHARED && a->sweep->root && e->file_dir
+           && strlen (below) <= whole
+           && !strcmp (e->dir + whole - strlen (below), below);
+}
 
 /* The copy of the code, and that of one attempt; -1: it has none. */
 static int folders_of (const struct trial_attempt *a,
@@ -32,14 +44,11 @@ static int folders_of (const struct trial_attempt *a,
                        char to[PATH_MAX])
 {
     const struct experiment *e = a->sweep->exp;
-    const char *below = sweep_code_below (a->sweep);
-    size_t whole = strlen (e->dir);
+    size_t whole;
 
-    if (e->work == WORK_SHARED || !a->sweep->root || !e->file_dir
-        || strlen (below) > whole
-        || strcmp (e->dir + whole - strlen (below), below))
+    if (!is_wanted (a))
         return -1;
-    whole -= strlen (below);
+    whole = strlen (e->dir) - strlen (sweep_code_below (a->sweep));
     if (snprintf (from, PATH_MAX, "%.*s", (int)whole, e->dir) >= PATH_MAX - 64)
         return -1;
     snprintf (
@@ -65,14 +74,17 @@ void work_folder_name (struct trial_attempt *a)
 
 /* ---- at its end ---- */
 
-/* It may be on another file system: that of the node, or the user's home. */
+/* It may be on another file system: that of the node, or the user's home; a
+ * trainer may have made a folder of that name.
+ */
 static int move (const char *from, int folder, const char *dir)
 {
     char path[PATH_MAX];
 
     if (renameat (AT_FDCWD, from, folder, WORK_NAME) == 0)
         return 0;
-    if (errno != EXDEV || mkdirat (folder, WORK_NAME, 0777) < 0
+    if ((errno != EXDEV && errno != EEXIST && errno != ENOTEMPTY)
+        || (mkdirat (folder, WORK_NAME, 0777) < 0 && errno != EEXIST)
         || snprintf (path, sizeof (path), "%s/" WORK_NAME, dir)
                >= (int)sizeof (path)
         || working_copy_add (from, path, NULL) < 0)
@@ -80,14 +92,27 @@ static int move (const char *from, int folder, const char *dir)
     return remove_tree (from);
 }
 
+void work_folder_take (const char *from, const char *to, const char *dir)
+{
+    int folder;
+
+    if (access (to, F_OK) < 0
+        || (folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
+        return;
+    /* before the copy goes: a link that is left by a kill leads somewhere */
+    unlinkat (folder, WORK_NAME, 0);
+    if (working_copy_prune (from, to) == 0)
+        move (to, folder, dir);
+    close (folder);
+}
+
 static void settle (const struct trial_attempt *a, long number)
 {
     char from[PATH_MAX];
     char to[PATH_MAX];
     char dir[PATH_MAX];
-    int folder;
 
-    if (folders_of (a, number, from, to) < 0 || access (to, F_OK) < 0)
+    if (folders_of (a, number, from, to) < 0)
         return;
     snprintf (dir,
               sizeof (dir),
@@ -95,13 +120,7 @@ static void settle (const struct trial_attempt *a, long number)
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir,
               number);
-    if ((folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
-        return;
-    /* before the copy goes: a link that is left by a kill leads somewhere */
-    unlinkat (folder, WORK_NAME, 0);
-    if (working_copy_prune (from, to) == 0)
-        move (to, folder, dir);
-    close (folder);
+    work_folder_take (from, to, dir);
 }
 
 static void unlink_shown (const struct trial_attempt *a)
@@ -134,8 +153,10 @@ static bool keep_spare (const struct trial_attempt *a)
 
 void work_folder_settle (const struct trial_attempt *a, bool keep)
 {
-    if (!*a->work)
+    if (!*a->work) {
+        shared_files_note (a);
         return;
+    }
     if (!keep || !keep_spare (a))
         settle (a, a->number);
 }
@@ -156,6 +177,18 @@ static char **excluded (const struct experiment *e, const char *root)
         free (text);
     }
     return list;
+}
+
+int work_folder_copy (const struct experiment *e,
+                      const char *from,
+                      const char *to,
+                      struct slurmdl_error *err)
+{
+    char **exclude = excluded (e, from);
+    int rv = working_copy_make (from, to, exclude, err);
+
+    strings_free (exclude);
+    return rv;
 }
 
 void work_folder_show (const struct trial_attempt *a)
@@ -189,18 +222,22 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
     char from[PATH_MAX];
     char to[PATH_MAX];
     char last[PATH_MAX];
-    char **exclude;
     int rv = 0;
 
+    if (!*a->work && is_wanted (a)) {
+        errno = ENAMETOOLONG;
+        return errorf (err,
+                       "%s: no working folder: its path would be longer than "
+                       "%d bytes",
+                       a->sweep->exp->dir,
+                       PATH_MAX);
+    }
     if (!*a->work || folders_of (a, a->number, from, to) < 0)
         return 0;
     if (a->number > 1) /* its worker was killed */
         settle (a, a->number - 1);
-    if (!take_spare (a, to)) {
-        exclude = excluded (a->sweep->exp, from);
-        rv = working_copy_make (from, to, exclude, err);
-        strings_free (exclude);
-    }
+    if (!take_spare (a, to))
+        rv = work_folder_copy (a->sweep->exp, from, to, err);
     if (rv == 0 && a->sweep->exp->work == WORK_TRIAL
         && attempt_with_work (a, last, sizeof (last)) == 0)
         rv = working_copy_add (last, to, err);

@@ -28,6 +28,19 @@ void work_folder_show (const struct trial_attempt *a);
  */
 void work_folder_settle (const struct trial_attempt *a, bool keep);
 
+/* Make 'to' a working copy of the frozen code in 'from': what .dlignore there
+ * and code.exclude name is linked.
+ */
+int work_folder_copy (const struct experiment *e,
+                      const char *from,
+                      const char *to,
+                      struct slurmdl_error *err);
+
+/* Nothing runs in such a copy any more: what was written there becomes the
+ * folder 'work' in 'dir'.
+ */
+void work_folder_take (const char *from, const char *to, const char *dir);
+
 /* What the trainer calls 'text', a command: scripts that were frozen and are
  * named by their whole path are those of the working folder.  The caller frees
  * it; NULL if out of memory.

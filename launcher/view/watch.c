@@ -84,6 +84,7 @@ static void conclude (const struct sweep *s)
     print_best (s);
     print_failed (s);
     print_limits (s);
+    print_shared_files (s);
     print_fault (s);
 }
 

@@ -80,6 +80,51 @@ timeout 300 dl run --local --set searcher.max_trials=2 own.conf >"$work/out" 2>&
 like "$(dl reproduce own-0001 2)" '^reproduced: ' "dl reproduce"
 rm -r own-0001
 
+# ---- what checkpoint_policy.files names of it; code that is not frozen
+like "$(dl try --set 'checkpoint_policy={files="*.pt";}' own.conf 2>&1)" '^policy: +checkpoint_policy.files names 1 of these files, [0-9]+ bytes$' "and what its policy counts"
+like "$(dl try --set code.freeze=false own.conf 2>&1)" '^written: .*model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder$' "and if no code is frozen"
+rm -rf model.pt results __pycache__
+timeout 300 dl run --local --set searcher.max_trials=3 --set 'checkpoint_policy={files="model.pt";}' own.conf >"$work/out" 2>&1
+like "$(dl preview own-0001)" '^checkpoint_policy.files: at most 3 files.* at most 3 stay at the end: [0-9.e-]+ MB, as those that were saved have [0-9.e-]+ MB each$' "dl preview of an experiment knows their bytes"
+rm -r own-0001
+
+# ---- metrics.file of a script that logs into a file of its own
+echo 'echo "epoch 1: loss = 9" >log.txt; sleep 0.2; echo "epoch 2: loss = $1" >>log.txt' >log.sh
+conf log 'sh log.sh {lr}'
+sed -i 's/"loss = /"epoch {step}: loss = /; s/metrics = {/& file = "log.txt";/' log.conf
+timeout 300 dl run --local log.conf >"$work/out" 2>&1
+is "$? $(values log-0001 | tr ' ' '\n' | grep -c '^0\.')" "0 8" "metrics.file in the working folder"
+like "$(dl try log.conf 2>&1)" '^pattern: +matched 2 of 2 lines$' "also of dl try"
+rm -r log-0001 log.sh
+
+# ---- a folder that all share: a file that two trials write is reported
+shared () { # shared: the lines that report it, of dl run, show and watch
+    { cat "$work/out"; dl show "$1"; dl watch "$1"; } 2>/dev/null | grep '^shared:' | sort | uniq -c | sed 's/^ *//'
+}
+echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
+conf save 'sh save.sh {lr} model.pt' 'working_folder = "shared";'
+timeout 300 dl run --local --set resources.workers=1 save.conf >"$work/out" 2>&1
+like "$(shared save-0001)" '^3 shared: trials 1 and 2 wrote the same file, model.pt, in the folder that all trials share: each overwrites the other.s; without working_folder = "shared" each attempt has a folder of its own$' "two trials that write the same file"
+timeout 300 dl run --local --set searcher.max_trials=4 save.conf >"$work/out" 2>&1
+like "$(shared save-0002)" '^3 shared: trials [1-4] and [1-4] wrote the same file, model.pt,' "also at the same time"
+timeout 300 dl run --local --set 'working_folder="attempt"' --set code.freeze=false --set resources.workers=1 --set 'entrypoint="sh save.sh {lr} result.txt; sh save.sh {lr} result.txt >b"' save.conf >"$work/out" 2>&1
+like "$(shared save-0003)" '^3 shared: trials 1 and 2 wrote the same file, b, .* \(and 1 other\): .*; write into \{attempt_dir\}, or freeze the code' "and where the code is not frozen"
+like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and one overwrites the files of another that has the same names$" "which dl run says"
+rm result.txt b
+for workers in 1 4; do
+    for name in 'model_{trial}.pt' '{opt}.pt' '{opt}/model.pt'; do
+        conf names "mkdir -p a b; sh save.sh {lr} $name; sh save.sh {lr} $name" 'working_folder = "shared";'
+        sed -i 's/lr = .*/lr = 0.5; opt = { type = "categorical"; vals = ["a", "b"]; }; };/; s/"random"/"grid"/; s/ max_trials = 8;//' names.conf
+        timeout 300 dl run --local --set resources.workers=$workers names.conf >"$work/out" 2>&1
+        is "$? $(shared names-0001)" "0 " "no alarm: $workers at a time, $name"
+        rm -r names-0001
+    done
+done
+conf cache '[ -f cache.bin ] || sh save.sh 1 cache.bin; sh save.sh {lr} /dev/null' 'working_folder = "shared";'
+timeout 300 dl run --local cache.conf >"$work/out" 2>&1
+is "$? $(shared cache-0001)" "0 " "nor of what the first of them prepares"
+rm -r save-000? cache-0001 save.sh
+
 # ---- what a run by hand has left is not what the trials write; a file that they change is their own
 mkdir -p checkpoints mydata
 if git --version >/dev/null 2>&1; then
@@ -205,6 +250,43 @@ kill -KILL "$(pgrep -f "dl worker.*$proj/zombie-0001" | head -1)"
 wait $run
 [ "$(count zombie-0001 result)" = 1 ] || timeout 300 dl resume --local zombie-0001 >"$work/out" 2>&1
 is "$(grep -v '^epoch' zombie-0001/trials/0001/a.2/log)" first "an attempt that was given up does not write to the next one's files"
+
+# ---- paths of more than 3000 bytes
+long=$(printf '%0200d' 0)
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do mkdir $long && cd $long || exit; done
+echo 'echo "$1" >model.pt; echo "loss = $1"' >deep.sh
+conf deep 'sh deep.sh {lr}'
+timeout 300 dl try deep.conf >"$work/out" 2>&1
+like "$? $(cat "$work/out")" '^written: +model.pt' "dl try in a deep folder"
+timeout 300 dl run --local deep.conf >"$work/out" 2>&1
+is "$? $(wc -l <deep-0001/trials/0008/a.1/work/model.pt)" "0 1" "and dl run"
+while [ ${#PWD} -lt 3600 ]; do mkdir $long && cd $long || exit; done
+echo 'echo "loss = $1"' >deep.sh
+conf deep 'sh deep.sh {lr}'
+timeout 300 dl run --local deep.conf >"$work/out" 2>&1
+like "$? $(cat "$work/out")" '^[1-9].*: .*(too long|longer than 4096 bytes)' "where it has no room for a working folder it says so"
+cd "$proj" && rm -r $long
+cat >deeper.py <<'PY'
+import os, subprocess
+for i in range(25):
+    os.mkdir("0" * 200)
+    os.chdir("0" * 200)
+for name, text in ("run", 'name = "x"; entrypoint = "sh deep.sh {lr}";'), ("flow", 'name = "x"; steps = { a = { entrypoint = "sh deep.sh"; }; };'):
+    open(name + ".conf", "w").write(text)
+for command in ["try", "run.conf"], ["run", "--local", "run.conf"], ["flow", "run", "--local", "flow.conf"]:
+    subprocess.run(["dl"] + command)
+PY
+for name in run.conf run.conf 'dl: flow.conf'; do echo "$name: the whole path of its folder is not to be had: File name too long"; done >deeper
+python3 deeper.py >"$work/out" 2>&1
+is "$(grep folder "$work/out")" "$(cat deeper)" "a path of more than 4096 bytes"
+rm -r $long deeper deeper.py
+mkdir "$work/tmp"
+(
+    cd "$work/tmp" && chmod 700 .
+    while [ ${#PWD} -lt 3890 ]; do mkdir $long && cd $long || exit; done
+    pwd >"$work/longest"
+)
+like "$(TMPDIR=$(cat "$work/longest") dl try own.conf 2>&1)" "^dl: $work/tmp/.*0: cannot make a folder there: its path is too long$" "TMPDIR whose path is too long"
 
 # ---- mistakes
 conf wrong 'sh hand.sh {lr}' 'working_folder = "own";'
