@@ -41,6 +41,20 @@ static void warn_absolute (const struct code_files *files)
                   files->absolute);
 }
 
+/* What is not frozen has no copy for each attempt either.  Who has DL_FREEZE in
+ * the profile wants that everywhere, and need not read it each time.
+ */
+static void warn_shared (const struct experiment *e,
+                         const struct code_files *files)
+{
+    if (files->is_off && !e->code_freeze && e->work != WORK_SHARED
+        && strcmp (e->searcher_name, "single"))
+        complain ("the code is not frozen (code.freeze): all trials run in %s, "
+                  "and one overwrites the files of another that has the same "
+                  "names",
+                  e->dir);
+}
+
 static bool is_frozen (const struct code_files *files)
 {
     return files->n > files->nlinks + files->nfolders && !*files->why;
@@ -57,6 +71,7 @@ int code_freeze (struct experiment *e,
     if ((rv = select_files (e, experiments, &r->files)))
         return rv;
     warn_absolute (&r->files);
+    warn_shared (e, &r->files);
     if (is_frozen (&r->files)
         && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
@@ -67,7 +82,8 @@ int code_freeze (struct experiment *e,
                   r->files.root);
     if (*r->files.why || *err.text)
         complain ("the code is not frozen, the trials run what is in the "
-                  "folder when they begin: %s",
+                  "folder when they begin, and share the files that they write "
+                  "there: %s",
                   *err.text ? err.text : r->files.why);
     r->frozen.root = r->files.root;
     r->frozen.provenance = r->provenance = provenance_collect (e, &r->files);
@@ -112,8 +128,10 @@ int code_preview (const struct experiment *e, const char *experiments)
                 *files.why ? files.why
                 : e->code_freeze && !getenv ("DL_FREEZE")
                     ? "the entrypoint names no file of the folder"
-                    : "code.freeze or DL_FREEZE says so");
+                    : "code.freeze or DL_FREEZE says so, so the trials share "
+                      "the files that they write there");
     warn_absolute (&files);
+    warn_shared (e, &files);
     code_files_free (&files);
     return EXIT_OK;
 }
@@ -181,6 +199,11 @@ find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
     if (s->exp->code_local ? scratch_path (own, base, sizeof (base), &err) < 0
                            : base_path (s, base, sizeof (base), &err) < 0)
         return fail (&err);
+    if (code_copy_path (&copy, dir, size) < 0 && errno == ENAMETOOLONG) {
+        complain (
+            "%s: the path of its copy in %s is too long", s->exp->dir, base);
+        return EXIT_IO;
+    }
     if (code_copy_path (&copy, dir, size) < 0) {
         complain ("%s: the log's first entry names a folder of the code that "
                   "is not the experiment's",

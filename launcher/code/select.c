@@ -15,6 +15,7 @@
 
 #include "launcher/code/git.h"
 #include "launcher/code/pattern_list.h"
+#include "launcher/code/working_copy.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
@@ -25,6 +26,8 @@ enum {
     BYTES_MAX = 64 << 20,
     FILES_MAX = 20000,
     FOLDER_MAX = 1000, /* entries: with more it is one of data */
+    OUTPUTS_MAX = 200,
+    OUTPUT_BYTES = 16 << 20,
     DEPTH_MAX = 40,
     IGNORE_MAX = 64 << 10,
 };
@@ -400,6 +403,26 @@ static void forget (struct walk *w, size_t before)
     }
 }
 
+/* Whether a script may write into a folder, of which each attempt has its own
+ * then: it has little but checkpoints, and no data by its name.
+ */
+static bool is_output (const struct walk *w, const char *path, size_t before)
+{
+    const char *name = strrchr (path, '/') ? strrchr (path, '/') + 1 : path;
+    const struct code_files *c = w->c;
+    int64_t bytes = 0;
+    struct stat st;
+
+    if (w->e->work == WORK_SHARED || c->n - before > OUTPUTS_MAX
+        || fnmatch ("*data*", name, FNM_CASEFOLD) == 0)
+        return false;
+    for (size_t i = before; i < c->n; i++)
+        if (c->list[i].target && !is_checkpoint_name (c->list[i].path)
+            && stat (c->list[i].target, &st) == 0 && S_ISREG (st.st_mode))
+            bytes += st.st_size;
+    return bytes <= OUTPUT_BYTES;
+}
+
 /* A folder with nothing in it is one in the copy as well.  Where only text is
  * frozen, one without any is linked as a whole: it is one of data.
  */
@@ -415,7 +438,8 @@ static int walk_whole (struct walk *w,
     if (walk_folder (w, path, depth) < 0)
         return -1;
     if (w->text && c->n > before
-        && c->n - before == c->nlinks + c->nfolders - links) {
+        && c->n - before == c->nlinks + c->nfolders - links
+        && !is_output (w, path, before)) {
         forget (w, before);
         return add_link (w, path, full, st);
     }
@@ -561,7 +585,12 @@ int code_select (const struct experiment *e,
                  struct slurmdl_error *err)
 {
     *c = (struct code_files){ .root = NULL };
-    if (!e->code_freeze || is_off () || (!is_used (e, c) && !e->code_path))
+    if (!e->code_freeze || is_off ()) {
+        c->is_off = is_used (e, c);
+        *c->absolute = '\0';
+        return 1;
+    }
+    if (!is_used (e, c) && !e->code_path)
         return 1;
     if (find_root (e, c, err) < 0)
         return -1;

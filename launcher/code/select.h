@@ -27,6 +27,7 @@ struct code_files {
     bool is_text;               /* there was too much: only text is frozen */
     int64_t bytes;
     char why[300]; /* if nothing is frozen: why; "": there is nothing to */
+    bool is_off;   /* it could be frozen, and the user wants it not to be */
     char
         absolute[512]; /* a script that is named so, and is not frozen, or "" */
 };

@@ -147,7 +147,14 @@ timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.c
 # shellcheck disable=SC2144
 [ -L text-0002/code/*/up/proj/big ]
 ok $? "and a folder without text is linked as a whole"
-rm -r big text-000?
+mkdir runs
+head -c 2000000 /dev/zero >runs/best.pt
+echo 'echo $1 >runs/best.pt; echo $1 >runs/last.txt; sleep 0.3; [ "$(cat runs/*)" = "$1
+$1" ] && echo "loss = $1"' >write.sh
+conf write 'sh write.sh {x}'
+timeout 300 dl run --local --set resources.workers=3 --set 'name="text"' write.conf >out 2>&1
+is "$? $(wc -c <runs/best.pt) $(ls runs)" "0 2000000 best.pt" "but each attempt has its own of one with outputs"
+rm -r big runs write.sh text-000?
 
 # ---- a fault that is mended before there is a result
 echo 'exit 3' >fault.sh
