@@ -13,6 +13,7 @@
 
 #include "launcher/code/copy.h"
 #include "launcher/code/store.h"
+#include "launcher/code/working_copy.h"
 #include "launcher/config/queries.h"
 #include "launcher/flow/results.h"
 #include "launcher/flow/software.h"
@@ -22,6 +23,8 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/work_folder.h"
 #include "launcher/worker/last_line.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -50,14 +53,127 @@ int attempt_directory (const struct flow_run *r,
     snprintf (base, sizeof (base), "%s/code", r->dir);
     errno = EBADMSG;
     if (!root || code_copy_path (&copy, path, PATH_MAX) < 0)
-        return errorf (
-            err, "%s/flow.json: the folder of the code is not good", r->dir);
+        return errorf (err,
+                       errno == ENAMETOOLONG
+                           ? "%s: the path of the copy of the code is too long"
+                           : "%s/flow.json: the folder of the code is not good",
+                       r->dir);
     if (code_copy_check (&copy, NULL) == 0)
         return 0;
     if (store_get (r->dir, code, &a, err) < 0)
         return -1;
     rv = code_copy_make (&copy, &a, err);
     code_archive_free (&a);
+    return rv;
+}
+
+/* ---- its own working folder ---- */
+
+struct step_folder {
+    char from[PATH_MAX]; /* the copy of the code; "": it runs there */
+    char to[PATH_MAX];   /* its own, beside it */
+};
+
+static int folders_of (const struct flow_scope *c,
+                       const char *dir,
+                       long attempt,
+                       struct step_folder *f,
+                       struct slurmdl_error *err)
+{
+    size_t below = strlen (flow_code_below (c->r));
+
+    *f->from = '\0';
+    if (c->s->work == WORK_SHARED || c->s->sweep
+        || !json_object_get (c->r->about, "code"))
+        return 0;
+    snprintf (f->from, PATH_MAX, "%.*s", (int)(strlen (dir) - below), dir);
+    errno = ENAMETOOLONG;
+    return snprintf (f->to,
+                     PATH_MAX,
+                     "%s.%s.%ld.%ld",
+                     f->from,
+                     c->s->name,
+                     c->task,
+                     attempt)
+                   < PATH_MAX - (int)below
+               ? 0
+               : errorf (err,
+                         "%s: the path of a working folder is too long",
+                         f->from);
+}
+
+/* Whether nothing of an earlier attempt can be at work.  What is known of one
+ * that has not ended itself: its job runs another attempt now, a later start
+ * took its place, or its process is gone.
+ */
+static bool is_over (const struct flow_scope *c, long attempt)
+{
+    json_t *begin = flow_record (c->r, c->s, c->task, "begin", attempt);
+    json_t *end = flow_record (c->r, c->s, c->task, "end", attempt);
+    const char *own = getenv ("SLURM_JOB_ID");
+    const char *job = json_string_value (json_object_get (begin, "job"));
+    const char *host = json_string_value (json_object_get (begin, "host"));
+    pid_t pid = (pid_t)json_integer_value (json_object_get (begin, "pid"));
+    char here[256] = "";
+    bool over;
+
+    gethostname (here, sizeof (here) - 1);
+    over = end
+           || json_integer_value (json_object_get (begin, "start")) < c->start
+           || (job && *job && own && !strcmp (job, own)
+               && !getenv ("DL_FLOW_LOCAL"))
+           || (host && !strcmp (host, here) && pid > 0 && kill (pid, 0) < 0
+               && errno == ESRCH);
+    json_decref (begin);
+    json_decref (end);
+    return over;
+}
+
+/* Take what earlier attempts of the task left when they were killed; returns
+ * the folder of the newest that wrote something, or NULL.
+ */
+static char *settle_earlier (const struct flow_scope *c, const char *dir)
+{
+    char folder[PATH_MAX];
+    struct step_folder f;
+    char *newest = NULL, *work;
+
+    for (long k = c->attempt - 1; k >= 1; k--) {
+        flow_path (folder, c->r, c->s, c->task, "a", k);
+        if (folders_of (c, dir, k, &f, NULL) == 0 && is_over (c, k))
+            work_folder_take (f.from, f.to, folder);
+        if (newest || asprintf (&work, "%s/" WORK_NAME, folder) < 0)
+            continue;
+        if (working_copy_has_files (work))
+            newest = work;
+        else
+            free (work);
+    }
+    return newest;
+}
+
+/* Make it, and change 'dir' to the folder of the flow file there. */
+static int enter_own (const struct flow_scope *c,
+                      struct step_folder *f,
+                      char dir[PATH_MAX],
+                      struct slurmdl_error *err)
+{
+    char *before = NULL, *link = NULL;
+    int rv = folders_of (c, dir, c->attempt, f, err);
+
+    if (rv < 0 || !*f->from)
+        return rv;
+    before = settle_earlier (c, dir);
+    rv = work_folder_copy (&c->r->flow->base, f->from, f->to, err);
+    if (rv == 0 && before && c->s->work == WORK_TRIAL)
+        rv = working_copy_add (before, f->to, err);
+    /* for those who look */
+    if (asprintf (&link, "%s/" WORK_NAME, c->folder) > 0
+        && symlink (f->to, link) < 0)
+        errno = 0;
+    snprintf (dir, PATH_MAX, "%s%s", f->to, flow_code_below (c->r));
+    free (link);
+    free (before);
     return rv;
 }
 
@@ -192,11 +308,14 @@ static int start (const struct flow_scope *c,
     struct attempt_variables v = { .is_step =
                                        experiment_has_ranks (&c->s->exp) };
     char **argv = NULL;
+    struct step_folder own = { "", "" };
     char dir[PATH_MAX];
     int log = open_log (c);
     int rv = log < 0 ? errorf (err, "%s: %s", c->folder, strerror (errno))
                      : attempt_directory (c->r, dir, err);
 
+    if (rv == 0)
+        rv = enter_own (c, &own, dir, err);
     if (rv == 0)
         rv = flow_software_enter (c, dir, &e, err);
     if (rv == 0)
@@ -206,6 +325,8 @@ static int start (const struct flow_scope *c,
         end->status = run (argv, &v, dir, log);
         end->told = told;
     }
+    if (*own.from)
+        work_folder_take (own.from, own.to, c->folder);
     if (log >= 0)
         close (log);
     strings_free (argv);

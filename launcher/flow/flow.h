@@ -33,7 +33,9 @@ struct flow_step {
     char **values; /* what it reports, besides files */
     char **code;   /* patterns: the part of the code that it depends on */
     char *sweep;   /* an experiment file, instead of an entrypoint */
-    char **set;    /* KEY=VALUE for that file */
+    char *working_folder;
+    enum working_folder work; /* WORK_TRIAL: of the task */
+    char **set;               /* KEY=VALUE for that file */
     int64_t retries;
     bool cache, on_exit;
     struct flow_output *outputs;

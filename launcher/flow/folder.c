@@ -128,6 +128,15 @@ int flow_commit (struct flow_run *r, struct slurmdl_error *err)
     return rv == 0 ? 0 : errorf (err, "%s: it is there already", r->dir);
 }
 
+const char *flow_code_below (const struct flow_run *r)
+{
+    const char *root = json_string_value (json_object_get (r->about, "root"));
+
+    return root && !strncmp (r->flow->base.dir, root, strlen (root))
+               ? r->flow->base.dir + strlen (root)
+               : "";
+}
+
 /* ---- one that is there ---- */
 
 static bool is_run (const char *dir)

@@ -19,7 +19,8 @@
  *   steps/STEP/job.N      and are this job of Slurm's
  *   steps/STEP/I/begin.K  attempt K of task I has begun,
  *   steps/STEP/I/end.K    has failed,
- *   steps/STEP/I/a.K/     has this folder;
+ *   steps/STEP/I/a.K/     has this folder (in 'work' what its command wrote
+ *                         into its working folder);
  *   steps/STEP/I/done     the result of the task, the first one counts (of a
  *                         step with on_exit done.N, of the Nth start)
  */
@@ -48,6 +49,9 @@ int flow_open (struct flow_run *r,
                const char *name,
                bool own);
 void flow_close (struct flow_run *r);
+
+/* The folder of the flow file below that of the frozen code: "", or "/sub". */
+const char *flow_code_below (const struct flow_run *r);
 
 /* Call 'f' for each run below 'root', by name. */
 int flow_each (const char *root,

@@ -15,8 +15,8 @@
 enum { FILE_SIZE_MAX = 8 << 20 };
 
 static const char *const root_groups[] = {
-    "name",      "description", "parameters", "steps", "code",
-    "resources", "environment", "container",  NULL
+    "name",      "description", "parameters", "steps",          "code",
+    "resources", "environment", "container",  "working_folder", NULL
 };
 
 static void read_steps (struct flow *f,
@@ -64,7 +64,8 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
     for (int i = 0; i < config_setting_length (root); i++) {
         config_setting_t *s = config_setting_get_elem (root, (unsigned)i);
         const char *name = config_setting_name (s);
-        if (!strcmp (name, "name") || !strcmp (name, "description"))
+        if (!strcmp (name, "name") || !strcmp (name, "description")
+            || !strcmp (name, "working_folder"))
             key_set (&f->base, key_find (experiment_keys, name), s, p);
         else if (!strcmp (name, "code"))
             flow_read_group (&f->base, s, "code", "code", p);
@@ -79,6 +80,7 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
             misspelt = true;
         }
     }
+    flow_read_working_folder (f, cf, p);
     if (!steps && !misspelt)
         problem_at (p, NO_ORIGIN, "'steps' is missing: steps { NAME { ... } }");
     if (!f->base.name && !misspelt)
@@ -112,6 +114,8 @@ struct flow *flow_read (const char *path,
     f->params = json_object ();
     flow_set_defaults (&f->base);
     f->base.dir = dir ? strdup (dir) : file_folder (path);
+    if (!f->base.dir)
+        file_folder_problem (p, errno);
     if (parts == 0)
         f->text = file_read_named (path, FILE_SIZE_MAX, NULL, NULL);
     if (!f->text) /* of several files, or of a pipe */

@@ -34,6 +34,11 @@ void flow_free_settings (struct experiment *e);
 /* Whether a text can be the name of a flow, a step or a parameter. */
 bool flow_is_name (const char *text);
 
+/* Find where each step runs. */
+void flow_read_working_folder (struct flow *f,
+                               const config_t *cf,
+                               struct problems *p);
+
 /* Read a step, after the resources of all steps (NULL: none). */
 void flow_read_step (struct flow_step *st,
                      const config_setting_t *s,

@@ -70,7 +70,10 @@ freeze (struct flow_run *r, const char *root, struct slurmdl_error *err)
 
     exclude_own (r->flow);
     list_commands (r->flow);
-    r->flow->base.work = WORK_SHARED; /* of the steps of a run */
+    r->flow->base.work = WORK_SHARED;
+    for (size_t i = 0; i < r->flow->n; i++)
+        if (r->flow->steps[i].work != WORK_SHARED && !r->flow->steps[i].sweep)
+            r->flow->base.work = WORK_ATTEMPT;
     rv = code_select (&r->flow->base, root, &files, err);
     if (rv == 0 && (rv = code_archive_pack (&files, &a, err)) == 0
         && (rv = store_put (r->dir, &a, err)) == 0) {

@@ -10,10 +10,33 @@
 #include "launcher/flow/cache.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
 
 enum { VALUES_MAX = 1 << 20 };
+
+/* A script that knows nothing of the attempt's folder writes into its working
+ * folder.
+ */
+static json_t *take_from_work (const struct flow_scope *c, const char *path)
+{
+    size_t n = strlen (c->folder);
+    json_t *file = NULL;
+    char *own;
+
+    if (strncmp (path, c->folder, n) || path[n] != '/'
+        || asprintf (&own,
+                     "%s/" WORK_NAME "%s%s",
+                     c->folder,
+                     flow_code_below (c->r),
+                     path + n)
+               < 0)
+        return NULL;
+    file = flow_file (own, NULL);
+    free (own);
+    return file;
+}
 
 json_t *flow_take_outputs (const struct flow_scope *c,
                            struct slurmdl_error *err)
@@ -26,7 +49,8 @@ json_t *flow_take_outputs (const struct flow_scope *c,
         char path[PATH_MAX];
         json_t *file = NULL;
         if (flow_output_path (c, o, path, err) == 0
-            && !(file = flow_file (path, &why)))
+            && !(file = flow_file (path, &why))
+            && !(file = take_from_work (c, path)))
             errorf (
                 err, "it ended without its output '%s': %s", o->name, why.text);
         if (!file) {

@@ -253,6 +253,7 @@ attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
         return -1;
     flow_path (folder, c->r, c->s, c->task, "a", k);
     c->folder = folder;
+    here.attempt = k;
     if (folder_create (folder, err) < 0)
         return -1;
     rv = check_before (c, &why) < 0 || flow_settle (c, &why) < 0

@@ -28,6 +28,7 @@ static const struct key step_keys[] = {
     { "code",       KEY_LIST,   AT (code),       0, 0,   NULL,    "patterns of the files that are its code; default: all frozen files" },
     { "sweep",      KEY_STRING, AT (sweep),      0, 0,   NULL,    "experiment file, instead of an entrypoint" },
     { "set",        KEY_LIST,   AT (set),        0, 0,   NULL,    "of a sweep: KEY=VALUE replaces a key of its file" },
+    { "working_folder", KEY_STRING, AT (working_folder), 0, 0, NULL, "where it runs: a folder of each attempt, of each task, or one that all share: attempt, task or shared" },
     { "retries",    KEY_INT,    AT (retries),    0, 1e6, "0",     "times that a failed task is tried again" },
     { "cache",      KEY_BOOL,   AT (cache),      0, 0,   "true",  "whether an earlier result of the same code and inputs will do" },
     { "on_exit",    KEY_BOOL,   AT (on_exit),    0, 0,   "false", "it runs when all others have ended, in any way" },
@@ -46,6 +47,40 @@ static bool is_resource (const char *path)
 {
     return !strncmp (path, "resources.", 10)
            && !strings_contain (of_sweeps, path);
+}
+
+/* The flow's word is that of each step that has none. */
+void flow_read_working_folder (struct flow *f,
+                               const config_t *cf,
+                               struct problems *p)
+{
+    static const char *const names[] = {
+        [WORK_ATTEMPT] = "attempt",
+        [WORK_TRIAL] = "task",
+        [WORK_SHARED] = "shared",
+    };
+    char path[2 * FLOW_NAME_MAX + 32];
+
+    for (size_t i = 0; i < f->n; i++) {
+        struct flow_step *s = &f->steps[i];
+        const char *word = s->working_folder ?: f->base.working_folder;
+        size_t k = 0;
+        while (word && k <= WORK_SHARED && strcmp (word, names[k]))
+            k++;
+        s->work = word ? (enum working_folder)k : WORK_TRIAL;
+        if (k <= WORK_SHARED)
+            continue;
+        snprintf (path, sizeof (path), "steps.%s.working_folder", s->name);
+        problem_at (
+            p,
+            origin_of_key (cf, s->working_folder ? path : "working_folder"),
+            "'working_folder' is \"%s\", but must be attempt, task or "
+            "shared",
+            word);
+        s->work = WORK_TRIAL;
+        if (!s->working_folder)
+            return;
+    }
 }
 
 static const char *const step_groups[] = { "entrypoint",  "foreach",

@@ -10,6 +10,7 @@ struct flow_scope {
     const struct flow_step *s;
     long task;
     long start;          /* the number of its intent */
+    long attempt;        /* its number */
     const char *folder;  /* of its attempt */
     const char *outcome; /* of on_exit: "completed" or "failed" ... */
     const char *failed;  /* ... and the steps that failed, "a b" */

@@ -5,7 +5,8 @@
 unset DL_DIR DL_FREEZE
 mkdir "$work/code" "$work/flows"
 cd "$work/code" || exit 1
-DL_DIR=$work/flows
+flows=$work/flows
+DL_DIR=$flows
 export DL_DIR
 
 last () { tail -1 "$work/out"; }
@@ -123,6 +124,60 @@ for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values
     like "$(cat "$work/out"; dl flow show one)" "${what##*;}" "fails: ${what##*;}"
 done
 
+# ---- each attempt of a step has a working folder of its own
+mkdir own
+cd own || exit 1
+cat >save.sh <<'SH'
+echo "$1" >model.txt
+mkdir -p out
+sleep 0.3
+[ "$(cat model.txt)" = "$1" ] || exit 9
+cp model.txt out/best.txt
+SH
+cat >keep.sh <<'SH'
+echo x >>tries
+[ "$(wc -l <tries)" -ge "$1" ]
+SH
+cat >own.conf <<'END'
+name = "own"; parameters = { words = ["a", "b", "c", "d"]; };
+steps = {
+    train = { foreach = "{words}"; entrypoint = "sh save.sh {item}"; outputs = { model = "model.txt"; best = "out/best.txt"; }; };
+    other = { entrypoint = "sh save.sh e"; };
+    tried = { entrypoint = "sh keep.sh 3"; retries = 2; };
+    clean = { entrypoint = "sh keep.sh 1; [ $(wc -l <tries) = 1 ] && [ -e {flow_dir}/again ] || { touch {flow_dir}/again; exit 1; }"; retries = 1; working_folder = "attempt"; };
+    join = { after = ["clean", "tried", "other"]; entrypoint = "cat {train.best} {train.model} >all"; outputs = { all = "all"; }; };
+};
+END
+flow run --workers=8 own.conf
+is "$? $(last)" "0 $flows/own-0001: completed, 8 tasks run" "tasks at once that write one name"
+is "$(xargs <"$flows/own-0001/steps/join/0/a.1/work/all")" "a b c d a b c d" "their outputs, of scripts that know nothing of a folder"
+is "$(wc -l <"$flows/own-0001/steps/tried/0/a.3/work/tries") $(wc -l <"$flows/own-0001/steps/clean/0/a.2/work/tries")" "3 1" "an attempt begins with the files of the one before it, or without"
+is "$(ls | xargs) $(ls -d "$flows"/own-0001/code/*/code/own* | wc -l)" "keep.sh own.conf save.sh 1" "nothing is left in the folder, nor beside the copy"
+flow run own.conf
+is "$(last)" "$flows/own-0002: completed, 0 tasks run" "and all is cached"
+sed 's/^steps/working_folder = "shared"; &/; s/name = "own"/name = "shared"/' own.conf >shared.conf
+sed -i '/train = /d; /join = /d; /clean = /d' shared.conf
+flow run shared.conf
+is "$? $(cd "$flows"/shared-0001/code/*/code/own && ls model.txt tries)" "0 model.txt
+tries" "working_folder = shared: one folder for all"
+# killed: the next attempt goes on from what it wrote
+cat >go.conf <<END
+name = "go"; steps = { a = { entrypoint = "echo x >>tries; [ -e $work/go.on ] || sleep 1000; wc -l <tries"; }; };
+END
+sed -i 's/echo x/sh -c :; cat save.sh >\/dev\/null; echo x/' go.conf
+dl flow run --local go.conf >"$work/out" 2>&1 &
+runner=$!
+wait_for 100 sh -c "[ -s $flows/go-0001/steps/a/0/a.1/work/tries ]"
+kill -9 $runner "$(pgrep -f "^[^ ]*dl flow step -- $flows/go-0001")"
+wait $runner
+: >"$work/go.on"
+flow resume go
+is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a step that was killed goes on from what it wrote"
+echo 'name = "w"; steps = { a = { entrypoint = "true"; working_folder = "trial"; }; };' >wrong.conf
+is "$(dl flow run --dry-run wrong.conf 2>&1)" "dl: wrong.conf:1: 'working_folder' is \"trial\", but must be attempt, task or shared" "another word"
+cd .. || exit 1
+rm -r own
+
 # ---- a sweep as a step
 cp "$srcdir"/contrib/examples/flow/* .
 like "$(timeout 300 dl flow run --local --workers=2 digits.conf 2>&1)" 'digits-0001: completed' "the example: a sweep whose best trial feeds the next step"
@@ -148,7 +203,6 @@ END
 cat >slowflow.conf <<END
 name = "slow"; steps = { tune = { sweep = "slow.conf"; }; use = { entrypoint = "echo lr={tune.lr} >>\$DL_VALUES"; values = ["lr"]; }; };
 END
-flows=$work/flows
 dl flow run --local slowflow.conf >"$work/out" 2>&1 &
 runner=$!
 wait_for 100 sh -c "ls $flows/slow-0001/steps/tune/0/sweep/slow-0001/trials/0002"
