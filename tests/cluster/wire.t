@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# what doc/security.md says that a reader of the network has, in a real Slurm: signed RPCs are no secret
+# what doc/security.md says that a reader of the network has, in a real Slurm: signed RPCs are no secret; and who holds its ports, nothing
 . "$srcdir/tests/lib.sh"
 need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "to read the wire needs root"
@@ -39,4 +39,38 @@ wait $reader
 ok "$(grep -qaF "$secret" seen; echo $?)" "a reader of the wire has the secret of a step"
 is "$(scontrol show job | grep -cF "$secret"; scontrol show step | grep -cF "$secret")" "0
 0" "who asks Slurm has not"
+
+# ---- another user has every port that Slurm can reserve for a step
+meet=$builddir/tests/runtime/comm/meet
+range=$(scontrol show config | sed -n 's/^MpiParams *= ports=//p')
+cat >squat.py <<'END'
+import socket
+import sys
+import time
+
+first, last = sys.argv[1].split("-")
+held = []
+for port in range(int(first), int(last) + 1):
+    for family, any_address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        s = socket.socket(family)
+        if family == socket.AF_INET6:
+            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            s.bind((any_address, port))
+            s.listen(64)
+            held.append(s)
+        except OSError as e:
+            print(port, any_address, e, flush=True)
+print("holds", len(held), flush=True)
+time.sleep(600)
+END
+PATH=/usr/bin:/bin setpriv --reuid=65534 --regid=65534 --clear-groups python3 - "$range" <squat.py >squat.out 2>&1 &
+squatter=$!
+wait_for 60 grep -q holds squat.out
+like "$(tail -n 1 squat.out)" '^holds ([4-9][0-9]|[1-9][0-9][0-9])$' "another user holds the ports of MpiParams ($range)"
+is "$(DL_COMM_TIMEOUT=200 timeout 300 srun -Q -n2 --dl=torch "$meet" 2>err | sort)" "0 of 2 by tcp over native: 3
+1 of 2 by tcp over native: 3" "the ranks of a step meet all the same" || sed 's/^/# /' err
+like "$(cat err)" 'port [0-9]+ of this node is in use' "and the user hears of MASTER_PORT"
+kill $squatter
+wait $squatter 2>/dev/null
 done_testing
