@@ -335,11 +335,52 @@ static int start (const struct flow_scope *c,
     return rv;
 }
 
+struct missing_file {
+    const char *line; /* of the log */
+    char *found;
+};
+
+static int is_named (const char *path, const struct stat *st, void *arg)
+{
+    struct missing_file *m = arg;
+    const char *base = strrchr (path, '/') ? strrchr (path, '/') + 1 : path;
+
+    if (S_ISREG (st->st_mode) && strstr (m->line, base))
+        m->found = strdup (path);
+    return m->found != NULL;
+}
+
+/* A file that a step before it wrote into its own working folder, and that the
+ * line names: it is not in this one's.  The caller frees it; '*by' is the step.
+ */
+static char *
+left_elsewhere (const struct flow_scope *c, const char *line, const char **by)
+{
+    struct missing_file m = { .line = line };
+    char folder[PATH_MAX], *work;
+
+    for (size_t i = 0; !m.found && i < c->s->nlinks; i++) {
+        const struct flow_step *to = &c->r->flow->steps[c->s->links[i].step];
+        long width = flow_width (c->r, to);
+        *by = to->name;
+        for (long k = 0; !m.found && k < width; k++) {
+            long last = flow_last (c->r, to, k, "begin");
+            flow_path (folder, c->r, to, k, "a", last);
+            if (last > 0 && asprintf (&work, "%s/" WORK_NAME, folder) > 0) {
+                working_copy_each (work, is_named, &m);
+                free (work);
+            }
+        }
+    }
+    return m.found;
+}
+
 /* Its last line is mostly the reason; a sweep ends with the names of files. */
 static int
 say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
 {
-    char line[LAST_LINE];
+    char line[LAST_LINE], *file;
+    const char *by = "";
 
     if (c->s->sweep)
         return errorf (err,
@@ -352,6 +393,18 @@ say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
         return errorf (err, "status %d", status);
     while (!is_utf8 (line))
         line[strlen (line) - 1] = '\0';
+    if ((file = left_elsewhere (c, line, &by))) {
+        errorf (err,
+                "status %d: %s; the step '%s' wrote %s in a working folder of "
+                "its own: name it in 'outputs' there, and {%s.NAME} here",
+                status,
+                line,
+                by,
+                file,
+                by);
+        free (file);
+        return -1;
+    }
     return errorf (err, "status %d%s%s", status, *line ? ": " : "", line);
 }
 

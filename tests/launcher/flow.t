@@ -173,6 +173,11 @@ wait $runner
 : >"$work/go.on"
 flow resume go
 is "$? $(cat "$flows"/go-0001/steps/a/0/a.*/log | tail -1) $(ls -d "$flows"/go-0001/code/*/code/own* | wc -l)" "0 2 1" "a step that was killed goes on from what it wrote"
+cat >hand.conf <<'END'
+name = "hand"; steps = { a = { entrypoint = "sh save.sh a"; }; c = { after = "a"; entrypoint = "cat out/best.txt"; }; };
+END
+flow run hand.conf
+like "$(cat "$work/out")" "^dl: step c failed: status 1: cat: .*; the step 'a' wrote out/best.txt in a working folder of its own: name it in 'outputs' there, and \{a.NAME\} here; " "a file that another step wrote"
 echo 'name = "w"; steps = { a = { entrypoint = "true"; working_folder = "trial"; }; };' >wrong.conf
 is "$(dl flow run --dry-run wrong.conf 2>&1)" "dl: wrong.conf:1: 'working_folder' is \"trial\", but must be attempt, task or shared" "another word"
 cd .. || exit 1
