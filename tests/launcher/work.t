@@ -107,6 +107,11 @@ timeout 300 dl run --local --set resources.workers=1 save.conf >"$work/out" 2>&1
 like "$(shared save-0001)" '^3 shared: trials 1 and 2 wrote the same file, model.pt, in the folder that all trials share: each overwrites the other.s; without working_folder = "shared" each attempt has a folder of its own$' "two trials that write the same file"
 timeout 300 dl run --local --set searcher.max_trials=4 save.conf >"$work/out" 2>&1
 like "$(shared save-0002)" '^3 shared: trials [1-4] and [1-4] wrote the same file, model.pt,' "also at the same time"
+printf '1e999 nan\n1 1 model.pt\n5 x y\n' >save-0002/trials/0001/a.1/.written
+printf '1 9\n5 1 \033[31mmodel.pt\n' >save-0002/trials/0002/a.1/.written
+head -c 100000 /dev/zero >save-0002/trials/0003/a.1/.written
+mkfifo pipe && mv pipe save-0002/trials/0004/a.1/.written
+is "$(timeout 60 dl show save-0002 >"$work/out2" 2>&1; echo "$? $(grep -c "$(printf '\033')\|shared:" "$work/out2")")" "0 0" "what another hand wrote in their place is passed over"
 timeout 300 dl run --local --set 'working_folder="attempt"' --set code.freeze=false --set resources.workers=1 --set 'entrypoint="sh save.sh {lr} result.txt; sh save.sh {lr} result.txt >b"' save.conf >"$work/out" 2>&1
 like "$(shared save-0003)" '^3 shared: trials 1 and 2 wrote the same file, b, .* \(and 1 other\): .*; write into \{attempt_dir\}, or freeze the code' "and where the code is not frozen"
 like "$(cat "$work/out")" "^dl: the code is not frozen \(code.freeze\): all trials run in $proj, and one overwrites the files of another that has the same names$" "which dl run says"
