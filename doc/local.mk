@@ -10,3 +10,6 @@ man_MANS += %D%/dl-cookbook.7
 CLEANFILES += %D%/dl-cookbook.7
 %D%/dl-cookbook.7: %D%/cookbook.md %D%/man.awk
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(AWK) -v date=2026-11-22 -f $(srcdir)/%D%/man.awk $(srcdir)/%D%/cookbook.md >$@.new && mv $@.new $@
+
+dist_doc_DATA = README.md NEWS.md SECURITY.md %D%/administrator.md %D%/boilerplate.md %D%/comm.md %D%/cookbook.md %D%/first-day.md \
+	%D%/formats.md %D%/gpu.md %D%/plugin-cost.md %D%/runtime.md %D%/search-quality.md %D%/security.md %D%/sweep-faults.md %D%/views.md

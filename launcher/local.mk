@@ -90,6 +90,16 @@ bin_PROGRAMS += %D%/dl
 %C%_dl_LDADD = %D%/liblauncher.la
 %C%_dl_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 
+# The version of dl --version and of what dl writes, with the commit: each make looks, and only a new one compiles these anew.
+CLEANFILES += %D%/version.h
+%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/nodecheck/versions.lo %D%/report/origin.lo: %D%/version.h
+%D%/version.h: FORCE
+	$(AM_V_at)$(MKDIR_P) $(@D) && version=`$(srcdir)/contrib/package-facts version 2>/dev/null` || version=$(PACKAGE_VERSION); \
+		echo "#define DL_VERSION \"`echo "$$version" | sed 's/+[0-9]*$$/+changed/'`\"" >$@.$$$$ && \
+		if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
+.PHONY: FORCE
+FORCE:
+
 # The page of dl report: our files and the modules of D3 that it uses, embedded by the assembler.
 noinst_LTLIBRARIES += %D%/libreport.la
 %C%_libreport_la_SOURCES = %D%/report/assets.c

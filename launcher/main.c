@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config.h"
 #include "launcher/ckpt/ckpt.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/help.h"
@@ -29,6 +28,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
+#include "launcher/version.h"
 #include "launcher/view/view.h"
 #include "runtime/base/word.h"
 
@@ -235,7 +235,7 @@ int main (int argc, char **argv)
         return argc > 1 ? EXIT_OK : EXIT_USAGE;
     }
     if (!strcmp (name, "--version")) {
-        puts ("dl " PACKAGE_VERSION);
+        puts ("dl " DL_VERSION);
         return EXIT_OK;
     }
     if (!strcmp (name, "--complete") || !strcmp (name, "--complete-help")) {

@@ -75,12 +75,13 @@ deb () {
     for f in "$srcdir"/contrib/deb/*.install; do
         sed "s,^,$(basename "$f" .install) ,; s,lib/\*/,X/," "$f"
     done
-    echo "slurm-dl-plugin plugin"
+    printf 'slurm-dl-plugin %s\n' plugin usr/share/slurm-dl/plugstack.conf.d
 }
 spec () {
     awk '/^%files/ { p = $0; next } p && /^%\{/ { gsub(/ /, "_", p); print p, $1 }' "$srcdir/contrib/slurm-dl.spec" | sed '
         /modules:/d; /python3_sitearch/d
         s,%{_bindir},usr/bin,; s,%{_libdir},usr/X,; s,%{_datadir},usr/share,; s,%{_mandir},usr/share/man,
+        s,%{_docdir},usr/share/doc,; s,%{name},slurm-dl,; s,%{shared},usr/share/slurm-dl,
         s,%{_includedir},usr/include,; s,%{plugindir}/dl.so,plugin,'
 }
 # The files as packages have them: below usr, without modules and libtool's.
@@ -102,7 +103,6 @@ for kind in deb spec; do
 done
 version=$(value PACKAGE_VERSION)
 is "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$srcdir/contrib/deb/changelog")" "$version" "the version of contrib/deb"
-is "$(sed -n 's/^Version: *//p' "$srcdir/contrib/slurm-dl.spec")" "$version" "the version of contrib/slurm-dl.spec"
 
 # ---- and away again
 

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "launcher/code/git.h"
 #include "launcher/software/activate.h"
 #include "launcher/software/record.h"
@@ -18,6 +17,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
+#include "launcher/version.h"
 #include "runtime/base/utf8.h"
 
 enum {
@@ -352,7 +352,7 @@ char *provenance_collect (const struct experiment *e,
     char text[PATH_MAX] = "";
     char *json;
 
-    put (o, "dl", PACKAGE_VERSION);
+    put (o, "dl", DL_VERSION);
     put (o, "user", user_name ());
     gethostname (text, sizeof (text) - 1);
     put (o, "host", text);

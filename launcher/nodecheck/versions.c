@@ -14,8 +14,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/version.h"
 
 static void
 version (const struct check_place *p, const char *name, const char *value)
@@ -116,7 +116,7 @@ void check_versions (const struct check_place *p)
 
     if (uname (&u) == 0)
         version (p, "kernel", u.release);
-    version (p, "slurm-dl", PACKAGE_VERSION);
+    version (p, "slurm-dl", DL_VERSION);
     find_plugin (p);
     find_mtu (p);
     find_limits (p);

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "config.h"
 #include "launcher/journal/log.h"
 #include "launcher/report/summary.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/version.h"
 
 enum { CONF_MAX = 1 << 20 };
 
@@ -182,7 +182,7 @@ static void put_origin (FILE *f, const struct report_sweep *of)
 void provenance_put (FILE *f, const struct report_data *d)
 {
     fputs ("<dl class=\"facts wide\">", f);
-    text_fact (f, "Written by", "dl " PACKAGE_VERSION);
+    text_fact (f, "Written by", "dl " DL_VERSION);
     time_fact (f, "Written", (double)time (NULL));
     fputs ("</dl>", f);
     for (size_t k = 0; k < d->report.nsweeps; k++)
