@@ -27,28 +27,61 @@ void doctor_kill (struct site *s)
             KILL_WAIT);
 }
 
-/* Of a line of a partition; -1: it has none. */
-static long grace_of (const char *line)
-{
-    const char *at = strncasecmp (line, "PartitionName=", 14)
-                         ? NULL
-                         : strcasestr (line, "GraceTime=");
+struct partition_defaults {
+    long grace, tier; /* of PartitionName=DEFAULT */
+    long highest;     /* tier of all */
+};
 
-    return at ? atol (at + 10) : -1;
+static long number_of (const char *line, const char *key, long otherwise)
+{
+    char text[64];
+
+    return conf_word (line, key, text, sizeof (text)) ? atol (text) : otherwise;
+}
+
+static struct partition_defaults read_tiers (const struct site *s)
+{
+    struct partition_defaults d = { 0, 1, 0 };
+
+    for (size_t i = 0; i < s->slurm.n; i++) {
+        const char *line = s->slurm.list[i].text;
+        long tier = number_of (line, "PriorityTier", d.tier);
+        if (!strncasecmp (line, "PartitionName=DEFAULT", 21)) {
+            d.tier = tier;
+            d.grace = number_of (line, "GraceTime", d.grace);
+        } else if (!strncasecmp (line, "PartitionName=", 14)
+                   && tier > d.highest)
+            d.highest = tier;
+    }
+    return d;
+}
+
+/* Of a partition whose jobs may be preempted; -1 if none are. */
+static long grace_of (const struct partition_defaults *d, const char *line)
+{
+    char mode[64];
+
+    if (strncasecmp (line, "PartitionName=", 14)
+        || !strncasecmp (line, "PartitionName=DEFAULT", 21)
+        || number_of (line, "PriorityTier", d->tier) >= d->highest
+        || (conf_word (line, "PreemptMode", mode, sizeof (mode))
+            && !strcasecmp (mode, "OFF")))
+        return -1;
+    return number_of (line, "GraceTime", d->grace);
 }
 
 /* slurm.conf(5): what a job has that is preempted, before KillWait. */
 void doctor_preemption (struct site *s)
 {
+    struct partition_defaults d = read_tiers (s);
     char where[SITE_WHERE];
     size_t before = s->nfindings;
 
-    if (site_has (s, "PreemptType", "none")
-        || !site_has (s, "PreemptType", "preempt"))
+    if (!site_has (s, "PreemptType", "preempt/partition_prio"))
         return;
     for (size_t i = 0; i < s->slurm.n; i++) {
         const struct conf_line *l = &s->slurm.list[i];
-        long grace = grace_of (l->text);
+        long grace = grace_of (&d, l->text);
         if (grace < 0 || grace >= GRACE)
             continue;
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
@@ -122,6 +123,23 @@ void site_expect (struct site *s,
 
 /* ---- configuration files ---- */
 
+/* The line of what scontrol printed that says why: not munge's advice, which
+ * comes first whatever is wrong.
+ */
+static const char *find_cause (char *said)
+{
+    char *next = NULL;
+    const char *first = NULL;
+
+    for (char *l = strtok_r (said, "\n", &next); l;
+         l = strtok_r (NULL, "\n", &next)) {
+        if (!strstr (l, "If munged is up"))
+            return l;
+        first = first ?: l;
+    }
+    return first ?: "no answer from slurmctld";
+}
+
 /* One question to the controller, by hand; never from a job. */
 static void ask_slurm (struct site *s)
 {
@@ -138,11 +156,7 @@ static void ask_slurm (struct site *s)
     command_free (&c);
     if (status == 0 && strstr (s->config, "SLURM_VERSION"))
         return;
-    s->config[strcspn (s->config, "\n")] = '\0';
-    snprintf (s->why,
-              sizeof (s->why),
-              "%.400s",
-              *s->config ? s->config : "no answer from slurmctld");
+    snprintf (s->why, sizeof (s->why), "%.400s", find_cause (s->config));
     free (s->config);
     s->config = NULL;
 }
@@ -186,12 +200,33 @@ static bool is_plugin (const char *word, size_t n)
     return n == 5 && !strncmp (word, "dl.so", n);
 }
 
+void site_plugin_path (const struct site *s,
+                       const char *name,
+                       char path[PATH_MAX])
+{
+    char dirs[PATH_MAX];
+    char full[2 * PATH_MAX];
+    char one[PATH_MAX];
+    char *next = NULL;
+
+    site_value (s, "PluginDir", dirs, sizeof (dirs), "/usr/lib/slurm");
+    *path = '\0';
+    for (char *d = strtok_r (dirs, ":", &next); d;
+         d = strtok_r (NULL, ":", &next)) {
+        snprintf (one, sizeof (one), "%.3000s/%.500s", d, name);
+        snprintf (full, sizeof (full), "%s%s", s->root, one);
+        if (!*path || access (full, F_OK) == 0)
+            snprintf (path, PATH_MAX, "%s", one);
+        if (access (full, F_OK) == 0)
+            return;
+    }
+}
+
 /* "optional dl.so ARGUMENT...": spank(8). */
 static void read_stack_line (struct site *s, const struct conf_line *l)
 {
     struct stack_line p = { .at = l };
     char plugin[PATH_MAX];
-    char dir[PATH_MAX - 512];
     const char *at = l->text;
     size_t n = strcspn (at, " \t");
 
@@ -204,12 +239,10 @@ static void read_stack_line (struct site *s, const struct conf_line *l)
         return;
     snprintf (plugin, sizeof (plugin), "%.*s", (int)n, at);
     p.arguments = at + n + strspn (at + n, " \t");
-    site_value (s, "PluginDir", dir, sizeof (dir), "/usr/lib/slurm");
-    dir[strcspn (dir, ":")] = '\0';
     if (*plugin == '/')
         memcpy (p.plugin, plugin, sizeof (plugin));
     else
-        snprintf (p.plugin, sizeof (p.plugin), "%s/%.500s", dir, plugin);
+        site_plugin_path (s, plugin, p.plugin);
     s->plugins++;
     if (!s->plugin.at)
         s->plugin = p;

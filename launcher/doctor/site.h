@@ -82,6 +82,13 @@ const char *site_value (const struct site *s,
 /* The number with which it begins; -1. */
 long site_number (const struct site *s, const char *key);
 
+/* The path of a file in PluginDir, a list of folders: the first that has it,
+ * else that of the first folder.
+ */
+void site_plugin_path (const struct site *s,
+                       const char *name,
+                       char path[PATH_MAX]);
+
 /* "FILE:LINE" of the parameter, else of where it belongs; until the next call.
  */
 const char *site_here (const struct site *s, const char *key);

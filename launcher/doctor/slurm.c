@@ -2,11 +2,15 @@
 /* dl doctor: check slurm.conf, cgroup.conf and gres.conf. */
 #include "launcher/doctor/slurm.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "launcher/sys/subprocess.h"
+#include "runtime/rank/layout.h"
 
 enum {
     PORTS_WANTED = 1000,
@@ -106,6 +110,29 @@ static struct range ephemeral (const struct site *s)
     return r;
 }
 
+/* Slurm's own daemons hold their ports before any step. */
+static void check_daemon (struct site *s,
+                          const char *where,
+                          struct range r,
+                          const char *key,
+                          long otherwise)
+{
+    long port = site_number (s, key);
+
+    if (port < 0)
+        port = otherwise;
+    if (port >= r.low && port <= r.high)
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "ports=%ld-%ld: %s is %ld: a step that gets this port "
+                     "does not start: take others",
+                     r.low,
+                     r.high,
+                     key,
+                     port);
+}
+
 static void compare_range (struct site *s, const char *where, struct range r)
 {
     struct range e = ephemeral (s);
@@ -125,6 +152,8 @@ static void compare_range (struct site *s, const char *where, struct range r)
                      e.high,
                      from,
                      from + PORTS_WANTED - 1);
+    check_daemon (s, where, r, "SlurmctldPort", 6817);
+    check_daemon (s, where, r, "SlurmdPort", 6818);
     if (n < PORTS_WANTED)
         site_report (
             s,
@@ -167,6 +196,43 @@ void doctor_ports (struct site *s)
             text);
     else
         compare_range (s, where, r);
+}
+
+/* slurm.conf(5) SrunPortRange: srun, and the collector of --dl-check. */
+void doctor_srun_ports (struct site *s)
+{
+    char text[DOCTOR_TEXT];
+    const char *where = site_here (s, "SrunPortRange");
+    const char *ports;
+    struct range srun = { 0, 0 };
+    struct range steps = { 0, 0 };
+
+    sscanf (site_value (s, "SrunPortRange", text, sizeof (text), "0-0"),
+            "%ld-%ld",
+            &srun.low,
+            &srun.high);
+    if (srun.high == 0) {
+        site_report (s,
+                     HINT,
+                     where,
+                     "srun and --dl-check listen on any port: with a firewall "
+                     "between login and compute nodes set "
+                     "SrunPortRange=60001-63000, and open it");
+        return;
+    }
+    site_value (s, "MpiParams", text, sizeof (text), "");
+    ports = strstr (text, "ports=");
+    if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
+        && overlap (srun, steps))
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "%ld-%ld: MpiParams has some of these ports, and srun "
+                     "takes them from steps: take others",
+                     srun.low,
+                     srun.high);
+    else
+        site_report (s, FINE, where, "%ld-%ld", srun.low, srun.high);
 }
 
 /* ---- tasks, processes, cgroups ---- */
@@ -220,6 +286,33 @@ static void check_constraint (struct site *s, const char *key, const char *lost)
         site_report (s, CHANGE, where, "%s: set %s=yes", lost, key);
 }
 
+/* Of the memory that a job has been given; without _Memory it is given none. */
+static void check_memory (struct site *s)
+{
+    const struct conf_line *l = conf_find (&s->cgroup, "AllowedRAMSpace");
+    char where[SITE_WHERE];
+    char text[DOCTOR_TEXT];
+
+    if (!is_yes (&s->cgroup, "ConstrainRAMSpace"))
+        return;
+    if (l && atof (l->text + strcspn (l->text, "=") + 1) < 100) {
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "a job that uses the memory it asked for is killed: set "
+                     "AllowedRAMSpace=100");
+    }
+    site_value (s, "SelectTypeParameters", text, sizeof (text), "");
+    if (*text && !strcasestr (text, "_MEMORY"))
+        site_report (s,
+                     CHANGE,
+                     site_here (s, "SelectTypeParameters"),
+                     "%s: jobs are given no memory, and ConstrainRAMSpace "
+                     "limits none: set SelectTypeParameters=CR_Core_Memory",
+                     text);
+}
+
 /* cgroup.conf(5) */
 void doctor_cgroup (struct site *s)
 {
@@ -228,6 +321,7 @@ void doctor_cgroup (struct site *s)
         s, "ConstrainRAMSpace", "a job can take the memory of others");
     check_constraint (
         s, "ConstrainDevices", "a job can open the GPUs of others");
+    check_memory (s);
     if (is_yes (&s->cgroup, "ConstrainDevices"))
         site_report (
             s,
@@ -250,43 +344,113 @@ void doctor_select (struct site *s)
 
 /* ---- GPUs; gres.conf(5) ---- */
 
+/* The value of Gres= in a line of nodes, if GPUs are in it. */
+static const char *gpus_of (const char *line, char *buf, size_t size)
+{
+    const char *gres = strncasecmp (line, "NodeName=", 9)
+                           ? NULL
+                           : conf_word (line, "Gres", buf, size);
+
+    return gres && (!strncmp (gres, "gpu", 3) || strstr (gres, ",gpu")) ? gres
+                                                                        : NULL;
+}
+
 static bool has_nodes_with_gpus (const struct site *s)
 {
+    char text[DOCTOR_TEXT];
+
     for (size_t i = 0; i < s->slurm.n; i++)
-        if (strcasestr (s->slurm.list[i].text, "Gres=gpu"))
+        if (gpus_of (s->slurm.list[i].text, text, sizeof (text)))
             return true;
     return false;
 }
 
-/* Without Cores= and AutoDetect Slurm does not know what is near. */
-static const struct conf_line *find_blind (const struct site *s)
+/* A line about GPUs without a word that begins so, and without AutoDetect. */
+static const struct conf_line *find_without (const struct site *s,
+                                             const char *word)
 {
     for (size_t i = 0; i < s->gres.n; i++) {
         const char *text = s->gres.list[i].text;
-        if (strcasestr (text, "Name=gpu") && !strcasestr (text, "Cores=")
+        if (strcasestr (text, "Name=gpu") && !strcasestr (text, word)
             && !strcasestr (text, "AutoDetect="))
             return &s->gres.list[i];
     }
     return NULL;
 }
 
+/* On all nodes: by a line that names none. */
 static bool is_detected (const struct site *s)
 {
     for (size_t i = 0; i < s->gres.n; i++)
         if (strcasestr (s->gres.list[i].text, "AutoDetect=")
-            && !strcasestr (s->gres.list[i].text, "AutoDetect=off"))
+            && !strcasestr (s->gres.list[i].text, "AutoDetect=off")
+            && !strcasestr (s->gres.list[i].text, "NodeName="))
             return true;
     return false;
 }
 
+static int is_host (void *arg, const char *host)
+{
+    return !strcasecmp (arg, host);
+}
+
+/* Ends with 1 at a host of which gres.conf says nothing. */
+static int find_forgotten (void *arg, const char *host)
+{
+    struct site *s = arg;
+    char names[DOCTOR_TEXT];
+    char name[256];
+
+    snprintf (name, sizeof (name), "%s", host);
+    for (size_t i = 0; i < s->gres.n; i++) {
+        const char *list =
+            conf_word (s->gres.list[i].text, "NodeName", names, sizeof (names));
+        if (!list ? strcasestr (s->gres.list[i].text, "Name=gpu") != NULL
+                  : layout_each_host (list, is_host, name) == 1)
+            return 0;
+    }
+    site_report (s,
+                 CHANGE,
+                 "gres.conf",
+                 "%s has GPUs in slurm.conf, and no line here is for it: it "
+                 "drains: set AutoDetect=nvml in a line without NodeName=",
+                 name);
+    return 1;
+}
+
+static void check_nodes (struct site *s)
+{
+    char gres[DOCTOR_TEXT];
+    char names[DOCTOR_TEXT];
+
+    if (is_detected (s) || !s->gres.n)
+        return;
+    for (size_t i = 0; i < s->slurm.n; i++) {
+        const char *line = s->slurm.list[i].text;
+        if (gpus_of (line, gres, sizeof (gres))
+            && conf_word (line, "NodeName", names, sizeof (names))
+            && layout_each_host (names, find_forgotten, s) == 1)
+            return;
+    }
+}
+
 static void check_cores (struct site *s)
 {
-    const struct conf_line *blind = find_blind (s);
+    const struct conf_line *nothing = find_without (s, "File");
+    const struct conf_line *blind = find_without (s, "Cores=");
     char where[SITE_WHERE];
 
     if (is_detected (s))
         site_report (s, FINE, "gres.conf", "AutoDetect");
-    else if (blind) {
+    else if (nothing) {
+        snprintf (where, sizeof (where), "%s:%d", nothing->file, nothing->line);
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "no File=: Slurm gives no device, and sets no "
+                     "CUDA_VISIBLE_DEVICES: set AutoDetect=nvml (rsmi for "
+                     "AMD), or File=/dev/nvidia[0-7]");
+    } else if (blind) {
         snprintf (where, sizeof (where), "%s:%d", blind->file, blind->line);
         site_report (s,
                      CHANGE,
@@ -308,9 +472,17 @@ void doctor_gres (struct site *s)
 {
     bool gpus = has_nodes_with_gpus (s) || s->gres.n;
 
-    if (site_has (s, "GresTypes", "gpu"))
+    if (site_has (s, "GresTypes", "gpu")) {
         check_cores (s);
-    else
+        check_nodes (s);
+        if (s->slurm.n && !has_nodes_with_gpus (s)
+            && !conf_find (&s->slurm, "MaxNodeCount"))
+            site_report (s,
+                         CHANGE,
+                         site_here (s, "NodeName"),
+                         "no node has GPUs, and jobs that want some are "
+                         "refused: set Gres=gpu:N of the nodes");
+    } else
         site_report (
             s,
             gpus ? CHANGE : HINT,
@@ -335,6 +507,109 @@ void doctor_tres (struct site *s)
                      "AccountingStorageTRES=gres/gpu");
     else
         site_report (s, HINT, where, "no accounting, none of GPU hours either");
+}
+
+/* ---- values that no site wants ---- */
+
+/* clang-format off */
+static const struct {
+    const char *key, *word, *advice;
+    enum doctor_severity severity;
+} values[] = {
+    { "AuthType", "none", "anybody can act as anybody, root too: set AuthType=auth/munge", CHANGE },
+    { "PreemptMode", "SUSPEND", "a suspended job keeps the memory of its GPUs, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
+    { "PreemptMode", "CANCEL", "preempted jobs do not come back: set PreemptMode=REQUEUE", HINT },
+    { "SelectTypeParameters", "CR_CPU", "two jobs get the hyperthreads of one core: set SelectTypeParameters=CR_Core_Memory", CHANGE },
+};
+static const struct {
+    const char *key, *advice;
+    long least;
+    enum doctor_severity severity;
+} bounds[] = {
+    { "MessageTimeout", "s are short for a busy controller: srun and steps fail: set MessageTimeout=10 or more", 10, CHANGE },
+    { "MaxTasksPerNode", "tasks on a node are few: srun refuses more ranks: set MaxTasksPerNode=512", 64, CHANGE },
+};
+static const char *const programs[] = {
+    "TaskProlog", "TaskEpilog", "SrunProlog", "SrunEpilog", "HealthCheckProgram"
+};
+/* clang-format on */
+
+/* In a copy of a host's files a folder may be left out. */
+static void check_program (struct site *s, const char *key)
+{
+    char path[DOCTOR_TEXT];
+    char full[DOCTOR_TEXT + PATH_MAX];
+
+    site_value (s, key, path, sizeof (path), "");
+    if (*path != '/')
+        return;
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (access (full, X_OK) == 0)
+        return;
+    *strrchr (full, '/') = '\0';
+    if (access (full, F_OK) == 0)
+        site_report (s,
+                     CHANGE,
+                     site_here (s, key),
+                     "%s=%s: no program there: on each node it fails, or is "
+                     "left out",
+                     key,
+                     path);
+}
+
+/* As far as the plugins are here: srun --mpi=list. */
+static void check_mpi (struct site *s)
+{
+    char name[64];
+    char file[80];
+    char path[PATH_MAX];
+    char full[2 * PATH_MAX];
+    glob_t g;
+
+    site_value (s, "MpiDefault", name, sizeof (name), "none");
+    if (!strcmp (name, "none"))
+        return;
+    snprintf (file, sizeof (file), "mpi_%s.so", name);
+    site_plugin_path (s, file, path);
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (access (full, F_OK) == 0)
+        return;
+    site_plugin_path (s, "mpi_*.so", path);
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (glob (full, 0, NULL, &g) == 0) {
+        site_report (s,
+                     CHANGE,
+                     site_here (s, "MpiDefault"),
+                     "%s: no such plugin, and srun without --mpi fails: see "
+                     "srun --mpi=list",
+                     name);
+        globfree (&g);
+    }
+}
+
+void doctor_values (struct site *s)
+{
+    for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
+        if (site_has (s, values[i].key, values[i].word))
+            site_report (s,
+                         values[i].severity,
+                         site_here (s, values[i].key),
+                         "%s: %s",
+                         values[i].key,
+                         values[i].advice);
+    for (size_t i = 0; i < sizeof (bounds) / sizeof (*bounds); i++) {
+        long n = site_number (s, bounds[i].key);
+        if (n >= 0 && n < bounds[i].least)
+            site_report (s,
+                         bounds[i].severity,
+                         site_here (s, bounds[i].key),
+                         "%ld %s",
+                         n,
+                         bounds[i].advice);
+    }
+    for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
+        check_program (s, programs[i]);
+    check_mpi (s);
 }
 
 /* ---- what helps ---- */

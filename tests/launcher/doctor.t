@@ -12,7 +12,7 @@ plugin () { # plugin FILE NUMBER
 
 site () { # a healthy one in the folder site/
     rm -rf site config
-    mkdir -p site/usr/lib/slurm site/usr/bin site/proc/sys/net/ipv4 site/proc/sys/kernel site/proc/77 \
+    mkdir -p site/usr/lib/slurm site/usr/sbin site/usr/bin site/proc/sys/net/ipv4 site/proc/sys/kernel site/proc/77 \
         site/dev site/etc/slurm-dl/nccl.d site/etc/systemd site/run/nvidia-persistenced \
         site/proc/driver/nvidia/gpus/0000:07:00.0 site/sys/class/infiniband/mlx5_0 site/sys/module/nvidia_peermem
     cp -r "$srcdir"/tests/launcher/doctor/etc/slurm site/etc/
@@ -20,7 +20,9 @@ site () { # a healthy one in the folder site/
     sed 's/@RELEASE@/22.05/' "$srcdir/tests/launcher/doctor/config" >config
     cp good.so site/usr/lib/slurm/dl.so
     printf '#!/bin/sh\n' >site/usr/bin/dl
-    chmod 755 site/usr/bin/dl
+    cp site/usr/bin/dl site/usr/sbin/nhc
+    : >site/usr/lib/slurm/mpi_pmix.so
+    chmod 755 site/usr/bin/dl site/usr/sbin/nhc
     cp "$srcdir"/etc/nccl/*.conf site/etc/slurm-dl/nccl.d/
     echo "32768	60999" >site/proc/sys/net/ipv4/ip_local_port_range
     echo g1 >site/proc/sys/kernel/hostname
@@ -121,6 +123,33 @@ sick "locked memory" '^change +slurmd \(/proc/77/limits\): locked memory: 64 KiB
 sick "open files" '^change .*open files: 1024 are few' 'sed -i s/131072/1024/g site/proc/77/limits'
 sick "shared memory" '^change +/dev/shm: shared memory: 0\.1 GiB' 'sed -i s/size=.*k/size=65536k/ site/proc/mounts'
 sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1:' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
+sick "AutoDetect of one node" '^change +gres.conf: gres: g2 has GPUs in slurm.conf, and no line here is for it' 'echo "NodeName=g1 AutoDetect=nvml" >$S/gres.conf'
+sick "GPUs without a file" '^change +/etc/slurm/gres.conf:1: gres: no File=: Slurm gives no device' 'echo "Name=gpu Count=8 Cores=0-15" >$S/gres.conf'
+sick "no node with GPUs" '^change +/etc/slurm/partitions.conf:3: gres: no node has GPUs' 's=Gres=gpu:8; sed -i s/$s// $S/partitions.conf'
+sick "a range with slurmd's port" '^change .*MpiParams: ports=6000-6999: SlurmdPort is 6818' 'sed -i "s/ports=.*/ports=6000-6999/" config; echo "SlurmctldPort = 7000" >>config'
+sick "srun's ports are the steps'" '^change +/etc/slurm/slurm.conf: SrunPortRange: 20500-21500: MpiParams has some' 'sed -i "s/^\(SrunPortRange *=\).*/\1 20500-21500/" config'
+sick "a part of the memory" '^change +/etc/slurm/cgroup.conf:4: cgroups: a job that uses the memory it asked for is killed' 'echo AllowedRAMSpace=50 >>$S/cgroup.conf'
+sick "no memory" '^change .*CR_CORE: jobs are given no memory, and ConstrainRAMSpace limits none' 'echo "SelectTypeParameters = CR_CORE" >>config'
+sick "hyperthreads" '^change .*SelectTypeParameters: two jobs get the hyperthreads' 'echo "SelectTypeParameters = CR_CPU_MEMORY" >>config'
+sick "suspended jobs" '^change +/etc/slurm/partitions.conf:2: values: PreemptMode: a suspended job keeps the memory of its GPUs' 'sed -i "s/^\(PreemptMode *=\).*/\1 GANG,SUSPEND/" config'
+sick "no grace" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime=60; sed -i s/$s// $S/partitions.conf'
+sick "no authentication" '^change .*anybody can act as anybody' 'echo "AuthType = auth/none" >>config'
+sick "a short MessageTimeout" '^change .*values: 1 s are short for a busy controller' 'sed -i "s/^\(MessageTimeout *=\).*/\1 1 sec/" config'
+sick "few tasks" '^change .*values: 8 tasks on a node are few' 'echo "MaxTasksPerNode = 8" >>config'
+sick "no program" '^change .*values: TaskProlog=/etc/slurm/prolog: no program there' 'echo "TaskProlog = /etc/slurm/prolog" >>config'
+sick "no such MPI" '^change .*values: pmix_v9: no such plugin' 'sed -i "s/^\(MpiDefault *=\).*/\1 pmix_v9/" config'
+
+# ---- and what is none
+well () { # well NAME COMMAND: after COMMAND a healthy site is one
+    site
+    eval "$2"
+    is "$(doctor 2>&1 | grep -E '^(change|broken)')" "" "$1: nothing to change"
+}
+well "several PluginDirs" 'mkdir -p site/opt/x; sed -i "s|^\(PluginDir *=\).*|\1 /opt/x:/usr/lib/slurm|" config'
+well "GPUs by name and file" 'echo "NodeName=g[1-8] Name=gpu File=/dev/nvidia[0-7] Cores=0-127" >$S/gres.conf'
+well "no preemption in a partition" 's=GraceTime=60; sed -i s/$s/PreemptMode=OFF/ $S/partitions.conf'
+well "a range of srun's own" 'sed -i "s/^\(SrunPortRange *=\).*/\1 60001-63000/" config'
+well "a copy without a folder" 'rm -r site/usr/sbin'
 
 # ---- hints are no reason to worry
 hint () { # hint NAME PATTERN COMMAND
@@ -130,6 +159,8 @@ hint () { # hint NAME PATTERN COMMAND
     is $? 0 "$1: status"
     like "$out" "^hint .*$2" "$1: told"
 }
+hint "jobs that are cancelled" 'values: PreemptMode: preempted jobs do not come back' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
+hint "srun's ports" 'SrunPortRange: srun and --dl-check listen on any port' :
 hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
 hint "no profiles" 'no profile' 'rm -r site/etc/slurm-dl'
 hint "peermem" 'modprobe nvidia_peermem' 'rm -r site/sys/module'
@@ -153,6 +184,17 @@ is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or
 : >config
 doctor >out 2>&1
 is $? 1 "an empty answer of Slurm's"
+
+# ---- munge is down: its advice comes first, and is not the cause
+mkdir bin
+cat >bin/scontrol <<'END'
+#!/bin/sh
+echo "scontrol: error: If munged is up, restart with --num-threads=10" >&2
+echo 'scontrol: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory' >&2
+exit 1
+END
+chmod +x bin/scontrol
+like "$(PATH=$PWD/bin:$PATH dl doctor)" '^broken +scontrol show config: slurm: scontrol: error: Munge encode failed: .*No such file or directory: what is in slurm.conf was not looked at$' "munge is down"
 
 # ---- a real Slurm
 if slurm_is_here && slurm_loads_plugin; then
