@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""launch.py PLUGIN [ROUNDS]: what the plugin adds to "srun true", from the launch to the end of the step.
+"""launch.py PLUGIN [ROUNDS [OLD]]: what the plugin adds to "srun true", from the launch to the end of the step.
 
     python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200
+    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200 old/build/spank/.libs/dl.so    # and an older build, in the same rounds
 
 It starts a private cluster, and takes it down at the end; with SLURM_CONF in the environment it uses that one.
 Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
@@ -22,10 +23,22 @@ import time
 from benchlib import private_cluster, ratios, with_interval
 
 ASKED = ["--dl=torch", "--dl-bind=closest", "--dl-nccl=auto"]
-WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, [])]
-WAYS += [("on, " + " ".join(o), True, o) for o in (ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:600"])]
+OPTIONS = [ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:600"]]
 
-ENDS = WAYS[:1] + WAYS[-2:]
+
+def line_of(plugin):
+    """Its line in plugstack.conf, with the dl of its own build."""
+    built = os.path.join(os.path.dirname(plugin), "../../launcher/dl")
+    return "optional %s%s\n" % (plugin, " dl=" + os.path.realpath(built) if os.path.exists(built) else "")
+
+
+def ways_of(plugins, all_options, unasked):
+    """A way to launch a step is a name, the line in plugstack.conf, and options of srun."""
+    ways = [("off", "", [])]
+    for name, plugin in plugins:
+        ways += [(name + ", not asked for", line_of(plugin), [])] if unasked else []
+        ways += [(name + ", " + " ".join(options), line_of(plugin), options) for options in all_options]
+    return ways
 
 
 def plugstack(path, line):
@@ -60,18 +73,16 @@ def launch(argv):
     return 1000 * (time.perf_counter() - start)
 
 
-def step_times(plugin, rounds, r, ways=WAYS, measure=launch, program=("true",)):
+def step_times(rounds, r, ways, measure=launch, program=("true",)):
     path = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "plugstack.conf")
     before = open(path).read()
-    built = os.path.join(os.path.dirname(plugin), "../../launcher/dl")
-    line = "optional %s%s\n" % (plugin, " dl=" + os.path.realpath(built) if os.path.exists(built) else "")
     job = subprocess.run(["salloc", "--no-shell", "-N1", "-n1"], stderr=subprocess.PIPE, check=True, timeout=60).stderr.decode()
     job = next(word for word in reversed(job.split()) if word.isdigit())
     times = {name: [] for name, _, _ in ways}
     try:
         for _ in range(rounds):
-            for name, on, options in r.sample(ways, len(ways)):
-                plugstack(path, line if on else "")
+            for name, line, options in r.sample(ways, len(ways)):
+                plugstack(path, line)
                 times[name].append(measure(["srun", "--jobid=" + job, "--overlap", "-n1", *options, *program]))
     finally:
         plugstack(path, before)
@@ -113,16 +124,19 @@ def show(times):
 
 def measure():
     plugin, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200
+    plugins = [("on", plugin)] + [("old", os.path.abspath(p)) for p in sys.argv[3:4]]
+    ways = ways_of(plugins, OPTIONS, True)
+    ways.insert(1, ("off again", "", []))
     r = random.Random(1)
     work = tempfile.TemporaryDirectory()  # for what --dl-monitor and --dl-debug write
     os.chdir(work.name)
-    step_times(plugin, 5, r)  # warm
-    times = step_times(plugin, rounds, r)
+    step_times(5, r, ways)  # warm
+    times = step_times(rounds, r, ways)
     print("%d rounds; milliseconds; load %.1f" % (rounds, os.getloadavg()[0]))
     show(times)
     for seconds in "0", "1":
         print("the end of a step of %s s" % seconds)
-        show(step_times(plugin, rounds, r, ENDS, end, ("sh", "-c", "sleep %s; exec date +%%s.%%N" % seconds)))
+        show(step_times(rounds, r, ways_of(plugins, OPTIONS[-2:], False), end, ("sh", "-c", "sleep %s; exec date +%%s.%%N" % seconds)))
     summary = [os.path.join(os.path.dirname(plugin), "../../launcher/dl"), "monitor"]  # as srun does at the end
     print("dl monitor                                              median %.2f" % statistics.median(launch(summary) for _ in range(rounds)))
     for options in [], ASKED:
