@@ -136,8 +136,6 @@ static const struct cmd commands[] = {
       NULL, 3, 4, cmd_watch_ranks },
     { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
-    { CMD_HIDDEN, "again", "DIR STATUS", "", /* in a job.sh of an older build */
-      NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "rank", "COMMAND...", "",
       NULL, 1, -1, cmd_rank },
     { CMD_HIDDEN, "within", "COMMAND...", "",

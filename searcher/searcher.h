@@ -100,25 +100,6 @@ struct search_config {
     int64_t min_length;          /* median: no trial is stopped before; pbt: a
                                     generation; 0: chosen */
     long population;             /* cmaes, pbt, nsga2; 0: chosen */
-    int rules; /* of enum search_rules: how decisions are made; 0: as now */
-};
-
-/* An experiment keeps the rules that it began with, so that its log replays to
- * the same decisions.
- */
-enum search_rules {
-    /* max_concurrent 0 limits asha to the trials that fill its ladder; a trial
-     * rejected above its first rung is not replaced; stopping_asha keeps the
-     * results of rejected trials, and passes ceil (n / divisor) of a rung.
-     */
-    SEARCH_RULES_FIRST = 1,
-    /* 0 is no limit; a rejected trial is forgotten at all rungs, and replaced;
-     * stopping_asha passes max (floor (n / divisor), 1).  pbt ranks a trial
-     * when it comes to the end of its generation, among those that came so far.
-     */
-    SEARCH_RULES_FORGET = 2,
-    /* pbt ranks a trial when it would go on, among the whole population. */
-    SEARCH_RULES_NOW = 3,
 };
 
 /* What a searcher needs beside the space: which keys of search_config. */

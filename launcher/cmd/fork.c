@@ -42,17 +42,6 @@ struct fork_source {
     long trial;
 };
 
-/* What an older version meant by 'slots_per_trial' has a key of its own now. */
-static void rename_slots (config_t *cf)
-{
-    config_setting_t *slots = config_lookup (cf, "resources.slots_per_trial");
-
-    if (!slots)
-        return;
-    edit_put (cf, "resources.gpus_per_node", slots);
-    config_setting_remove (config_lookup (cf, "resources"), "slots_per_trial");
-}
-
 /* A hyperparameter that is not active at the point is none of the fork. */
 static void drop_groups (config_t *cf, const struct fork_source *o)
 {
@@ -76,8 +65,9 @@ static void drop_groups (config_t *cf, const struct fork_source *o)
 }
 
 /* One trial at the point of the old one, for the first metric. */
-static void make_single (config_t *cf, const struct fork_source *o)
+static void make_single (config_t *cf, const void *source)
 {
+    const struct fork_source *o = source;
     const struct sweep_trial *t = sweep_trial (o->s, o->trial);
     config_setting_t *root = config_root_setting (cf);
     config_setting_t *group = config_lookup (cf, "searcher");
@@ -101,16 +91,6 @@ static void make_single (config_t *cf, const struct fork_source *o)
     if (config_lookup (cf, "resources.workers"))
         config_setting_remove (config_lookup (cf, "resources"), "workers");
     drop_groups (cf, o);
-}
-
-static void edit_source (config_t *cf, const void *arg)
-{
-    const struct fork_source *o = arg;
-
-    if (o->s->version < LOG_TRIAL_GPUS)
-        rename_slots (cf);
-    if (o->trial)
-        make_single (cf, o);
 }
 
 /* The length to which the first trials are trained. */
@@ -198,7 +178,7 @@ static int make_fork (struct sweep *s, long trial, const struct settings *st)
     if (!st->file) {
         edit.dir = s->exp->dir;
         edit.file = s->frozen; /* it may have changed since the question */
-        edit.f = trial || s->version < LOG_TRIAL_GPUS ? edit_source : NULL;
+        edit.f = trial ? make_single : NULL;
         edit.arg = &origin;
     }
     if ((rv = read_experiment (st->file ? st->file : path, &edit, &e))

@@ -42,9 +42,7 @@ json_t *provenance_read (const struct sweep *s)
 {
     if (s->provenance)
         return read_record (s);
-    complain ("%s: an older version made it: nothing is known of its code and "
-              "packages",
-              s->dir);
+    complain ("%s: there is no record of its code and packages", s->dir);
     return NULL;
 }
 

@@ -352,8 +352,7 @@ static struct experiment *read_experiment (const char *path,
         && setting_check_texts (config_lookup (&cf, "searcher"), p) == 0) {
         read_group (e, config_root_setting (&cf), "", p);
         experiment_check (e, &cf, p);
-        if (edit || !text) /* an experiment's own copy may be an old one */
-            check_gpus (e, &cf, p);
+        check_gpus (e, &cf, p);
     }
     config_destroy (&cf);
     if (p->count == 0)

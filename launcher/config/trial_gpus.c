@@ -35,12 +35,6 @@ void experiment_share_gpus (struct experiment *e)
         e->node_gpus = e->slots / e->nodes;
 }
 
-void experiment_slots_of_node (struct experiment *e)
-{
-    e->node_gpus = e->slots;
-    e->search.max_seconds = experiment_max_seconds (e);
-}
-
 bool experiment_has_option (const struct experiment *e,
                             const char *const *names)
 {

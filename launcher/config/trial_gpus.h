@@ -23,10 +23,6 @@ bool experiment_places_itself (const struct experiment *e);
  */
 void experiment_share_gpus (struct experiment *e);
 
-/* Undo it: in logs below version 3 'slots_per_trial' counts those of a node.
- */
-void experiment_slots_of_node (struct experiment *e);
-
 /* What the keys of a file that is not yet an experiment contradict. */
 void experiment_check_gpus (const struct experiment *e,
                             struct origin origin,

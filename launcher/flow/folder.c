@@ -18,7 +18,6 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
-/* Before version 2 'slots_per_trial' counted the GPUs of a node. */
 enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 2 };
 
 /* ---- a new one ---- */
@@ -257,6 +256,11 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     sum = json_string_value (json_object_get (r->about, "sha256"));
     snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
     errno = EBADMSG;
+    if (json_is_object (r->about)
+        && json_integer_value (json_object_get (r->about, "version"))
+               != FLOW_VERSION)
+        return errorf (
+            err, "%s/flow.json: made by another version of dl", r->dir);
     if (!dir || *dir != '/' || !sum)
         return errorf (err, "%s/flow.json: damaged", r->dir);
     if (!(text = read_text (path, own, &n, err)))
@@ -273,10 +277,6 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     problems_close (&p);
     if (!r->flow)
         errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
-    else if (json_integer_value (json_object_get (r->about, "version"))
-             < FLOW_VERSION)
-        for (size_t i = 0; i < r->flow->n; i++)
-            experiment_slots_of_node (&r->flow->steps[i].exp);
     free (p.text);
     errno = EBADMSG;
     return r->flow ? 0 : -1;

@@ -450,7 +450,7 @@ json_t *registry_keep (const struct registry *r,
 }
 
 /* Whoever puts the entry removes the file: its name may then be that of another
- * version.  Of a version of an older dl it may be shared.
+ * version.
  */
 int registry_remove (const struct registry *r,
                      const char *name,
@@ -467,7 +467,6 @@ int registry_remove (const struct registry *r,
         rv = publish_if_absent (path, text, strlen (text), err);
     free (text);
     if (rv == 0 && registry_entry (r, name, "version", version, &e, NULL) == 1
-        && entry_int (e.json, "checkpoint", "copy") >= 0
         && registry_checkpoint (r, e.json, path, NULL) == 0
         && inside_unlink (path, 0) < 0 && errno != ENOENT)
         rv = errorf (err, "%s: %s", path, inside_error (errno));

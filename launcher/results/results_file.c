@@ -294,7 +294,7 @@ static void results_path (char *path, size_t size, const struct sweep *s)
     snprintf (path, size, "%s/results.h5", s->dir);
 }
 
-/* 1, 0 if there is no file, -1 if an older version made it. */
+/* 1, 0 if there is no file, -1 if results_write() did not finish it. */
 static int read_made (struct made *made, const struct sweep *s)
 {
     struct {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "launcher/config/known_points.h"
-#include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/nodes.h"
@@ -21,13 +20,6 @@
 
 /* ---- create and begin ---- */
 
-static int search_rules (int version)
-{
-    if (version >= LOG_POPULATION)
-        return SEARCH_RULES_NOW;
-    return version == 1 ? SEARCH_RULES_FIRST : SEARCH_RULES_FORGET;
-}
-
 static int
 apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
@@ -35,12 +27,15 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
     if (s->searcher)
         return 0;
-    if (e->version < 1 || e->version > LOG_VERSION)
-        return state_damaged (err, "written by another version of dl");
-    s->version = (int)e->version;
-    exp->search.rules = search_rules (s->version);
-    if (s->version < LOG_TRIAL_GPUS)
-        experiment_slots_of_node (exp);
+    if (e->version != LOG_VERSION) {
+        errno = EBADMSG;
+        return errorf (err,
+                       "%s: made by another version of dl (the decision log "
+                       "has format %lld, this dl reads format %d)",
+                       s->dir ? s->dir : ".",
+                       (long long)e->version,
+                       LOG_VERSION);
+    }
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
     state_set_text (&exp->dir, e->dir ? e->dir : ".");

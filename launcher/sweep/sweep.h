@@ -127,11 +127,8 @@ enum sweep_state {
     SWEEP_PARTIAL, /* completed, but more than max_failed trials failed */
 };
 
-/* Versions of the log.  One is replayed by the rules that it was made with:
- * those of the searcher (enum search_rules), how it ranks a population, and
- * what 'slots_per_trial' counts.
- */
-enum { LOG_TRIAL_GPUS = 3, LOG_POPULATION = 4, LOG_VERSION = 4 };
+/* Version of the log's format and of the rules by which it is replayed. */
+enum { LOG_VERSION = 4 };
 
 struct sweep {
     char *dir;
@@ -144,7 +141,6 @@ struct sweep {
     char *id;                 /* random; NULL while SWEEP_NEW */
     char pin[DIGEST_SIZE];    /* of what this process may start (trust.h); "":
                                  nothing */
-    int version;              /* of the log; 0 while SWEEP_NEW */
     char *code;               /* digest of the frozen code, NULL: none ... */
     char *root;               /* ... and the folder that it was */
     bool is_mended;           /* it is not that of the first log entry */

@@ -140,16 +140,11 @@ int asha_ladder (struct search_plan *plan, const struct search_config *config)
 void asha_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
-    int height = asha_ladder (plan, config);
 
+    (void)asha_ladder (plan, config);
     plan->brackets = 1;
     plan->bracket[0].trials = config->max_trials;
-    plan->bracket[0].limit = config->max_concurrent;
-    if (config->max_concurrent == 0)
-        plan->bracket[0].limit =
-            config->rules == SEARCH_RULES_FIRST
-                ? bracket_width (plan->divisor, height, config->max_trials)
-                : config->max_trials;
+    plan->bracket[0].limit = config->max_concurrent ?: config->max_trials;
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
@@ -163,15 +158,11 @@ void adaptive_plan (const struct search_request *request,
 
     plan->brackets = brackets = bracket_trials (
         plan->divisor, config->max_trials, heights, brackets, trials);
-    bracket_limits (
-        plan->divisor, config->max_concurrent, trials, brackets, limits);
+    bracket_limits (config->max_concurrent, trials, brackets, limits);
     for (int i = 0; i < brackets; i++) {
         struct bracket *b = plan->bracket + i;
         b->trials = trials[i];
-        b->limit =
-            config->max_concurrent == 0 && config->rules != SEARCH_RULES_FIRST
-                ? trials[i]
-                : limits[i];
+        b->limit = limits[i];
         while (plan->length[b->first] < ladder_rung (
                    plan->divisor, config->max_length, heights[i] - 1))
             b->first++;

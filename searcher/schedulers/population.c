@@ -92,44 +92,6 @@ static struct vacancy *vacancies (const struct searcher *s)
     return (struct vacancy *)(c + 1);
 }
 
-/* ---- exploit, by the rules before SEARCH_RULES_NOW ---- */
-
-/* How many good ones came to the rung, and how many are better than 'value'.
- */
-static void place (const struct searcher *s,
-                   int rung,
-                   double value,
-                   int64_t *came,
-                   int64_t *better)
-{
-    *came = *better = 0;
-    for (long i = 1; i <= s->created; i++) {
-        double v = searcher_values (s, i)[rung];
-        *came += isfinite (v);
-        *better += v < value;
-    }
-}
-
-static bool is_early_winner (const struct searcher *s, long trial, int rung)
-{
-    double value = searcher_values (s, trial)[rung];
-    int64_t came, better;
-
-    if (!isfinite (value))
-        return false;
-    place (s, rung, value, &came, &better);
-    return better == 0 || better < came / QUARTER;
-}
-
-static bool is_early_loser (const struct searcher *s, int rung, double value)
-{
-    int64_t came, better;
-
-    place (s, rung, value, &came, &better);
-    return !isfinite (value)
-           || (came >= QUARTER && better >= came - came / QUARTER);
-}
-
 /* ---- exploit ---- */
 
 static bool is_member (const struct searcher *s, long trial)
@@ -185,8 +147,6 @@ is_winner (const struct searcher *s, long trial, long loser, int rung)
     double value = searcher_values (s, trial)[rung];
     int64_t came = 0, better = 0;
 
-    if (s->rules < SEARCH_RULES_NOW)
-        return is_early_winner (s, trial, rung);
     if (!is_member (s, trial) || !has_come (s, trial, rung)
         || !(value < searcher_values (s, loser)[rung]))
         return false;
@@ -255,8 +215,7 @@ static void population_ended (struct searcher *s, long trial, double value)
     int rung = t->rung;
     long winner = 0;
 
-    if (!isfinite (value)
-        || (s->rules < SEARCH_RULES_NOW && is_early_loser (s, rung, value)))
+    if (!isfinite (value))
         winner = choose_winner (s, trial, rung);
     if (winner) {
         if (t->state == TRIAL_PAUSED)
@@ -265,7 +224,7 @@ static void population_ended (struct searcher *s, long trial, double value)
             leave_vacancy (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
         due_promote (s, trial);
-    if (s->rules >= SEARCH_RULES_NOW && isfinite (value))
+    if (isfinite (value))
         fill_places (s, rung);
 }
 
@@ -328,9 +287,8 @@ population_relieve (const struct searcher *s, struct search_op *op, double *x)
 {
     long loser = op->trial;
     int rung = searcher_trial (s, loser)->rung - 1;
-    long winner = s->rules >= SEARCH_RULES_NOW && is_loser (s, loser, rung)
-                      ? choose_winner (s, loser, rung)
-                      : 0;
+    long winner =
+        is_loser (s, loser, rung) ? choose_winner (s, loser, rung) : 0;
 
     if (winner == 0)
         return;
@@ -348,7 +306,7 @@ static bool relieved (struct searcher *s, const struct search_op *op)
     struct search_trial *t;
     int rung;
 
-    if (s->rules < SEARCH_RULES_NOW || loser == 0)
+    if (loser == 0)
         return false;
     t = searcher_trial (s, loser);
     rung = t->rung - 1;

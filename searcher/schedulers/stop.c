@@ -136,13 +136,10 @@ static struct results ladder_results (struct searcher *s, int bracket, int rung)
 }
 
 /* Of n results so many run on: the first arrival is among them. */
-static int64_t
-share_of (const struct searcher *s, struct ratio divisor, int64_t n)
+static int64_t share_of (struct ratio divisor, int64_t n)
 {
     int64_t share = ratio_share (divisor, n);
 
-    if (s->rules < SEARCH_RULES_FORGET)
-        return (n * divisor.q + divisor.p - 1) / divisor.p;
     return share > 1 ? share : 1;
 }
 
@@ -155,7 +152,7 @@ static bool pass_rung (struct searcher *s, long trial, int rung, double value)
 
     if (r.rung->results == r.capacity)
         return true;
-    return rung_add (&r, trial, value, share_of (s, l->divisor, result + 1))
+    return rung_add (&r, trial, value, share_of (l->divisor, result + 1))
            == result;
 }
 
@@ -186,7 +183,7 @@ static void ladder_forget (struct searcher *s, long trial)
         struct results r =
             ladder_results (s, searcher_trial (s, trial)->bracket, rung);
         rung_remove (&r, trial);
-        rung_resize (&r, share_of (s, l->divisor, r.rung->results));
+        rung_resize (&r, share_of (l->divisor, r.rung->results));
     }
 }
 

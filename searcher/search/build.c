@@ -154,7 +154,6 @@ static void fill (struct searcher *s,
     s->top = plan->rungs - 1;
     s->min_length = config->min_length;
     s->population = config->population;
-    s->rules = config->rules ? config->rules : SEARCH_RULES_NOW;
     s->max_seconds = config->max_seconds;
     memcpy (s->length, plan->length, sizeof (s->length));
     memcpy (searcher_bracket (s, 0),

@@ -159,8 +159,9 @@ static void inherit (struct searcher *s, const struct search_op *op)
             t->rung * sizeof (double));
 }
 
-/* A log may hold what this searcher would not have asked for, e.g. because an
- * older one decided: the limits are not enforced here, only sense is.
+/* A log may hold what this searcher would not have asked for, because several
+ * workers ask at once: only what makes no sense is refused, limits are not
+ * enforced.
  */
 static int
 begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
@@ -180,7 +181,7 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     t = searcher_trial (s, op->trial);
     t->bracket = b - searcher_bracket (s, 0);
     t->rung = op->from ? rung_at (s, op->length) : b->first;
-    if (op->from && s->rules >= SEARCH_RULES_NOW)
+    if (op->from)
         inherit (s, op);
     s->created++;
     b->created++;
@@ -343,7 +344,7 @@ static void replace (struct searcher *s, long trial)
     s->trials++;
     if (s->at_values)
         keep_values (s, trial, NULL);
-    if (s->rules >= SEARCH_RULES_FORGET && schedule->forget)
+    if (schedule->forget)
         schedule->forget (s, trial);
     if (searcher_sampler (s)->learn)
         searcher_sampler (s)->learn (s, trial);
@@ -358,9 +359,7 @@ static bool is_replaceable (const struct searcher *s, long trial)
     const struct bracket *b = searcher_bracket (s, t->bracket);
 
     return !schedule->fixed && b->rejected < b->capacity
-           && (searcher_start (s, t) == 0
-               || (s->rules >= SEARCH_RULES_FORGET && schedule->forget
-                   && !t->from));
+           && (searcher_start (s, t) == 0 || (schedule->forget && !t->from));
 }
 
 int inner_exit (struct searcher *s, long trial, bool rejected)

@@ -210,20 +210,15 @@ int bracket_trials (
     return n;
 }
 
-void bracket_limits (struct ratio d,
-                     int64_t limit,
+void bracket_limits (int64_t limit,
                      const int64_t *trials,
                      int n,
                      int64_t *limits)
 {
-    int64_t least = d.p / d.q;
+    int64_t all = limit < n ? n : limit;
 
-    if (limit == 0)
-        limit = n * (trials[n - 1] > least ? trials[n - 1] : least);
-    if (limit < n)
-        limit = n;
     for (int i = 0; i < n; i++)
-        limits[i] = limit / n + (i < limit % n);
+        limits[i] = limit == 0 ? trials[i] : all / n + (i < all % n);
 }
 
 int64_t bracket_width (struct ratio d, int height, int64_t max)

@@ -54,10 +54,9 @@ int bracket_trials (
     struct ratio d, int64_t total, const int *heights, int n, int64_t *trials);
 
 /* Share 'limit' trials at once among n brackets, at least 1 each; without a
- * limit (0) each has as many as the last has trials, at least floor (d).
+ * limit (0) each may run all of its trials.
  */
-void bracket_limits (struct ratio d,
-                     int64_t limit,
+void bracket_limits (int64_t limit,
                      const int64_t *trials,
                      int n,
                      int64_t *limits);

@@ -100,7 +100,6 @@ struct searcher {
     int64_t halves, half; /* trials whose repeats have not all begun: how many,
                              and the first of them, 0: none */
     int64_t min_length, population;
-    int64_t rules; /* of enum search_rules */
     double spent, max_seconds;
     int64_t cost_aware;
     int64_t known, points; /* from before; to be tried first */

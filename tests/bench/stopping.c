@@ -2,9 +2,9 @@
 /* What stopping early costs and what it loses, by share that passes a rung:
  *     make tests/bench/stopping && tests/bench/stopping [SEEDS]
  * Each seed is a search of 16 trials at once among curves that come down to
- * their final values and are noisy on the way, by the rules of now, which pass
- * max (floor (n / 4), 1), and by those of before, which passed ceil (n / 4).
- * The clock is simulated: a step takes one unit of time.  Printed are means.
+ * their final values and are noisy on the way; max (floor (n / 4), 1) pass a
+ * rung.  The clock is simulated: a step takes one unit of time.  Printed are
+ * means.
  */
 #include <math.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ step (struct searcher *s, uint64_t seed, long *running, long n, double *found)
     return left;
 }
 
-static void search (const char *name, int rules, uint64_t seed, double *found)
+static void search (const char *name, uint64_t seed, double *found)
 {
     const struct search_config config = { .name = name,
                                           .seed = seed,
@@ -101,8 +101,7 @@ static void search (const char *name, int rules, uint64_t seed, double *found)
                                           .divisor = 4,
                                           .max_rungs = 5,
                                           .mode = SEARCH_STANDARD,
-                                          .max_concurrent = WORKERS,
-                                          .rules = rules };
+                                          .max_concurrent = WORKERS };
     struct searcher *s = searcher_create (&config, NULL, 0);
     long running[WORKERS], n = 0;
 
@@ -120,12 +119,10 @@ int main (int argc, char **argv)
 {
     static const struct {
         const char *what, *name;
-        int rules;
-    } rows[] = { { "stopping_asha, floor", "stopping_asha", 0 },
-                 { "stopping_asha, ceil", "stopping_asha", 1 },
-                 { "adaptive_stopping, floor", "adaptive_stopping", 0 },
-                 { "asha, from checkpoints", "asha", 0 },
-                 { "all in full", "random", 0 } };
+    } rows[] = { { "stopping_asha", "stopping_asha" },
+                 { "adaptive_stopping", "adaptive_stopping" },
+                 { "asha, from checkpoints", "asha" },
+                 { "all in full", "random" } };
     long seeds = argc > 1 ? strtol (argv[1], NULL, 10) : SEEDS;
 
     if (seeds < 1) {
@@ -136,7 +133,7 @@ int main (int argc, char **argv)
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
         double found[MEASURES] = { 0 };
         for (long seed = 1; seed <= seeds; seed++)
-            search (rows[i].name, rows[i].rules, (uint64_t)seed, found);
+            search (rows[i].name, (uint64_t)seed, found);
         printf ("%-26s %6.2f %6.2f %6.2f %6.2f\n",
                 rows[i].what,
                 found[WORK] / (double)seeds,

@@ -20,7 +20,7 @@
 #define END(op, t, k, more)                                                    \
     "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
 
-static const char create[] = "{'op':'create','version':1,'name':'t',"
+static const char create[] = "{'op':'create','version':4,'name':'t',"
                              "'dir':'/','seed':1,'time':1}";
 
 /* Not yet created. */

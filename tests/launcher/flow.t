@@ -392,7 +392,7 @@ printf '#!/bin/sh\necho "sbatch: error: fetch_config: DNS SRV lookup failed" >&2
 chmod +x sbatch
 like "$(PATH=$PWD:$PATH dl flow run one.conf 2>&1; echo "=$?")" "step 'a': sbatch finds no Slurm here: use --local" "no Slurm"
 
-# ---- a flow from when slots_per_trial counted the GPUs of a node keeps them
+# ---- GPUs of a step, and a flow of another version
 echo 'name = "old"; steps = { a = { entrypoint = "true"; resources = { slots_per_trial = 2; nodes_per_trial = 2; }; }; };' >old.conf
 printf '#!/bin/sh\necho "$*" >%s\nexit 1\n' "$work/asked" >sbatch
 printf '#!/bin/sh\n' >squeue
@@ -403,7 +403,7 @@ gpus () { # gpus RUN|RESUME NAME: those of a node that the job is asked for
 }
 is "$(gpus run old.conf)" gpus-per-node=1 "slots_per_trial is shared by two nodes"
 sed -i 's/"version": [0-9]*/"version": 1/' "$work/flows/old-0001/flow.json"
-is "$(gpus resume old)" gpus-per-node=2 "but not in a flow of an older version"
+is "$(dl flow resume old 2>&1)" "dl: $work/flows/old-0001/flow.json: made by another version of dl" "a flow of another version"
 
 # ---- graph, and another user's hand
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"

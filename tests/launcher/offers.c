@@ -53,8 +53,10 @@ static void make (struct worker *w)
     *w = (struct worker){ .sweep = s, .slot = "w", .rivals = true };
     assert_non_null (w->peer = peer_create (s->dir, "w", NULL));
     apply (s,
-           (struct event){
-               .op = EVENT_CREATE, .version = 1, .dir = "/", .seed = 1 });
+           (struct event){ .op = EVENT_CREATE,
+                           .version = LOG_VERSION,
+                           .dir = "/",
+                           .seed = 1 });
     begin (s, 1, A);
     begin (s, 2, B);
     begin (s, 3, peer_self (w->peer)->nonce);

@@ -290,107 +290,23 @@ static void contradictions (void **state)
     }
 }
 
-/* A log keeps the rules of the version that made it; of a newer version's
- * nothing is known.
- */
+/* Of another version's log nothing is known. */
 static void versions (void **state)
 {
     static const struct {
         const char *create;
-        int rv, rules;
+        int rv;
     } logs[] = {
-        { "{'op':'create','version':1,'name':'t','dir':'/','seed':1}", 0, 1 },
-        { "{'op':'create','version':2,'name':'t','dir':'/','seed':1}", 0, 2 },
-        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", 0, 2 },
-        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", 0, 3 },
-        { "{'op':'create','version':5,'name':'t','dir':'/','seed':1}", -1, 0 },
-        { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1, 0 },
-        { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1, 0 },
+        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", 0 },
+        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", -1 },
+        { "{'op':'create','version':5,'name':'t','dir':'/','seed':1}", -1 },
+        { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1 },
+        { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1 },
     };
 
     for (size_t i = 0; i < COUNT (logs); i++) {
         struct sweep *s = make ("\"m\"", scenarios[0].searcher);
         assert_int_equal (apply (s, logs[i].create), logs[i].rv);
-        assert_int_equal (s->exp->search.rules, logs[i].rules);
-        sweep_close (s);
-    }
-}
-
-/* 'slots_per_trial' counts the GPUs of a trial, before version 3 those of a
- * node; also in a file that no new experiment could have.
- */
-static void gpus (void **state)
-{
-    static const char resources[] =
-        "name = \"random\"; max_trials = 9; max_gpu_hours = 8; };\n"
-        "resources = { slots_per_trial = %d; nodes_per_trial = 2";
-    static const struct {
-        int version, slots, node, all;
-        double seconds;
-    } logs[] = { { 1, 4, 4, 8, 3600 },
-                 { 2, 4, 4, 8, 3600 },
-                 { 3, 4, 2, 4, 7200 },
-                 { 2, 1, 1, 2, 14400 } };
-
-    for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
-        char keys[256], text[512];
-        struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 9");
-        struct problems p;
-
-        snprintf (keys, sizeof (keys), resources, logs[i].slots);
-        snprintf (text, sizeof (text), CONF, "\"m\"", keys);
-        experiment_destroy (s->exp);
-        assert_int_equal (problems_open (&p), 0);
-        s->exp = experiment_read_text ("t.conf", text, strlen (text), &p);
-        problems_close (&p);
-        free (p.text);
-        assert_non_null (s->exp);
-        snprintf (text,
-                  sizeof (text),
-                  "{'op':'create','version':%d,'name':'t','dir':'/','seed':1}",
-                  logs[i].version);
-        assert_int_equal (apply (s, text), 0);
-        assert_int_equal (s->exp->node_gpus, logs[i].node);
-        assert_int_equal (experiment_gpus (s->exp), logs[i].all);
-        assert_true (s->exp->search.max_seconds == logs[i].seconds);
-        sweep_close (s);
-    }
-}
-
-/* The same reports: by the first rules ceil (4 / 4) + 1 of five results pass,
- * now one.
- */
-static void rules_decide (void **state)
-{
-    static const char *const events[] = {
-        BEGIN ("1", "256", "0.5"),
-        BEGIN ("2", "256", "0.25"),
-        BEGIN ("3", "256", "0.125"),
-        BEGIN ("4", "256", "0.75"),
-        BEGIN ("5", "256", "0.625"),
-        END ("report", "1", "1", ",'length':64,'metric':0.1"),
-        END ("report", "2", "1", ",'length':64,'metric':0.4"),
-        END ("report", "3", "1", ",'length':64,'metric':0.4"),
-        END ("report", "4", "1", ",'length':64,'metric':0.4"),
-        END ("report", "5", "1", ",'length':64,'metric':0.2"),
-    };
-
-    for (int version = 1; version <= 2; version++) {
-        struct sweep *s = make ("\"m\"",
-                                "name = \"stopping_asha\"; max_trials = 9; "
-                                "max_length = 256; divisor = 4");
-        char text[128];
-
-        snprintf (text,
-                  sizeof (text),
-                  "{'op':'create','version':%d,'name':'t','dir':'/','seed':1}",
-                  version);
-        put (s, text);
-        for (size_t i = 0; i < COUNT (events); i++)
-            put (s, events[i]);
-        assert_false (searcher_stops (s->searcher, 1));
-        assert_true (searcher_stops (s->searcher, 2));
-        assert_int_equal (searcher_stops (s->searcher, 5), version == 2);
         sweep_close (s);
     }
 }
@@ -405,8 +321,6 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (front),
     IN_FOLDER (contradictions),
     IN_FOLDER (versions),
-    IN_FOLDER (gpus),
-    IN_FOLDER (rules_decide),
 };
 
 RUN_TESTS (tests)

@@ -42,8 +42,6 @@ static const struct {
       { 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1 } },
     { late,     false, trial3_first,  16, 3, 12,
       { 2, 1, 1, 3, 2, 2, 2, 1, 1, 1, 1, 1 } },
-    { late,     false, trial3_first,  0,  3, 12,
-      { 2, 1, 1, 3, 2, 2, 2, 1, 1, 1, 1, 1 } },
     { constant, false, NULL,          16, 3, 12,
       { 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1 } },
     { constant, true,  NULL,          1,  3, 12,
@@ -61,9 +59,7 @@ static void test_decisions (void **state)
                         LADDER (
                             decisions[i].trials, 9000, 3, decisions[i].rungs),
                         .smaller_is_better = !decisions[i].larger,
-                        .max_concurrent = decisions[i].concurrent,
-                        .rules =
-                            decisions[i].concurrent ? 0 : SEARCH_RULES_FIRST },
+                        .max_concurrent = decisions[i].concurrent },
             .metric = given,
             .values = decisions[i].values,
             .fails = decisions[i].fails
@@ -73,9 +69,6 @@ static void test_decisions (void **state)
         assert_int_equal (w.trials, decisions[i].trials);
         for (long t = 1; t <= w.trials; t++)
             assert_int_equal (w.segments[t], decisions[i].segments[t - 1]);
-        /* without a limit: divisor^(rungs - 1), by the first rules */
-        if (decisions[i].concurrent == 0)
-            assert_int_equal (w.most_running, 9);
         sweep_free (&w);
     }
 }
@@ -85,18 +78,14 @@ static void test_no_limit (void **state)
 {
     static const struct {
         const char *name;
-        int rules;
         long most;
-    } cases[] = { { "asha", 0, 12 },
-                  { "asha", SEARCH_RULES_FIRST, 9 },
-                  { "adaptive_asha", 0, 12 } };
+    } cases[] = { { "asha", 12 }, { "adaptive_asha", 12 } };
 
     for (size_t i = 0; i < COUNT (cases); i++) {
         struct sweep w = { .config = { .name = cases[i].name,
                                        LADDER (12, 9000, 3, 3),
                                        .smaller_is_better = true,
-                                       .mode = SEARCH_STANDARD,
-                                       .rules = cases[i].rules },
+                                       .mode = SEARCH_STANDARD },
                            .metric = given,
                            .values = rising };
         sweep_run (&w);
@@ -120,45 +109,38 @@ static struct search_op begin (struct searcher *s)
 }
 
 /* The best of three is promoted and then rejected.  Of the three that are left
- * when the fourth has ended the best one is; by the first rules the share is
- * the rejected one's for ever.
+ * when the fourth has ended the best one is.
  */
 static void test_forgets (void **state)
 {
-    for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
-        const struct search_config config = { .name = "asha",
-                                              LADDER (4, 9, 3, 2),
-                                              .smaller_is_better = true,
-                                              .max_concurrent = 4,
-                                              .rules = rules };
-        struct searcher *s = searcher_create (&config, NULL, 0);
-        bool forgets = rules >= SEARCH_RULES_FORGET;
-        struct search_op op;
-        long created = 0;
+    const struct search_config config = { .name = "asha",
+                                          LADDER (4, 9, 3, 2),
+                                          .smaller_is_better = true,
+                                          .max_concurrent = 4 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+    long created = 0;
 
-        for (long t = 1; t <= 3; t++)
-            assert_int_equal (begin (s).trial, t);
-        for (long t = 1; t <= 3; t++)
-            end (s, t, 3, (double)t / 10);
+    for (long t = 1; t <= 3; t++)
+        assert_int_equal (begin (s).trial, t);
+    for (long t = 1; t <= 3; t++)
+        end (s, t, 3, (double)t / 10);
+    op = begin (s);
+    assert_true (op.trial == 1 && op.length == 9);
+    assert_int_equal (searcher_reject (s, 1), 0);
+    assert_int_equal (begin (s).trial, 4);
+    end (s, 4, 3, 0.15);
+    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+    while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
         op = begin (s);
-        assert_true (op.trial == 1 && op.length == 9);
-        assert_int_equal (searcher_reject (s, 1), 0);
-        assert_int_equal (begin (s).trial, 4);
-        end (s, 4, 3, 0.15);
-        assert_int_equal (searcher_ask (s, &op, NULL),
-                          forgets ? SEARCH_RUN : SEARCH_DONE);
-        while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
-            op = begin (s);
-            created += op.fresh;
-            if (op.length == 9)
-                assert_int_equal (op.trial, 4);
-            end (s, op.trial, op.length, 1);
-        }
-        /* its place is another's */
-        assert_int_equal (created, forgets);
-        assert_true (searcher_progress (s) == 1);
-        searcher_destroy (s);
+        created += op.fresh;
+        if (op.length == 9)
+            assert_int_equal (op.trial, 4);
+        end (s, op.trial, op.length, 1);
     }
+    assert_int_equal (created, 1); /* in the place of the rejected one */
+    assert_true (searcher_progress (s) == 1);
+    searcher_destroy (s);
 }
 
 /* Rejected at the top of all rungs, the only result of the second one is gone:

@@ -153,12 +153,10 @@ static void test_limits (void **state)
 {
     static const struct {
         long concurrent;
-        int rules;
         long running[3]; /* of those that start at 15, 62 and 250 */
-    } cases[] = { { 16, 0, { 6, 5, 5 } },
-                  { 0, SEARCH_RULES_FIRST, { 5, 5, 5 } },
-                  { 0, 0, { 45, 14, 5 } },
-                  { 7, 0, { 3, 2, 2 } } };
+    } cases[] = { { 16, { 6, 5, 5 } },
+                  { 0, { 45, 14, 5 } },
+                  { 7, { 3, 2, 2 } } };
     struct search_config config = { .name = "adaptive_asha",
                                     .max_trials = 64,
                                     .max_length = 1000,
@@ -172,7 +170,6 @@ static void test_limits (void **state)
         struct searcher *s;
 
         config.max_concurrent = cases[i].concurrent;
-        config.rules = cases[i].rules;
         s = searcher_create (&config, NULL, 0);
         assert_non_null (s);
         while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {

@@ -177,24 +177,19 @@ static void test_bracket_limits (void **state)
     /* clang-format off */
     static const struct {
         int64_t limit;
-        double divisor;
         int n;
         int64_t trials[3], limits[3];
     } cases[] = {
-        { 0,  3, 3, { 9, 3, 1 }, { 3, 3, 3 } },
-        { 11, 3, 3, { 9, 3, 1 }, { 4, 4, 3 } },
-        { 0,  4, 2, { 40, 10 },  { 10, 10 } },
-        { 1,  4, 3, { 9, 3, 1 }, { 1, 1, 1 } },
+        { 0,  3, { 9, 3, 1 }, { 9, 3, 1 } },
+        { 11, 3, { 9, 3, 1 }, { 4, 4, 3 } },
+        { 0,  2, { 40, 10 },  { 40, 10 } },
+        { 1,  3, { 9, 3, 1 }, { 1, 1, 1 } },
     };
     /* clang-format on */
     int64_t limits[3];
 
     for (size_t i = 0; i < COUNT (cases); i++) {
-        bracket_limits (ratio (cases[i].divisor),
-                        cases[i].limit,
-                        cases[i].trials,
-                        cases[i].n,
-                        limits);
+        bracket_limits (cases[i].limit, cases[i].trials, cases[i].n, limits);
         for (int k = 0; k < cases[i].n; k++)
             assert_int_equal (limits[k], cases[i].limits[k]);
     }
@@ -275,7 +270,7 @@ static void check_brackets (const struct preview_case *c)
     int n = bracket_heights (c->mode, height, heights);
 
     assert_int_equal (bracket_trials (d, c->trials, heights, n, trials), n);
-    bracket_limits (d, c->concurrent, trials, n, limits);
+    bracket_limits (c->concurrent, trials, n, limits);
     for (int i = 0; i < n; i++) {
         assert_int_equal (heights[i], c->brackets[i][0]);
         assert_int_equal (trials[i], c->brackets[i][1]);

@@ -275,24 +275,20 @@ static void test_reject (void **state)
         bool fixed = !strcmp (k->name, "grid") || !strcmp (k->name, "single");
         bool cloned = !strcmp (k->name, "pbt");
         struct sweep w = start (k->name, 2), all = w, plain = w, late = w;
-        struct sweep older = w;
         long rejected = 0;
 
         w.rejects = left;
         all.rejects = all_of_them;
-        late.rejects = older.rejects = promoted;
-        older.config.rules = SEARCH_RULES_FIRST;
+        late.rejects = promoted;
         sweep_run (&w);
         sweep_run (&all);
         sweep_run (&plain);
         sweep_run (&late);
-        sweep_run (&older);
         for (long t = 1; t <= w.trials; t++)
             rejected += w.x[t][0] < 0.25;
         if (!cloned) {
             assert_int_equal (w.trials, plain.trials + (fixed ? 0 : rejected));
             assert_int_equal (all.trials, plain.trials * (fixed ? 1 : 2));
-            assert_int_equal (older.trials, plain.trials);
             assert_true (forgets (k) ? late.trials > plain.trials
                                      : late.trials == plain.trials);
         }
@@ -302,7 +298,6 @@ static void test_reject (void **state)
         sweep_free (&all);
         sweep_free (&plain);
         sweep_free (&late);
-        sweep_free (&older);
     }
 }
 

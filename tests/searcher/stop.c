@@ -13,9 +13,7 @@ struct ladder {
 /* So many of n results pass. */
 static double share_of (const struct search_config *c, int n)
 {
-    return c->rules == SEARCH_RULES_FIRST
-               ? ceil (n / c->divisor - 1e-9)
-               : fmax (floor (n / c->divisor + 1e-9), 1);
+    return fmax (floor (n / c->divisor + 1e-9), 1);
 }
 
 static bool ladder_stops (struct ladder *l, const struct sweep *w, size_t i)
@@ -84,26 +82,22 @@ static void test_skipped (void **state)
     searcher_destroy (s);
 }
 
-/* Of four results one passes: max (floor (4 / 3), 1); by the first rules
- * ceil (4 / 3).  What a rejected trial has reported stops no other.
+/* Of four results one passes: max (floor (4 / 3), 1).  What a rejected trial
+ * has reported stops no other.
  */
 static void test_share (void **state)
 {
-    for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
-        struct searcher *s = create_by ("stopping_asha", 0, rules);
-        bool now = rules >= SEARCH_RULES_FORGET;
-        long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
-        long e = begin (s);
+    struct searcher *s = create ("stopping_asha", 0);
+    long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
+    long e = begin (s);
 
-        assert_false (report (s, a, 1, 0.1));
-        assert_true (report (s, b, 1, 0.4));
-        assert_true (report (s, c, 1, 0.3));
-        assert_int_equal (report (s, d, 1, 0.2), now);
-        assert_int_equal (searcher_reject (s, a), 0);
-        /* the best of four; by the first rules the third of five */
-        assert_int_equal (report (s, e, 1, now ? 0.15 : 0.25), !now);
-        searcher_destroy (s);
-    }
+    assert_false (report (s, a, 1, 0.1));
+    assert_true (report (s, b, 1, 0.4));
+    assert_true (report (s, c, 1, 0.3));
+    assert_true (report (s, d, 1, 0.2));
+    assert_int_equal (searcher_reject (s, a), 0);
+    assert_false (report (s, e, 1, 0.15)); /* the best of four */
+    searcher_destroy (s);
 }
 
 /* Train the next trial, the i-th, until it is stopped, or to 4, and count where

@@ -32,27 +32,19 @@ static inline struct sweep start (const char *name, uint64_t seed)
                        .workers = sweep_random (&r, 12),
                        .shuffle = seed };
 
-    w.config.rules = seed % 4 ? SEARCH_RULES_NOW : SEARCH_RULES_FIRST;
     return w;
-}
-
-static inline struct searcher *
-create_by (const char *name, int64_t min_length, int rules)
-{
-    const struct search_config config = { .name = name,
-                                          LADDER (20, 9, 3, 3),
-                                          .smaller_is_better = true,
-                                          .min_length = min_length,
-                                          .rules = rules };
-    struct searcher *s = searcher_create (&config, NULL, 0);
-
-    assert_non_null (s);
-    return s;
 }
 
 static inline struct searcher *create (const char *name, int64_t min_length)
 {
-    return create_by (name, min_length, 0);
+    const struct search_config config = { .name = name,
+                                          LADDER (20, 9, 3, 3),
+                                          .smaller_is_better = true,
+                                          .min_length = min_length };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+
+    assert_non_null (s);
+    return s;
 }
 
 static inline long begin (struct searcher *s)
