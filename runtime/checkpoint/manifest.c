@@ -267,27 +267,15 @@ bool manifest_covered (const struct manifest *m, char *name)
 
 /* ---- read ---- */
 
-/* Version 1 had no shards. */
-struct trailer1 {
-    char magic[8]; /* "SLURMDL1" */
-    int64_t step;
-    uint64_t length;
-    uint64_t manifest;
-    uint64_t rows;
-    uint32_t rest_crc;
-    uint32_t crc;
-};
-
-static int
-read_end (int fd, uint64_t size, void *buf, size_t n, const char *magic)
+static int read_end (int fd, uint64_t size, struct trailer *t)
 {
-    uint32_t crc;
+    size_t n = sizeof (*t);
 
-    if (size < n || io_read_at (fd, buf, n, (off_t)(size - n)) < 0
-        || memcmp (buf, magic, 8))
-        return -1;
-    memcpy (&crc, (char *)buf + n - sizeof (crc), sizeof (crc));
-    return crc == crc32c (0, buf, n - sizeof (crc)) ? 0 : -1;
+    return size >= n && io_read_at (fd, t, n, (off_t)(size - n)) == 0
+                   && !memcmp (t->magic, "SLURMDL2", sizeof (t->magic))
+                   && t->crc == crc32c (0, t, n - sizeof (t->crc))
+               ? 0
+               : -1;
 }
 
 /* A trailer, of whatever size, begins with its name and ends with its CRC. */
@@ -315,27 +303,17 @@ static bool table_fits (uint64_t at, uint64_t n, size_t row, uint64_t length)
 
 static int read_trailer (int fd, struct trailer *t)
 {
-    struct trailer1 one;
     struct stat st;
-    size_t n = sizeof (*t);
     uint64_t size;
 
     if (fstat (fd, &st) < 0)
         return -1;
     size = origin_at (fd, (uint64_t)st.st_size);
-    if (read_end (fd, size, t, sizeof (*t), "SLURMDL2") < 0) {
-        n = sizeof (one);
-        if (read_end (fd, size, &one, n, "SLURMDL1") < 0) {
-            errno = is_newer (fd, size) ? EPROTONOSUPPORT : EBADMSG;
-            return -1;
-        }
-        *t = (struct trailer){ .step = one.step,
-                               .length = one.length,
-                               .manifest = one.manifest,
-                               .rows = one.rows,
-                               .rest_crc = one.rest_crc };
+    if (read_end (fd, size, t) < 0) {
+        errno = is_newer (fd, size) ? EPROTONOSUPPORT : EBADMSG;
+        return -1;
     }
-    return t->length == size - n
+    return t->length == size - sizeof (*t)
                    && table_fits (t->manifest,
                                   t->rows,
                                   sizeof (struct manifest_row),

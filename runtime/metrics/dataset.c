@@ -31,15 +31,11 @@ static uint64_t word_of (const struct header_image *image, uint64_t at)
     return word;
 }
 
-/* Older files lack the last two. */
 static int find_places (struct source *s, const struct header_image *image)
 {
     for (int i = 0; i < DATASETS; i++) {
         struct header_dataset d;
-        int rv = header_find (image, dataset_names[i], &d);
-        if (rv == 1 && i >= RECORDS)
-            continue;
-        if (rv != 0)
+        if (header_find (image, dataset_names[i], &d) != 0)
             return -1;
         s->places[i].length = d.length;
         s->places[i].size = d.size;

@@ -58,21 +58,19 @@ static int read_names (struct table *t)
 }
 
 /* Rows and records first: the names and bytes that they use are then in the
- * file.  Older files have no records.
+ * file.
  */
 static int open_all (struct table *t)
 {
     const struct source *s = &t->source;
-    int rv = source_open (&t->source, t->path);
 
-    if (rv < 0)
-        return -1;
-    rv = dataset_open (s, METRICS, sizeof (struct row), &t->rows);
-    if (dataset_open (s, RECORDS, sizeof (struct record), &t->records) < 0
+    if (source_open (&t->source, t->path) < 0
+        || dataset_open (s, METRICS, sizeof (struct row), &t->rows) < 0
+        || dataset_open (s, RECORDS, sizeof (struct record), &t->records) < 0
         || dataset_open (s, BYTES, 1, &t->bytes) < 0)
-        t->records.n = 0;
+        return -1;
     t->attempt = (long)s->attempt;
-    return rv == 0 ? read_names (t) : -1;
+    return read_names (t);
 }
 
 /* ---- rows ---- */
