@@ -366,11 +366,6 @@ fail:
     return NULL;
 }
 
-struct experiment *experiment_read (const char *path, struct problems *p)
-{
-    return experiment_read_edited (path, NULL, p);
-}
-
 struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p)

@@ -182,13 +182,11 @@ struct experiment {
     uid_t source_owner;    /* of whom it may be (file_take_of()) */
 };
 
-/* Read and check the experiment file 'path'.  All problems are added to 'p'.
+/* Read the experiment file 'path', edit it if 'edit' is not NULL, and check it.
+ * All problems are added to 'p'.
  *
  * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
  */
-struct experiment *experiment_read (const char *path, struct problems *p);
-
-/* The same, with the file edited before it is checked. */
 struct edit;
 struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,

@@ -64,7 +64,10 @@ static int parse_list (const char *text, bool *in)
     return n;
 }
 
-void gpus_select (struct gpu_readings *r, const char *list)
+/* Keep those of this step: of a list as SLURM_STEP_GPUS "0,2-3", unless the
+ * system shows as many as the list has, which are then the step's.
+ */
+static void select_of_step (struct gpu_readings *r, const char *list)
 {
     bool in[NUMBERS] = { false };
     int wanted = list ? parse_list (list, in) : 0;
@@ -92,7 +95,7 @@ static void answer (int fd, struct nvidia *nvidia, int sysfs)
         nvidia_read (nvidia, r);
     else
         amd_read (sysfs, r);
-    gpus_select (r, getenv ("SLURM_STEP_GPUS"));
+    select_of_step (r, getenv ("SLURM_STEP_GPUS"));
     if (send (fd, r, sizeof (*r), MSG_NOSIGNAL) != (ssize_t)sizeof (*r)
         || r->n == 0)
         _exit (0);

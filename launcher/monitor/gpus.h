@@ -52,11 +52,6 @@ struct gpu_readings {
     struct gpu_process process[GPU_PROCESSES_MAX];
 };
 
-/* Keep those of this step: of a list as SLURM_STEP_GPUS "0,2-3", unless the
- * system shows as many as the list has, which are then the step's.
- */
-void gpus_select (struct gpu_readings *r, const char *list);
-
 /* A child reads, because a driver may hang or crash: gpus_ask() asks it unless
  * it has yet to answer, gpus_take() gives the answer (1), if it has come, and
  * else 0; -1: there are no GPUs.  'fd' is for poll(), -1: there are none.

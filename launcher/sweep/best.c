@@ -332,7 +332,10 @@ void sweep_best_text (const struct sweep *s,
 
 /* ---- the seed ---- */
 
-long sweep_repeated_points (const struct sweep *s, long *same)
+/* Points of which several repeats have a value, and of how many of them these
+ * are all the same.
+ */
+static long repeated_points (const struct sweep *s, long *same)
 {
     long n = 0;
 
@@ -347,7 +350,7 @@ long sweep_repeated_points (const struct sweep *s, long *same)
 
 const char *sweep_seed_unused (const struct sweep *s)
 {
-    long same, n = sweep_repeated_points (s, &same);
+    long same, n = repeated_points (s, &same);
 
     /* two values of one point may be the same by chance */
     if (n == 0 || same < n || (n == 1 && point_result (s, 1, 0).n < 3))

@@ -70,11 +70,6 @@ void best_walk_end (struct best_walk *w);
 /* The length at which results are compared, 0: there is none. */
 int64_t sweep_best_length (const struct sweep *s);
 
-/* Points of which several repeats have a value, and of how many of them these
- * are all the same.
- */
-long sweep_repeated_points (const struct sweep *s, long *same);
-
 /* A sentence if the seed makes no difference to any point, else NULL. */
 const char *sweep_seed_unused (const struct sweep *s);
 

@@ -7,8 +7,8 @@
 
 /* Read the finished trials of the experiment 'warm_start', or the results in
  * the JSON file of that name, whose points lie in this space into
- * search.known; does nothing without it.  experiment_read()
- * does not, because the other folder need not stay: the first log entry has a
- * copy.  Returns -1 after a problem.
+ * search.known; does nothing without it.  Reading the file
+ * does not do it, because the other folder need not stay: the first log entry
+ * has a copy.  Returns -1 after a problem.
  */
 int warm_start (struct experiment *e, struct problems *p);

@@ -17,14 +17,10 @@
 /* Whether nobody else may write to the experiment. */
 bool trust_is_private (const struct sweep *s);
 
-/* What the trials run: a digest of the experiment's id, of experiment.conf and
- * its owner, of the owner of the first log entry, of the folder, and of the
- * frozen code.
- */
-void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE]);
-
-/* This process may start that, and workers are told so (s->pin), whatever
- * others put into the log meanwhile.
+/* This process may start what the trials run now, and workers are told so,
+ * whatever others put into the log meanwhile: s->pin becomes a digest of the
+ * experiment's id, of experiment.conf and its owner, of the owner of the first
+ * log entry, of the folder, and of the frozen code.
  */
 void trust_allow (struct sweep *s);
 

@@ -342,7 +342,8 @@ static int crc_part (int fd, const struct part *p, uint32_t *crc)
     return 0;
 }
 
-bool part_is_padding (const struct part *p)
+/* Whether it may be what aligns the next tensor: zeros, which mean nothing. */
+static bool is_padding (const struct part *p)
 {
     return p->at > 0 && p->bytes < MANIFEST_ALIGNMENT
            && (p->at + p->bytes) % MANIFEST_ALIGNMENT == 0;
@@ -370,7 +371,7 @@ static int rest_crc (int fd,
 
     *crc = 0;
     for (size_t i = 0; rv == 0 && i < n; i++)
-        if (guess && part_is_padding (&rest[i]))
+        if (guess && is_padding (&rest[i]))
             *crc = crc_zeros (*crc, rest[i].bytes);
         else
             rv = crc_part (fd, &rest[i], crc);

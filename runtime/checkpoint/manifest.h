@@ -87,8 +87,6 @@ struct part {
 };
 struct part *
 manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
-/* Whether it may be what aligns the next tensor: zeros, which mean nothing. */
-bool part_is_padding (const struct part *p);
 
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 

@@ -142,12 +142,12 @@ static int parse_line (struct parser *x, struct span line)
         x, trim ((struct span){ line.at, (size_t)(eq - line.at) }), value);
 }
 
-int nccl_parse (const char *text,
-                size_t size,
-                const char *file,
-                struct nccl_profile *p,
-                nccl_say_f *say,
-                void *arg)
+static int parse_profile (const char *text,
+                          size_t size,
+                          const char *file,
+                          struct nccl_profile *p,
+                          nccl_say_f *say,
+                          void *arg)
 {
     struct parser x = { file, 0, p, say, arg };
     const char *end = text + size;
@@ -191,7 +191,7 @@ int nccl_read (const char *path,
         used += (size_t)n;
 out:
     close (fd);
-    return n < 0 ? -1 : nccl_parse (text, used, path, p, say, arg);
+    return n < 0 ? -1 : parse_profile (text, used, path, p, say, arg);
 }
 
 static void set (struct nccl_profile *p, const char *name, const char *value)

@@ -72,23 +72,13 @@ typedef void nccl_say_f (void *arg, const char *line);
  */
 int nccl_check_name (const char *name);
 
-/* Add the lines NAME=VALUE of a text of 'size' bytes to 'p'; '#' begins a
- * comment line, white space around both sides and a pair of double quotes
- * around the value are dropped.  What is no variable of system configuration,
- * has a value that is wrong, is said twice, or has other bytes than printable
- * ASCII is said as
- * "FILE:LINE: why" and skipped.  Returns how many lines were refused.
- */
-int nccl_parse (const char *text,
-                size_t size,
-                const char *file,
-                struct nccl_profile *p,
-                nccl_say_f *say,
-                void *arg);
-
-/* The same for a file.  Returns -1 with errno if it cannot be read, is no
- * plain file (EINVAL), has more than NCCL_PROFILE_BYTES (EFBIG), or everybody
- * may write to it (EPERM).
+/* Add the lines NAME=VALUE of a file to 'p'; '#' begins a comment line, white
+ * space around both sides and a pair of double quotes around the value are
+ * dropped.  What is no variable of system configuration, has a value that is
+ * wrong, is set twice, or has other bytes than printable ASCII is reported as
+ * "FILE:LINE: why" and skipped.  Returns how many lines were refused, or -1
+ * with errno if the file cannot be read, is no plain file (EINVAL), has more
+ * than NCCL_PROFILE_BYTES (EFBIG), or everybody may write to it (EPERM).
  */
 int nccl_read (const char *path,
                struct nccl_profile *p,

@@ -14,7 +14,7 @@ static uint32_t entry (uint32_t i)
     return i;
 }
 
-uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n)
+static uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n)
 {
     const unsigned char *p = data;
     uint32_t table[256];

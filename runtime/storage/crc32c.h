@@ -10,6 +10,3 @@ uint32_t crc32c (uint32_t crc, const void *data, size_t n);
 
 /* Checksum of two runs, the second of 'n' bytes, from those of each. */
 uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n);
-
-/* The same as the first without the processor's instruction, for the test. */
-uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n);

@@ -45,7 +45,8 @@ step_into (int folder, const char *name, bool last, int flags, mode_t mode)
     return fd;
 }
 
-int inside_walk (const char *path, int flags, mode_t mode)
+/* For kernels without openat2(2), Linux before 5.6. */
+static int walk_path (const char *path, int flags, mode_t mode)
 {
     int fd = open (*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     char name[NAME_MAX + 1];
@@ -82,7 +83,7 @@ static int open_strictly (const char *path, int flags, mode_t mode)
 
     /* EPERM: filters of system calls that are older than this one */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-        return inside_walk (path, flags, mode);
+        return walk_path (path, flags, mode);
     if (fd < 0 && errno == ENOTDIR && is_link (AT_FDCWD, path))
         errno = ELOOP;
     return (int)fd;

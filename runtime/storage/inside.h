@@ -66,6 +66,3 @@ int inside_mkdir_any (const char *path, mode_t mode);
 
 /* What an errno of these functions means. */
 const char *inside_error (int e);
-
-/* inside_open() of kernels without openat2(2): Linux before 5.6. */
-int inside_walk (const char *path, int flags, mode_t mode);

@@ -413,21 +413,6 @@ void cmaes_observe (void *state, const double *u, double value)
     adapt (s);
 }
 
-int64_t cmaes_generations (const void *state)
-{
-    return ((const struct cmaes *)state)->generation;
-}
-
-double cmaes_sigma (const void *state)
-{
-    const struct cmaes *s = state;
-    double sum = 0;
-
-    for (int64_t i = 0; i < s->d; i++)
-        sum += log (vector (s, D)[i]);
-    return s->sigma * exp (sum / s->d);
-}
-
 bool cmaes_should_stop (const void *state)
 {
     const struct cmaes *s = state;

@@ -68,15 +68,6 @@ void cmaes_ask (const void *state, struct rng *r, double *u);
  */
 void cmaes_observe (void *state, const double *u, double value);
 
-/* How often the distribution has changed. */
-int64_t cmaes_generations (const void *state);
-
-/* The standard deviation: the geometric mean over the axes of the distribution.
- * In discrete dimensions it is that of a hidden variable, which the margin
- * widens.
- */
-double cmaes_sigma (const void *state);
-
 /* Is a new start due?  The distribution is so narrow, wide or flat that nothing
  * more will be found, or the best value of a generation has been the same for
  * 10 + 30 d / population generations (TolX, TolXUp, ConditionCov,

@@ -94,21 +94,13 @@ static bool is_inside (const double *row, const double *reference, int64_t m)
     return row_is_finite (row, m);
 }
 
-static int front_of (struct front *f,
-                     const double *y,
-                     int64_t n,
-                     int64_t m,
-                     const double *reference)
-{
-    if (front_init (f, m, n) < 0)
-        return -1;
-    for (int64_t i = 0; i < n; i++)
-        if (is_inside (y + i * m, reference, m))
-            add (f, y + i * m);
-    return 0;
-}
-
 /* ---- volume ---- */
+
+/* Of what the rows dominate below the reference.  Exact: a sweep for two
+ * objectives, slices for three, and above L. While, L. Bradstreet and L.
+ * Barone's WFG (IEEE Transactions on Evolutionary Computation 16, 2012), whose
+ * time may grow as n^(m-1).
+ */
 
 static double volume_of (const struct front *f, const double *reference);
 
@@ -179,21 +171,6 @@ static double volume_of (const struct front *f, const double *reference)
     return f->m == 3 ? slice (f, reference) : wfg (f, reference);
 }
 
-int pareto_hypervolume (const double *y,
-                        int64_t n,
-                        int64_t m,
-                        const double *reference,
-                        double *volume)
-{
-    struct front f;
-
-    if (front_of (&f, y, n, m, reference) < 0)
-        return -1;
-    *volume = volume_of (&f, reference);
-    free (f.rows);
-    return 0;
-}
-
 /* ---- choice ---- */
 
 struct volume_choice {
@@ -262,12 +239,18 @@ static void choose_next (struct volume_choice *c)
     c->gain[i] = -INFINITY;
 }
 
-int pareto_choose (const double *y,
-                   int64_t n,
-                   int64_t m,
-                   const double *reference,
-                   int64_t want,
-                   int64_t *chosen)
+/* Choose the row that adds the most volume to those that are chosen, 'want' (0
+ * .. n, else EINVAL) times; chosen[] are indices in that order.  The first k
+ * of them have at least 1 - 1/e of the volume of any k rows (A. P. Guerreiro,
+ * C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).  Rows that
+ * add nothing come after the others, and bad ones last.
+ */
+static int choose_rows (const double *y,
+                        int64_t n,
+                        int64_t m,
+                        const double *reference,
+                        int64_t want,
+                        int64_t *chosen)
 {
     struct volume_choice c = {
         .y = y, .reference = reference, .n = n, .chosen = chosen
@@ -326,7 +309,7 @@ static int choose_rank (const double *y,
     for (int64_t i = 0; front && i < n; i++)
         memcpy (front + i * m, y + rows[i] * m, m * sizeof (*y));
     if (front && chosen
-        && pareto_choose (front, n, m, reference, want, chosen) == 0) {
+        && choose_rows (front, n, m, reference, want, chosen) == 0) {
         for (int64_t i = 0; i < want; i++)
             chosen[n + i] = rows[chosen[i]];
         memcpy (rows, chosen + n, want * sizeof (*rows));

@@ -8,7 +8,8 @@
 
 #include "searcher/numeric/row.h"
 
-bool pareto_dominates (const double *a, const double *b, int64_t m)
+/* Is a nowhere worse than b and somewhere better? */
+static bool dominates (const double *a, const double *b, int64_t m)
 {
     bool better = false;
 
@@ -94,7 +95,7 @@ static bool is_dominated (const struct rank_table *t,
                           int64_t row)
 {
     for (int64_t i = f->head[front]; i >= 0; i = f->next[i])
-        if (pareto_dominates (t->y + i * t->m, t->y + row * t->m, t->m))
+        if (dominates (t->y + i * t->m, t->y + row * t->m, t->m))
             return true;
     return false;
 }

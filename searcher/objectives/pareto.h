@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several objectives: Pareto ranks, hypervolume and its expected improvement.
- *
  */
 #pragma once
 
@@ -18,9 +17,6 @@
 enum { PARETO_MAX = 8 };
 
 /* ---- order ---- */
-
-/* Is a nowhere worse than b and somewhere better? */
-bool pareto_dominates (const double *a, const double *b, int64_t m);
 
 /* rank[i]: 0 for the rows that none dominates, 1 for those that none of the
  * rest dominates, ... (K. Deb and others, IEEE Transactions on Evolutionary
@@ -41,33 +37,6 @@ int pareto_crowding (const double *y,
 
 /* ---- volume ---- */
 
-/* The reference is a point of finite values.  Only rows that are below it in
- * each objective count.
- */
-
-/* Volume of what the rows dominate below the reference.  Exact: a sweep for
- * two objectives, slices for three, and above L. While, L. Bradstreet and L.
- * Barone's WFG (ibid. 16, 2012), whose time may grow as n^(m-1).
- */
-int pareto_hypervolume (const double *y,
-                        int64_t n,
-                        int64_t m,
-                        const double *reference,
-                        double *volume);
-
-/* Choose the row that adds the most volume to those that are chosen, 'want' (0
- * .. n, else EINVAL) times; chosen[] are indices in that order.  The first k
- * of them have at least 1 - 1/e of the volume of any k rows (A. P. Guerreiro,
- * C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).  Rows that
- * add nothing come after the others, and bad ones last.
- */
-int pareto_choose (const double *y,
-                   int64_t n,
-                   int64_t m,
-                   const double *reference,
-                   int64_t want,
-                   int64_t *chosen);
-
 /* The 'want' (at most n) best rows, rank by rank, of the last rank those that
  * keep most of the volume below a reference just beyond the worst values.
  */
@@ -76,7 +45,8 @@ int pareto_best (
 
 /* ---- expected improvement ---- */
 
-/* What no row dominates below the reference, cut into boxes (R. Lacour, K.
+/* What no row dominates below the reference, a point of finite values, cut into
+ * boxes (R. Lacour, K.
  * Klamroth and C. M. Fonseca, Computers and Operations Research 79, 2017): n +
  * 1 at most for two objectives, 2n + 1 for three, and some n^(m/2) above.
  */

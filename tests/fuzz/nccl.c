@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of NCCL's variables, and an environment. */
-#include "runtime/network/nccl.h"
+#include "runtime/network/nccl.c"
 #include "tests/fuzz/fuzz.h"
 
 enum { VARIABLES = 64 };
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     int told = 0;
 
     memset (&p, 0, sizeof (p));
-    nccl_parse (text, size, "site.conf", &p, say, &told);
+    parse_profile (text, size, "site.conf", &p, say, &told);
     for (int i = 0; *rest && i < VARIABLES; i++)
         env[i] = fuzz_line (&rest);
     nccl_lint (env, "NCCL_DEBUG", &f, lines);

@@ -4,6 +4,7 @@
 
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/amd.h"
+#include "launcher/monitor/gpus.c"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
 
@@ -324,7 +325,7 @@ static void select_gpus (void **state)
             r.gpu[k].index = k;
         r.nprocesses = 1;
         r.process[0].gpu = 1;
-        gpus_select (&r, rows[i].list);
+        select_of_step (&r, rows[i].list);
         for (int k = 0; k < r.n; k++)
             kept[k] = (char)('0' + r.gpu[k].index);
         assert_string_equal (kept, rows[i].kept);

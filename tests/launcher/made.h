@@ -24,7 +24,7 @@ static inline struct experiment *made_experiment (const char *path)
 
     if (problems_open (&p) < 0)
         return NULL;
-    e = experiment_read (path, &p);
+    e = experiment_read_edited (path, NULL, &p);
     problems_close (&p);
     if (p.count)
         fputs (p.text, stderr);

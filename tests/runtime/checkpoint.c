@@ -227,7 +227,8 @@ static bool in_padding (const struct part *rest, size_t n, off_t at)
     for (size_t i = 0; i < n; i++)
         if ((uint64_t)at >= rest[i].at
             && (uint64_t)at - rest[i].at < rest[i].bytes)
-            return part_is_padding (&rest[i]);
+            return rest[i].at > 0 && rest[i].bytes < MANIFEST_ALIGNMENT
+                   && (rest[i].at + rest[i].bytes) % MANIFEST_ALIGNMENT == 0;
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files in a folder that others may write to: what is opened, and what not. */
-#include "runtime/storage/inside.h"
+#include "runtime/storage/inside.c"
 #include "runtime/storage/link.h"
 #include "tests/folder.h"
 
@@ -64,7 +64,7 @@ static void kinds (void **state)
 static void without_openat2 (void **state)
 {
     for (size_t i = 0; i < COUNT (rows); i++) {
-        int fd = inside_walk (in_dir (rows[i].name), O_RDONLY | O_NONBLOCK, 0);
+        int fd = walk_path (in_dir (rows[i].name), O_RDONLY | O_NONBLOCK, 0);
         int e = fd < 0 ? errno : 0;
         /* what was opened is not looked at, and no link is ours */
         int want = !strcmp (rows[i].name, "own") ? ELOOP
@@ -75,8 +75,7 @@ static void without_openat2 (void **state)
         close (fd);
     }
     assert_int_equal (
-        inside_walk (in_dir ("way/new"), O_WRONLY | O_CREAT | O_EXCL, 0666),
-        -1);
+        walk_path (in_dir ("way/new"), O_WRONLY | O_CREAT | O_EXCL, 0666), -1);
     assert_int_equal (errno, ELOOP);
 }
 

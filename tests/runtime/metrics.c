@@ -8,7 +8,7 @@
 #include "runtime/metrics/dataset.h"
 #include "runtime/metrics/header.h"
 #include "runtime/slurmdl.h"
-#include "runtime/storage/crc32c.h"
+#include "runtime/storage/crc32c.c"
 #include "tests/folder.h"
 
 struct seen {
@@ -402,14 +402,14 @@ static long find_row (const char *bytes, long size, double value)
 }
 
 /* Flip a bit of a row, or make it zeros. */
-static void spoil (double value, bool zeros)
+static void spoil (double value, bool wipe)
 {
     static char bytes[1 << 20];
     FILE *f = fopen (in_dir ("metrics.h5"), "r+");
     long size = (long)fread (bytes, 1, sizeof (bytes), f);
     long at = find_row (bytes, size, value);
 
-    if (zeros)
+    if (wipe)
         memset (bytes + at, 0, 32);
     else
         bytes[at] ^= 4;

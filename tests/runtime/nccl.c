@@ -2,7 +2,7 @@
 /* Fabrics from descriptions (tests/runtime/fabric/), profiles, lint of the
  * user's variables.
  */
-#include "runtime/network/nccl.h"
+#include "runtime/network/nccl.c"
 #include "runtime/network/fabric.h"
 #include "tests/runtime/fabric.h"
 
@@ -122,7 +122,7 @@ static void parsing (void **state)
         struct said s = { "" };
         char set[512] = "";
 
-        nccl_parse (
+        parse_profile (
             profiles[i].text, strlen (profiles[i].text), "f", &p, note, &s);
         for (int k = 0; k < p.n; k++)
             snprintf (set + strlen (set),
@@ -142,11 +142,13 @@ static void long_ones (void **state)
     char text[512] = "NCCL_IB_HCA=";
 
     memset (text + 12, 'a', NCCL_VALUE - 1);
-    assert_int_equal (nccl_parse (text, strlen (text), "f", &p, note, &s), 0);
+    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s),
+                      0);
     assert_int_equal (strlen (p.settings[0].value), NCCL_VALUE - 1);
     p.n = 0;
     strcat (text, "a");
-    assert_int_equal (nccl_parse (text, strlen (text), "f", &p, note, &s), 1);
+    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s),
+                      1);
     assert_int_equal (p.n, 0);
     assert_string_equal (s.text, "f:1: too long\n");
 }
@@ -185,7 +187,7 @@ static void fuzz (void **state)
             else if (round % 7 == 0)
                 n = 1 + (x >> 33) % n;
         }
-        nccl_parse (text, n, "f", &p, note, &s);
+        parse_profile (text, n, "f", &p, note, &s);
         check_accepted (&p);
     }
 }
@@ -254,7 +256,7 @@ static void examples (void **state)
         n = fread (text, 1, sizeof (text) - 1, f);
         fclose (f);
         uncomment (text);
-        nccl_parse (text, n, fabric_names[k], &p, note, &s);
+        parse_profile (text, n, fabric_names[k], &p, note, &s);
         check_accepted (&p);
         assert_null (strstr (s.text, "no variable"));
         assert_null (strstr (s.text, "debugging"));

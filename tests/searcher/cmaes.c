@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CMA-ES: does it find the best point, from ranks only, in any state? */
-#include "searcher/models/cmaes.h"
+#include "searcher/models/cmaes.c"
 #include "tests/unit.h"
 
 enum { D_MAX = 10, SEEDS = 20, BYTES = 20000 };
@@ -77,6 +77,25 @@ static const struct problem problems[] = {
 /* clang-format on */
 
 /* ---- runs ---- */
+
+/* How often the distribution has changed. */
+static int64_t generations (const void *state)
+{
+    return ((const struct cmaes *)state)->generation;
+}
+
+/* Geometric mean over the axes of the distribution; in discrete dimensions that
+ * of the hidden variable, which the margin widens.
+ */
+static double deviation (const void *state)
+{
+    const struct cmaes *s = state;
+    double sum = 0;
+
+    for (int64_t i = 0; i < s->d; i++)
+        sum += log (vector (s, D)[i]);
+    return s->sigma * exp (sum / s->d);
+}
 
 static void steps_of (const struct problem *p, int64_t *steps)
 {
@@ -160,7 +179,7 @@ static void test_reference (void **state)
         const double middle[] = { 0.5, 0.5, 0.5, 0.5, 0.5 };
         int64_t d = rows[j].d, n = 0;
         cmaes_start (room, d, continuous, middle, 0.3, rows[j].population);
-        for (; cmaes_generations (room) < 6; n++) {
+        for (; generations (room) < 6; n++) {
             double u[D_MAX], value = 0;
             for (int64_t i = 0; i < d; i++) {
                 u[i] = fmod ((n * d + i + 1) * 0.6180339887498949, 1);
@@ -168,7 +187,7 @@ static void test_reference (void **state)
             }
             cmaes_observe (room, u, value);
         }
-        assert_true (fabs (cmaes_sigma (room) / rows[j].sigma - 1) < 1e-9);
+        assert_true (fabs (deviation (room) / rows[j].sigma - 1) < 1e-9);
     }
 }
 
@@ -230,8 +249,8 @@ static void test_order (void **state)
             cmaes_observe (room, u[k], n * population + p.value (&p, u[k]));
             cmaes_observe (other, w, n * population + p.value (&p, w));
         }
-        assert_int_equal (cmaes_generations (room), g + 1);
-        assert_int_equal (cmaes_generations (other), g + 1);
+        assert_int_equal (generations (room), g + 1);
+        assert_int_equal (generations (other), g + 1);
     }
     memcpy (other, room, cmaes_size (p.d, 0));
     assert_int_equal (run (room, &p, 3, 0, 500), run (other, &p, 3, 0, 500));
@@ -274,7 +293,7 @@ static void test_margin (void **state)
 
     start (room, &p);
     run (room, &p, 1, 1e-18, 20000);
-    assert_true (cmaes_sigma (room) < 1e-6);
+    assert_true (deviation (room) < 1e-6);
     for (int k = 0; k < DRAWS; k++) {
         ask (room, 2, k, u);
         for (int i = 0; i < 3; i++) {
@@ -341,7 +360,7 @@ static void test_warm_start_few (void **state)
 
     for (int64_t n = 1; n <= 2; n++) {
         cmaes_warm_start (room, 3, steps, points, n, 0);
-        assert_true (fabs (cmaes_sigma (room) - 0.1) < 1e-12);
+        assert_true (fabs (deviation (room) - 0.1) < 1e-12);
         assert_true (run (room, &p, 1, 1e-8, 2000) < 2000);
     }
 }
@@ -388,7 +407,7 @@ static void test_degenerate (void **state)
             assert_point (bad + i, u);
             cmaes_observe (room, u, bad[i].value (bad + i, u));
         }
-        assert_true (isfinite (cmaes_sigma (room)) && cmaes_sigma (room) > 0);
+        assert_true (isfinite (deviation (room)) && deviation (room) > 0);
     }
 }
 
@@ -437,7 +456,7 @@ static void test_replay (void **state)
         here = there;
         there = old;
     }
-    assert_true (cmaes_generations (room) > 100);
+    assert_true (generations (room) > 100);
     assert_memory_equal (room, here, size);
     for (int k = 0; k < 100; k++) {
         ask (room, 5, k, u);

@@ -21,10 +21,10 @@ static double log_ehvi (const double *y,
 /* What a row at x adds to y, which has room for it. */
 static double improvement (double *y, int64_t n, int64_t m, const double *x)
 {
-    double before = volume_of (y, n, m);
+    double before = volume_in_cube (y, n, m);
 
     memcpy (y + n * m, x, m * sizeof (*x));
-    return volume_of (y, n + 1, m) - before;
+    return volume_in_cube (y, n + 1, m) - before;
 }
 
 /* If the values are certain it is their improvement, in each part of the
