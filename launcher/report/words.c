@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/array.h"
+#include "runtime/base/utf8.h"
 
 /* ---- tables ---- */
 
@@ -50,39 +51,13 @@ void words_free (struct words *w)
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Bytes of the character at 'p', 0 if it is none. */
-static size_t character (const unsigned char *p)
-{
-    static const struct form {
-        unsigned char mask, is, low;
-    } forms[] = { { 0x80, 0, 0 },
-                  { 0xE0, 0xC0, 0xC2 },
-                  { 0xF0, 0xE0, 0xE0 },
-                  { 0xF8, 0xF0, 0xF0 } };
-
-    for (size_t n = 1; n <= 4; n++) {
-        const struct form *f = &forms[n - 1];
-        if ((p[0] & f->mask) != f->is)
-            continue;
-        if (p[0] < f->low || p[0] > 0xF4 || (p[0] == 0xE0 && p[1] < 0xA0)
-            || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90)
-            || (p[0] == 0xF4 && p[1] > 0x8F))
-            return 0;
-        for (size_t k = 1; k < n; k++)
-            if ((p[k] & 0xC0) != 0x80)
-                return 0;
-        return n;
-    }
-    return 0;
-}
-
 /* The text with what is no UTF-8 replaced; the caller frees it. */
 static char *repaired (const char *text)
 {
     char *buf = malloc (3 * strlen (text) + 1), *to = buf;
 
     while (buf && *text) {
-        size_t n = character ((const unsigned char *)text);
+        size_t n = utf8_length (text);
         memcpy (to, n ? text : replacement, n ? n : 3);
         to += n ? n : 3;
         text += n ? n : 1;
@@ -106,12 +81,15 @@ json_t *text_to_json (const char *text)
 
 /* ---- HTML ---- */
 
-static void put_character (FILE *f, const unsigned char *p, size_t n)
+/* Of 'n' bytes; those of U+0080 to U+009F are control characters, too. */
+static void put_character (FILE *f, const char *p, size_t n)
 {
+    unsigned char first = (unsigned char)p[0], second = (unsigned char)p[1];
+
     if (strchr ("&<>\"'`", *p))
         fprintf (f, "&#%d;", *p);
     else if (*p == '\n' || *p == '\t' || (n == 1 && *p >= ' ' && *p != 0x7F)
-             || (n == 2 && !(p[0] == 0xC2 && p[1] < 0xA0)) || n > 2)
+             || (n == 2 && !(first == 0xC2 && second < 0xA0)) || n > 2)
         fwrite (p, 1, n, f);
     else
         fputs (replacement, f);
@@ -119,10 +97,10 @@ static void put_character (FILE *f, const unsigned char *p, size_t n)
 
 void html_put (FILE *f, const char *text)
 {
-    const unsigned char *p = (const unsigned char *)(text ? text : "");
+    const char *p = text ? text : "";
 
     while (*p) {
-        size_t n = character (p);
+        size_t n = utf8_length (p);
         put_character (f, p, n);
         p += n ? n : 1;
     }

@@ -2,11 +2,9 @@
 /* Tell UTF-8 from other bytes. */
 #include "runtime/base/utf8.h"
 
-#include <stddef.h>
-
-/* Bytes of the character that begins here; 0 if it is no UTF-8. */
-static size_t character (const unsigned char *p)
+size_t utf8_length (const char *text)
 {
+    const unsigned char *p = (const unsigned char *)text;
     static const struct {
         unsigned char first, last, low, high; /* of the second byte */
         size_t n;
@@ -32,11 +30,10 @@ static size_t character (const unsigned char *p)
 
 bool is_utf8 (const char *text)
 {
-    const unsigned char *p = (const unsigned char *)text;
     size_t n;
 
-    for (; *p; p += n)
-        if ((n = character (p)) == 0)
+    for (; *text; text += n)
+        if ((n = utf8_length (text)) == 0)
             return false;
     return true;
 }
