@@ -368,9 +368,10 @@ def no_script():
 
 def media():
     page("media")
-    b.wait("[...document.querySelectorAll('#media img')].every((i) => i.complete)")
-    ok(b.js("[...document.querySelectorAll('#media img')].map((i) => i.naturalWidth).sort().join()") == ",".join(["134"] * 6 + ["2"] * 6),
-       "media: the browser reads the images")
+    ok(b.js("[...document.querySelectorAll('#media canvas')].map((c) => c.width).sort().join()") == ",".join(["134"] * 6 + ["2"] * 6), "media: the images")
+    pixel = "[...document.querySelector('#media canvas[data-channels=\"%d\"]').getContext('2d').getImageData(%d, 1, 1, 1).data].join()"
+    painted = [b.js(pixel % (3, 2)), b.js(pixel % (1, 0))]
+    ok(painted == ["3,0,255,255", "128,128,128,255"], "media: the page paints them", painted)
     ok("attacked = 1" in text("#media") and b.js("typeof attacked") == "undefined", "media: a text is text")
     silent("media")
     b("Emulation.setDeviceMetricsOverride", width=700, height=3000, deviceScaleFactor=1, mobile=False)

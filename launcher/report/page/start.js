@@ -86,6 +86,14 @@ function live() {
   })();
 }
 
+/* Rows from the top; 1 to 4 channels: grey, grey and alpha, RGB, RGBA. */
+function paintImage(canvas) {
+  const raw = atob(canvas.dataset.pixels), n = +canvas.dataset.channels, colour = n > 2, at = (i) => raw.charCodeAt(i);
+  const image = new ImageData(canvas.width, canvas.height);
+  for (let i = 0, p = 0; p < raw.length; i += 4, p += n) image.data.set([at(p), at(colour ? p + 1 : p), at(colour ? p + 2 : p), n % 2 ? 255 : at(p + n - 1)], i);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
 function start() {
   const colours = $("colour");
   const options = [["value", main.name], ["state", "state"], ...(E.length > 1 ? [["exp", "experiment"]] : []), ...(levels > 1 ? [["rung", "rung reached"]] : []), ...ranked.map((p) => [`p ${p.name}`, p.name])];
@@ -118,6 +126,7 @@ function start() {
     if (e.key === "Escape" && model.pinned >= 0) pin(model.pinned);
     if (e.key === "/" && !/INPUT|SELECT/.test(e.target.tagName)) { e.preventDefault(); $("search").focus(); }
   });
+  document.querySelectorAll("canvas[data-pixels]").forEach(paintImage);
   recolour();
   timeline.times();
   for (const v of [curves, history, parallel, slices, surfaces, rungs, tradeoff, failures, timeline, gpus, table]) view(v);
