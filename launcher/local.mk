@@ -61,7 +61,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
 	%D%/nodecheck/report.c %D%/nodecheck/silent.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \
-	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
+	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/host.c \
 	%D%/doctor/jobs.c %D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/signal_thread.c %D%/debug/stacks.c \

@@ -23,6 +23,12 @@
 
 SPANK_PLUGIN (dl, 1)
 
+/* `dl doctor` looks for it in the file. */
+#define TEXT(number)    #number
+#define RELEASE(number) PLUGIN_RELEASE TEXT (number)
+static const char release[] __attribute__ ((used)) =
+    RELEASE (SLURM_VERSION_NUMBER);
+
 /* Only in a task of an ordinary step, as the user: a batch script's
  * environment would leak into all that it starts.
  */

@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/doctor/elfnumber.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/condition.h"
 #include "runtime/rank/plugin_options.h"
 
-enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX };
+enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX, PLUGIN_MOST = 64 << 20 };
 
 static const char *full (const struct site *s, const char *path, char buf[FULL])
 {
@@ -169,6 +169,21 @@ void doctor_plugin_file (struct site *s)
         site_report (s, FINE, s->plugin.plugin, "only root may write there");
 }
 
+/* The Slurm release for which a plugin was built, 0: it does not say.  The file
+ * is not loaded, which would run its code.
+ */
+static unsigned long built_for (const char *path)
+{
+    static const char mark[] = PLUGIN_RELEASE;
+    size_t n;
+    char *text = file_read_named (path, PLUGIN_MOST, &n, NULL);
+    const char *at = text ? memmem (text, n, mark, sizeof (mark) - 1) : NULL;
+    unsigned long number = at ? strtoul (at + sizeof (mark) - 1, NULL, 16) : 0;
+
+    free (text);
+    return number;
+}
+
 /* Slurm compares major and minor number, and refuses another one's plugin. */
 void doctor_plugin_release (struct site *s)
 {
@@ -176,24 +191,23 @@ void doctor_plugin_release (struct site *s)
     char text[64];
     unsigned major = 0;
     unsigned minor = 0;
-    uint32_t n;
+    unsigned long n;
 
     if (!s->plugin.at || access (full (s, s->plugin.plugin, name), R_OK) < 0)
         return;
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
-    if (elf_number (name, "plugin_version", &n) < 0)
+    if ((n = built_for (name)) == 0)
         site_report (s,
                      BROKEN,
                      s->plugin.plugin,
-                     "%s: build and install it anew",
-                     errno == ENOENT ? "no plugin of Slurm's"
-                                     : "no shared library");
+                     "not the plugin of slurm-dl, or damaged: build and "
+                     "install it anew");
     else if (sscanf (text, "%u.%u", &major, &minor) != 2
              || (n >> 16 == major && (n >> 8 & 0xff) == minor))
         site_report (s,
                      FINE,
                      s->plugin.plugin,
-                     "built for Slurm %u.%02u",
+                     "built for Slurm %lu.%02lu",
                      n >> 16,
                      n >> 8 & 0xff);
     else
@@ -201,7 +215,7 @@ void doctor_plugin_release (struct site *s)
             s,
             BROKEN,
             s->plugin.plugin,
-            "it was built for Slurm %u.%02u, and here is %s, which does "
+            "it was built for Slurm %lu.%02lu, and here is %s, which does "
             "not load it: build it anew",
             n >> 16,
             n >> 8 & 0xff,

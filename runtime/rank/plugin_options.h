@@ -9,6 +9,11 @@
  * that it reads, and skips the others on the lines of a batch script.
  */
 
+/* What dl.so says of itself, before the number of the Slurm release for which
+ * it was built: 0x160508 is 22.05.8.
+ */
+#define PLUGIN_RELEASE "dl.so of slurm-dl, built for Slurm release "
+
 enum plugin_option_id {
     PLUGIN_FRAMEWORK,
     PLUGIN_ROLES,
