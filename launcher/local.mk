@@ -69,7 +69,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
-	%D%/report/attempts.c %D%/report/chart.c %D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
+	%D%/report/attempts.c %D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \

@@ -7,7 +7,6 @@
 #include <sys/random.h>
 
 #include "launcher/report/assets.h"
-#include "launcher/report/chart.h"
 #include "launcher/report/summary.h"
 #include "launcher/sweep/states.h"
 #include "runtime/base/error.h"
@@ -90,8 +89,6 @@ static const struct part {
     { "description", .put = put_description },
     { "summary", .put_of = summary_put },
     { "comparison", .put_of = comparison_put },
-    { "curves", .put_of = chart_curves_put },
-    { "history", .put_of = chart_history_put },
     { "table", .put_of = table_put },
     { "gpus", .put_of = gpus_put },
     { "media", .put_of = media_put },
