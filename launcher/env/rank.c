@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the plugin's functions on the variables that Slurm would set. */
-#include "launcher/env/rank.h"
+#include "launcher/env/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,39 +93,13 @@ put_gpus (const struct env_plan *p, long local, struct env_entries *e)
 
 static int put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
 {
-    const char *mpi = p->ask->value[ASK_MPI];
+    const char *mpi = p->value[ENV_MPI];
 
     if (!mpi)
         mpi = strcmp (p->dl, "mpi") ? "none" : "pmix";
     if (!strncmp (mpi, "pmix", 4))
         return number (e, "PMIX_RANK", rank);
     return strcmp (mpi, "pmi2") ? 0 : number (e, "PMI_FD", 3);
-}
-
-/* The components of a heterogeneous job, "2,1" nodes. */
-static int put_components (const struct env_plan *p, struct env_entries *e)
-{
-    const struct rank_layout *l = &p->layout;
-    const char *nodes = plan_text (p, ASK_HET);
-    char name[64], list[TEXT];
-    long node = 0, groups = 0;
-    int rv = 0;
-
-    for (; *nodes && !rv;
-         nodes += strcspn (nodes, ","), nodes += *nodes == ',') {
-        long end = node + atol (nodes);
-        size_t used = 0;
-        for (*list = '\0'; node < end && node < l->nodes && used < TEXT; node++)
-            used += (size_t)snprintf (list + used,
-                                      TEXT - used,
-                                      "%s%s",
-                                      used ? "," : "",
-                                      l->names + l->name[node]);
-        snprintf (
-            name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%ld", groups++);
-        rv = entries_put (e, name, list);
-    }
-    return rv || groups == 0 ? rv : number (e, "SLURM_HET_SIZE", groups);
 }
 
 static int
@@ -142,7 +116,6 @@ put_place (const struct env_plan *p, long rank, struct env_entries *e)
     rv |= entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
     rv |= entries_put (e, "SLURM_GTIDS", p->gtids[node]);
     rv |= entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
-    rv |= put_components (p, e);
     if (*p->distribution)
         rv |= entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
     if (p->plane)
@@ -159,7 +132,7 @@ static int put_slurm (const struct env_plan *p,
                       const struct variant *v,
                       struct env_entries *e)
 {
-    const char *ports = p->ask->value[ASK_RESV_PORTS];
+    const char *ports = p->value[ENV_RESV_PORTS];
     int cpus = cpus_count (&p->all);
     int rv = inherit (e) < 0 || put_place (p, rank, e) < 0
              || put_gpus (p, p->layout.local_of[rank], e) < 0
@@ -167,7 +140,7 @@ static int put_slurm (const struct env_plan *p,
              || number (e, "SLURM_JOB_ID", v->job) < 0;
 
     if (!rv && p->arbitrary)
-        rv = entries_put (e, ORDER_VARIABLE, plan_text (p, ASK_NODELIST));
+        rv = entries_put (e, ORDER_VARIABLE, plan_text (p, ENV_NODELIST));
     if (!rv && ports)
         rv = entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
     if (!rv && cpus)
@@ -211,7 +184,7 @@ find_master (struct env_plan *p, struct task *t, const struct variant *v)
     if (f->nodes > 1
         && task_master_host (t, f->master, sizeof (f->master)) < 0) {
         *f->master = '\0';
-    } else if (f->nodes == 1 || p->one_machine) {
+    } else if (f->nodes == 1 || p->value[ENV_ONE_MACHINE]) {
         task_master_here (t);
         set_here (f);
     } else if (v->interface)
@@ -292,7 +265,7 @@ static int bind_rank (struct env_plan *p,
     b->own = p->all;
     binding_cpus (b, &b->own);
     if (!why)
-        why = binding_decide (b, p->topology);
+        why = binding_decide (b, p->value[ENV_TOPOLOGY]);
     if (why) {
         errno = EINVAL;
         return errorf (err, "--dl-bind=%s: nothing is bound: %s", p->bind, why);
@@ -314,7 +287,7 @@ set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
         return errorf (err, "out of memory");
     b->vars = entries_variables (&r->vars);
     binding_words (b, p->bind);
-    if (binding_is_wanted (b) && !p->topology)
+    if (binding_is_wanted (b) && !p->value[ENV_TOPOLOGY])
         plan_note (p,
                    "--dl-bind=%s: cores, order of the GPUs, OMP_NUM_THREADS "
                    "and DL_BIND_SET are decided on the node: --topology=DIR "
@@ -337,7 +310,7 @@ static void note_line (void *arg, const char *line)
 static void set_network (struct env_plan *p, struct plan_rank *r)
 {
     const struct variables v = entries_variables (&r->vars);
-    const char *dir = p->ask->value[ASK_NCCL_DIR];
+    const char *dir = p->value[ENV_NCCL_DIR];
     struct nccl_profile profile = { .n = 0 };
     struct fabric *f = calloc (1, sizeof (*f));
     char text[NCCL_VALUE];
@@ -345,8 +318,8 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
 
     if (!f)
         return;
-    if (p->topology) {
-        snprintf (sys, sizeof (sys), "%s/sys", p->topology);
+    if (p->value[ENV_TOPOLOGY]) {
+        snprintf (sys, sizeof (sys), "%s/sys", p->value[ENV_TOPOLOGY]);
         fabric_read (sys, f);
         fabric_text (f, text, sizeof (text));
     } else
@@ -355,7 +328,7 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
                    "--topology=DIR has its /sys",
                    p->nccl,
                    strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
-    if (p->topology || strcmp (p->nccl, "auto")) {
+    if (p->value[ENV_TOPOLOGY] || strcmp (p->nccl, "auto")) {
         nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d",
                      "/etc/nccl.conf",
                      p->nccl,
@@ -365,7 +338,7 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
                      p);
         nccl_set (&v, &profile);
     }
-    if (p->topology)
+    if (p->value[ENV_TOPOLOGY])
         v.set (v.arg, "DL_NCCL_FABRIC", text);
     free (f);
 }

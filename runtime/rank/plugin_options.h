@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The plugin registers them with srun, sbatch and salloc; `dl env` takes those
- * that it reads, and skips the others on the lines of a batch script.
+/* The plugin registers them with srun, sbatch and salloc; `dl env` takes some,
+ * too (PLUGIN_BY_ENV).
  */
 
 /* What dl.so says of itself, before the number of the Slurm release for which

@@ -33,7 +33,7 @@ def differences(rank, env):
 
 def main():
     with open(sys.argv[1]) as f:
-        ranks = json.load(f)[0]["ranks"]
+        ranks = json.load(f)["ranks"]
     if len(ranks) != len(sys.argv) - 2:
         sys.exit("%d ranks promised, %d came" % (len(ranks), len(sys.argv) - 2))
     bad = ["rank %d: %s" % (r["rank"], d)

@@ -3,7 +3,7 @@
 # libFuzzer instead; tests/fuzz/run then looks for new inputs.
 fuzz_programs = %D%/archive %D%/bootstrap %D%/check %D%/checkpoint %D%/constraint %D%/custom %D%/doctor %D%/dumps %D%/elastic %D%/engine \
 	%D%/experiment %D%/flow %D%/handshake %D%/hparams %D%/layout %D%/log %D%/logpolicy %D%/mesh %D%/metrics %D%/nccl %D%/options %D%/pack \
-	%D%/pattern %D%/peers %D%/proc %D%/registry %D%/results %D%/safetensors %D%/script %D%/server %D%/stacks \
+	%D%/pattern %D%/peers %D%/proc %D%/registry %D%/results %D%/safetensors %D%/server %D%/stacks \
 	%D%/syntax %D%/topology %D%/usage
 if HAVE_SLURM
 fuzz_programs += %D%/policy

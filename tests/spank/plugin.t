@@ -471,15 +471,6 @@ done
 read_by_env=$(awk -F '"' '/^ *"dl[a-z-]*",$/ { name = $2 } /readers = .*PLUGIN_BY_ENV/ { print "--" name }' \
     "$srcdir/runtime/rank/plugin_options.c" | sort)
 is "$(dl --complete env | sed -n 's/^\(--dl[a-z-]*\).*/\1/p' | sort)" "$read_by_env" "dl env completes the options that it reads"
-printf '#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1\n' >"$work/job"
-for o in $options; do
-    case $o in
-    --dl | --dl-roles | --dl-bind | --dl-nccl) continue ;;
-    esac
-    echo "#SBATCH $o" >>"$work/job"
-done
-dl env "$work/job" >"$work/out" 2>&1
-is "$? $(grep -c 'no option' "$work/out")" "0 0" "and skips the others in a batch script"
 # ---- the port of rank 0: one that is taken is told before it is a time-out
 if command -v python3 >/dev/null; then
     out=$(python3 -c '

@@ -147,11 +147,10 @@ def _write(path: str, text: str) -> None:
         raise BadInput(path, 0, error.strerror or "cannot be written", IO_ERROR) from None
 
 
-def _check(path: str, one: Import, options: _Options) -> None:
-    """What dl itself says of the file."""
-    command = ["env"] if one.script else ["run", "--dry-run"]
+def _check(path: str, options: _Options) -> None:
+    """What dl itself says of the experiment file."""
     done = subprocess.run(
-        [options.dl, *command, path],
+        [options.dl, "run", "--dry-run", path],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -160,7 +159,7 @@ def _check(path: str, one: Import, options: _Options) -> None:
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         for line in said[:10]:
-            complain(f"dl {' '.join(command)}: {line[4:] if line.startswith('dl: ') else line}")
+            complain(f"dl run --dry-run: {line[4:] if line.startswith('dl: ') else line}")
 
 
 def _count(fields: Sequence[Field]) -> Dict[str, int]:
@@ -193,7 +192,8 @@ def _one(source: str, options: _Options) -> None:
         path = _place(one, source, len(made), options)
         _write(path, text)
         _say(one, source, path)
-        _check(path, one, options)
+        if not one.script:
+            _check(path, options)
         print(printable(path) if sys.stdout.isatty() else path, flush=True)
 
 
