@@ -336,17 +336,6 @@ static void warn_of_when (const struct experiment *e)
     }
 }
 
-static bool is_in_entrypoint (const struct experiment *e, const char *path)
-{
-    char name[256];
-    char **a = e->argv;
-
-    snprintf (name, sizeof (name), "{%s}", path);
-    while (a && *a && !strstr (*a, name))
-        a++;
-    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, name));
-}
-
 /* In other programs a list is what to choose from; it may be one value, too. */
 static void warn_of_lists (const struct experiment *e)
 {
@@ -354,7 +343,7 @@ static void warn_of_lists (const struct experiment *e)
         const struct hparam *h = &e->hparams[i];
         if (h->dim >= 0 || !json_is_array (h->values)
             || e->search.max_trials < 2
-            || (e->nparams > 0 && !is_in_entrypoint (e, h->path)))
+            || (e->nparams > 0 && !experiment_has_placeholder (e, h->path)))
             continue;
         complain ("%s:%d: %seach trial has the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "

@@ -455,17 +455,6 @@ static void where_text (const struct experiment *e,
         snprintf (buf, size, "%s", e->file);
 }
 
-static bool is_named (const struct experiment *e, const char *name)
-{
-    char placeholder[256];
-    char **a = e->argv;
-
-    snprintf (placeholder, sizeof (placeholder), "{%s}", name);
-    while (a && *a && !strstr (*a, placeholder))
-        a++;
-    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, placeholder));
-}
-
 static bool decides (const struct experiment *e, const char *path)
 {
     for (size_t i = 0; i < e->nparams; i++)
@@ -521,8 +510,9 @@ static void warn_of_hparams (const struct experiment *e,
 
     for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
-        bool dollar = !is_named (e, h->path) && has_dollar (e, h->path);
-        if (h->dim < 0 || is_named (e, h->path))
+        bool dollar =
+            !experiment_has_placeholder (e, h->path) && has_dollar (e, h->path);
+        if (h->dim < 0 || experiment_has_placeholder (e, h->path))
             continue;
         hparams_variable (variable, sizeof (variable), h->path);
         where_text (e,

@@ -2,6 +2,7 @@
 /* What an experiment asks for, as a sum of its settings. */
 #include "launcher/config/queries.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "launcher/sys/strings.h"
@@ -9,6 +10,17 @@
 bool experiment_has_ranks (const struct experiment *e)
 {
     return e->nodes * e->ranks > 1;
+}
+
+bool experiment_has_placeholder (const struct experiment *e, const char *name)
+{
+    char placeholder[256];
+    char **a = e->argv;
+
+    snprintf (placeholder, sizeof (placeholder), "{%s}", name);
+    while (a && *a && !strstr (*a, placeholder))
+        a++;
+    return (a && *a) || (e->entrypoint && strstr (e->entrypoint, placeholder));
 }
 
 void experiment_each_plugin_option (const struct experiment *e,

@@ -8,6 +8,9 @@
 /* Whether a trial is several processes that Slurm starts as a step. */
 bool experiment_has_ranks (const struct experiment *e);
 
+/* Whether {NAME} is in the entrypoint. */
+bool experiment_has_placeholder (const struct experiment *e, const char *name);
+
 /* The options of the Slurm plugin that it has keys for: call 'f' for each that
  * is set.
  */

@@ -36,6 +36,7 @@ fail:
 static int copy_file (int in, int folder, const char *name, bool keep)
 {
     char tmp[64];
+    uint32_t owner;
     int out;
     int rv;
     int e;
@@ -46,7 +47,7 @@ static int copy_file (int in, int folder, const char *name, bool keep)
         return -1;
     rv = copy_data (in, out);
     if (rv == 0 && keep)
-        rv = origin_keep (in, out) < 0 ? -1 : 0;
+        rv = origin_keep (in, out, &owner) < 0 ? -1 : 0;
     if (rv == 0)
         rv = fsync (out);
     if (close (out) < 0)
@@ -133,15 +134,17 @@ int file_keep_owner (int from, int to, const char *name, bool trust)
 {
     struct stat st;
     uint32_t owner;
+    int rv;
 
-    if (fstat (from, &st) < 0)
-        return -1;
-    if (origin_is_own (from, &st, &owner))
-        return 0;
     if (trust)
-        return ftruncate (to, (off_t)origin_at (to, (uint64_t)st.st_size)) < 0
+        return fstat (to, &st) < 0
+                       || ftruncate (
+                              to, (off_t)origin_at (to, (uint64_t)st.st_size))
+                              < 0
                    ? -1
                    : 0;
-    say_owner (name, owner);
-    return origin_put (to, owner) < 0 ? -1 : 1;
+    rv = origin_keep (from, to, &owner);
+    if (rv == 1)
+        say_owner (name, owner);
+    return rv;
 }

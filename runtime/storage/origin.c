@@ -78,14 +78,13 @@ int origin_put (int fd, uint32_t owner)
         fd, mark, ORIGIN_SIZE, (off_t)origin_at (fd, (uint64_t)st.st_size));
 }
 
-int origin_keep (int from, int to)
+int origin_keep (int from, int to, uint32_t *owner)
 {
     struct stat st;
-    uint32_t owner;
 
     if (fstat (from, &st) < 0)
         return -1;
-    if (origin_is_own (from, &st, &owner))
+    if (origin_is_own (from, &st, owner))
         return 0;
-    return origin_put (to, owner) < 0 ? -1 : 1;
+    return origin_put (to, *owner) < 0 ? -1 : 1;
 }

@@ -30,6 +30,6 @@ bool origin_mark_is_own (int fd, uint64_t size, uint32_t *owner);
 int origin_put (int fd, uint32_t owner);
 
 /* 'to', open for reading too, has all of 'from': put the mark if that is not
- * this user's own.  1: it is not, 0: it is, -1 with errno.
+ * this user's own, but '*owner's.  1: it is not, 0: it is, -1 with errno.
  */
-int origin_keep (int from, int to);
+int origin_keep (int from, int to, uint32_t *owner);
