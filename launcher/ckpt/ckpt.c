@@ -1,19 +1,446 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl ckpt: list, verify and convert checkpoints. */
+/* dl ckpt: list, verify, compare and convert checkpoints. */
 #include "launcher/ckpt/ckpt.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "launcher/ckpt/copy.h"
-#include "launcher/ckpt/diff.h"
 #include "launcher/ckpt/open.h"
+#include "launcher/ckpt/safetensors.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/subcommand.h"
+#include "launcher/sys/take_file.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/error.h"
+
+/* ---- extract, export, import ---- */
+
+/* What numpy calls it; it has no name for some, of which the bits are kept. */
+static const char *numpy_type (enum slurmdl_type type)
+{
+    static const char *const names[] = {
+        [SLURMDL_I8] = "|i1",      [SLURMDL_U8] = "|u1",
+        [SLURMDL_I32] = "<i4",     [SLURMDL_U32] = "<u4",
+        [SLURMDL_I64] = "<i8",     [SLURMDL_U64] = "<u8",
+        [SLURMDL_F16] = "<f2",     [SLURMDL_F32] = "<f4",
+        [SLURMDL_F64] = "<f8",     [SLURMDL_BF16] = "<u2",
+        [SLURMDL_BOOL] = "|b1",    [SLURMDL_C64] = "<c8",
+        [SLURMDL_C128] = "<c16",   [SLURMDL_I16] = "<i2",
+        [SLURMDL_U16] = "<u2",     [SLURMDL_F8_E4M3] = "|u1",
+        [SLURMDL_F8_E5M2] = "|u1",
+    };
+
+    return names[type];
+}
+
+/* Version 1.0 of the format: the header and its length are 64 bytes, or a
+ * multiple of that.
+ */
+static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
+{
+    char text[512];
+    int n = snprintf (text,
+                      sizeof (text),
+                      "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                      numpy_type (t->type));
+    int padded;
+
+    for (int i = 0; i < t->ndims; i++)
+        n += snprintf (
+            text + n, sizeof (text) - (size_t)n, "%" PRIu64 ",", t->dims[i]);
+    n += snprintf (text + n, sizeof (text) - (size_t)n, "), }");
+    padded = (10 + n + 1 + 63) / 64 * 64 - 10;
+    return fprintf (f,
+                    "\x93NUMPY\x01%c%c%c%-*s\n",
+                    0,
+                    padded & 0xff,
+                    padded >> 8,
+                    padded - 1,
+                    text)
+                   < 0
+               ? -1
+               : 0;
+}
+
+static char *
+file_for (const struct settings *st, const struct slurmdl_tensor *t, bool npy)
+{
+    const char *slash = strrchr (t->name, '/');
+    char *path;
+
+    if (st->output)
+        return strdup (st->output);
+    return asprintf (
+               &path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw")
+                   < 0
+               ? NULL
+               : path;
+}
+
+static int write_tensor (const char *path,
+                         const struct slurmdl_tensor *t,
+                         const void *data,
+                         bool npy)
+{
+    struct slurmdl_error err = { "" };
+    FILE *f = user_open_output (path, &err);
+    int rv = 0;
+
+    if (!f) {
+        complain ("%s", err.text);
+        return EXIT_IO;
+    }
+    if (npy)
+        rv = write_npy_header (f, t);
+    if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)
+        rv = -1;
+    if (fclose (f) == 0 && rv == 0)
+        return EXIT_OK;
+    complain ("%s: cannot write: %s", path, strerror (errno));
+    return EXIT_IO;
+}
+
+static int extract (struct slurmdl_checkpoint *c,
+                    const struct settings *st,
+                    const struct slurmdl_tensor *t,
+                    bool npy)
+{
+    struct slurmdl_error err = { "" };
+    char *path = file_for (st, t, npy);
+    void *data = malloc (t->bytes + 1);
+    int rv;
+
+    if (!path || !data) {
+        complain ("out of memory");
+        rv = EXIT_IO;
+    } else if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
+        rv = fail (&err);
+    else
+        rv = write_tensor (path, t, data, npy);
+    if (rv == EXIT_OK)
+        printf ("%s\n", path);
+    if (rv == EXIT_OK && npy && numpy_type (t->type)[1] == 'u'
+        && *slurmdl_type_name (t->type) != 'u')
+        complain ("%s: numpy has no %s; these are its bits",
+                  path,
+                  slurmdl_type_name (t->type));
+    free (data);
+    free (path);
+    return rv;
+}
+
+/* Each returns an exit status of launcher/sys/say.h. */
+static int ckpt_extract (const struct settings *st)
+{
+    bool raw = st->format && !strcmp (st->format, "raw");
+    struct slurmdl_checkpoint *c;
+    struct slurmdl_tensor t;
+    int64_t i;
+    int rv = 0;
+
+    if (st->format && !raw && strcmp (st->format, "npy")) {
+        complain ("--format: '%s' is neither npy nor raw", st->format);
+        return EXIT_USAGE;
+    }
+    if (!(c = ckpt_open (st->args[1], &rv)))
+        return rv;
+    i = slurmdl_checkpoint_find_tensor (c, st->args[2]);
+    if (i < 0) {
+        complain ("%s: no tensor '%s'; dl ckpt ls lists them",
+                  st->args[1],
+                  st->args[2]);
+        rv = EXIT_NOT_FOUND;
+    } else {
+        slurmdl_checkpoint_info (c, (size_t)i, &t);
+        rv = extract (c, st, &t, !raw);
+    }
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+static int ckpt_export (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = 0;
+    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+
+    if (!c)
+        return rv;
+    if (safetensors_write (c, st->only ? st->only : "", st->args[2], &err) < 0)
+        rv = fail (&err);
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+static int import_tensor (struct slurmdl_writer *w,
+                          const struct safetensors *s,
+                          size_t i,
+                          struct slurmdl_error *err)
+{
+    void *data = malloc (s->list[i].bytes + 1);
+    int rv = -1;
+
+    if (!data)
+        errorf (err, "out of memory");
+    else if (safetensors_read (s, i, data, err) == 0)
+        rv = slurmdl_writer_add (w, &s->list[i], data, err);
+    free (data);
+    return rv;
+}
+
+static int ckpt_import (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl_writer *w = NULL;
+    struct safetensors s;
+    int64_t step;
+    int rv;
+
+    if (safetensors_open (&s, st->args[1], &err) < 0)
+        return fail (&err);
+    step = st->step >= 0 ? st->step : s.step >= 0 ? s.step : 0;
+    w = slurmdl_writer_open (st->args[2], step, &err);
+    rv = w ? 0 : -1;
+    if (w && !s.own && !st->trust) {
+        say_owner (st->args[2], s.owner);
+        slurmdl_writer_set_owner (w, s.owner);
+    }
+    for (size_t i = 0; rv == 0 && i < s.n; i++)
+        rv = import_tensor (w, &s, i, &err);
+    if (rv == 0)
+        rv = slurmdl_writer_commit (w, &err);
+    else
+        slurmdl_writer_abort (w);
+    safetensors_close (&s);
+    return rv == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- differences ---- */
+
+/* A float with so many bits of exponent and mantissa. */
+static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
+{
+    int e = (int)(bits >> mantissa) & ((1 << exponent) - 1);
+    int m = (int)bits & ((1 << mantissa) - 1);
+    int bias = (1 << (exponent - 1)) - 1;
+    double sign = bits >> (exponent + mantissa) & 1 ? -1 : 1;
+    int top = (1 << exponent) - 1;
+
+    if (e == top && ieee)
+        return m ? NAN : sign * HUGE_VAL;
+    if (e == top && m == (1 << mantissa) - 1)
+        return NAN;
+    if (e == 0)
+        return sign * ldexp (m, 1 - bias - mantissa);
+    return sign * ldexp (m + (1 << mantissa), e - bias - mantissa);
+}
+
+#define AS(ctype)                                                              \
+    {                                                                          \
+        ctype v;                                                               \
+        memcpy (&v, p + i * sizeof (v), sizeof (v));                           \
+        return (double)v;                                                      \
+    }
+
+/* Number 'i'; a complex one is two. */
+static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
+{
+    uint16_t half;
+
+    memcpy (&half,
+            p + (slurmdl_type_size (type) == 2 ? i * 2 : 0),
+            slurmdl_type_size (type) == 2 ? 2 : 0);
+    switch (type) {
+    case SLURMDL_I8:
+        AS (int8_t)
+    case SLURMDL_U8:
+    case SLURMDL_BOOL:
+        AS (uint8_t)
+    case SLURMDL_I16:
+        AS (int16_t)
+    case SLURMDL_U16:
+        AS (uint16_t)
+    case SLURMDL_I32:
+        AS (int32_t)
+    case SLURMDL_U32:
+        AS (uint32_t)
+    case SLURMDL_I64:
+        AS (int64_t)
+    case SLURMDL_U64:
+        AS (uint64_t)
+    case SLURMDL_F32:
+    case SLURMDL_C64:
+        AS (float)
+    case SLURMDL_F64:
+    case SLURMDL_C128:
+        AS (double)
+    case SLURMDL_F16:
+        return small_float (half, 5, 10, true);
+    case SLURMDL_BF16:
+        return small_float (half, 8, 7, true);
+    case SLURMDL_F8_E4M3:
+        return small_float (p[i], 4, 3, false);
+    case SLURMDL_F8_E5M2:
+        return small_float (p[i], 5, 2, true);
+    }
+    return NAN;
+}
+
+/* The largest difference; NaN against a number is infinite. */
+static double largest (const struct slurmdl_tensor *t,
+                       const unsigned char *a,
+                       const unsigned char *b)
+{
+    bool pairs = t->type == SLURMDL_C64 || t->type == SLURMDL_C128;
+    size_t n = t->bytes / slurmdl_type_size (t->type) * (pairs ? 2 : 1);
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double x = number (t->type, a, i);
+        double y = number (t->type, b, i);
+        double d = x == y || (isnan (x) && isnan (y)) ? 0 : fabs (x - y);
+        if (isnan (d))
+            d = HUGE_VAL;
+        if (d > most)
+            most = d;
+    }
+    return most;
+}
+
+enum difference { SAME, VALUES, TYPE, SHAPE, ONLY_FIRST, ONLY_SECOND };
+
+static const char *const texts[] = {
+    [SAME] = "same",
+    [VALUES] = "values",
+    [TYPE] = "type",
+    [SHAPE] = "shape",
+    [ONLY_FIRST] = "only in the first",
+    [ONLY_SECOND] = "only in the second",
+};
+
+static int compare_values (struct slurmdl_checkpoint *a,
+                           struct slurmdl_checkpoint *b,
+                           const struct slurmdl_tensor *t,
+                           double *most,
+                           struct slurmdl_error *err)
+{
+    unsigned char *x = malloc (t->bytes + 1);
+    unsigned char *y = malloc (t->bytes + 1);
+    int rv = -1;
+
+    if (!x || !y)
+        errorf (err, "out of memory");
+    else if (slurmdl_checkpoint_read (a, t->name, NULL, NULL, x, err) == 0
+             && slurmdl_checkpoint_read (b, t->name, NULL, NULL, y, err) == 0) {
+        rv = memcmp (x, y, t->bytes) ? VALUES : SAME;
+        if (rv == VALUES)
+            *most = largest (t, x, y);
+    }
+    free (x);
+    free (y);
+    return rv;
+}
+
+static int compare (struct slurmdl_checkpoint *a,
+                    struct slurmdl_checkpoint *b,
+                    const struct slurmdl_tensor *t,
+                    double *most,
+                    struct slurmdl_error *err)
+{
+    int64_t i = slurmdl_checkpoint_find_tensor (b, t->name);
+    struct slurmdl_tensor u;
+
+    *most = 0;
+    if (i < 0 || slurmdl_checkpoint_info (b, (size_t)i, &u) < 0)
+        return ONLY_FIRST;
+    if (u.type != t->type)
+        return TYPE;
+    if (u.ndims != t->ndims || memcmp (u.dims, t->dims, sizeof (u.dims)))
+        return SHAPE;
+    return compare_values (a, b, t, most, err);
+}
+
+static void say (const char *name, int d, double most, json_t *list)
+{
+    json_t *v;
+
+    if (d == SAME)
+        return;
+    if (list) {
+        v = json_pack ("{s:s, s:s}", "name", name, "difference", texts[d]);
+        if (d == VALUES)
+            json_object_set_new (v,
+                                 "largest",
+                                 isfinite (most) ? json_real (most)
+                                                 : json_string ("inf"));
+        json_array_append_new (list, v);
+    } else if (d == VALUES)
+        printf ("%s: values differ by at most %g\n", name, most);
+    else if (d == TYPE || d == SHAPE)
+        printf ("%s: another %s\n", name, texts[d]);
+    else
+        printf ("%s: %s\n", name, texts[d]);
+}
+
+/* The number of differences; -1 on an error. */
+static long compare_all (struct slurmdl_checkpoint *a,
+                         struct slurmdl_checkpoint *b,
+                         json_t *list,
+                         struct slurmdl_error *err)
+{
+    struct slurmdl_tensor t;
+    double most;
+    long n = 0;
+
+    for (size_t i = 0; slurmdl_checkpoint_info (a, i, &t) == 0; i++) {
+        int d = compare (a, b, &t, &most, err);
+        if (d < 0)
+            return -1;
+        say (t.name, d, most, list);
+        n += d != SAME;
+    }
+    for (size_t i = 0; slurmdl_checkpoint_info (b, i, &t) == 0; i++)
+        if (slurmdl_checkpoint_find_tensor (a, t.name) < 0) {
+            say (t.name, ONLY_SECOND, 0, list);
+            n++;
+        }
+    return n;
+}
+
+/* Returns an exit status of launcher/sys/say.h. */
+static int ckpt_diff (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = 0;
+    struct slurmdl_checkpoint *a = ckpt_open (st->args[1], &rv);
+    struct slurmdl_checkpoint *b = a ? ckpt_open (st->args[2], &rv) : NULL;
+    json_t *list = st->json ? json_array () : NULL;
+    long n = 0;
+
+    if (b && (n = compare_all (a, b, list, &err)) < 0)
+        rv = fail (&err);
+    if (b && n >= 0) {
+        rv = n ? EXIT_FAILED : EXIT_OK;
+        if (list
+            && (json_put (list, stdout, JSON_INDENT (2)) < 0 || puts ("") < 0))
+            rv = EXIT_IO;
+    }
+    json_decref (list);
+    slurmdl_checkpoint_close (a);
+    slurmdl_checkpoint_close (b);
+    return rv;
+}
+
+/* ---- list and verify ---- */
 
 static json_t *tensor_json (const struct slurmdl_tensor *t)
 {
