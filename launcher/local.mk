@@ -66,8 +66,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
 	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
-	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
-	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
+	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/load.c \
+	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/report/attempts.c %D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \

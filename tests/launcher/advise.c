@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include "launcher/monitor/advise.h"
-#include "launcher/monitor/amd.h"
 #include "launcher/monitor/gpus.c"
 #include "launcher/monitor/series.h"
 #include "tests/folder.h"
