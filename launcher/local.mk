@@ -69,9 +69,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
-	%D%/report/attempts.c %D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
+	%D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
-	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
+	%D%/report/notes.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \
 	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
 	%D%/view/plot_charts.c %D%/view/top.c %D%/view/trial_command.c \
