@@ -56,8 +56,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/flow/variables.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
-	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/files.c \
-	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpu_product.c %D%/nodecheck/gpus.c \
+	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/files.c \
+	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
 	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
 	%D%/nodecheck/report.c %D%/nodecheck/silent.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check that the working directory and TMPDIR can be written to. */
-#include "launcher/nodecheck/files.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>

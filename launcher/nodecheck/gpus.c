@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the NVIDIA GPUs of this process through NVML. */
-#include "launcher/nodecheck/gpus.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <glob.h>
 #include <limits.h>

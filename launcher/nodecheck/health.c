@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run checks, each in a process that may hang. */
-#include "launcher/nodecheck/health.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>

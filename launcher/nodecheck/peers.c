@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check that nodes reach each other over TCP, and how fast. */
-#include "launcher/nodecheck/peers.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,6 @@
 
 #include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/open.h"
-#include "launcher/nodecheck/peers.h"
 #include "launcher/nodecheck/report.h"
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/say.h"
@@ -27,6 +26,29 @@
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
+
+/* clang-format off */
+static const struct check_row check_table[] = {
+    { "GPUs",              LEVEL_NONE,  EVERY_RANK,    SEVERITY_BAD,    check_gpus },
+    { "GPU copy",          LEVEL_FULL,  EVERY_RANK,    SEVERITY_BAD,    check_copy },
+    { "AMD GPUs",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_amd },
+    { "kernel log",        LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_NOTE,   check_kernel },
+    { "network",           LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_network },
+    { "memory",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_memory },
+    { "memory bandwidth",  LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_BAD,    check_bandwidth },
+    { "working directory", LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_SHARED, check_directory },
+    { "TMPDIR",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_temporary },
+    { "versions",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_versions },
+    { "Python",            LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_WARN,   check_python },
+    { 0 },
+};
+
+static const struct check_row check_peer_table[] = {
+    { "MASTER_PORT",       LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_STOP,   check_master },
+    { "next node",         LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_next },
+    { 0 },
+};
+/* clang-format on */
 
 enum { CONNECT_S = 3, TRIES = 3 };
 

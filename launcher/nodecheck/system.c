@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check memory, network, kernel log and AMD GPUs of a node. */
-#include "launcher/nodecheck/system.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <dirent.h>
 #include <errno.h>

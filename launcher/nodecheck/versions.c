@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report the versions of software that the ranks must agree on. */
-#include "launcher/nodecheck/versions.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <dlfcn.h>
 #include <ifaddrs.h>
