@@ -47,7 +47,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
-	%D%/ckpt/ckpt.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
+	%D%/ckpt/ckpt.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
 	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/in_job.c %D%/flow/jobs.c %D%/flow/links.c %D%/flow/load.c \
