@@ -7,7 +7,7 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/objectives/ehvi.c %D%/objectives/hypervolume.c %D%/objectives/pareto.c \
 	%D%/state/due.c %D%/state/ladder.c %D%/state/plan.c %D%/state/point.c \
 	%D%/models/cmaes.c %D%/models/fidelity_transfer.c %D%/models/gp.c \
-	%D%/models/importance.c %D%/models/improve.c %D%/models/parzen.c %D%/models/posterior.c %D%/models/surrogate.c \
+	%D%/models/importance.c %D%/models/parzen.c %D%/models/posterior.c %D%/models/surrogate.c \
 	%D%/models/training_set.c \
 	%D%/samplers/auto.c %D%/samplers/bayes.c %D%/samplers/evolve.c %D%/samplers/grid.c \
 	%D%/samplers/lhs.c %D%/samplers/nsga2.c %D%/samplers/random.c %D%/samplers/sobol.c \

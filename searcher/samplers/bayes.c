@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "searcher/models/improve.h"
+#include "searcher/models/surrogate.h"
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
