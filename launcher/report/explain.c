@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which parameters matter, and by which values. */
-#include "launcher/report/explain.h"
+#include "launcher/report/data.h"
 
 #include <math.h>
 #include <stdlib.h>

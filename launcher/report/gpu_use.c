@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attempts made of their GPUs, from the files of srun --dl-monitor. */
-#include "launcher/report/gpu_use.h"
+#include "launcher/report/data.h"
 
 #include <dirent.h>
 #include <limits.h>
