@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report the findings and facts of a check as lines of JSON. */
-#include "launcher/nodecheck/output.h"
+#include "launcher/nodecheck/checks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
