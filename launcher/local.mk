@@ -73,8 +73,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \
-	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
-	%D%/view/plot_charts.c %D%/view/top.c %D%/view/trial_command.c \
+	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
+	%D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/server_file.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \

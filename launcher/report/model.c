@@ -87,29 +87,6 @@ long report_order (const struct report *r, long **list)
     return n;
 }
 
-bool report_focus (const struct report *r,
-                   const long *order,
-                   long n,
-                   double *low,
-                   double *high)
-{
-    double best, most, pad;
-
-    if (n < 1)
-        return false;
-    best = report_value (r, order[0], 0);
-    most = report_value (r, order[(n - 1) * 9 / 10], 0);
-    most += (most - best) * 0.4;
-    if (most == best)
-        most += fabs (best) * 0.1 + 1e-12;
-    *low = fmin (best, most);
-    *high = fmax (best, most);
-    pad = (*high - *low) * 0.04;
-    *low -= pad;
-    *high += pad;
-    return isfinite (*high - *low);
-}
-
 void report_free (struct report *r)
 {
     free (r->sweeps);

@@ -104,13 +104,3 @@ bool report_better (const struct report *r, double a, double b);
  * Returns how many, -1: no memory.
  */
 long report_order (const struct report *r, long **list);
-
-/* The range of values that a chart shows, from the best to a bit beyond where
- * most are: one that diverged must not press the others into a line.  'order'
- * is that of report_order().  false: there is none.
- */
-bool report_focus (const struct report *r,
-                   const long *order,
-                   long n,
-                   double *low,
-                   double *high);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl plot: charts of an experiment by gnuplot, in the terminal or as a file. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -14,12 +16,437 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/view/gnuplot.h"
-#include "launcher/view/plot_charts.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
 #include "runtime/base/word.h"
+
+/* ---- charts ---- */
+
+struct plot {
+    const struct settings *st;
+    FILE *f;
+    enum plot_medium medium;
+    struct report report;
+    struct report_params params;
+    struct curves curves;
+    long *order; /* trials with a finite value, the best first */
+    long n;
+    const struct report_param *param; /* of scatter */
+};
+
+/* 'draw' writes its commands to plot.f; -1 after a line that says why not. */
+struct plot_kind {
+    const char *name;
+    int (*draw) (struct plot *p);
+    bool curves, param; /* it needs them */
+};
+
+enum {
+    CURVES = 6,        /* with a name */
+    CURVES_MAX = 60,   /* in a file, the others in grey */
+    POINTS = 200,      /* of a curve */
+    PARALLEL = 400,    /* lines in a file */
+    LINES_OF_TEXT = 8, /* the same in text */
+};
+
+/* ---- what all charts have ---- */
+
+/* The range of values that a chart shows, from the best to a bit beyond where
+ * most are: one that diverged must not press the others into a line.  'order'
+ * is that of report_order().  false: there is none.
+ */
+static bool focus_values (const struct report *r,
+                          const long *order,
+                          long n,
+                          double *low,
+                          double *high)
+{
+    double best, most, pad;
+
+    if (n < 1)
+        return false;
+    best = report_value (r, order[0], 0);
+    most = report_value (r, order[(n - 1) * 9 / 10], 0);
+    most += (most - best) * 0.4;
+    if (most == best)
+        most += fabs (best) * 0.1 + 1e-12;
+    *low = fmin (best, most);
+    *high = fmax (best, most);
+    pad = (*high - *low) * 0.04;
+    *low -= pad;
+    *high += pad;
+    return isfinite (*high - *low);
+}
+
+static const char *metric_of (const struct plot *p)
+{
+    return sweep_metric (p->report.sweeps[0].s, 0);
+}
+
+static bool larger_is_better (const struct plot *p)
+{
+    return !p->report.sweeps[0].s->exp->search.smaller_is_better;
+}
+
+/* gnuplot's terminal "block" does not turn that of the y axis, and what is left
+ * of the window stands at its right: it goes above the axis.
+ */
+static void put_label (const struct plot *p, const char *axis, const char *text)
+{
+    bool above = p->medium == PLOT_BLOCK && *axis == 'y';
+
+    fprintf (p->f, "set %slabel ", above ? "" : axis);
+    gnuplot_text (p->f, text);
+    fputs (above ? " at screen 0.02, graph 1.06 left\n" : "\n", p->f);
+}
+
+/* The values that matter; a logarithmic axis where they span a factor of 50. */
+static void put_range (const struct plot *p, const char *axis)
+{
+    double low, high, best, worst;
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    best = report_value (&p->report, p->order[0], 0);
+    worst = report_value (&p->report, p->order[(p->n - 1) * 9 / 10], 0);
+    if (fmin (best, worst) > 0
+        && fmax (best, worst) / fmin (best, worst) > 50) {
+        fprintf (p->f, "set logscale %s\n", axis);
+        low = fmin (best, worst) / 1.2;
+    }
+    fprintf (p->f, "set %srange [%.9g:%.9g]\n", axis, low, high);
+}
+
+static void put_title (const struct plot *p, const char *what)
+{
+    char text[512];
+
+    snprintf (text, sizeof (text), "%s: %s", p->report.sweeps[0].name, what);
+    fputs ("set title ", p->f);
+    gnuplot_text (p->f, text);
+    fputc ('\n', p->f);
+}
+
+/* What all charts have, before each. */
+static void plot_style (const struct plot *p)
+{
+    fputs ("set border 3\nset tics nomirror\nset format '%g'\nset key outside "
+           "right "
+           "top\n",
+           p->f);
+    if (!plot_is_text (p->medium))
+        fputs ("set grid lc rgb '#dddddd'\n", p->f);
+    else
+        fputs ("set key inside right top\n", p->f);
+}
+
+/* ---- history ---- */
+
+static void put_values (const struct plot *p)
+{
+    fputs ("$values << END_OF_VALUES\n", p->f);
+    for (long i = 0; i < p->report.n; i++)
+        if (isfinite (report_value (&p->report, i, 0)))
+            fprintf (p->f,
+                     "%ld %.9g\n",
+                     p->report.trials[i].number,
+                     report_value (&p->report, i, 0));
+    fputs ("END_OF_VALUES\n", p->f);
+}
+
+static void put_best_so_far (const struct plot *p)
+{
+    double best = NAN;
+
+    fputs ("$best << END_OF_BEST\n", p->f);
+    for (long i = 0; i < p->report.n; i++) {
+        double v = report_value (&p->report, i, 0);
+        if (!report_result (&p->report, i, 0).compared)
+            continue;
+        if (report_better (&p->report, v, best))
+            best = v;
+        fprintf (p->f, "%ld %.9g\n", p->report.trials[i].number, best);
+    }
+    fputs ("END_OF_BEST\n", p->f);
+}
+
+static int draw_history (struct plot *p)
+{
+    put_title (p, "history");
+    put_label (p, "x", "trial");
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (larger_is_better (p))
+        fputs ("set key right bottom\n", p->f);
+    put_values (p);
+    put_best_so_far (p);
+    fprintf (p->f,
+             "plot $values using 1:2 with points pt %s lc rgb '%s' title "
+             "'trials', $best using 1:2 with steps lw 2 lc rgb '%s' title "
+             "'best so far'\n",
+             plot_is_text (p->medium) ? "'.'" : "7 ps 0.5",
+             plot_is_text (p->medium) ? "cyan" : "#8aa4c8",
+             plot_is_text (p->medium) ? "green" : "#1f6f4a");
+    return 0;
+}
+
+/* ---- curves ---- */
+
+static size_t put_curve (const struct plot *p, long trial, const char *name)
+{
+    struct curve_point *list = calloc (POINTS, sizeof (*list));
+    size_t n =
+        list ? curve_thin (&p->curves.trials[trial], 0, POINTS, list) : 0;
+
+    fprintf (p->f, "$%s << END_OF_CURVE\n", name);
+    for (size_t i = 0; i < n; i++)
+        if (isfinite (list[i].value))
+            fprintf (
+                p->f, "%lld %.9g\n", (long long)list[i].step, list[i].value);
+    fputs ("END_OF_CURVE\n", p->f);
+    free (list);
+    return n;
+}
+
+static long curves_named (const struct plot *p)
+{
+    long most = p->st->trials > 0 ? (long)p->st->trials : CURVES;
+
+    return most < p->n ? most : p->n;
+}
+
+static int draw_curves (struct plot *p)
+{
+    long named = curves_named (p), all = named;
+    const char *gap = "plot ";
+    char name[32];
+    size_t points = 0;
+
+    if (!plot_is_text (p->medium))
+        all = p->n < CURVES_MAX    ? p->n
+              : named > CURVES_MAX ? named
+                                   : CURVES_MAX;
+    put_title (p, "learning curves");
+    put_label (p, "x", "step");
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (larger_is_better (p))
+        fputs ("set key right bottom\n", p->f);
+    for (long i = 0; i < all; i++) {
+        snprintf (name, sizeof (name), "c%ld", i);
+        points += put_curve (p, p->order[i], name);
+    }
+    if (!points) {
+        complain ("%s: no trial has logged %s",
+                  p->report.sweeps[0].name,
+                  metric_of (p));
+        return -1;
+    }
+    fputs ("set key invert\n", p->f); /* the best one is drawn last */
+    for (long i = all - 1; i >= 0; i--) {
+        fprintf (p->f, "%s$c%ld using 1:2 with lines ", gap, i);
+        if (i < named)
+            fprintf (p->f,
+                     "lw 2 lt %ld title 'trial %ld'",
+                     i + 1,
+                     p->report.trials[p->order[i]].number);
+        else
+            fputs ("lw 1 lc rgb '#cccccc' notitle", p->f);
+        gap = ", ";
+    }
+    fputc ('\n', p->f);
+    return 0;
+}
+
+/* ---- scatter ---- */
+
+/* A category's values, by their names. */
+static void put_categories (const struct plot *p, const struct report_param *of)
+{
+    fputs ("set xtics (", p->f);
+    for (size_t i = 0; i < of->table.n; i++) {
+        fputs (i ? ", " : "", p->f);
+        gnuplot_tic (p->f, of->table.list[i]);
+        fprintf (p->f, " %zu", i);
+    }
+    fprintf (p->f,
+             ")\nset xrange [-0.5:%zu.5]\n",
+             of->table.n ? of->table.n - 1 : 0);
+}
+
+static int draw_scatter (struct plot *p)
+{
+    const struct report_param *of = p->param;
+    char what[256];
+
+    snprintf (what, sizeof (what), "%s by %s", metric_of (p), of->name);
+    put_title (p, what);
+    put_label (p, "x", of->name);
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (of->category)
+        put_categories (p, of);
+    else if (of->log)
+        fputs ("set logscale x\n", p->f);
+    fputs ("$values << END_OF_VALUES\n", p->f);
+    for (long i = 0; i < p->n; i++)
+        if (isfinite (of->v[p->order[i]]))
+            fprintf (p->f,
+                     "%.9g %.9g\n",
+                     of->v[p->order[i]],
+                     report_value (&p->report, p->order[i], 0));
+    fputs ("END_OF_VALUES\n$best << END_OF_BEST\n", p->f);
+    if (isfinite (of->v[p->order[0]]))
+        fprintf (p->f,
+                 "%.9g %.9g\n",
+                 of->v[p->order[0]],
+                 report_value (&p->report, p->order[0], 0));
+    fputs ("END_OF_BEST\n", p->f);
+    fprintf (p->f,
+             "plot $values using 1:2 with points pt %s title 'trials'%s\n",
+             plot_is_text (p->medium) ? "'o'" : "7 ps 0.6 lc rgb '#4f76b3'",
+             !isfinite (of->v[p->order[0]]) ? ""
+             : plot_is_text (p->medium)
+                 ? ", $best using 1:2 with points pt '#' title 'best'"
+                 : ", $best using 1:2 with points pt 9 ps 2 lc rgb '#1f6f4a' "
+                   "title 'best'");
+    return 0;
+}
+
+/* ---- parallel coordinates ---- */
+
+/* From 0 to 1 on its axis; the metric's best value is above. */
+static double place (const struct report_param *of, double v)
+{
+    double low = of->low, high = of->high;
+
+    if (isnan (v))
+        return NAN;
+    if (of->category)
+        return of->table.n > 1 ? v / (double)(of->table.n - 1) : 0.5;
+    if (of->log && low > 0) {
+        low = log (low);
+        high = log (high);
+        v = log (v);
+    }
+    return high > low ? (v - low) / (high - low) : 0.5;
+}
+
+static void
+put_end (const struct plot *p, size_t axis, const char *text, bool top)
+{
+    fputs ("set label ", p->f);
+    gnuplot_text (p->f, text);
+    fprintf (p->f, " at %zu,%s center\n", axis, top ? "1.1" : "-0.06");
+}
+
+/* The ends of each axis: numbers, or the first and the last choice. */
+static void put_axes (const struct plot *p)
+{
+    const struct report_params *of = &p->params;
+    char text[64];
+
+    fputs ("set xtics (", p->f);
+    for (size_t k = 0; k < of->n; k++) {
+        gnuplot_tic (p->f, of->list[k].name);
+        fprintf (p->f, " %zu, ", k);
+    }
+    gnuplot_tic (p->f, metric_of (p));
+    fprintf (p->f, " %zu) scale 0\nset xrange [-0.3:%zu.3]\n", of->n, of->n);
+    for (size_t k = 0; k < of->n; k++) {
+        const struct report_param *a = &of->list[k];
+        bool named = a->category && a->table.n > 0;
+        snprintf (text, sizeof (text), "%.4g", a->low);
+        put_end (p, k, named ? a->table.list[0] : text, false);
+        snprintf (text, sizeof (text), "%.4g", a->high);
+        put_end (p, k, named ? a->table.list[a->table.n - 1] : text, true);
+    }
+    for (size_t k = 0; k <= of->n; k++)
+        fprintf (p->f,
+                 "set arrow from %zu,0 to %zu,1 nohead lc rgb '#999999'\n",
+                 k,
+                 k);
+}
+
+static void put_lines (const struct plot *p, long n)
+{
+    double low, high, span;
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    span = high - low;
+    fputs ("$lines << END_OF_LINES\n", p->f);
+    for (long i = n - 1; i >= 0; i--) { /* the best one is drawn last */
+        double v = report_value (&p->report, p->order[i], 0);
+        double at = fmin (fmax ((v - low) / span, 0), 1);
+        double good = larger_is_better (p) ? at : 1 - at;
+        for (size_t k = 0; k < p->params.n; k++) {
+            double y =
+                place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
+            if (isfinite (y))
+                fprintf (p->f, "%zu %.5g %.5g\n", k, y, good);
+        }
+        fprintf (p->f, "%zu %.5g %.5g\n\n", p->params.n, at, good);
+    }
+    fputs ("END_OF_LINES\n", p->f);
+}
+
+static void put_metric_ends (const struct plot *p)
+{
+    double low, high;
+    char text[64];
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    snprintf (text, sizeof (text), "%.4g", low);
+    put_end (p, p->params.n, text, false);
+    snprintf (text, sizeof (text), "%.4g", high);
+    put_end (p, p->params.n, text, true);
+}
+
+static int draw_parallel (struct plot *p)
+{
+    long most = plot_is_text (p->medium) ? LINES_OF_TEXT : PARALLEL;
+    long n = p->n < most ? p->n : most;
+    char what[64];
+
+    if (p->params.n == 0) {
+        complain ("%s has no hyperparameter that is searched",
+                  p->report.sweeps[0].name);
+        return -1;
+    }
+    snprintf (what, sizeof (what), "the %ld best trials", n);
+    put_title (p, n < p->n ? what : "all trials");
+    put_axes (p);
+    put_metric_ends (p);
+    put_lines (p, n);
+    fputs ("unset key\nset border 0\nunset ytics\nunset grid\nset yrange "
+           "[-0.12:1.2]\nunset colorbox\n",
+           p->f);
+    if (plot_is_text (p->medium))
+        fputs ("plot $lines using 1:2 with lines lt 1\n", p->f);
+    else
+        fputs ("set palette defined (0 '#d9dfe8', 0.5 '#8aa4c8', 1 '#1f6f4a')\n"
+               "plot $lines using 1:2:3 with lines lw 1.2 lc palette\n",
+               p->f);
+    return 0;
+}
+
+/* ---- the kinds ---- */
+
+/* Ended by name NULL. */
+static const struct plot_kind plot_kinds[] = {
+    { "curves", draw_curves, true, false },
+    { "history", draw_history, false, false },
+    { "scatter", draw_scatter, false, true },
+    { "parallel", draw_parallel, false, false },
+    { NULL, NULL, false, false },
+};
+
+/* ---- the command ---- */
 
 void plot_words (void)
 {
