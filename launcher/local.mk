@@ -32,7 +32,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \
 	%D%/session/open.c \
-	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/stream.c %D%/export/tool.c \
+	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/picture_trials.c %D%/progress/screen.c %D%/progress/workers.c \
 	%D%/trust/record.c %D%/trust/trust.c \
