@@ -77,7 +77,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/server_file.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
-	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
+	%D%/elastic/command.c %D%/elastic/plan.c \
 	%D%/env/command.c %D%/env/explain.c %D%/env/plan.c %D%/env/rank.c %D%/env/variables.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
