@@ -34,7 +34,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/session/open.c \
 	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
-	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/picture_trials.c %D%/progress/screen.c %D%/progress/workers.c \
+	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
 	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
