@@ -33,7 +33,8 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     flow_is_done (r, s, NULL);
     for (long i = 0; i < width && i < TASKS_MAX; i++) {
         flow_path (folder, r, s, i, "a", flow_last (r, s, i, "begin"));
-        look_at (&(struct flow_scope){ r, s, i, 0, folder, "failed", "a b" });
+        look_at (
+            &(struct flow_scope){ r, s, i, 0, 1, folder, "failed", "a b" });
     }
 }
 
