@@ -2,10 +2,11 @@
 /* Metrics in the lines of a file that grows. */
 #include "launcher/trainer/lines.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LINE_SIZE = 8192 };
+enum { LINE_SIZE = 8192, TRIES = 3 };
 
 struct line_reader {
     struct pattern **patterns;
@@ -59,13 +60,23 @@ static void end_line (struct line_reader *l)
     l->fill = 0;
 }
 
-off_t lines_read (struct line_reader *l, int fd, off_t at)
+/* What a file server refuses once it may give at the next try. */
+static ssize_t read_some (int fd, char *buf, size_t size, off_t at)
+{
+    ssize_t n = -1;
+
+    for (int i = 0; n < 0 && (i < TRIES || errno == EINTR); i++)
+        n = pread (fd, buf, size, at);
+    return n;
+}
+
+int lines_read (struct line_reader *l, int fd, off_t *at)
 {
     char buf[16384];
     ssize_t n;
 
-    while ((n = pread (fd, buf, sizeof (buf), at)) > 0) {
-        at += n;
+    while ((n = read_some (fd, buf, sizeof (buf), *at)) > 0) {
+        *at += n;
         for (ssize_t i = 0; i < n; i++) {
             /* a progress bar ends its lines by going back to their start */
             if (buf[i] == '\n' || buf[i] == '\r')
@@ -74,7 +85,7 @@ off_t lines_read (struct line_reader *l, int fd, off_t at)
                 l->line[l->fill++] = buf[i];
         }
     }
-    return at;
+    return n < 0 ? -1 : 0;
 }
 
 void lines_end (struct line_reader *l)

@@ -18,9 +18,10 @@ void lines_destroy (struct line_reader *l);
 /* Whether there is any pattern. */
 bool lines_wanted (const struct line_reader *l);
 
-/* Read a file from 'at' on, up to its last whole line.  Returns where to go on.
+/* Read a file from '*at' on, up to its last whole line; '*at' is then where to
+ * go on.  Returns -1 with errno if it could not be read to its end.
  */
-off_t lines_read (struct line_reader *l, int fd, off_t at);
+int lines_read (struct line_reader *l, int fd, off_t *at);
 
 /* The file has ended: what follows the last end of a line is a line. */
 void lines_end (struct line_reader *l);

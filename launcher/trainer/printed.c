@@ -117,9 +117,10 @@ static void read_lines (const struct printed *r,
     const struct experiment *e = r->a->sweep->exp;
     struct line_reader *l = lines_create (e->patterns, add_line, lines);
     int fd = l ? attempt_open_lines (r->a->sweep, dir) : -1;
+    off_t at = 0;
 
     if (fd >= 0) {
-        lines_read (l, fd, 0);
+        lines_read (l, fd, &at);
         close (fd);
     }
     lines_destroy (l);

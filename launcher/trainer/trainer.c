@@ -47,6 +47,7 @@ struct trainer {
     unsigned flush; /* that was begun */
     bool logged;    /* something */
     bool lost;      /* a metric could not be logged */
+    int unread;     /* errno: nor be read from the log, or metrics.file */
     struct {
         const char *name; /* of the first metric */
         bool found;
@@ -403,7 +404,12 @@ bool trainer_had_nothing_to_do (struct trainer *t)
 
 bool trainer_lost_metrics (const struct trainer *t)
 {
-    return t->lost;
+    return t->lost || t->unread;
+}
+
+int trainer_unread (const struct trainer *t)
+{
+    return t->unread;
 }
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)
@@ -451,7 +457,7 @@ bool trainer_newest (struct trainer *t, int64_t *step, double *value)
 {
     *step = t->newest.step;
     *value = t->newest.value;
-    return t->newest.found && !t->lost && t->folder >= 0
+    return t->newest.found && !trainer_lost_metrics (t) && t->folder >= 0
            && !has_other_metrics (t);
 }
 
@@ -466,9 +472,13 @@ void trainer_read (struct trainer *t, bool last)
         return;
     if (*t->file && (fd = inside_open_any (t->file, O_RDONLY, 0, NULL)) < 0
         && (!*t->work_file
-            || (fd = inside_open_any (t->work_file, O_RDONLY, 0, NULL)) < 0))
+            || (fd = inside_open_any (t->work_file, O_RDONLY, 0, NULL)) < 0)) {
+        t->unread = last && errno != ENOENT ? errno : 0;
         return;
-    t->read = lines_read (t->lines, fd, t->read);
+    }
+    /* the next look reads on; after the last one there is none */
+    if (lines_read (t->lines, fd, &t->read) < 0 && last)
+        t->unread = errno;
     if (fd != t->log)
         close (fd);
     if (last)

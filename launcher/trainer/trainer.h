@@ -61,8 +61,11 @@ int trainer_log (struct trainer *t,
  */
 bool trainer_had_nothing_to_do (struct trainer *t);
 
-/* A metric could not be logged. */
+/* A metric could not be logged, or what was printed last not be read; errno of
+ * the latter, 0: it could.
+ */
 bool trainer_lost_metrics (const struct trainer *t);
+int trainer_unread (const struct trainer *t);
 
 /* Write what was logged through trainer_log() to the disk; -1 with 'err'. */
 int trainer_flush (struct trainer *t, struct slurmdl_error *err);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
 #include "launcher/journal/log.h"
 #include "launcher/notify/notify.h"
@@ -320,7 +321,7 @@ static bool is_result (const struct segment *s, struct segment_report *r)
     r->ended = ended_at (s);
     memcpy (r->values, s->values, sizeof (r->values));
     return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
-           && (!asked || is_complete (s));
+           && ((!asked && !trainer_unread (s->trainer)) || is_complete (s));
 }
 
 /* Workers side by side share the cgroup, and its counter. */
@@ -354,6 +355,19 @@ static void judge_progress (const struct segment *s, struct segment_report *r)
     }
 }
 
+/* What was logged is not to be had, by no fault of the program's. */
+static void judge_loss (const struct segment *s, struct segment_report *r)
+{
+    r->verdict.last = false;
+    r->verdict.free = true;
+    snprintf (r->verdict.why,
+              sizeof (r->verdict.why),
+              "what it printed cannot be read: %s: %s/log",
+              strerror (trainer_unread (s->trainer)),
+              s->attempt.dir);
+    policy_text (r->verdict.why);
+}
+
 static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
@@ -363,6 +377,8 @@ static void judge_failure (struct segment *s, struct segment_report *r)
     /* that it has no metric is then no fault of the program's */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
         r->verdict.last = false;
+    if (s->status == 0 && trainer_unread (s->trainer))
+        judge_loss (s, r);
 }
 
 /* A controller that is down is waited for. */

@@ -22,6 +22,8 @@ elif ! $python -c 'import h5py' 2>/dev/null; then
 else
     begin power power.py "$builddir/tests/fakes/.libs/trace.so" --cuts="$(often 12 2000)" --seed="$seed"
 fi
+# what a trial printed is refused once, at each read of it
+[ -n "$calls" ] || begin reads syscalls.py "$shim" --only='^(EDQUOT|EIO|ESTALE|EINTR|EACCES) p?read.*/a\.[0-9]+/log$'
 # shellcheck disable=SC2034
 [ "$(id -u)" -eq 0 ] || private=$(private_mounts) # its disk is full now and then
 begin kills kill.py --kills="$(often 40 1000)" --trials="$(often 60 500)" --seed="$seed"
@@ -100,6 +102,7 @@ if [ -n "$calls" ]; then
     skip "a worker crashes at, or is refused, one of its calls" "$calls"
 else
     finish calls "a worker crashes at, or is refused, one of its calls"
+    finish reads "what a trial printed is refused once"
 fi
 if [ -n "$power" ]; then
     skip "losses of power" "$power"
