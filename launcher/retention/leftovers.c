@@ -21,9 +21,9 @@
 struct search {
     int (*f) (const char *path, int64_t bytes, void *arg);
     void *arg;
+    double least; /* seconds after which whoever wrote a file has named it */
 };
 
-/* Seconds after which whoever wrote a file has given it a name. */
 static const double young = 60;
 
 /* Where hard links are refused names are symbolic links to hidden files.
@@ -69,7 +69,7 @@ static int give (const struct search *s,
     char path[PATH_MAX];
 
     if (!inside_is_hidden (name) || !S_ISREG (st->st_mode)
-        || difftime (now->tv_sec, st->st_mtim.tv_sec) < young
+        || difftime (now->tv_sec, st->st_mtim.tv_sec) < s->least
         || snprintf (path, sizeof (path), "%s/%s", dir, name)
                >= (int)sizeof (path))
         return 0;
@@ -169,7 +169,7 @@ int leftovers_find (const struct sweep *s,
                     int (*f) (const char *path, int64_t bytes, void *arg),
                     void *arg)
 {
-    const struct search search = { f, arg };
+    const struct search search = { f, arg, young };
     char path[PATH_MAX];
     int rv;
 
@@ -183,6 +183,29 @@ int leftovers_find (const struct sweep *s,
     for (long n = 1; rv == 0 && n <= s->ntrials; n++)
         rv = search_trial (&search, s, n);
     return rv;
+}
+
+static int remove_file (const char *path, int64_t bytes, void *arg)
+{
+    (void)bytes;
+    (void)arg;
+    inside_unlink (path, 0);
+    return 0;
+}
+
+void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt)
+{
+    const struct search search = { .f = remove_file };
+    char path[PATH_MAX];
+
+    if (snprintf (path,
+                  sizeof (path),
+                  "%s/trials/%04ld/a.%ld",
+                  s->dir,
+                  trial,
+                  attempt)
+        < (int)sizeof (path))
+        search_folder (&search, path);
 }
 
 void leftovers_clean_memory (void)

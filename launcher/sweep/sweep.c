@@ -38,12 +38,33 @@ static void blame_file (const struct sweep *s, struct slurmdl_error *err)
             s->dir);
 }
 
+void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    int e = errno;
+
+    if (!err
+        || snprintf (path, sizeof (path), "%s/log", s->dir)
+               >= (int)sizeof (path)
+        || access (path, F_OK) == 0 || errno != ENOENT) {
+        errno = e;
+        return;
+    }
+    *err->text = '\0';
+    errorf (err,
+            "%s: the experiment's folder was moved or removed; 'dl resume' "
+            "goes on with it at its new place",
+            s->dir);
+}
+
 int sweep_sync (struct sweep *s, struct slurmdl_error *err)
 {
     int rv = log_sync (s->log, sweep_apply, s, err);
 
     if (rv < 0 && errno == EBADMSG && !strncmp (err->text, "decision log", 12))
         blame_file (s, err);
+    else if (rv < 0)
+        sweep_blame_folder (s, err);
     return rv;
 }
 

@@ -198,6 +198,11 @@ void sweep_close (struct sweep *s);
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
+/* After a failure: if the folder is not there any more, that is what 'err' says
+ * instead, with errno ENOENT.
+ */
+void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err);
+
 /* Have on stable storage what was published with log_defer(). */
 int sweep_settle (const struct sweep *s, struct slurmdl_error *err);
 

@@ -23,7 +23,7 @@ static int cannot (const struct trial_attempt *a,
 }
 
 /* The trial's folder, which is not there yet if nobody had to claim the
- * attempt.
+ * attempt, or no more if somebody has removed it.
  */
 static int open_trial (const struct trial_attempt *a)
 {
@@ -40,7 +40,10 @@ static int open_trial (const struct trial_attempt *a)
               a->dir);
     if ((trials = inside_parent (path, &name)) < 0)
         return -1;
-    if (a->number > 1 || mkdirat (trials, name, 0777) == 0 || errno == EEXIST)
+    if (a->number > 1)
+        fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
+    if (fd < 0 && (a->number == 1 || errno == ENOENT)
+        && (mkdirat (trials, name, 0777) == 0 || errno == EEXIST))
         fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
     e = errno;
     close (trials);

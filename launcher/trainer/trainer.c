@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,10 +45,12 @@ struct trainer {
     struct line_reader *lines; /* of the log, or of metrics.file */
     struct printed *printed;   /* of the attempts before; NULL: none */
     struct slurmdl_metrics *metrics;
-    unsigned flush; /* that was begun */
-    bool logged;    /* something */
-    bool lost;      /* a metric could not be logged */
-    int unread;     /* errno: nor be read from the log, or metrics.file */
+    struct metrics_file_about about;
+    unsigned flush;   /* that was begun */
+    bool logged;      /* something */
+    bool lost;        /* a metric could not be logged */
+    int unread;       /* errno: nor be read from the log, or metrics.file */
+    struct stat made; /* its folder */
     struct {
         const char *name; /* of the first metric */
         bool found;
@@ -122,7 +125,7 @@ static struct slurmdl_metrics *take_spare (const struct trainer *t,
 {
     struct slurmdl_metrics *m = spare->metrics;
 
-    if (metrics_move (m, t->dir, t->folder) < 0) {
+    if (metrics_move (m, t->dir, t->folder, &t->about) < 0) {
         forget_metrics (spare);
         return NULL;
     }
@@ -147,7 +150,8 @@ static int prepare_folder (struct trainer *t,
     bool made;
 
     t->folder = attempt_folder (a, &t->log, &made, err);
-    if (t->folder < 0 || work_folder_make (a, err) < 0)
+    if (t->folder < 0 || fstat (t->folder, &t->made) < 0
+        || work_folder_make (a, err) < 0)
         return -1;
     if (made && spare && spare->metrics && a->sweep->exp->patterns)
         t->metrics = take_spare (t, spare);
@@ -230,9 +234,9 @@ static void prepare_metrics (struct trainer *t, struct trainer_spare *spare)
     if (!lines_wanted (t->lines))
         return;
     if (!t->metrics)
-        t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
-    if (spare && !spare->metrics)
-        spare->metrics = metrics_spare (t->dir, t->folder);
+        t->metrics = metrics_create (t->dir, t->folder, &t->about, NULL, NULL);
+    if (spare && *spare->name && !spare->metrics)
+        spare->metrics = metrics_spare (spare->dir, spare->name, &t->about);
     trainer_flush_begin (t);
 }
 
@@ -262,6 +266,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
     }
     t->log = t->watch = t->folder = -1;
     t->newest.name = sweep_metric (a->sweep, 0);
+    t->about = metrics_about (a->sweep->exp->name, a->trial, a->number);
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
     if (a->sweep->exp->metrics_file)
         snprintf (t->file,
@@ -376,7 +381,7 @@ static int put_metric (const char *name, int64_t step, double value, void *arg)
     int rv;
 
     if (!t->metrics)
-        t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
+        t->metrics = metrics_create (t->dir, t->folder, &t->about, NULL, NULL);
     rv = t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value) : -1;
     t->lost |= rv < 0;
     t->logged = true;
@@ -410,6 +415,15 @@ bool trainer_lost_metrics (const struct trainer *t)
 int trainer_unread (const struct trainer *t)
 {
     return t->unread;
+}
+
+bool trainer_is_homeless (const struct trainer *t)
+{
+    struct stat st;
+
+    return lstat (t->dir, &st) < 0
+               ? errno == ENOENT
+               : st.st_ino != t->made.st_ino || st.st_dev != t->made.st_dev;
 }
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)

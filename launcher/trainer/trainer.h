@@ -20,7 +20,8 @@ struct slurmdl_metrics;
 
 /* What a worker's trainers, one after the other, leave to the next one. */
 struct trainer_spare {
-    struct slurmdl_metrics *metrics; /* a file for them; NULL: none */
+    char dir[4096], name[40];        /* of that file, as long as it has ... */
+    struct slurmdl_metrics *metrics; /* ... no attempt; NULL: there is none */
     int watch; /* inotify(7), 0: not open yet, -1: there is none */
 };
 
@@ -66,6 +67,9 @@ bool trainer_had_nothing_to_do (struct trainer *t);
  */
 bool trainer_lost_metrics (const struct trainer *t);
 int trainer_unread (const struct trainer *t);
+
+/* Somebody has removed, moved or replaced the attempt's folder meanwhile. */
+bool trainer_is_homeless (const struct trainer *t);
 
 /* Write what was logged through trainer_log() to the disk; -1 with 'err'. */
 int trainer_flush (struct trainer *t, struct slurmdl_error *err);

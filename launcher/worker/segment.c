@@ -52,8 +52,9 @@ struct segment {
     double look;     /* when to look for news next */
     struct notify_watch notice;
     bool dropped;
-    bool early; /* the searcher stopped it */
-    bool shown; /* its working folder */
+    bool early;    /* the searcher stopped it */
+    bool shown;    /* its working folder */
+    bool homeless; /* the attempt's folder is gone, and what was logged */
     int status;
     bool in_memory; /* the metrics may not be synced yet */
     bool found;     /* it has logged the metrics, these: */
@@ -360,11 +361,17 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
 {
     r->verdict.last = false;
     r->verdict.free = true;
-    snprintf (r->verdict.why,
-              sizeof (r->verdict.why),
-              "what it printed cannot be read: %s: %s/log",
-              strerror (trainer_unread (s->trainer)),
-              s->attempt.dir);
+    if (s->homeless)
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
+                  "its folder was removed while it trained: %s",
+                  s->attempt.dir);
+    else
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
+                  "what it printed cannot be read: %s: %s/log",
+                  strerror (trainer_unread (s->trainer)),
+                  s->attempt.dir);
     policy_text (r->verdict.why);
 }
 
@@ -377,7 +384,7 @@ static void judge_failure (struct segment *s, struct segment_report *r)
     /* that it has no metric is then no fault of the program's */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
         r->verdict.last = false;
-    if (s->status == 0 && trainer_unread (s->trainer))
+    if (s->homeless || (s->status == 0 && trainer_unread (s->trainer)))
         judge_loss (s, r);
 }
 
@@ -475,7 +482,7 @@ static bool take_result (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
 
-    return has_ended_well (s) && sweep_metrics (sweep) == 1
+    return has_ended_well (s) && !s->homeless && sweep_metrics (sweep) == 1
            && sweep->exp->summary[0] == SUMMARY_LAST
            && trainer_newest (s->trainer, &s->step, s->values)
            && s->step >= s->attempt.length;
@@ -516,11 +523,13 @@ static int train (struct segment *s, struct slurmdl_error *err)
     drain (s);
     if (!s->dropped)
         work_folder_settle (&s->attempt, s->status == 0);
+    s->homeless = trainer_is_homeless (s->trainer);
     s->in_memory = take_result (s);
-    if (!s->in_memory && trainer_flush (s->trainer, err) < 0)
+    if (!s->in_memory && !s->homeless && trainer_flush (s->trainer, err) < 0)
         return -1;
-    s->found =
-        s->in_memory || attempt_metrics (&s->attempt, &s->step, s->values) == 0;
+    s->found = s->in_memory
+               || (!s->homeless
+                   && attempt_metrics (&s->attempt, &s->step, s->values) == 0);
     late_signal (s);
     return 0;
 }

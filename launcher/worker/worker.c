@@ -15,6 +15,7 @@
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
+#include "launcher/retention/leftovers.h"
 #include "launcher/software/check.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
@@ -34,6 +35,7 @@
 #include "launcher/worker/traces.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 /* ---- one attempt ---- */
 
@@ -110,6 +112,21 @@ static int find_loss (struct worker *w,
     return rv == 1 && peer_dead_since (w->peer, owner) < ASK_WAIT;
 }
 
+/* The file for metrics that it had ready; its worker may hang only, and does
+ * without it then.
+ */
+static void remove_spare (const struct worker *w, const char *owner)
+{
+    char name[40];
+    char path[PATH_MAX];
+
+    snprintf (name, sizeof (name), ".%s", owner);
+    if (inside_is_hidden (name)
+        && snprintf (path, sizeof (path), "%s/workers/%s", w->sweep->dir, name)
+               < (int)sizeof (path))
+        inside_unlink (path, 0);
+}
+
 /* Put that the attempt's worker is gone; memory that it ran out of is the
  * trial's failure, though not the machine's.  1: another worker is to do that.
  */
@@ -148,6 +165,8 @@ static int put_lost (struct worker *w,
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
+    remove_spare (w, owner);
+    leftovers_clean_attempt (w->sweep, trial, attempt);
     return worker_publish (w, events, last ? 2 : 1, err) < 0 ? -1 : 0;
 }
 
@@ -333,6 +352,15 @@ static enum worker_end how_it_ended (const struct worker *w)
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
 
+/* By its name whoever takes over finds the file of a worker that was killed. */
+static bool name_spare (struct worker *w)
+{
+    snprintf (w->spare.name, sizeof (w->spare.name), ".%s", worker_nonce (w));
+    return snprintf (
+               w->spare.dir, sizeof (w->spare.dir), "%s/workers", w->sweep->dir)
+           < (int)sizeof (w->spare.dir);
+}
+
 enum worker_end worker_run (struct sweep *sweep,
                             const struct worker_place *place,
                             struct slurmdl_error *err)
@@ -356,9 +384,11 @@ enum worker_end worker_run (struct sweep *sweep,
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
     if (software_enter (sweep->exp, err) == 0
-        && (w.peer = peer_create (sweep->dir, w.slot, err))
+        && (w.peer = peer_create (sweep->dir, w.slot, err)) && name_spare (&w)
         && pull (&w, err) == 0)
         end = how_it_ended (&w);
+    if (end == WORKER_ERROR)
+        sweep_blame_folder (sweep, err);
     if (w.closes) {
         worker_close_sweep (&w);
         notify_end (w.sweep);

@@ -151,7 +151,7 @@ static int make (struct blank *b,
     hid_t file;
     int rv = -1;
 
-    *b = (struct blank){ NULL, 0 };
+    *b = (struct blank){ .image = NULL };
     h5_quiet_begin (&q);
     access = h5_access ();
     H5Pset_fapl_core (access, BLOCK, 0);
@@ -165,7 +165,7 @@ static int make (struct blank *b,
     return rv;
 }
 
-/* A worker's files are all alike, and libhdf5 takes long. */
+/* A worker's files differ in two numbers only, and libhdf5 takes long. */
 static struct {
     pthread_mutex_t lock;
     struct metrics_file_about about;
@@ -194,6 +194,25 @@ static void keep (const struct blank *b,
     memcpy (last.columns, columns, sizeof (last.columns));
 }
 
+static int
+set_number (struct blank *b, const char *name, int64_t n, uint64_t *at)
+{
+    const struct header_image image = { b->image, b->size };
+
+    if (!(*at = header_number (&image, name)))
+        return -1;
+    write_word (b, (off_t)*at, (uint64_t)n);
+    return 0;
+}
+
+int blank_number (struct blank *b, const struct metrics_file_about *about)
+{
+    return set_number (b, "trial", about->trial, &b->trial) < 0
+                   || set_number (b, "attempt", about->attempt, &b->attempt) < 0
+               ? -1
+               : 0;
+}
+
 int blank_make (struct blank *b,
                 const struct metrics_file_about *about,
                 struct column *columns)
@@ -202,16 +221,16 @@ int blank_make (struct blank *b,
     bool locked = pthread_mutex_trylock (&last.lock) == 0;
     int rv;
 
-    *b = (struct blank){ NULL, 0 };
+    *b = (struct blank){ .image = NULL };
     if (locked && last.blank.image
-        && !memcmp (&last.about, about, sizeof (*about))) {
+        && !strcmp (last.about.experiment, about->experiment)) {
         rv = copy_blank (b, &last.blank);
         memcpy (columns, last.columns, sizeof (last.columns));
     } else if ((rv = make (b, about, columns)) == 0 && locked)
         keep (b, about, columns);
     if (locked)
         pthread_mutex_unlock (&last.lock);
-    return rv;
+    return rv == 0 ? blank_number (b, about) : -1;
 }
 
 void blank_place (struct blank *b, const struct column *c)

@@ -24,6 +24,7 @@ struct column {
 struct blank {
     char *image;
     size_t size;
+    uint64_t trial, attempt; /* where their numbers are */
 };
 
 struct metrics_file_about;
@@ -34,6 +35,9 @@ struct metrics_file_about;
 int blank_make (struct blank *b,
                 const struct metrics_file_about *about,
                 struct column *columns);
+
+/* Set, in the image, whose file it is: trial and attempt. */
+int blank_number (struct blank *b, const struct metrics_file_about *about);
 
 /* Set, in the image, the data's place and room of a column, with length 1;
  * and the end of the file.

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/metrics/file_make.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
 enum { WASTE_MAX = 64 << 10 };
@@ -21,10 +23,14 @@ enum { WASTE_MAX = 64 << 10 };
 static int open_file (struct metrics_file *f,
                       const char *dir,
                       int folder,
-                      const char *stem)
+                      const char *stem,
+                      const char *tmp)
 {
     snprintf (f->path, sizeof (f->path), "%s/%s.h5", dir, stem);
-    link_tmp_name (f->tmp, sizeof (f->tmp), "");
+    if (tmp)
+        snprintf (f->tmp, sizeof (f->tmp), "%s", tmp);
+    else
+        link_tmp_name (f->tmp, sizeof (f->tmp), "");
     f->folder = folder < 0
                     ? inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL)
                     : fcntl (folder, F_DUPFD_CLOEXEC, 0);
@@ -50,6 +56,7 @@ static int create_file (struct metrics_file *f,
                         const char *dir,
                         int folder,
                         const char *stem,
+                        const char *tmp,
                         const struct metrics_file_about *about,
                         struct slurmdl_error *err)
 {
@@ -60,7 +67,7 @@ static int create_file (struct metrics_file *f,
     }
     errno = 0;
     if (blank_make (&f->blank, about, f->columns) == 0
-        && open_file (f, dir, folder, stem) == 0) {
+        && open_file (f, dir, folder, stem, tmp) == 0) {
         metrics_file_keep_new (f);
         return 0;
     }
@@ -73,18 +80,33 @@ static int create_file (struct metrics_file *f,
 int metrics_file_create (struct metrics_file *f,
                          const char *dir,
                          int folder,
+                         const char *tmp,
                          const struct metrics_file_about *about,
                          struct slurmdl_error *err)
 {
-    return create_file (f, dir, folder, "metrics", about, err);
+    return create_file (f, dir, folder, "metrics", tmp, about, err);
 }
 
-int metrics_file_move (struct metrics_file *f, const char *dir, int folder)
+/* It was made before anybody knew whose it would be. */
+static int write_number (struct metrics_file *f, uint64_t at)
+{
+    f->dirty += sizeof (uint64_t);
+    return io_write_at (
+        f->fd, f->blank.image + at, sizeof (uint64_t), (off_t)at);
+}
+
+int metrics_file_move (struct metrics_file *f,
+                       const char *dir,
+                       int folder,
+                       const struct metrics_file_about *about)
 {
     int to = -1;
 
     if (snprintf (f->path, sizeof (f->path), "%s/metrics.h5", dir)
             >= (int)sizeof (f->path) - 8
+        || blank_number (&f->blank, about) < 0
+        || write_number (f, f->blank.trial) < 0
+        || write_number (f, f->blank.attempt) < 0
         || (to = fcntl (folder, F_DUPFD_CLOEXEC, 0)) < 0
         || renameat (f->folder, f->tmp, to, metrics_file_name (f)) < 0)
         return inside_close (to, -1);
@@ -103,7 +125,7 @@ int metrics_file_create_as (struct metrics_file *f,
                             const struct metrics_file_about *about,
                             struct slurmdl_error *err)
 {
-    if (create_file (f, dir, folder, stem, about, err) < 0)
+    if (create_file (f, dir, folder, stem, NULL, about, err) < 0)
         return -1;
     if (metrics_file_sync (f) == 0)
         return 0;
@@ -222,6 +244,14 @@ static int sync_file (struct metrics_file *f)
     return 0;
 }
 
+/* What is written then nobody will ever see. */
+static bool is_removed (const struct metrics_file *f)
+{
+    struct stat st;
+
+    return fstat (f->fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* After a failed sync the kernel may take what it could not write for written:
  * only a new file is sure then.
  */
@@ -230,6 +260,7 @@ int metrics_file_sync (struct metrics_file *f)
     uint64_t rooms[COLUMNS];
 
     metrics_file_end_work (f); /* if it has failed the file is suspect */
+    f->suspect |= is_removed (f);
     metrics_file_rooms (f, rooms);
     if (f->suspect && (f->held || metrics_file_replace (f, rooms, NULL, 0) < 0))
         return -1;

@@ -82,19 +82,24 @@ uint32_t record_crc (const struct record *r);
 
 /* Create, in DIR, which may be open as 'folder' (else -1), metrics.h5, or
  * metrics.1.h5, ... where that is taken.  It gets the name with what is written
- * first, when both are synced.  This calls libhdf5; nothing that is done with
- * the file later does.
+ * first, when both are synced; before that it has the name 'tmp', or one of
+ * link_tmp_name() if that is NULL.  This calls libhdf5; nothing that is done
+ * with the file later does.
  */
 int metrics_file_create (struct metrics_file *f,
                          const char *dir,
                          int folder,
+                         const char *tmp,
                          const struct metrics_file_about *about,
                          struct slurmdl_error *err);
 
 /* Before that, where 'held' is set and all is synced: be metrics.h5 of another
- * folder, which has none.
+ * folder, which has none, and of this trial and attempt of the experiment.
  */
-int metrics_file_move (struct metrics_file *f, const char *dir, int folder);
+int metrics_file_move (struct metrics_file *f,
+                       const char *dir,
+                       int folder,
+                       const struct metrics_file_about *about);
 
 /* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once; without
  * a folder that is open -1.

@@ -83,8 +83,8 @@ static void walk_header (struct header_walk *w, uint64_t at)
 
 struct header_root {
     uint64_t table[2]; /* B-tree and heap of names; 0: not found */
-    int64_t attempt;
-    bool has_attempt;
+    const char *name;  /* of an attribute that is looked for; NULL: none */
+    uint64_t number;   /* where its value is, 0: not found */
 };
 
 static uint64_t padded (uint16_t n)
@@ -95,21 +95,22 @@ static uint64_t padded (uint16_t n)
 /* Version 1 (IV.A.2.m): sizes of name, type and dataspace, then these and the
  * value, an integer of 8 bytes.
  */
-static void take_attempt (struct header_walk *w, uint64_t at)
+static void take_number (struct header_walk *w, uint64_t at)
 {
     struct header_root *root = w->found;
-    uint64_t type = at + 8 + 8;
+    size_t n = strlen (root->name) + 1;
     uint16_t head[4];
+    uint64_t type, value;
     uint32_t size;
 
-    if (get (w->image, at, head, sizeof (head)) && (head[0] & 0xff) == 1
-        && head[1] == 8 && is (w->image, at + 8, "attempt", 8)
-        && is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4)
-        && size == 8)
-        root->has_attempt = get (w->image,
-                                 type + padded (head[2]) + padded (head[3]),
-                                 &root->attempt,
-                                 8);
+    if (!get (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1
+        || head[1] != n || !is (w->image, at + 8, root->name, n))
+        return;
+    type = at + 8 + padded (head[1]);
+    value = type + padded (head[2]) + padded (head[3]);
+    if (is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4)
+        && size == 8 && get (w->image, value, &(uint64_t){ 0 }, 8))
+        root->number = value;
 }
 
 static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
@@ -118,8 +119,8 @@ static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
 
     if (type == SYMBOL_TABLE)
         get (w->image, at, root->table, sizeof (root->table));
-    else if (type == ATTRIBUTE)
-        take_attempt (w, at);
+    else if (type == ATTRIBUTE && root->name)
+        take_number (w, at);
 }
 
 static int find_root (const struct header_image *image,
@@ -128,21 +129,25 @@ static int find_root (const struct header_image *image,
     struct header_walk w = { image, take_of_root, MESSAGES_MAX, root };
     uint64_t at;
 
-    *root = (struct header_root){ .has_attempt = false };
+    root->table[0] = root->table[1] = root->number = 0;
     if (!is_ours (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
         return -1;
     walk_header (&w, at);
     return root->table[0] ? 0 : -1;
 }
 
+uint64_t header_number (const struct header_image *image, const char *name)
+{
+    struct header_root root = { .name = name };
+
+    return find_root (image, &root) < 0 ? 0 : root.number;
+}
+
 int header_attempt (const struct header_image *image, int64_t *attempt)
 {
-    struct header_root root;
+    uint64_t at = header_number (image, "attempt");
 
-    if (find_root (image, &root) < 0 || !root.has_attempt)
-        return -1;
-    *attempt = root.attempt;
-    return 0;
+    return at && get (image, at, attempt, sizeof (*attempt)) ? 0 : -1;
 }
 
 /* One node of a symbol table (III.C). */
@@ -175,7 +180,7 @@ static int
 find_header (const struct header_image *i, const char *name, uint64_t *header)
 {
     uint64_t names, node;
-    struct header_root root;
+    struct header_root root = { .name = NULL };
     uint16_t n;
     int rv = 1;
 

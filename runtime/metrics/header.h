@@ -25,5 +25,10 @@ int header_find (const struct header_image *image,
                  const char *name,
                  struct header_dataset *d);
 
-/* The attribute 'attempt' of the root group; -1 as above. */
+/* The offset of the value, an integer of 8 bytes, of an attribute of the root
+ * group; 0: not found, or laid out in another way.
+ */
+uint64_t header_number (const struct header_image *image, const char *name);
+
+/* The attribute 'attempt'; -1 as above. */
 int header_attempt (const struct header_image *image, int64_t *attempt);

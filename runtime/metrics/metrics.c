@@ -51,28 +51,23 @@ static struct slurmdl_metrics *allocate (void)
     return NULL;
 }
 
-static void describe_run (struct metrics_file_about *about, long attempt)
+struct metrics_file_about
+metrics_about (const char *experiment, long trial, long attempt)
 {
-    *about = (struct metrics_file_about){
-        .trial = (long)environment_number ("DL_TRIAL", 0),
-        .attempt =
-            attempt ? attempt : (long)environment_number ("DL_ATTEMPT", 0),
-    };
-    snprintf (about->experiment,
-              sizeof (about->experiment),
-              "%s",
-              environment_text ("DL_EXPERIMENT", ""));
+    struct metrics_file_about about = { .trial = trial, .attempt = attempt };
+
+    snprintf (about.experiment, sizeof (about.experiment), "%s", experiment);
+    return about;
 }
 
 static struct slurmdl_metrics *create (const char *dir,
                                        int folder,
-                                       long attempt,
+                                       const char *held,
+                                       const struct metrics_file_about *about,
                                        struct retention *retention,
-                                       bool held,
                                        struct slurmdl_error *err)
 {
     struct slurmdl_metrics *m = allocate ();
-    struct metrics_file_about about;
 
     if (!m) {
         errorf (err, "out of memory");
@@ -81,8 +76,7 @@ static struct slurmdl_metrics *create (const char *dir,
     metrics_adopt (m);
     m->retention = retention;
     metrics_name (m, "slurmdl");
-    describe_run (&about, attempt);
-    if (metrics_file_create (&m->file, dir, folder, &about, err) == 0) {
+    if (metrics_file_create (&m->file, dir, folder, held, about, err) == 0) {
         m->file.named = &m->named;
         m->file.held = held;
         if (recorder_start (m) == 0)
@@ -96,35 +90,45 @@ static struct slurmdl_metrics *create (const char *dir,
 
 struct slurmdl_metrics *metrics_create (const char *dir,
                                         int folder,
-                                        long attempt,
+                                        const struct metrics_file_about *about,
                                         struct retention *retention,
                                         struct slurmdl_error *err)
 {
-    return create (dir, folder, attempt, retention, false, err);
+    return create (dir, folder, NULL, about, retention, err);
 }
 
-struct slurmdl_metrics *metrics_spare (const char *dir, int folder)
+struct slurmdl_metrics *metrics_spare (const char *dir,
+                                       const char *name,
+                                       const struct metrics_file_about *about)
 {
-    struct slurmdl_metrics *m = create (dir, folder, 0, NULL, true, NULL);
+    struct slurmdl_metrics *m = create (dir, -1, name, about, NULL, NULL);
 
     if (m)
         metrics_flush_begin (m);
     return m;
 }
 
-int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder)
+int metrics_move (struct slurmdl_metrics *m,
+                  const char *dir,
+                  int folder,
+                  const struct metrics_file_about *about)
 {
     /* the thread rests then, until something is asked of it */
     if (metrics_flush_end (m, atomic_load (&m->asked), NULL) < 0)
         return -1;
-    return metrics_file_move (&m->file, dir, folder);
+    return metrics_file_move (&m->file, dir, folder, about);
 }
 
 struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
                                                 struct slurmdl_error *err)
 {
+    const struct metrics_file_about about =
+        metrics_about (environment_text ("DL_EXPERIMENT", ""),
+                       (long)environment_number ("DL_TRIAL", 0),
+                       (long)environment_number ("DL_ATTEMPT", 0));
+
     error_clear (err);
-    return metrics_create (dir, -1, 0, NULL, err);
+    return metrics_create (dir, -1, &about, NULL, err);
 }
 
 /* "": none yet */
@@ -162,7 +166,8 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
                        "%s: cannot write: %s; %lu metrics wait in memory, %ld "
                        "are lost",
                        m->file.path,
-                       strerror (e),
+                       e == ENOENT ? "the file or its folder was removed"
+                                   : strerror (e),
                        ring_count (&m->ring) - atomic_load (&m->written),
                        lost);
     if (lost)

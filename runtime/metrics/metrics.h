@@ -135,14 +135,17 @@ int metrics_histogram (struct slurmdl_metrics *m,
 int recorder_start (struct slurmdl_metrics *m);
 bool recorder_join (struct slurmdl_metrics *m, long ms);
 
-/* metrics.c: a file for this attempt (0: that of DL_ATTEMPT) in 'dir', which
- * may be open as 'folder' (else -1); 'retention' may be NULL.
+/* metrics.c: a file in 'dir', which may be open as 'folder' (else -1);
+ * 'retention' may be NULL.
  */
+struct metrics_file_about
+metrics_about (const char *experiment, long trial, long attempt);
 struct slurmdl_metrics *metrics_create (const char *dir,
                                         int folder,
-                                        long attempt,
+                                        const struct metrics_file_about *about,
                                         struct retention *retention,
                                         struct slurmdl_error *err);
+
 /* The two halves of slurmdl_metrics_flush(). */
 unsigned metrics_flush_begin (struct slurmdl_metrics *m);
 int metrics_flush_end (struct slurmdl_metrics *m,
@@ -152,15 +155,20 @@ int metrics_flush_end (struct slurmdl_metrics *m,
 /* Whether a name is that of their file, which may have none yet. */
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 
-/* The same for an attempt that comes: an empty file without a name, in the
- * folder of the attempt before.
+/* The same for an attempt of this experiment that comes: an empty file, in
+ * 'dir' and of this hidden name until then.
  */
-struct slurmdl_metrics *metrics_spare (const char *dir, int folder);
+struct slurmdl_metrics *metrics_spare (const char *dir,
+                                       const char *name,
+                                       const struct metrics_file_about *about);
 
-/* Have them in this folder, which has no metrics.h5; -1 with errno: they are of
- * no use.
+/* Have them in this folder, which has no metrics.h5, as those of this attempt;
+ * -1 with errno: they are of no use.
  */
-int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder);
+int metrics_move (struct slurmdl_metrics *m,
+                  const char *dir,
+                  int folder,
+                  const struct metrics_file_about *about);
 
 /* Destroy them and remove their file: nothing was logged. */
 void metrics_discard (struct slurmdl_metrics *m);

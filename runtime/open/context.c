@@ -123,6 +123,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
 struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
 {
     struct slurmdl *run = calloc (1, sizeof (*run));
+    struct metrics_file_about about;
 
     error_clear (err);
     if (!run) {
@@ -145,9 +146,10 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
                 strerror (errno));
         goto fail;
     }
+    about = metrics_about (run->experiment, run->trial, run->attempt);
     if (run->rank == 0
-        && !(run->metrics = metrics_create (
-                 run->dir, -1, run->attempt, &run->retention, err)))
+        && !(run->metrics =
+                 metrics_create (run->dir, -1, &about, &run->retention, err)))
         goto fail;
     if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;

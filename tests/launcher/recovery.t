@@ -124,6 +124,83 @@ taken zero 5 'FIRST = "0"; HANG_AT = "2";' "0 0 1 2 3 4 5 0 1 2 3 4 5 " "steps t
 taken unsaid 6 'SILENT_AT = "6";' "0 1 2 3 4 5 6 1 2 3 4 5 6 " "a value that was not printed is not invented: it is trained again"
 like "$(dl show unsaid 1)" 'went on from the files in a.1, and trained nothing' "and the failure says so"
 
+# ---- nothing of a worker that was killed is left, and each file of metrics says whose it is
+is "$(find mid-0001 last-0001 hung-0001 zero-0001 -name '.[0-9a-f]*' -type f)" "" "no file that a killed worker had ready stays"
+if python3 -c 'import h5py' 2>/dev/null; then
+    python3 - <<'END' >out 2>&1
+import glob, h5py, re
+for path in glob.glob("*-0001/trials/*/a.*/metrics.h5"):
+    name, trial, attempt = re.match(r"([a-z]+)-0001/trials/0*([0-9]+)/a.([0-9]+)/", path).groups()
+    with h5py.File(path) as f:
+        a = f.attrs
+        if (a["experiment"], a["trial"], a["attempt"]) != (name.encode(), int(trial), int(attempt)) or not a["host"]:
+            print(path, dict(a))
+END
+    is "$(cat out)" "" "experiment, trial, attempt and host are in metrics.h5 of scripts"
+else
+    skip "attributes of metrics.h5" "no Python with h5py (python3-h5py)"
+fi
+
+# ---- a worker that is killed when the searcher has stopped its trial: another one puts the result, and trains nothing
+cat >stopped.sh <<'END'
+trap 'kill -9 $PPID; exit 0' TERM
+for s in 1 2 3 4 5 6 7 8 9; do
+    echo "epoch $s: loss $DL_TRIAL.$s"
+    case $s in 1 | 3) until grep -q "\"op\":\"report\".*\"trial\":$DL_TRIAL,.*\"length\":$s," "$DL_EXPERIMENT_DIR"/log/0*/0*; do sleep 0.1; done ;; esac
+    while [ "$s$DL_TRIAL" = 32 ]; do sleep 0.1; done
+done
+END
+cat >stopped.conf <<'END'
+name = "stopped"; entrypoint = "exec sh stopped.sh {x}";
+searcher = { name = "stopping_asha"; metric = "loss"; max_trials = 3; max_length = 9; divisor = 3; };
+metrics = { pattern = "epoch {step}: loss {loss}"; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 1; };
+worker = { heartbeat = 1; lease = 4; grace = 5; };
+END
+timeout 300 dl run --local stopped.conf >out 2>&1
+is $? 0 "a sweep that stops trials, whose workers are killed then"
+is "$(count stopped-0001 lost) $(cat stopped-0001/log/0*/0* | grep '"op":"result"' | grep -c '"seconds":0')" "2 2" "others put two results without training"
+is "$(cat out; dl show stopped)" "$(cat out; dl show stopped | grep -v damaged)" "nothing is damaged"
+is "$(dl show stopped 2 >/dev/null 2>&1; echo $?) $(dl export --format=h5 --output=x.h5 stopped 2>&1; echo $?)" "0 0" "dl show TRIAL and dl export find all"
+
+# ---- somebody removes the folder of a trial, or moves the experiment, while it is at work
+cat >removed.sh <<'END'
+until [ -e "go.$DL_ATTEMPT" ] || [ "$DL_ATTEMPT" -gt 1 ]; do sleep 0.1; done
+eval "$1"
+END
+removed () { # removed NAME COMMAND: the trial's folder is removed while it runs
+    cat >"$1.conf" <<END
+name = "$1"; entrypoint = "exec sh removed.sh '$2'"; searcher = { name = "single"; metric = "loss"; };
+metrics = { pattern = "loss {loss}"; }; hyperparameters = { x = 1; }; max_restarts = 0;
+resources = { workers = 1; }; worker = { heartbeat = 1; lease = 4; grace = 2; };
+END
+    rm -f go.1
+    beside removed dl run --local "$1.conf"
+    wait_for 300 test -e "$1-0001/trials/0001/a.1/log"
+    rm -r "$1-0001/trials/0001"
+    : >go.1
+    ended removed
+    is "$? $(count "$1-0001" result)" "0 1" "$1: the trial is tried again"
+    like "$(cat "$1"-0001/log/0*/0* | grep '"op":"fail"')" "\"free\":true.*its folder was removed while it trained: $work/$1-0001/trials/0001/a.1" "and the failure says why"
+}
+removed pattern 'echo loss 0.5'
+removed socket 'dl log loss=0.5'
+conf moved 'max_trials = 4; max_length = 1;' '"while [ ! -e goal ]; do sleep 0.1; done; dl log loss={x}"'
+beside moved dl run --local moved.conf
+wait_for 300 sh -c '[ $(ls moved-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
+mv moved-0001 there
+ended moved
+is "$?" 3 "the experiment is moved: exit status"
+is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; 'dl resume' goes on with it at its new place$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
+# shellcheck disable=SC2317
+workers_have_ended () { ! pgrep -f "worker --slot local-.* -- $work/moved-0001\$"; }
+wait_for 300 workers_have_ended
+like "$(cat there/workers/local-*.log)" "the experiment's folder was moved or removed" "and its workers end so"
+: >goal
+timeout 300 dl resume --local there >out 2>&1
+is "$? $(count there result)" "0 4" "it goes on there"
+
 # ---- pause, and three times resume at once, before the workers have read any of it: as many workers as before
 conf thrice 'max_trials = 6; max_length = 1;' "\"until [ -f calmest ]; do sleep 0.1; done; dl log loss={x}\""
 beside thrice dl run --local thrice.conf

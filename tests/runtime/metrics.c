@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
 /* Metrics files: what is logged is read back, whatever happens between. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "runtime/metrics/dataset.h"
 #include "runtime/metrics/header.h"
+#include "runtime/metrics/metrics.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.c"
 #include "tests/folder.h"
@@ -364,6 +367,84 @@ static void libhdf5_reads_other_layouts (void **state)
     assert_true (sums[0] == 3L * 2999 * 3000 / 2 && sums[1] == sums[0]);
 }
 
+static void check_about (const char *name, int64_t wanted)
+{
+    char bytes[8192];
+    struct header_image image = { bytes, 0 };
+    FILE *f = fopen (in_dir ("metrics.h5"), "r");
+    uint64_t at;
+    int64_t n;
+
+    image.size = fread (bytes, 1, sizeof (bytes), f);
+    fclose (f);
+    at = header_number (&image, name);
+    assert_in_range (at, 1, image.size - 8);
+    memcpy (&n, bytes + at, sizeof (n));
+    assert_int_equal (n, wanted);
+}
+
+/* A file that was made ahead is later another attempt's. */
+static void whose_it_is (void **state)
+{
+    static const char hidden[] = ".0123456789abcdef0123456789abcdef";
+    struct metrics_file_about about = metrics_about ("exp", 1, 1);
+    struct slurmdl_metrics *m = metrics_spare (dir, hidden, &about);
+    struct seen s = { 0 };
+    int folder;
+
+    (void)state;
+    assert_non_null (m);
+    assert_int_equal (access (in_dir (hidden), F_OK), 0);
+    assert_int_equal (access (in_dir ("metrics.h5"), F_OK), -1);
+    about = metrics_about ("exp", 1234567890123, 7);
+    folder = open (dir, O_RDONLY | O_DIRECTORY);
+    assert_int_equal (metrics_move (m, dir, folder, &about), 0);
+    close (folder);
+    log_some (m, 0, 10, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    check_about ("trial", 1234567890123);
+    check_about ("attempt", 7);
+    log_some (m, 10, 3000, 0); /* it is replaced by a larger one */
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    check_about ("trial", 1234567890123);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    check_about ("attempt", 7);
+    assert_int_equal (access (in_dir (hidden), F_OK), -1);
+    assert_int_equal (slurmdl_metrics_read_dir (dir, check_row, &s, NULL), 0);
+}
+
+/* Of a file that is removed all rows are written again; where its folder is
+ * gone, who flushes is told so.
+ */
+static void removed_meanwhile (void **state)
+{
+    struct slurmdl_error err;
+    struct seen s = { 0 };
+    char sub[512];
+    struct slurmdl_metrics *m;
+
+    (void)state;
+    snprintf (sub, sizeof (sub), "%s", in_dir ("sub"));
+    assert_int_equal (mkdir (sub, 0777), 0);
+    m = slurmdl_metrics_create (sub, NULL);
+    log_some (m, 0, 10, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    assert_int_equal (unlink (in_dir ("sub/metrics.h5")), 0);
+    log_some (m, 10, 20, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    assert_int_equal (slurmdl_metrics_read_dir (sub, check_row, &s, NULL), 0);
+    assert_int_equal (s.n, 20);
+    assert_int_equal (s.wrong, 0);
+    assert_int_equal (unlink (in_dir ("sub/metrics.h5")), 0);
+    assert_int_equal (rmdir (sub), 0);
+    log_some (m, 20, 30, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, &err), -1);
+    assert_non_null (strstr (err.text,
+                             "sub/metrics.h5: cannot write: the file or its "
+                             "folder was removed"));
+    assert_int_equal (slurmdl_metrics_destroy (m), -1);
+}
+
 /* Whatever the first bytes are, nothing behind them is looked at. */
 static void damaged_headers (void **state)
 {
@@ -480,6 +561,8 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (much_at_once),
     IN_FOLDER (not_a_metrics_file),
     IN_FOLDER (libhdf5_reads_other_layouts),
+    IN_FOLDER (whose_it_is),
+    IN_FOLDER (removed_meanwhile),
     IN_FOLDER (damaged_headers),
     IN_FOLDER (damaged_rows_are_told),
 };
