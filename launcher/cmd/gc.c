@@ -9,6 +9,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/scratch.h"
 
 /* clang-format off */
 static const char *const outcomes[][2] = {
@@ -92,6 +93,8 @@ int cmd_gc (const struct settings *st)
         sweep_close (s);
         return EXIT_BUSY;
     }
+    if (!st->dry_run)
+        scratch_clean ();
     if (gc_run (s, st->dry_run, &report, &err) < 0)
         rv = fail (&err);
     print_report (&report, st->dry_run);

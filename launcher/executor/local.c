@@ -20,6 +20,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/scratch.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/array.h"
@@ -329,6 +330,9 @@ static void leave (struct executor *x)
 
 static void close_local (struct executor *x)
 {
+    /* no later worker of this machine may ever come */
+    if (x->npool > 0)
+        scratch_clean ();
     free (x->pool);
     x->pool = NULL;
     devices_destroy (x->devices);

@@ -12,16 +12,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 #define PREFIX "slurm-dl."
 
-enum { YOUNG = 60 /* s */ };
+enum { TRIES = 8 };
 
 /* A living worker holds a lock on its folder; the kernel drops it with the
  * process, in whatever container that was.
@@ -37,27 +37,38 @@ static int lock_folder (const char *path)
     return -1;
 }
 
+/* The copy of the code, working folders beside it, and a spare one. */
+static bool is_ours (const char *name)
+{
+    return !strcmp (name, SCRATCH_CODE) || inside_is_hidden (name)
+           || !strncmp (name, SCRATCH_CODE ".", strlen (SCRATCH_CODE "."));
+}
+
 /* What else somebody has put there stays, and so does the folder. */
 static void empty_folder (const char *path)
 {
-    char name[PATH_MAX + 16];
+    DIR *folder = opendir (path);
+    char name[PATH_MAX + NAME_MAX];
 
-    snprintf (name, sizeof (name), "%s/" SCRATCH_SOCKET, path);
-    unlink (name);
-    snprintf (name, sizeof (name), "%s/" SCRATCH_CODE, path);
-    remove_tree (name);
+    for (struct dirent *e; folder && (e = readdir (folder));) {
+        snprintf (name, sizeof (name), "%s/%s", path, e->d_name);
+        if (!strcmp (e->d_name, SCRATCH_SOCKET))
+            unlink (name);
+        else if (is_ours (e->d_name))
+            remove_tree (name);
+    }
+    if (folder)
+        closedir (folder);
     rmdir (path);
 }
 
-/* Of this user; a young one may be about to be locked. */
-static bool is_old_folder (const char *path, const char *name)
+static bool is_own_folder (const char *path, const char *name)
 {
     struct stat st;
 
     return !strncmp (name, PREFIX, strlen (PREFIX))
            && strlen (name) == strlen (PREFIX) + 6 && lstat (path, &st) == 0
-           && S_ISDIR (st.st_mode) && st.st_uid == geteuid ()
-           && time (NULL) - st.st_mtime > YOUNG;
+           && S_ISDIR (st.st_mode) && st.st_uid == geteuid ();
 }
 
 static void remove_old (const char *tmp)
@@ -70,7 +81,7 @@ static void remove_old (const char *tmp)
     while (folder && (e = readdir (folder))) {
         if (snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name)
                 >= (int)sizeof (path)
-            || !is_old_folder (path, e->d_name)
+            || !is_own_folder (path, e->d_name)
             || (fd = lock_folder (path)) < 0)
             continue;
         empty_folder (path);
@@ -80,17 +91,42 @@ static void remove_old (const char *tmp)
         closedir (folder);
 }
 
+/* Another worker may have taken it for a dead one's before it was locked. */
+static bool is_taken (const struct scratch *s)
+{
+    struct stat st, locked;
+
+    return lstat (s->path, &st) < 0
+           || (s->lock >= 0 && fstat (s->lock, &locked) == 0
+               && locked.st_ino != st.st_ino);
+}
+
 static int make_in (const char *tmp, struct scratch *s)
 {
     remove_old (tmp);
-    if (snprintf (s->path, sizeof (s->path), "%s/" PREFIX "XXXXXX", tmp)
-            >= (int)sizeof (s->path)
-        || !mkdtemp (s->path)) {
-        s->path[0] = '\0';
-        return -1;
+    for (int i = 0; i < TRIES; i++) {
+        if (snprintf (s->path, sizeof (s->path), "%s/" PREFIX "XXXXXX", tmp)
+                >= (int)sizeof (s->path)
+            || !mkdtemp (s->path))
+            break;
+        s->lock = lock_folder (s->path);
+        if (s->lock < 0 && errno == EWOULDBLOCK)
+            continue;
+        if (!is_taken (s))
+            return 0;
+        if (s->lock >= 0)
+            close (s->lock);
+        s->lock = -1;
     }
-    s->lock = lock_folder (s->path);
-    return 0;
+    s->path[0] = '\0';
+    return -1;
+}
+
+void scratch_clean (void)
+{
+    remove_old ("/tmp");
+    if (strcmp (user_tmp (), "/tmp"))
+        remove_old (user_tmp ());
 }
 
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)

@@ -26,3 +26,6 @@ struct scratch {
  */
 int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err);
 void scratch_remove (struct scratch *s);
+
+/* Remove those of this user's workers that were killed on this machine. */
+void scratch_clean (void);

@@ -179,9 +179,9 @@ pid=$!
 wait_for 300 sh -c 'ls -d '"$tmp"'/slurm-dl.??????/s'
 live=$(ls -d "$tmp"/slurm-dl.??????)
 touch -d '1 hour ago' "$live"
-mkdir -p "$tmp"/slurm-dl.abcdef/code/deep "$tmp"/slurm-dl.notour
+mkdir -p "$tmp"/slurm-dl.abcdef/code/deep "$tmp"/slurm-dl.abcdef/code.0001.2/deep "$tmp"/slurm-dl.notour
+mkdir "$tmp"/slurm-dl.abcdef/.0123456789abcdef0123456789abcdef
 touch "$tmp"/slurm-dl.notour/precious
-touch -d '1 hour ago' "$tmp"/slurm-dl.abcdef "$tmp"/slurm-dl.notour
 touch go
 dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
@@ -194,11 +194,16 @@ ok $? "that of a living worker is not"
 ok $? "nor one with other files"
 kill -9 $pid
 wait $pid 2>/dev/null
-touch -d '1 hour ago' "$live"
 dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$tmp timeout 300 dl worker "$dir"
 [ ! -e "$live" ]
 ok $? "that of a worker that was killed is"
+conf litter 'mkdir -p $TMPDIR/slurm-dl.abcdef; dl log loss=1' 'workers = 1;'
+TMPDIR=$tmp timeout 300 dl run --local litter.conf >out 2>&1
+is "$(ls "$tmp")" "slurm-dl.notour" "dl run --local leaves none"
+mkdir "$tmp"/slurm-dl.abcdef
+TMPDIR=$tmp timeout 300 dl gc hand >out 2>&1
+is "$(ls "$tmp")" "slurm-dl.notour" "nor does dl gc"
 rm -r "$tmp"
 dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$work/show.sh timeout 300 dl worker "$dir"
