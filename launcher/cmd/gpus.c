@@ -50,14 +50,30 @@ static void start_text (char *buf, size_t size, const struct shape *s)
     }
 }
 
+/* Slurm itself tells nobody. */
+static void preempt_text (char *buf, size_t size, const struct shape *s)
+{
+    *buf = '\0';
+    if (*s->how)
+        snprintf (buf,
+                  size,
+                  "; jobs of partition %s preempt those of %s (PreemptMode=%s)"
+                  ": resources.partition chooses another one",
+                  s->preempts,
+                  s->partition,
+                  s->how);
+}
+
 static void say_shape (const struct experiment *e, const struct shape *s)
 {
     char when[160];
+    char preempted[800];
 
     start_text (when, sizeof (when), s);
+    preempt_text (preempted, sizeof (preempted), s);
     fprintf (stderr,
              "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s"
-             "%s\n",
+             "%s%s\n",
              (long long)experiment_gpus (e),
              s->nodes,
              s->nodes == 1 ? "" : "s",
@@ -67,7 +83,8 @@ static void say_shape (const struct experiment *e, const struct shape *s)
              s->ranks == 1 ? "" : "s",
              *s->partition ? ", in partition " : "",
              s->partition,
-             when);
+             when,
+             preempted);
 }
 
 /* Several nodes that the user has chosen. */

@@ -3,6 +3,7 @@
 #include "launcher/executor/cluster_nodes.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,21 +69,30 @@ static int read_nodes (struct cluster_nodes *c, char *text)
     return 0;
 }
 
-int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
+/* Its exit status. */
+static int ask (const char *what, char *text)
 {
     struct command command = { .timeout = ASK_WAIT };
+    int status;
+
+    command_add (&command, "scontrol", NULL);
+    command_add (&command, "--oneliner", NULL);
+    command_add (&command, "show", NULL);
+    command_add (&command, what, NULL);
+    status = command_run (&command, NULL, text, TEXT_MAX);
+    command_free (&command);
+    return status;
+}
+
+int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
+{
     char *text = malloc (TEXT_MAX);
     int status;
 
     *c = (struct cluster_nodes){ .text = text };
     if (!text)
         return errorf (err, "out of memory");
-    command_add (&command, "scontrol", NULL);
-    command_add (&command, "--oneliner", NULL);
-    command_add (&command, "show", NULL);
-    command_add (&command, "node", NULL);
-    status = command_run (&command, NULL, text, TEXT_MAX);
-    command_free (&command);
+    status = ask ("node", text);
     errno = EPROTO;
     if (status != 0)
         return errorf (err,
@@ -134,4 +144,77 @@ long cluster_nodes_with (const struct cluster_nodes *c,
         n += c->list[i].gpus >= gpus && c->list[i].cpus >= cpus
              && cluster_node_is_in (&c->list[i], partitions);
     return n;
+}
+
+/* ---- who preempts whom ---- */
+
+static void take_word (char *buf, size_t size, const char *at)
+{
+    snprintf (buf, size, "%.*s", (int)strcspn (at, " \n"), at);
+}
+
+/* The line of a partition, NULL: there is none. */
+static const char *partition_line (const char *text, const char *name)
+{
+    static const char key[] = "PartitionName=";
+    size_t n = strlen (name);
+
+    for (; *text; text += strcspn (text, "\n"), text += *text == '\n')
+        if (!strncmp (text, key, sizeof (key) - 1)
+            && !strncmp (text + sizeof (key) - 1, name, n)
+            && text[sizeof (key) - 1 + n] == ' ')
+            return text;
+    return NULL;
+}
+
+static long tier_of (const char *line)
+{
+    return strtol (value_of (line, " PriorityTier="), NULL, 10);
+}
+
+static bool
+share_nodes (const struct cluster_nodes *c, const char *a, const char *b)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (cluster_node_is_in (&c->list[i], a)
+            && cluster_node_is_in (&c->list[i], b))
+            return true;
+    return false;
+}
+
+/* Of a partition of a higher tier, on nodes of both. */
+static bool find_higher (const struct cluster_nodes *c,
+                         const char *text,
+                         const char *name,
+                         long tier,
+                         char by[256])
+{
+    for (; *text; text += strcspn (text, "\n"), text += *text == '\n') {
+        if (tier_of (text) <= tier)
+            continue;
+        take_word (by, 256, value_of (text, "PartitionName="));
+        if (share_nodes (c, name, by))
+            return true;
+    }
+    return false;
+}
+
+bool cluster_preempts (const struct cluster_nodes *c,
+                       const char *name,
+                       char by[256],
+                       char how[64])
+{
+    char *text = malloc (TEXT_MAX);
+    const char *line = text && ask ("partition", text) == 0
+                           ? partition_line (text, name)
+                           : NULL;
+    bool yes = false;
+
+    if (line) {
+        take_word (how, 64, value_of (line, " PreemptMode="));
+        yes = *how && strcmp (how, "OFF")
+              && find_higher (c, text, name, tier_of (line), by);
+    }
+    free (text);
+    return yes;
 }

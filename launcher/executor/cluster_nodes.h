@@ -23,6 +23,14 @@ struct cluster_nodes {
  */
 int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err);
 
+/* By `scontrol show partition`: whether jobs of other partitions preempt those
+ * of 'name' on its nodes, and how, as "REQUEUE"; 'by' is one of those.
+ */
+bool cluster_preempts (const struct cluster_nodes *c,
+                       const char *name,
+                       char by[256],
+                       char how[64]);
+
 /* Release the list. */
 void cluster_nodes_free (struct cluster_nodes *c);
 

@@ -355,6 +355,10 @@ choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
                        s->list[0].partition,
                        strrchr (why, '\n') ? strrchr (why, '\n') + 1 : why);
     *best = *found;
+    if (s->chosen
+        || !cluster_preempts (
+            &s->nodes, best->partition, best->preempts, best->how))
+        *best->how = '\0';
     return 0;
 }
 

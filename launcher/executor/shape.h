@@ -10,6 +10,8 @@ struct shape {
     char partition[256];     /* "": the user has chosen */
     char start[64];          /* when it would, as sbatch says */
     double seconds;          /* from now, below 0: not known */
+    char preempts[256]; /* a partition whose jobs preempt those there, ... */
+    char how[64];       /* ... as Slurm calls it; "": none does */
 };
 
 /* resources.gpus_per_trial, or slots_per_trial that may be more than a node

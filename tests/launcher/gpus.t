@@ -10,6 +10,7 @@ mkdir bin
 cat >bin/scontrol <<'END'
 #!/bin/sh
 echo "$*" >>scontrol.asked
+case $* in *partition) cat partitions 2>/dev/null; exit ;; esac
 [ ! -e silent ] || { echo "slurm_load_node error: Unable to contact slurm controller" >&2; exit 1; }
 node () {
     echo "NodeName=$1 Arch=x86_64 CoresPerSocket=32 CPUAlloc=0 CPUTot=$2 CPULoad=0.1 AvailableFeatures=(null) Gres=$3 NodeAddr=$1 State=$4 ThreadsPerCore=1 Partitions=$5 BootTime=None Reason=a word Gres=gpu:99 "
@@ -59,7 +60,8 @@ run
 is $status 0 "16 GPUs"
 is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
-is "$(cat scontrol.asked)" "--oneliner show node" "scontrol is asked once"
+is "$(cat scontrol.asked)" "--oneliner show node
+--oneliner show partition" "scontrol is asked once, and once of partitions"
 like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*gpus_per_node=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
 echo small >default
 run
@@ -69,6 +71,15 @@ printf '%s\n' '--partition=big 7200' '--partition=small 600' '* none' >starts
 run
 is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "the partition where it starts first"
 like "$(cat out)" '4 nodes with 4 GPUs and 4 ranks each, in partition small; a job would start at 20[-0-9T:]* \(in (10m|9m5.s)' "and when"
+is "$(grep -c preempt out)" 0 "nobody preempts there"
+for tier in 1 50; do
+    echo "PartitionName=small AllowGroups=ALL Nodes=b[1-4] PriorityJobFactor=1 PriorityTier=1 PreemptMode=REQUEUE State=UP
+PartitionName=mixed AllowGroups=ALL Nodes=b4 PriorityJobFactor=1 PriorityTier=$tier PreemptMode=OFF State=UP
+PartitionName=big AllowGroups=ALL Nodes=a[1-4] PriorityJobFactor=1 PriorityTier=99 PreemptMode=OFF State=UP" >partitions
+    run
+    like "$(cat out)" 'in partition small; a job would start at [^;]*'"$([ $tier = 1 ] || echo '; jobs of partition mixed preempt those of small .PreemptMode=REQUEUE.: resources.partition chooses another one')$" "a partition of tier $tier on the same nodes"
+done
+rm partitions
 printf '%s\n' '--nodes=2 none' '--nodes=4 300' '* none' >starts
 conf 'gpus_per_trial = 16; partition = "big";'
 run
