@@ -266,7 +266,7 @@ static bool is_command_line (const char *text)
 }
 
 /* "-w n4 --exclusive" is how everybody writes them; "" is nothing. */
-static void split_sbatch_args (struct experiment *e)
+void experiment_split_sbatch_args (struct experiment *e)
 {
     char **list = NULL;
 
@@ -442,7 +442,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
     policies_read (e, cf, p);
-    split_sbatch_args (e);
+    experiment_split_sbatch_args (e);
     note_given (e, cf);
     experiment_share_gpus (e);
     check_resources (e, cf, p);

@@ -8,6 +8,7 @@
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/config/trial_gpus.h"
+#include "launcher/config/validate.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
@@ -288,6 +289,7 @@ void flow_read_step (struct flow_step *st,
         read_key (st, config_setting_get_elem (s, (unsigned)i), p);
     st->exp.given.nodes = st->exp.nodes > 1;
     st->exp.given.node_gpus = st->exp.node_gpus > 0;
+    experiment_split_sbatch_args (&st->exp);
     experiment_share_gpus (&st->exp);
 }
 

@@ -126,6 +126,23 @@ plugged () { # plugged NAME KEYS: what is missing in the ranks
 }
 is "$(plugged keys 'debug = "hang:300"; nccl = "auto"; bind = "closest";')" "" "keys of the plugin's options"
 is "$(plugged args 'sbatch_args = "--dl-debug=hang:300 --dl-nccl=auto --comment=x";')" "" "and sbatch_args as one string"
+cat >plugin-flow.conf <<'END'
+name = "plug";
+steps = {
+    line = { cache = false; entrypoint = "env >$OUT/line.$SLURM_PROCID"; resources = { nodes_per_trial = 2; framework = "torch"; sbatch_args = "--dl-debug=hang:300 --dl-nccl=auto"; }; };
+    list = { cache = false; entrypoint = "env >$OUT/list.$SLURM_PROCID"; resources = { nodes_per_trial = 2; framework = "torch"; sbatch_args = ["--dl-debug=hang:300", "--dl-nccl=auto"]; }; };
+    keys = { cache = false; entrypoint = "env >$OUT/keys.$SLURM_PROCID"; resources = { nodes_per_trial = 2; framework = "torch"; debug = "hang:300"; nccl = "auto"; }; };
+};
+END
+mkdir flow-env
+OUT=$PWD/flow-env timeout 300 dl flow run plugin-flow.conf >flow.out 2>&1
+is $? 0 "a flow whose steps have options of the plugin"
+flow_has_ended () { dl flow show plug | head -n 1 | grep -q ': completed\|: failed'; }
+wait_for 300 flow_has_ended
+for step in line list keys; do
+    is "$(for r in 0 1; do sed -n 's/^\(RANK\|DL_DEBUG_PATH\|DL_NCCL_SET\)=.*/\1/p' "flow-env/$step.$r" | sort | tr '\n' ' '; done)" \
+        "DL_DEBUG_PATH DL_NCCL_SET RANK DL_DEBUG_PATH DL_NCCL_SET RANK " "they reach both ranks of step $step"
+done
 timeout 60 dl run --dry-run --set 'resources.bind="nowhere"' keys.conf >out 2>&1
 like "$(cat out)" "^keys.conf:.*|'resources.bind' is 'nowhere': .*closest" "a value that there is not"
 
