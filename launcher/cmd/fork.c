@@ -11,9 +11,12 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/attempt.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
 
@@ -40,6 +43,7 @@ static void put_string (config_t *cf, const char *key, const char *text)
 struct fork_source {
     const struct sweep *s;
     long trial;
+    int64_t seeds; /* trials of the point, 0: one */
 };
 
 /* A hyperparameter that is not active at the point is none of the fork. */
@@ -79,6 +83,9 @@ static void make_single (config_t *cf, const void *source)
             config_setting_remove_elem (group, (unsigned)i);
     }
     put_string (cf, "searcher.name", "single");
+    if (o->seeds > 1)
+        config_setting_set_int64 (
+            config_setting_add (group, "repeats", CONFIG_TYPE_INT64), o->seeds);
     if (sweep_metrics (o->s) > 1) {
         put_string (cf, "searcher.metric", o->s->exp->metric);
         config_setting_remove (group, "smaller_is_better");
@@ -102,34 +109,56 @@ static int64_t first_length (const struct experiment *e)
     return n > 0 ? rungs[0].length : e->search.max_length;
 }
 
-static void count (const char *dir, const char *name)
+/* ---- what the trials begin with ---- */
+
+/* The newest files that the trial has left and that its attempts could begin
+ * with.
+ */
+static int find_files (const struct sweep *s, long trial, char ***list)
 {
-    (void)dir;
-    (void)name;
+    struct trial_attempt a = { .sweep = s,
+                               .trial = trial,
+                               .number = sweep_trial (s, trial)->over + 1 };
+    char path[PATH_MAX];
+
+    snprintf (a.dir,
+              sizeof (a.dir),
+              "%s/trials/%04ld/a.%ld",
+              s->dir,
+              trial,
+              a.number);
+    return attempt_with_files (&a, NULL, path, sizeof (path)) < 0
+               ? -1
+               : list_trainer_files (path, list);
 }
 
-/* The files of its own that a trial has are not copied. */
-static void say_no_checkpoint (const struct sweep *s, long trial)
+/* Files say nothing of the step that they are of: it is that of the trial's
+ * last result.
+ */
+static void take_files (struct experiment *e,
+                        const struct sweep *s,
+                        long trial,
+                        const struct settings *st)
 {
-    char dir[PATH_MAX];
+    int64_t length = sweep_trial (s, trial)->length;
+    int64_t first = first_length (e);
 
-    for (long k = sweep_trial (s, trial)->over; k >= 1; k--) {
-        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, k);
-        if (each_trainer_file (dir, count) == 0)
-            continue;
-        complain ("%s: no checkpoint of trial %ld passes verification: a fork "
-                  "takes those of slurmdl(3), and the trial has files of its "
-                  "own in %s; 'dl run' with that path in the entrypoint goes "
-                  "on from them",
-                  s->dir,
+    e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
+    if (length == 0 || find_files (s, trial, &e->source_files) < 0)
+        complain ("trial %ld has left neither a checkpoint nor files: the fork "
+                  "begins from the beginning",
+                  trial);
+    else if (first <= length) {
+        complain ("trial %ld was trained to length %lld, and the fork trains "
+                  "to %lld: it begins from the beginning; with --set "
+                  "searcher.max_length=L it goes on from the trial's files",
                   trial,
-                  dir);
-        return;
-    }
-    complain ("%s: no checkpoint of trial %ld passes verification: a fork "
-              "takes those of slurmdl(3), and the trial has none",
-              s->dir,
-              trial);
+                  (long long)length,
+                  (long long)first);
+        strings_free (e->source_files);
+        e->source_files = NULL;
+    } else
+        e->source_length = length;
 }
 
 static int take_checkpoint (struct experiment *e,
@@ -141,16 +170,18 @@ static int take_checkpoint (struct experiment *e,
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", s->dir, trial);
+    e->source_trial = trial;
+    if (st->seeds)
+        return 0;
     e->source_file =
         slurmdl_checkpoint_find (path,
                                  INT64_MAX,
                                  trial_last (sweep_trial (s, trial)).attempt,
                                  &e->source_length);
     if (!e->source_file) {
-        say_no_checkpoint (s, trial);
-        return EXIT_NOT_FOUND;
+        take_files (e, s, trial, st);
+        return 0;
     }
-    e->source_trial = trial;
     e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
     if (length > e->source_length)
         return 0;
@@ -166,7 +197,7 @@ static int take_checkpoint (struct experiment *e,
 
 static int make_fork (struct sweep *s, long trial, const struct settings *st)
 {
-    struct fork_source origin = { s, trial };
+    struct fork_source origin = { s, trial, st->seeds };
     struct edit edit = { .sets = st->sets };
     struct experiment *e;
     char path[PATH_MAX];
@@ -206,10 +237,19 @@ int cmd_fork (const struct settings *st)
         complain ("fork: --file without a TRIAL is 'dl run FILE'");
         return EXIT_USAGE;
     }
+    if (st->file && st->seeds) {
+        complain ("fork: --seeds is for the trial's own configuration, and "
+                  "--file has another one");
+        return EXIT_USAGE;
+    }
     if ((rv = open_experiment (st, st->args[0], &s)))
         return rv;
     if (st->nargs == 2)
         rv = parse_trial (s, st->args[1], &trial);
+    else if (st->seeds && !(trial = sweep_best (s))) {
+        complain ("%s: no trial has a result: name one for --seeds", s->dir);
+        rv = EXIT_NOT_FOUND;
+    }
     if (rv == 0)
         rv = make_fork (s, trial, st);
     sweep_close (s);

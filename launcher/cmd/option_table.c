@@ -63,6 +63,7 @@ static const struct opt of_preview[] = {
 
 static const struct opt of_fork[] = {
     { "file", "FILE", NULL, "search as FILE says, from the trial's checkpoint", OPT_STRING, AT (file) },
+    { "seeds", "N", NULL, "train the configuration of TRIAL (default: the best) with N seeds, from the beginning", OPT_COUNT, AT (seeds) },
     { 0 },
 };
 

@@ -140,7 +140,11 @@ static void print_source (const struct sweep *s)
 {
     const struct experiment *e = s->exp;
 
-    if (e->source && e->source_trial)
+    if (e->source && e->source_trial && !e->source_length)
+        printf ("forked from %s, the configuration of trial %ld\n",
+                e->source,
+                e->source_trial);
+    else if (e->source && e->source_trial)
         printf ("forked from %s, trial %ld at length %lld\n",
                 e->source,
                 e->source_trial,

@@ -27,6 +27,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/take_file.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
 
@@ -103,6 +104,10 @@ static int find_source (struct sweep *s, long number, struct slurmdl_error *err)
         slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
     if (e->source_file && length == e->source_length)
         return 0;
+    fork_source_dir (dir, sizeof (dir), s->dir);
+    if (!t->from && list_trainer_files (dir, &e->source_files) == 0
+        && e->source_files)
+        return 0;
     errno = ENOENT;
     return errorf (err,
                    "%s: trial %ld began with the checkpoint of %s%.0ld at "
@@ -131,8 +136,9 @@ static int open_place (struct try_run *t,
     if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err)
         < 0)
         return -1;
-    return s->exp->source_file ? fork_source_publish (s->exp, t->sweep.dir, err)
-                               : 0;
+    return s->exp->source_file || s->exp->source_files
+               ? fork_source_publish (s->exp, t->sweep.dir, err)
+               : 0;
 }
 
 /* ---- the code ---- */

@@ -406,6 +406,7 @@ void experiment_destroy (struct experiment *e)
     free (e->text);
     free (e->source);
     free (e->source_file);
+    strings_free (e->source_files);
     free (e);
     errno = saved;
 }

@@ -179,7 +179,9 @@ struct experiment {
     long source_trial;     /* ... trial, 0: none, ... */
     int64_t source_length; /* ... and length of the checkpoint ... */
     char *source_file;     /* ... that is to be taken; NULL when it is there */
-    uid_t source_owner;    /* of whom it may be (file_take_of()) */
+    char **source_files;   /* or paths of files and folders that a script has
+                              left; NULL-ended, or NULL */
+    uid_t source_owner;    /* of whom they may be (file_take_of()) */
 };
 
 /* Read the experiment file 'path', edit it if 'edit' is not NULL, and check it.

@@ -11,7 +11,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 
-enum { ROWS = 50, CAUSES = 4 };
+enum { ROWS = 50, CAUSES = 4, SEEDS = 5 };
 
 void trial_name (const struct report *r, long trial, char *buf, size_t size)
 {
@@ -42,12 +42,27 @@ static void put_flags (FILE *f, const struct report_data *d, long trial)
     fputs (HTML_COPY, f);
 }
 
-static void
-put_command (FILE *f, const struct report *r, long trial, const char *command)
+/* What goes on from the trial: it trains it for twice as long, or, where nobody
+ * has said how long that is, the same with other seeds.
+ */
+static void put_commands (FILE *f, const struct report *r, long trial)
 {
-    fprintf (f, "<div class=\"copy\"><code>dl %s ", command);
-    html_put_word (f, r->sweeps[r->trials[trial].sweep].name);
-    fprintf (f, " %ld%s", r->trials[trial].number, HTML_COPY);
+    const struct report_trial *t = &r->trials[trial];
+    const struct experiment *e = r->sweeps[t->sweep].s->exp;
+
+    for (int seeds = 0; seeds <= 1; seeds++) {
+        if (!seeds && e->search.max_length <= 1)
+            continue;
+        fputs ("<div class=\"copy\"><code>dl fork --", f);
+        if (seeds)
+            fprintf (f, "seeds %d ", SEEDS);
+        else
+            fprintf (f,
+                     "set searcher.max_length=%lld ",
+                     2 * (long long)e->search.max_length);
+        html_put_word (f, r->sweeps[t->sweep].name);
+        fprintf (f, " %ld%s", t->number, HTML_COPY);
+    }
 }
 
 /* "trial 4", "mean of 3 ± 0.01, point 2, trials 4 to 6" */
@@ -145,7 +160,7 @@ static void put_best (FILE *f, const struct report_data *d)
         fputs (".</p>", f);
     }
     put_flags (f, d, r->best);
-    put_command (f, r, r->best, "fork");
+    put_commands (f, r, r->best);
     fputs ("</section>", f);
 }
 

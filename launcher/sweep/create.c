@@ -180,7 +180,8 @@ static int fill_folder (const struct experiment *e,
     ignore_in_git (dir);
     if (disk_reserve_make (dir, err) < 0
         || freeze_file (e, dir, digest, err) != 0
-        || (e->source_file && fork_source_publish (e, dir, err) < 0)
+        || ((e->source_file || e->source_files)
+            && fork_source_publish (e, dir, err) < 0)
         || (e->frozen_code
             && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;

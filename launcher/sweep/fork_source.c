@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpoint with which every trial of a fork begins. */
+/* The checkpoint, or the files, with which every trial of a fork begins. */
 #include "launcher/sweep/fork_source.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/sys/publish.h"
 #include "launcher/sys/take_file.h"
@@ -17,18 +21,104 @@ void fork_source_dir (char *buf, size_t size, const char *dir)
     snprintf (buf, size, "%s/source/a.1", dir);
 }
 
-static int make_folders (const char *dir, struct slurmdl_error *err)
+static int make_folders (const char *dir, bool files, struct slurmdl_error *err)
 {
     static const char *const folders[] = { "", "/a.1", "/a.1/ckpt" };
+    size_t n = sizeof (folders) / sizeof (*folders) - files;
     char path[PATH_MAX];
 
-    for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
+    for (size_t i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/source%s", dir, folders[i]);
         if (folder_create (path, err) < 0)
             return -1;
     }
     return 0;
 }
+
+static int
+cannot_copy (const char *from, const char *to, struct slurmdl_error *err)
+{
+    return errno == EPERM ? errorf (
+               err,
+               "%s: others have written it, or may write to it, and "
+               "a checkpoint can run code: --trust, if you trust them",
+               from)
+                          : errorf (err,
+                                    "%s: cannot copy %s: %s",
+                                    to,
+                                    from,
+                                    inside_error (errno));
+}
+
+/* ---- files of a script ---- */
+
+static int copy_any (const char *from,
+                     const char *to,
+                     uid_t owner,
+                     struct slurmdl_error *err);
+
+static int copy_folder (const char *from,
+                        const char *to,
+                        uid_t owner,
+                        struct slurmdl_error *err)
+{
+    int fd = inside_open_any (from, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
+    char in[PATH_MAX], out[PATH_MAX];
+    int rv = d ? folder_create (to, err) : cannot_copy (from, to, err);
+
+    for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
+        if (!strcmp (e->d_name, ".") || !strcmp (e->d_name, ".."))
+            continue;
+        errno = ENAMETOOLONG;
+        if (snprintf (in, sizeof (in), "%s/%s", from, e->d_name)
+                >= (int)sizeof (in)
+            || snprintf (out, sizeof (out), "%s/%s", to, e->d_name)
+                   >= (int)sizeof (out))
+            rv = cannot_copy (from, to, err);
+        else
+            rv = copy_any (in, out, owner, err);
+    }
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+/* What is neither a file nor a folder stays. */
+static int copy_any (const char *from,
+                     const char *to,
+                     uid_t owner,
+                     struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (lstat (from, &st) < 0)
+        return cannot_copy (from, to, err);
+    if (S_ISDIR (st.st_mode))
+        return copy_folder (from, to, owner, err);
+    if (!S_ISREG (st.st_mode))
+        return 0;
+    return file_copy_of (from, to, owner) < 0 ? cannot_copy (from, to, err) : 0;
+}
+
+static int copy_files (const struct experiment *e,
+                       const char *folder,
+                       struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    for (char **f = e->source_files; *f; f++) {
+        errno = ENAMETOOLONG;
+        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*f, '/'))
+            >= (int)sizeof (path))
+            return cannot_copy (*f, folder, err);
+        if (copy_any (*f, path, e->source_owner, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- either ---- */
 
 int fork_source_publish (const struct experiment *e,
                          const char *dir,
@@ -38,9 +128,11 @@ int fork_source_publish (const struct experiment *e,
     char path[PATH_MAX + 40];
     int64_t step;
 
-    if (make_folders (dir, err) < 0)
+    if (make_folders (dir, e->source_files, err) < 0)
         return -1;
     fork_source_dir (folder, sizeof (folder), dir);
+    if (e->source_files)
+        return copy_files (e, folder, err);
     snprintf (path,
               sizeof (path),
               "%s/ckpt/%08lld.h5",
@@ -48,16 +140,6 @@ int fork_source_publish (const struct experiment *e,
               (long long)e->source_length);
     /* the copy is this user's: what it has of Python's would run as it */
     if (file_take_of (e->source_file, path, e->source_owner) < 0)
-        return errno == EPERM
-                   ? errorf (err,
-                             "%s: others have written it, or may write to it, "
-                             "and a checkpoint can run code: --trust, if you "
-                             "trust them",
-                             e->source_file)
-                   : errorf (err,
-                             "%s: cannot copy %s: %s",
-                             path,
-                             e->source_file,
-                             inside_error (errno));
+        return cannot_copy (e->source_file, path, err);
     return slurmdl_checkpoint_verify (path, &step, err);
 }

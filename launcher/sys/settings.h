@@ -54,6 +54,7 @@ struct settings {
     int64_t step;                   /* -1: not given */
     int64_t trials;                 /* rows of a table, 0: all */
     int64_t length;                 /* of a full training, 0: as it is */
+    int64_t seeds;                  /* trials of one point, 0: one */
     int64_t lines;                  /* of a log, the last; -1: all */
     int64_t min, max, size, spares; /* nodes, 0: as there are */
     int64_t ranks;                  /* on each, 0: one */

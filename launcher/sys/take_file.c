@@ -102,7 +102,8 @@ static bool is_of (int fd, const struct stat *st, uid_t owner)
                || whose == owner);
 }
 
-int file_take_of (const char *from, const char *to, uid_t owner)
+static int
+take_of (const char *from, const char *to, uid_t owner, bool may_link)
 {
     struct stat st;
     int in = inside_open_any (from, O_RDONLY, 0, &st);
@@ -111,8 +112,18 @@ int file_take_of (const char *from, const char *to, uid_t owner)
     if (in >= 0 && !is_of (in, &st, owner))
         errno = EPERM;
     else if (in >= 0)
-        rv = take (in, to, true, false);
+        rv = take (in, to, may_link, false);
     return inside_close (in, rv);
+}
+
+int file_take_of (const char *from, const char *to, uid_t owner)
+{
+    return take_of (from, to, owner, true);
+}
+
+int file_copy_of (const char *from, const char *to, uid_t owner)
+{
+    return take_of (from, to, owner, false);
 }
 
 void say_owner (const char *name, uint32_t owner)

@@ -20,6 +20,9 @@ int file_take (const char *from, const char *to);
 enum { ANYBODY = -1 };
 int file_take_of (const char *from, const char *to, uid_t owner);
 
+/* The same of a file that may change: always a copy. */
+int file_copy_of (const char *from, const char *to, uid_t owner);
+
 /* 'to', open for reading too, is a copy of 'from' that the user has asked for
  * under 'name': it keeps whose data it has, and a line says so, unless he takes
  * them for his own.  1: it has another user's data, 0: it has not, -1 with

@@ -12,6 +12,7 @@
 
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/strings.h"
 #include "runtime/metrics/metrics.h"
 
 void trial_dir (const struct trial_attempt *a, char *path, size_t size)
@@ -99,6 +100,31 @@ int each_trainer_file (const char *dir,
     if (d)
         closedir (d);
     return n;
+}
+
+static bool is_attempt (const char *dir)
+{
+    const char *name = strrchr (dir, '/');
+
+    return name && !strncmp (name, "/a.", 3);
+}
+
+int list_trainer_files (const char *dir, char ***list)
+{
+    bool attempt = is_attempt (dir);
+    DIR *d = opendir (dir);
+    int rv = d ? 0 : -1;
+
+    for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
+        bool ours = strcmp (e->d_name, WORK_NAME)
+                        ? attempt_file_is_ours (e->d_name)
+                        : !has_work (dir);
+        if (*e->d_name != '.' && (!attempt || !ours))
+            rv = strings_addf (list, "%s/%s", dir, e->d_name);
+    }
+    if (d)
+        closedir (d);
+    return rv;
 }
 
 /* ---- the attempt whose files are handed on ---- */

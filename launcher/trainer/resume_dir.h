@@ -49,3 +49,8 @@ bool attempt_has_logged (const char *dir);
  */
 int each_trainer_file (const char *dir,
                        void (*f) (const char *dir, const char *name));
+
+/* Add the paths of those in 'dir', of attempt_with_files() or a copy of it.
+ * Returns -1 with errno.
+ */
+int list_trainer_files (const char *dir, char ***list);

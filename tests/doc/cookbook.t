@@ -54,7 +54,7 @@ cat >>bin/dl <<'END'
 command=$1
 shift
 case $command in
-run | continue | retry) exec "$dl" "$command" --local --workers=2 "$@" ;;
+run | continue | retry | fork) exec "$dl" "$command" --local --workers=2 "$@" ;;
 report) said=$("$dl" report "$@" 2>&1) && exit; echo "$said"; [ "${said#*D3}" != "$said" ] ;;
 *) exec "$dl" "$command" "$@" ;;
 esac

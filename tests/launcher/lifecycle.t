@@ -264,7 +264,48 @@ cmp -s lines-fork-0002/experiment.conf lines.conf
 ok $? "in a fork, too"
 try 2 "'dl run FILE'" dl fork --file lines.conf lines-0001
 try 3 "no trial '4'" dl fork lines-0001 4
-try 3 'no checkpoint of trial 1 passes verification' dl fork lines-0001 1
+try 0 'trial 1 has left neither a checkpoint nor files: the fork begins from the beginning' dl fork --local lines-0001 1
+like "$(dl show lines-fork-0003)" "^forked from $work/lines-0001, the configuration of trial 1$" "show: which one"
+cat >script.sh <<'END'
+# script.sh LENGTH LR FOLDER [LAST]
+s=0
+[ -z "${4:-}" ] || s=$(cat "$4/last")
+echo "seed $DL_SEED goes on from $s with $(ls "${4:-/none}" 2>/dev/null | tr '\n' ' ')"
+mkdir -p "$3/deep"
+while [ "$s" -lt "$1" ]; do
+    s=$((s + 1))
+    echo "epoch $s: loss $2"
+    echo $s >"$3/last"
+    echo $s >"$3/deep/more"
+done
+END
+conf script 'name = "random"; max_trials = 2; max_length = 3;' '"sh script.sh {length} {lr} {attempt_dir} [{resume_dir}]"' \
+    'metrics = { pattern = "epoch {step}: loss {loss}"; };'
+timeout 300 dl run --local script.conf >out 2>&1
+is $? 0 "a script with files of its own"
+try 0 'trial 2 was trained to length 3, and the fork trains to 3: it begins from the beginning; with --set searcher.max_length=L' dl fork --local script-0001 2
+try 0 'script: completed' dl fork --local --set searcher.max_length=5 script-0001 2
+like "$(cat script-fork-0002/trials/0001/a.1/log)" '^seed [0-9]* goes on from 3 with deep last $' "a fork goes on from the files of the trial"
+is "$(cat script-fork-0002/source/a.1/deep/more) $(dl show --values script-fork-0002 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 4 5" "of which it has copies"
+echo spoilt >script-0001/trials/0002/a.1/last
+is "$(cat script-fork-0002/source/a.1/last)" 3 "that are its own"
+cp script-fork-0002/source/a.1/last script-0001/trials/0002/a.1/last
+try 0 'reproduced' dl reproduce script-fork-0002 1
+try 0 'script: completed' dl fork --local --seeds 3 script-0001 2
+is "$(cat script-fork-0003/trials/*/a.1/log | grep -c 'goes on from 0 ') $(cat script-fork-0003/trials/*/a.1/log | grep '^seed' | sort -u | wc -l)" "3 3" "a configuration with three seeds, from the beginning"
+is "$(python3 -c '
+import glob, json
+print(len({open(p).read() for p in glob.glob("script-fork-0003/trials/*/a.1/hparams.json") + ["script-0001/trials/0002/a.1/hparams.json"]}))')" 1 "at the same point"
+like "$(dl show script-fork-0003)" 'mean of 3' "whose mean counts"
+try 0 'script: completed' dl fork --local --seeds 2 script-0001
+try 2 "^dl: fork: --seeds is for the trial's own configuration" dl fork --seeds 2 --file script.conf script-0001 1
+dl report --output=page.html script-0001 >/dev/null
+grep -o '<code>dl fork [^<]*' page.html | sed 's/<code>dl fork //' >forks
+is "$(wc -l <forks)" 2 "the report offers two forks"
+while read -r words; do
+    # shellcheck disable=SC2086
+    try 0 'script: completed' dl fork --local $words
+done <forks
 
 cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits

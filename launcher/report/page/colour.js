@@ -76,7 +76,7 @@ function showPins() {
     make(tr, "th", { scope: "row" }, name);
     for (const text of texts) make(tr, "td", { title: text }, text);
   });
-  if (pins.length === 1) for (const w of ["show", "logs", "fork"]) {
+  if (pins.length === 1) for (const w of ["show", "logs", "fork --seeds 5"]) {
     const row = make(box, "div", { class: "copy" });
     make(row, "code", {}, `dl ${w} ${shell(E[T.exp[pins[0]]].name)} ${numbered(pins[0])}`);
     make(row, "button", { type: "button", "data-copy": "" }, "Copy");
