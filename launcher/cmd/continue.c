@@ -239,7 +239,8 @@ int cmd_continue (const struct settings *st)
 
     if (rv)
         return rv;
-    rv = go_on (s, st);
+    if ((rv = change_settings (&s, st)) == 0)
+        rv = go_on (s, st);
     sweep_close (s);
     return rv;
 }
@@ -359,7 +360,8 @@ int cmd_retry (const struct settings *st)
 
     if (rv)
         return rv;
-    rv = retry (s, st->args + named, st);
+    if ((rv = change_settings (&s, st)) == 0)
+        rv = retry (s, st->args + named, st);
     sweep_close (s);
     return rv;
 }

@@ -99,6 +99,41 @@ void print_last_words (const struct sweep *s)
     print_lines (text_last_lines (text, n, LINES));
 }
 
+/* A limit that was too low is raised by a command.  Returns whether it is one.
+ */
+static bool
+print_remedy (const struct sweep *s, const char *why, const char *command)
+{
+    const struct experiment *e = s->exp;
+
+    if (why && !strncmp (why, "TIMEOUT", 7))
+        printf ("'dl %s --set resources.time=TIME %s' goes on with a longer "
+                "time limit than %s, of which the last %lld s (worker.grace) "
+                "are for saving\n",
+                command,
+                s->word,
+                e->time ? e->time : "the partition's",
+                (long long)e->grace);
+    else if (why
+             && (!strcmp (why, "out of memory")
+                 || strstr (why, "out of memory (killed")))
+        printf ("'dl %s --set resources.%s=SIZE %s' goes on with more than "
+                "%s%s\n",
+                command,
+                e->max_memory ? "max_memory" : "memory",
+                s->word,
+                e->max_memory ? e->max_memory
+                : e->memory   ? e->memory
+                              : "the partition gives",
+                e->max_memory ? ""
+                              : "; with resources.max_memory=SIZE as well a "
+                                "trial that runs out of memory is tried again "
+                                "with more, up to that");
+    else
+        return false;
+    return true;
+}
+
 void print_fault (const struct sweep *s)
 {
     if (!sweep_is_faulty (s))
@@ -108,6 +143,8 @@ void print_fault (const struct sweep *s)
             FAULT_LIMIT,
             s->cause.why);
     print_log_end (s);
+    if (print_remedy (s, s->cause.why, "resume"))
+        return;
     printf ("when the program is mended, 'dl resume %s' goes on and tries %d "
             "times more; for another experiment file, 'dl kill %s' and 'dl "
             "run'\n",
@@ -242,6 +279,7 @@ void print_failed (const struct sweep *s)
     else if (most.why)
         printf (": %s", most.why);
     puts ("");
+    print_remedy (s, most.why, "retry");
 }
 
 const char *state_text (const struct sweep *s)

@@ -348,7 +348,8 @@ int cmd_resume (const struct settings *st)
 
     if (rv)
         return rv;
-    rv = st->wait ? resume_and_wait (s, st) : resume (s, st);
+    if ((rv = change_settings (&s, st)) == 0)
+        rv = st->wait ? resume_and_wait (s, st) : resume (s, st);
     sweep_close (s);
     return rv;
 }

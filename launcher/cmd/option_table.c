@@ -41,6 +41,11 @@ static const struct opt set[] = {
     { 0 },
 };
 
+static const struct opt change[] = {
+    { "set", "KEY=VALUE", NULL, "change what Slurm is asked for from now on: resources.time, memory, max_memory, partition, account, qos, sbatch_args", OPT_LIST, AT (sets) },
+    { 0 },
+};
+
 static const struct opt dry_run[] = {
     { "dry-run", NULL, NULL, "check the file and say what would run", OPT_FLAG, AT (dry_run) },
     { 0 },
@@ -309,9 +314,9 @@ OPTIONS (logs) = { dir, of_logs, NULL };
 OPTIONS (wait) = { dir, of_wait, NULL };
 OPTIONS (monitor) = { of_monitor, json, NULL };
 OPTIONS (debug) = { of_debug, NULL };
-OPTIONS (resume) = { dir, start, trust, of_resume, NULL };
-OPTIONS (retry) = { dir, start, trust, NULL };
-OPTIONS (continue) = { dir, start, trust, of_continue, NULL };
+OPTIONS (resume) = { dir, start, trust, change, of_resume, NULL };
+OPTIONS (retry) = { dir, start, trust, change, NULL };
+OPTIONS (continue) = { dir, start, trust, change, of_continue, NULL };
 OPTIONS (sweep) = { dir, NULL };
 OPTIONS (scale) = { dir, trust, NULL };
 OPTIONS (mark) = { dir, undo, NULL };

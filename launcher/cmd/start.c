@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"
@@ -12,10 +13,12 @@
 #include "launcher/cmd/preview.h"
 #include "launcher/cmd/queue.h"
 #include "launcher/code/store.h"
+#include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
 #include "launcher/executor/slurm.h"
+#include "launcher/executor/stop.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/webhook.h"
@@ -24,7 +27,9 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/record.h"
 #include "launcher/trust/trust.h"
@@ -111,12 +116,11 @@ static void say_not_started (struct sweep *s,
                   "and run again",
                   why);
     else if (x->refused)
-        complain (
-            "%s; 'dl resume %s' starts workers when this is corrected; the "
-            "file of %s is not changed ('dl fork --set' makes another)",
-            why,
-            s->word,
-            s->dir);
+        complain ("%s; 'dl resume %s' starts workers when this is corrected, "
+                  "in its file by 'dl resume --set KEY=VALUE %s'",
+                  why,
+                  s->word,
+                  s->word);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
                   "if its file is wrong, 'dl rm --force %s' removes it",
@@ -262,6 +266,124 @@ int start_missing_workers (struct sweep *s,
     free (before.seen.list);
     return rv;
 }
+
+/* ---- other settings of one that there is ---- */
+
+static bool may_change (const char *set)
+{
+    static const char *const keys[] = {
+        "resources.time",       "resources.memory",  "resources.max_memory",
+        "resources.partition",  "resources.account", "resources.qos",
+        "resources.sbatch_args"
+    };
+    size_t n = strcspn (set, "=");
+
+    for (size_t i = 0; i < sizeof (keys) / sizeof (*keys); i++)
+        if (strlen (keys[i]) == n && !strncmp (set, keys[i], n))
+            return true;
+    complain ("--set %.*s: of an experiment that was made only resources.time, "
+              "memory, max_memory, partition, account, qos and sbatch_args "
+              "change; 'dl fork --set' makes another one",
+              (int)n,
+              set);
+    return false;
+}
+
+/* All of these keys are texts: resources.time=8:00:00 needs no quotes. */
+static int add_quoted (char ***sets, const char *set)
+{
+    size_t n = strcspn (set, "=");
+    const char *value = set[n] ? set + n + 1 : NULL;
+
+    if (!value || strchr ("\"[(", *value) || strpbrk (value, "\"\\"))
+        return strings_add (sets, set);
+    return strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
+}
+
+/* A worker has the file that it began with. */
+static bool is_at_work (const struct sweep *s)
+{
+    double look = 2 * (double)s->exp->heartbeat;
+
+    if (s->state != SWEEP_RUNNING || peer_count (s->dir, 0, NULL) == 0
+        || peer_count (s->dir, look, NULL) == 0)
+        return false;
+    complain ("%s: workers are at work with the settings that it has: 'dl "
+              "pause %s' first",
+              s->dir,
+              s->word);
+    return true;
+}
+
+/* The file takes the place of the old one at once, and is this user's choice.
+ */
+static int put_file (const struct sweep *s, const char *text)
+{
+    struct slurmdl_error err = { "" };
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", s->dir);
+    return publish_replace (path, text, strlen (text), &err) < 0
+               ? fail_on (s, &err)
+               : EXIT_OK;
+}
+
+static int
+read_again (struct sweep **s, const struct settings *st, const char *text)
+{
+    struct slurmdl_error err = { "" };
+    char dir[PATH_MAX], digest[DIGEST_SIZE];
+    int rv;
+
+    snprintf (dir, sizeof (dir), "%s", (*s)->dir);
+    sweep_close (*s);
+    *s = NULL;
+    if ((rv = open_experiment (st, dir, s)))
+        return rv;
+    digest_of (digest, text, strlen (text));
+    if (!strcmp (digest, (*s)->digest)) {
+        if (trust_record (*s, &err) < 0)
+            complain ("%s; the question will be asked again", err.text);
+        return EXIT_OK;
+    }
+    complain ("%s/experiment.conf: somebody else has changed it, too", dir);
+    sweep_close (*s);
+    *s = NULL;
+    return EXIT_DAMAGED;
+}
+
+int change_settings (struct sweep **s, const struct settings *st)
+{
+    struct edit edit = { .file = (*s)->frozen, .dir = (*s)->exp->dir };
+    struct experiment *e = NULL;
+    char path[PATH_MAX];
+    char **sets = NULL;
+    int rv = EXIT_OK;
+
+    for (char **set = st->sets; set && *set; set++)
+        if (!may_change (*set))
+            rv = EXIT_USAGE;
+        else if (add_quoted (&sets, *set) < 0)
+            rv = EXIT_IO;
+    if (!sets || rv) {
+        strings_free (sets);
+        return rv;
+    }
+    edit.sets = sets;
+    snprintf (path, sizeof (path), "%s/experiment.conf", (*s)->dir);
+    if (is_at_work (*s))
+        rv = EXIT_BUSY;
+    else if ((rv = read_experiment (path, &edit, &e)) == 0
+             && (rv = put_file (*s, e->text)) == 0
+             && (rv = read_again (s, st, e->text)) == 0)
+        /* what waits in the queue would have the old ones */
+        executor_cancel (*s, "--state=PENDING", NULL);
+    experiment_destroy (e);
+    strings_free (sets);
+    return rv;
+}
+
+/* ---- a new one ---- */
 
 /* What can be seen before anything is made; a file that is only looked at runs
  * nothing.

@@ -14,6 +14,13 @@ int start_missing_workers (struct sweep *s,
                            const struct settings *st,
                            bool running);
 
+/* Change keys of the file of an experiment that has no workers, as --set says:
+ * those of what Slurm is asked for, which the search does not depend on.  The
+ * experiment is read again, and '*s' NULL after a failure.  Returns an exit
+ * status.
+ */
+int change_settings (struct sweep **s, const struct settings *st);
+
 /* Make a new experiment of 'e', which is taken, and start its workers.
  * Returns an exit status.
  */

@@ -84,6 +84,21 @@ done
 timeout 100 dl resume --detach h >out 2>&1
 is $? 0 "resume ends all the same"
 
+# ---- a longer time limit: what waits with the short one goes
+printf '105 1 PENDING\n' >tasks
+sed 's/"q"/"t"/; s/workers = 2/workers = 1; time = "0:10:00"/' q.conf >t.conf
+timeout 300 dl run --detach t.conf >/dev/null 2>&1
+: >cancelled
+timeout 300 dl pause t >/dev/null 2>&1
+rm tasks
+timeout 300 dl resume --detach --set resources.time=8:00:00 --set resources.max_memory=9G --set resources.memory=2G t >out 2>&1
+is "$? $(tail -n 1 asked | grep -o -e '--time=[^ ]*' -e '--mem=[^ ]*' | tr '\n' ' ')" "0 --mem=2G --time=8:00:00 " "resume --set resources.time"
+like "$(tail -n 1 cancelled)" '^--state=PENDING' "tasks with the old limit are cancelled"
+task=$(cat t-0001/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)".*/\1/p' | tail -n 1)
+SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=$task SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker t-0001 >>said 2>&1
+is "$? $(count t-0001 result)" "0 4" "its workers take the new file"
+is "$(dl wait t 2>&1 | head -n 1)" "$work/t-0001: completed, 4 trials" "and it completes"
+
 # ---- dl retry is the same
 sed 's/"q"/"r"/; s/dl log loss=1/false/; s/max_trials = 4/max_trials = 1/' q.conf >r.conf
 sed -i '1i max_restarts = 0; max_failed = 4;' r.conf
