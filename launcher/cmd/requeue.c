@@ -69,10 +69,10 @@ static int requeue (const struct sweep *s, const char *task)
     return 0;
 }
 
-/* Another array of one task takes this one's place.  '*refused': Slurm never
+/* Another array of one task takes this one's place.  '*never': Slurm never
  * makes such a one.
  */
-static int chain (struct sweep *s, const struct settings *st, bool *refused)
+static int chain (struct sweep *s, const struct settings *st, bool *never)
 {
     struct slurmdl_error err = { "" };
     struct settings mine = *st;
@@ -83,7 +83,7 @@ static int chain (struct sweep *s, const struct settings *st, bool *refused)
     executor_open (&x, s, &mine);
     if ((rv = x.ops->start (&x, &err)) < 0) {
         complain ("%s", err.text);
-        *refused = x.refused;
+        *never = x.never;
     } else
         complain ("array %s goes on", x.job);
     x.ops->close (&x);
@@ -129,11 +129,11 @@ static int give_up_memory (struct sweep *s)
 /* Returns 0 if a larger job takes this one's place. */
 static int grow (struct sweep *s, const struct settings *st)
 {
-    bool refused = false;
+    bool never = false;
 
-    if (chain (s, st, &refused) == 0)
+    if (chain (s, st, &never) == 0)
         return 0;
-    if (refused)
+    if (never)
         give_up_memory (s);
     return -1;
 }
@@ -161,7 +161,7 @@ int cmd_requeue (const struct settings *st)
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
     const char *number = getenv ("SLURM_ARRAY_TASK_ID");
     int status = (int)strtol (st->args[1], NULL, 10);
-    bool refused = false;
+    bool never = false;
     struct sweep *s;
     char task[64];
     int rv = open_to_run (st, st->args[0], &s);
@@ -174,7 +174,7 @@ int cmd_requeue (const struct settings *st)
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number
         && ((status == EXIT_SMALL && grow (s, st) == 0)
-            || (requeue (s, task) < 0 && chain (s, st, &refused) == 0)))
+            || (requeue (s, task) < 0 && chain (s, st, &never) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

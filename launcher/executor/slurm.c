@@ -45,9 +45,7 @@ static const char *const too_much[] = {
     NULL,
 };
 
-/* What sbatch says last when there is surely no job, and the same command would
- * never make one.  After all else (a reply that was lost) there may be one.
- */
+/* What sbatch says last where the same command would never make a job. */
 static const char *const for_good[] = {
     "Try \"sbatch --help\"",
     "error: Invalid --",
@@ -69,6 +67,26 @@ static const char *const for_good[] = {
     "Node count specification invalid",
     "More processors requested than permitted",
     "User's group not permitted to use this partition",
+    NULL,
+};
+
+/* What sbatch says where an answer may have been lost, so that there may be a
+ * job, or where the same command may make one a little later.
+ */
+static const char *const undecided[] = {
+    "ommunication",
+    "essage",
+    "Protocol",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "contact slurm controller",
+    "Connection ",
+    "No route to host",
+    "Broken pipe",
+    "standby",
+    "temporarily",
+    "try again",
+    queue_full,
     NULL,
 };
 
@@ -203,10 +221,15 @@ static bool is_for_good (const char *said, int status)
 {
     const char *last = strrchr (said, '\n');
 
-    /* no sbatch could be run */
+    return status > 0 && has_one_of (last ? last : said, for_good);
+}
+
+/* There is no job, or no sbatch could be run. */
+static bool is_refused (const char *said, int status)
+{
     return status == 126 || status == 127
-           || (status > 0
-               && (has_one_of (last ? last : said, for_good)
+           || (status > 0 && *said
+               && (!has_one_of (said, undecided)
                    || has_one_of (said, no_slurm)));
 }
 
@@ -303,7 +326,8 @@ static long submit (struct executor *x,
             continue;
         }
         slurm_refused (said, status, err);
-        x->refused = i == 0 && is_for_good (said, status);
+        x->refused = done == 0 && is_refused (said, status);
+        x->never = i == 0 && is_for_good (said, status);
         if (!has_one_of (said, too_much) || size == 1)
             break;
         size /= 2;

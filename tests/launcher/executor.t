@@ -300,7 +300,8 @@ like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$'
 ok $? "in one"
 rm -f calls.sum
 LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
-is $? 6 "nothing granted: exit status"
+is "$? $(ls -d many-0003 2>/dev/null)" "6 " "nothing granted: exit status, and no experiment"
+like "$(cat out)" 'QOSMaxSubmitJobPerUserLimit; .*; no experiment was made' "one line says so"
 : >calls
 begin=$(date +%s)
 FULL=1 timeout 300 dl run --detach many.conf >out 2>&1
@@ -338,8 +339,12 @@ out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
 is "$out" "dl: sbatch: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified; no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
+out=$(SAY='sbatch: error: lua: no jobs on Fridays
+sbatch: error: Batch job submission failed: Unspecified error' timeout 300 dl run bad.conf 2>&1)
+is "$? $(ls -dA bad-* .removed* 2>/dev/null)" "6 " "refused in words that nobody knows: nothing is left, either"
+is "$(printf '%s' "$out" | grep -o 'lua: no jobs on Fridays' | wc -l)" 1 "and the site's reason is said once"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
-like "$out" "; 'dl resume bad-0001' starts workers when this is corrected; the file of $work/bad-0001 is not changed .'dl fork --set' makes another.$" "what somebody works with already stays"
+like "$out" "; 'dl resume bad-0001' starts workers when this is corrected, in its file by 'dl resume --set KEY=VALUE bad-0001'$" "what somebody works with already stays"
 like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
 out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
 is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"
@@ -348,6 +353,23 @@ is $? 6 "an answer that was lost: exit status"
 like "$out" "timed out .*; the experiment is $work/bad-0002: 'dl resume bad-0002' starts it again; if its file is wrong, 'dl rm --force bad-0002' removes it$" "the job may be there, so the experiment is"
 is "$(dl ls | grep -c '^bad-0002 *running')" 1 "for its workers"
 
+rm -f calls.sum
+: >calls
+out=$(timeout 300 dl resume --detach --set resources.partition=good bad-0001 2>&1)
+is "$? $(grep -c -e '--partition=good ' calls)" "0 1" "dl resume --set corrects it"
+out=$(timeout 300 dl resume --detach --set searcher.max_trials=9 bad-0001 2>&1)
+is "$? $out" "2 dl: --set searcher.max_trials: of an experiment that was made only resources.time, memory, max_memory, partition, account, qos and sbatch_args change; 'dl fork --set' makes another one" "not what the search is"
+out=$(timeout 300 dl resume --detach --set 'resources.memory=a lot' bad-0001 2>&1)
+is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and nothing that makes no sense"
+like "$(tr -d ' \n' <bad-0001/experiment.conf)" 'workers=1;partition="good"' "the experiment has the new value"
+
+# ---- sbatch_args that are empty
+for none in '""' '[]' '()' '["", " "]'; do
+    conf none ./show.sh "workers = 1; sbatch_args = $none;"
+    : >calls
+    out=$(timeout 300 dl run --detach none.conf 2>&1)
+    is "$? $(sed 's/.* --cpus-per-task=1 //' calls)" "0 -- $out/workers/job.sh" "sbatch_args = $none is nothing"
+done
 rm -f calls.sum
 conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpus_per_trial = 3; memory = "500M"; time = "5";'
 : >calls
