@@ -225,8 +225,30 @@ if unshare -Urm true 2>/dev/null; then
             echo "$? $(wc -l <../err) $(ls -A | xargs)"
         done' >out 2>&1
     is "$(sort -u out | grep -v '^/')" "7 1 big end.conf" "dl run on a full disk: a line, and nothing stays"
+    # what ends an experiment there frees its nodes
+    mkdir bin
+    printf '#!/bin/sh\necho 41\n' >bin/sbatch
+    printf '#!/bin/sh\necho "$*" >>%s/cancelled\n' "$work" >bin/scancel
+    chmod +x bin/sbatch bin/scancel
+    unshare -Urm sh -c 'PATH=$PWD/bin:$PATH
+        mount -t tmpfs -o size=1m none full && cp end.conf full && cd full || exit 9
+        for left in reserve nothing; do
+            for command in pause stop kill; do
+                rm -rf fill end-0001
+                timeout 300 dl run --detach end.conf >/dev/null 2>&1
+                [ $left = reserve ] || find end-0001 -maxdepth 1 -name "*reserve*" -delete
+                cat /dev/zero >fill 2>/dev/null
+                : >../cancelled
+                timeout 300 dl $command end >../said 2>&1
+                echo "$left $command $? $(cat ../cancelled) $(dl ls | sed -n "s/^end-0001 *\([a-z]*\) .*/\1/p") $(grep -v "^/" ../said)"
+            done
+        done' >out 2>&1
+    full='dl: /.*full/end-0001/log/000000/00000003: cannot write: No space left on device; its jobs were cancelled, the request is not in the log: make room, then'
+    is "$(grep -c "^reserve pause 0 --state=PENDING -- 41 paused *\$\|^reserve stop 0 --state=PENDING -- 41 stopped *\$\|^reserve kill 0 -- 41 killed *\$" out)" 3 "pause, stop and kill on a full disk: there is room for the request"
+    is "$(grep -c "^nothing \([a-z]*\) 7 -- 41 running $full 'dl \1 end-0001' again\$" out)" 3 "and where there is none the jobs are cancelled, and a line says what to do"
+    [ "$(grep -c . out)" -eq 6 ] || sed 's/^/# /' out
 else
-    skip "dl run on a full disk: a line, and nothing stays" "no namespaces"
+    skip "a full disk" "no namespaces"
 fi
 
 # ---- a node whose HDF5 is broken
