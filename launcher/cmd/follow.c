@@ -36,7 +36,7 @@ struct follow_view {
     bool tty;
     struct picture picture;
     struct changes *said;
-    char note[512]; /* that was said last */
+    char note[sizeof (((struct executor *)NULL)->note)]; /* said last */
 };
 
 static volatile sig_atomic_t interrupted;

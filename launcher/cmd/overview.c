@@ -2,6 +2,7 @@
 /* What dl show says of an experiment, before the table of its trials. */
 #include "launcher/cmd/overview.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,9 +75,19 @@ static void print_waiting (const struct sweep *s, const struct submit *a)
 {
     double ago = difftime (time (NULL), (time_t)a->time);
     const char *type = unseen_file_system (s->dir);
+    char why[PATH_MAX + 512];
     char when[32];
     char text[32];
 
+    last_words_text (s, a->job, why, sizeof (why));
+    if (*why) {
+        printf ("no worker of job %s has begun: %s; when that is mended, 'dl "
+                "resume %s' starts others\n",
+                a->job,
+                why,
+                s->word);
+        return;
+    }
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
     printf ("no worker of job %s has started: submitted %s, %s ago; see "

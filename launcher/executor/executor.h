@@ -26,10 +26,10 @@ struct executor {
     char dl[PATH_MAX]; /* this program */
     long workers;
     long granted;
-    char note[512]; /* for the user, e.g. why nothing runs yet */
-    bool excluded;  /* workers ended because their machine is */
-    bool refused; /* Slurm has no job */
-    bool never;   /* nor will it: the experiment asks for what there is not */
+    char note[PATH_MAX + 512]; /* for the user, e.g. why nothing runs yet */
+    bool excluded;             /* workers ended because their machine is */
+    bool refused;              /* Slurm has no job */
+    bool never; /* nor will it: the experiment asks for what there is not */
     /* slurm */
     char job[1024];  /* "12,13" */
     size_t nsubmits; /* of the sweep's that are in it */

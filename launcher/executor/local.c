@@ -263,17 +263,19 @@ static void last_line (const char *path, char *buf, size_t size)
 static void note_end (struct executor *x, const struct local_worker *w)
 {
     char path[PATH_MAX];
-    char why[200];
+    char why[300];
 
-    snprintf (
-        path, sizeof (path), "%s/workers/%.64s.log", x->sweep->dir, w->slot);
+    if (snprintf (
+            path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
+        >= (int)sizeof (path))
+        return;
     last_line (path, why, sizeof (why));
     snprintf (x->note,
               sizeof (x->note),
-              "a worker ended early%s%s; see workers/%.64s.log of it",
+              "a worker ended early%s%s; see %s",
               *why ? ": " : "",
               why,
-              w->slot);
+              path);
 }
 
 static void reap (struct executor *x, struct local_worker *w)

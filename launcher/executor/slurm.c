@@ -363,12 +363,19 @@ static int start (struct executor *x, struct slurmdl_error *err)
 
 static void describe (struct executor *x, const char *out)
 {
+    char words[PATH_MAX + 320] = "";
+
+    /* one that cannot begin is started again a few times */
+    if (x->sweep->ntrials == 0)
+        last_words_text (x->sweep, x->job, words, sizeof (words));
     snprintf (x->note,
               sizeof (x->note),
-              "job %.100s: %.*s",
+              "job %.100s: %.*s%s%s",
               x->job,
               (int)strcspn (out, "\n"),
-              out);
+              out,
+              *words ? "; its workers say: " : "",
+              words);
 }
 
 /* Those that `dl scale` and the workers themselves have submitted since. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of the experiment that the nodes do not see. */
+/* Why no worker of an array has begun. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
@@ -9,9 +9,17 @@
  */
 const char *unseen_file_system (const char *dir);
 
-/* Write why the arrays 'jobs' ("12,13"), which Slurm has no more, have left no
- * output, the empty string if one has; 'state' is what Slurm said of one, or
- * empty.
+/* Write what the workers of the arrays 'jobs' ("12,13") have printed last, and
+ * where: "no such module; see /exp/workers/12_1.log"; the empty string if they
+ * have printed nothing.
+ */
+void last_words_text (const struct sweep *s,
+                      const char *jobs,
+                      char *buf,
+                      size_t size);
+
+/* The same of arrays that Slurm has no more, or why they have left no output;
+ * 'state' is what Slurm said of one, or empty.
  */
 void unseen_text (const struct sweep *s,
                   const char *jobs,

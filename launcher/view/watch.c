@@ -5,6 +5,7 @@
 
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/follow.h"
+#include "launcher/cmd/wait.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
@@ -35,21 +36,26 @@ static int draw (struct picture *p, struct slurmdl_error *err)
     return 0;
 }
 
-/* Returns 1 if the user leaves. */
+enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE };
+
+/* Returns an enum watch_end, or -1. */
 static int
 in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
+    struct watch_for_workers w = { .said = true };
     struct picture p = { .s = s };
-    int rv = 0;
+    int rv = WATCH_ENDED;
 
     screen_take (true);
-    while (rv == 0 && s->state == SWEEP_RUNNING) {
+    while (rv == WATCH_ENDED && s->state == SWEEP_RUNNING) {
         if (draw (&p, err) < 0)
             rv = -1;
         else if (screen_wait (seconds) == SCREEN_QUIT)
-            rv = 1;
+            rv = WATCH_LEFT;
         else if (sweep_sync (s, err) < 0)
             rv = -1;
+        else if (workers_are_gone (s, &w))
+            rv = WATCH_GONE;
     }
     screen_give_back ();
     picture_free (&p);
@@ -59,7 +65,8 @@ in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct changes c = { .start = monotonic () };
-    int rv = 0;
+    struct watch_for_workers w = { 0 };
+    int rv = WATCH_ENDED;
 
     printf ("%s: %s, %.0f %% done, %ld trials\n",
             s->dir,
@@ -69,10 +76,12 @@ static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
     print_best (s);
     fflush (stdout);
     changes_skip (&c, s);
-    while (rv == 0 && s->state == SWEEP_RUNNING && !ferror (stdout)) {
+    while (rv == WATCH_ENDED && s->state == SWEEP_RUNNING && !ferror (stdout)) {
         screen_wait (seconds);
-        rv = sweep_sync (s, err) < 0 ? -1 : 0;
+        rv = sweep_sync (s, err) < 0 ? -1 : WATCH_ENDED;
         changes_say (&c, s);
+        if (rv == WATCH_ENDED && workers_are_gone (s, &w))
+            rv = WATCH_GONE;
     }
     changes_free (&c);
     return rv;
@@ -93,7 +102,7 @@ int cmd_watch (const struct settings *st)
     struct slurmdl_error err = { "" };
     struct sweep *s;
     int rv = open_experiment (st, st->args[0], &s);
-    int how = 0;
+    int how = WATCH_ENDED;
 
     if (rv)
         return rv;
@@ -102,11 +111,13 @@ int cmd_watch (const struct settings *st)
                                  : as_lines (s, interval (st), &err);
     if (how < 0)
         rv = fail (&err);
-    else if (how > 0)
+    else if (how == WATCH_LEFT)
         rv = EXIT_STOPPED;
     else {
         conclude (s);
-        rv = follow_status (s);
+        if (how == WATCH_GONE)
+            say_workers_gone (s);
+        rv = how == WATCH_GONE ? EXIT_NO_WORKERS : follow_status (s);
     }
     sweep_close (s);
     return rv;

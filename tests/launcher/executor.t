@@ -47,7 +47,7 @@ END
     limited="$limited $!"
 done
 
-# ---- nobody is at work: dl wait says so after half a minute
+# ---- nobody is at work: dl wait ends after half a minute or a whole one
 conf left 'exec sleep 1000' 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers left.conf)
 timeout 300 dl worker "$dir" >/dev/null 2>&1 &
@@ -55,7 +55,7 @@ pid=$!
 wait_for 300 test -e left-0001/trials/0001/a.1/log
 kill $pid
 wait $pid
-beside waits dl wait --timeout=32 left
+beside waits dl wait --timeout=200 left
 # meanwhile the tests go on
 
 # ---- GPUs of local workers
@@ -216,7 +216,7 @@ cat >bin/sbatch <<'END'
 echo "sbatch $*" >>"$CALLS"
 for a; do case $a in
     --array=1-*) n=${a#--array=1-} ;;
-    --output=*) [ -z "$OUTPUT" ] || touch "$(dirname "${a#--output=}")/$((100 + $(wc -l <"$CALLS")))_1.log" ;;
+    --output=*) [ -z "$OUTPUT" ] || printf '%s\n' "$OUTPUT" >"$(dirname "${a#--output=}")/$((100 + $(wc -l <"$CALLS")))_1.log" ;;
     --exclude="$NOHOST") echo "sbatch: error: Batch job submission failed: Invalid node name specified" >&2; exit 1 ;;
 esac; done
 [ -n "$MEANWHILE" ] && dl label "$MEANWHILE" kept >/dev/null
@@ -269,7 +269,7 @@ submits () { # submits NAME: "JOB:FIRST-LAST ..."
     cat "$1"/log/0*/0* | sed -n 's/.*"op":"submit".*"job":"\([0-9]*\)","first":\([0-9]*\),"last":\([0-9]*\).*/\1:\2-\3/p' | tr '\n' ' '
 }
 # what begins to ask Slurm after some seconds
-for name in failed cancelled forgotten output pending; do
+for name in failed cancelled forgotten output venv pending; do
     conf $name ./show.sh 'workers = 1;'
 done
 no_job () { # no_job NAME STATE [OUTPUT]: dl run of a job that ends so
@@ -278,7 +278,13 @@ no_job () { # no_job NAME STATE [OUTPUT]: dl run of a job that ends so
 no_job failed FAILED
 no_job cancelled CANCELLED
 no_job forgotten ''
-no_job output FAILED yes
+no_job output FAILED 'srun: error: n1: task 0: Exited with exit code 7'
+no_job venv FAILED "dl: 'environment.venv': there is no program 'nv/bin/python'
+srun: error: n1: task 0: Exited with exit code 7"
+wait_for 300 test -s venv-0001/workers/101_1.log
+for command in wait watch; do
+    beside "${command}_venv" env CALLS="$work/calls.$command" TASKS= dl $command venv
+done
 beside pending env CALLS="$work/calls.pending" TASKS='PENDING             PartitionConfig' dl run pending.conf
 conf many './show.sh {x}' 'workers = 10; memory = "2G";'
 : >calls
@@ -330,6 +336,14 @@ gone cancelled "^dl: no worker is left: job [0-9]* was cancelled before it began
 gone forgotten "do not see that folder.*, or it was cancelled before it began; 'dl resume' goes on$" "one that Slurm has forgotten"
 gone output '^dl: no worker is left' "where there is output"
 is "$(grep -c 'do not see' output.out)" 0 "the nodes have seen it"
+
+why="'environment.venv': there is no program 'nv/bin/python'; see $work/venv-0001/workers/101_1.log"
+gone venv "^dl: no worker is left: $why; 'dl resume' goes on$" "what the workers said before they took a trial"
+for command in wait watch; do
+    gone "${command}_venv" "^dl: $work/venv-0001: no worker is left: $why; 'dl resume venv-0001' goes on$" "dl $command ends, and says it, too"
+done
+is "$(dl show venv | grep '^no worker')" "no worker of job 101 has begun: $why; when that is mended, 'dl resume venv-0001' starts others" "and so does dl show"
+beside queued env TASKS='101 1 PENDING' dl wait --timeout=40 venv
 
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
 nope='sbatch: error: invalid partition specified: nope
@@ -467,12 +481,16 @@ wait $pid
 like "$(dl show busy)" "^job $job: workers 1-1, all have ended$" "all have ended"
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
 ended waits
-is $? 10 "dl wait: exit status after --timeout"
-like "$(cat waits.out)" "^dl: $work/left-0001: no worker is at work: .*; 'dl resume left-0001' starts workers\$" "dl wait says that nobody is there"
+is $? 8 "dl wait ends where nobody is left"
+like "$(cat waits.out)" "^dl: $work/left-0001: no worker is left; 'dl resume left-0001' goes on\$" "and says so"
 wait $limited
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
 like "$(dl ls)" 'stays-0001 +failed' "and is given up"
 like "$(dl show stays 1)" 'time limit is too short' "and why"
+like "$(dl show stays)" "^'dl retry --set resources.time=TIME stays-0001' goes on with a longer time limit than the partition's, of which the last 2 s .worker.grace. are for saving$" "and the command that raises it"
+ended queued
+is $? 10 "dl wait goes on as long as Slurm has a task"
+like "$(cat queued.out)" "^dl: $work/venv-0001: no worker of job 101 has begun: $why; 'squeue --jobs=101' says whether it is tried again" "and says what the last worker said"
 
 done_testing
