@@ -46,6 +46,30 @@ static int open_folder (int at, const char *name)
     return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Open a folder below each of two, or AT_FDCWD; close_pair() in any case. */
+static bool open_pair (struct pair *p,
+                       int from,
+                       const char *from_name,
+                       int to,
+                       const char *to_name)
+{
+    p->from = open_folder (from, from_name);
+    p->to = open_folder (to, to_name);
+    return p->from >= 0 && p->to >= 0;
+}
+
+/* Keeps errno. */
+static void close_pair (const struct pair *p)
+{
+    int e = errno;
+
+    if (p->from >= 0)
+        close (p->from);
+    if (p->to >= 0)
+        close (p->to);
+    errno = e;
+}
+
 /* Returns -1 with errno, also where only the 'name' is at fault. */
 static int path_of (const struct pair *p, const char *name, char *buf)
 {
@@ -235,22 +259,15 @@ static int copy_below (struct copying_code *c,
                        const char *root)
 {
     char path[PATH_MAX];
-    struct pair below = { .path = path, .depth = p->depth + 1, .to = -1 };
+    struct pair below = { .path = path, .depth = p->depth + 1 };
     int rv = -1;
-    int e;
 
     if (path_of (p, name, path) < 0 || p->depth > DEPTH_MAX
         || mkdirat (p->to, name, 0777) < 0)
         return -1;
-    below.from = open_folder (p->from, name);
-    if (below.from >= 0 && (below.to = open_folder (p->to, name)) >= 0)
+    if (open_pair (&below, p->from, name, p->to, name))
         rv = copy_folder (c, &below, root);
-    e = errno;
-    if (below.from >= 0)
-        close (below.from);
-    if (below.to >= 0)
-        close (below.to);
-    errno = e;
+    close_pair (&below);
     return rv;
 }
 
@@ -323,26 +340,20 @@ int working_copy_make (const char *from,
     struct copying_code c = { .exclude = exclude, .buffer = malloc (BUFFER) };
     struct pair p = { .from = -1, .to = -1, .path = "" };
     int rv = -1;
-    int e;
 
     if (c.buffer && make_root (to) == 0
-        && (p.from = open_folder (AT_FDCWD, from)) >= 0
-        && (p.to = open_folder (AT_FDCWD, to)) >= 0)
+        && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
         rv = copy_folder (&c, &p, from);
-    e = errno;
-    if (p.from >= 0)
-        close (p.from);
-    if (p.to >= 0)
-        close (p.to);
+    close_pair (&p);
+    if (rv < 0)
+        errorf (err,
+                "%s: cannot make the working folder%s%s: %s",
+                to,
+                *c.failed ? ": " : "",
+                c.failed,
+                strerror (errno));
     free (c.buffer);
-    errno = e;
-    return rv == 0 ? 0
-                   : errorf (err,
-                             "%s: cannot make the working folder%s%s: %s",
-                             to,
-                             *c.failed ? ": " : "",
-                             c.failed,
-                             strerror (errno));
+    return rv;
 }
 
 /* ---- what is left of it ---- */
@@ -385,16 +396,11 @@ static bool is_clean_folder (const struct pair *p);
 
 static bool is_clean_below (const struct pair *p, const char *name)
 {
-    struct pair below = { .from = open_folder (p->from, name),
-                          .to = open_folder (p->to, name),
-                          .depth = p->depth + 1 };
-    bool clean = below.from >= 0 && below.to >= 0 && p->depth <= DEPTH_MAX
-                 && is_clean_folder (&below);
+    struct pair below = { .depth = p->depth + 1 };
+    bool clean = open_pair (&below, p->from, name, p->to, name)
+                 && p->depth <= DEPTH_MAX && is_clean_folder (&below);
 
-    if (below.from >= 0)
-        close (below.from);
-    if (below.to >= 0)
-        close (below.to);
+    close_pair (&below);
     return clean;
 }
 
@@ -425,14 +431,11 @@ static bool is_clean_folder (const struct pair *p)
 
 bool working_copy_is_clean (const char *from, const char *to)
 {
-    struct pair p = { .from = open_folder (AT_FDCWD, from),
-                      .to = open_folder (AT_FDCWD, to) };
-    bool clean = p.from >= 0 && p.to >= 0 && is_clean_folder (&p);
+    struct pair p = { .depth = 0 };
+    bool clean =
+        open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && is_clean_folder (&p);
 
-    if (p.from >= 0)
-        close (p.from);
-    if (p.to >= 0)
-        close (p.to);
+    close_pair (&p);
     return clean;
 }
 
@@ -440,16 +443,11 @@ static void prune_folder (const struct pair *p);
 
 static void prune_below (const struct pair *p, const char *name)
 {
-    struct pair below = { .from = open_folder (p->from, name),
-                          .to = open_folder (p->to, name),
-                          .depth = p->depth + 1 };
+    struct pair below = { .depth = p->depth + 1 };
 
-    if (below.from >= 0 && below.to >= 0 && p->depth <= DEPTH_MAX)
+    if (open_pair (&below, p->from, name, p->to, name) && p->depth <= DEPTH_MAX)
         prune_folder (&below);
-    if (below.from >= 0)
-        close (below.from);
-    if (below.to >= 0)
-        close (below.to);
+    close_pair (&below);
     unlinkat (p->to, name, AT_REMOVEDIR);
 }
 
@@ -480,17 +478,12 @@ static void prune_folder (const struct pair *p)
 
 int working_copy_prune (const char *from, const char *to)
 {
-    struct pair p = { .from = open_folder (AT_FDCWD, from),
-                      .to = open_folder (AT_FDCWD, to) };
-    int rv = p.to < 0 ? -1 : 0;
+    struct pair p = { .depth = 0 };
 
-    if (p.from >= 0 && p.to >= 0)
+    if (open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
         prune_folder (&p);
-    if (p.from >= 0)
-        close (p.from);
-    if (p.to >= 0)
-        close (p.to);
-    if (rv < 0)
+    close_pair (&p);
+    if (p.to < 0)
         return errno == ENOENT ? 1 : -1;
     return rmdir (to) == 0 ? 1 : 0;
 }
@@ -565,19 +558,12 @@ static int add_below (const struct pair *p, const char *name, char *buffer)
 {
     struct pair below = { .from = -1, .to = -1, .depth = p->depth + 1 };
     int rv = -1;
-    int e;
 
     if (p->depth <= DEPTH_MAX
         && (mkdirat (p->to, name, 0777) == 0 || errno == EEXIST)
-        && (below.from = open_folder (p->from, name)) >= 0
-        && (below.to = open_folder (p->to, name)) >= 0)
+        && open_pair (&below, p->from, name, p->to, name))
         rv = add_folder (&below, buffer);
-    e = errno;
-    if (below.from >= 0)
-        close (below.from);
-    if (below.to >= 0)
-        close (below.to);
-    errno = e;
+    close_pair (&below);
     return rv;
 }
 
@@ -627,25 +613,16 @@ int working_copy_add (const char *from,
                       const char *to,
                       struct slurmdl_error *err)
 {
-    struct pair p = { .from = open_folder (AT_FDCWD, from),
-                      .to = open_folder (AT_FDCWD, to) };
+    struct pair p = { .depth = 0 };
     char *buffer = malloc (BUFFER);
     int rv = -1;
-    int e;
 
-    if (buffer && p.from >= 0 && p.to >= 0)
+    if (open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && buffer)
         rv = add_folder (&p, buffer);
-    e = errno;
-    if (p.from >= 0)
-        close (p.from);
-    if (p.to >= 0)
-        close (p.to);
+    close_pair (&p);
+    if (rv < 0)
+        errorf (
+            err, "%s: cannot copy it to %s: %s", from, to, strerror (errno));
     free (buffer);
-    errno = e;
-    return rv == 0 ? 0
-                   : errorf (err,
-                             "%s: cannot copy it to %s: %s",
-                             from,
-                             to,
-                             strerror (errno));
+    return rv;
 }
