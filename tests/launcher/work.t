@@ -162,6 +162,62 @@ is "$(cat results.csv config.json | xargs) $(wc -c <checkpoints/best.pt) $(ls ch
 is "$(cat hand-0001/code/*/up/proj/config.json)" "original" "and so does the frozen code"
 rm -r hand-0001 .git .gitignore checkpoints mydata empty results.csv config.json 2>/dev/null
 
+# ---- what scripts of public reports do in their folder: ray#9571 data and packages by relative paths; lightning#11418 the
+# first number that is free; folders without rights, pipes and sockets; a script that removes all that it finds
+mkdir -p tree/sub tree/data tree/pkg beside
+echo 1 >tree/data/a.csv
+echo 2 >beside/b.csv
+: >tree/pkg/__init__.py
+echo 'def f(): return 3' >tree/pkg/m.py
+cat >tree/sub/reads.py <<'PY'
+import os, sys
+sys.path.append("..")
+from pkg.m import f
+here = os.path.dirname(os.path.abspath(__file__))
+read = lambda *path: float(open(os.path.join(*path)).read())
+print("loss = %r" % (read("..", "data", "a.csv") + read("..", "..", "beside", "b.csv") + read(here, "..", "data", "a.csv") + f()))
+PY
+cat >tree/sub/first.py <<'PY'
+import os, time
+n = 0
+while os.path.exists("logs/version_%d" % n):
+    n += 1
+time.sleep(0.2)
+os.makedirs("logs/version_%d" % n)
+print("loss = %d" % n)
+PY
+cat >tree/sub/odd.py <<'PY'
+import os, socket
+os.makedirs("closed/sub")
+open("closed/f", "w").write("x")
+os.mkfifo("pipe")
+socket.socket(socket.AF_UNIX).bind("socket")
+open("a", "w").write("x")
+os.link("a", "b")
+os.chmod("a", 0)
+os.symlink("/nonexistent", "nowhere")
+os.chmod("closed", 0o555)
+print("loss = 5")
+PY
+echo 'import os, shutil; shutil.rmtree(os.getcwd()); print("loss = 6")' >tree/sub/removes.py
+(
+    cd tree/sub || exit 1
+    for script in reads first odd removes; do
+        conf $script "$python $script.py {lr}" 'code = { path = ".."; };'
+        timeout 300 dl run --local --set searcher.max_trials=4 $script.conf >"$work/out" 2>&1
+        echo "$? $(values $script-0001)"
+    done
+    timeout 60 dl gc odd-0001 >"$work/out" 2>&1 && timeout 60 dl rm odd-0001 >"$work/out" 2>&1
+    # shellcheck disable=SC2012
+    echo "$? $(ls | grep -v '[.]conf$' | xargs)"
+) >got 2>&1
+is "$(cat got)" "0 7.0 7.0 7.0 7.0
+0 0.0 0.0 0.0 0.0
+0 5.0 5.0 5.0 5.0
+0 6.0 6.0 6.0 6.0
+0 first-0001 first.py odd.py reads-0001 reads.py removes-0001 removes.py" "data beside, numbers that are free, files without rights, a folder that is removed"
+rm -r tree beside got
+
 # ---- a later attempt finds what an earlier one has left, through {resume_dir} or in its own folder
 cat >epochs.sh <<'SH'
 epoch=0
