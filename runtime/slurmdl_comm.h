@@ -21,7 +21,7 @@ extern "C" {
  *                            SLURMDL_AVERAGE, &err);
  *         update (weights, gradients);
  *     }
- *     slurmdl_comm_close (world);
+ *     slurmdl_comm_close (world, NULL);
  *
  * It works under srun with and without --dl, under PMIx, PMI-2 and plain TCP,
  * and in a process that nothing started (one rank).
@@ -65,8 +65,10 @@ struct slurmdl_comm_options {
 struct slurmdl_comm *slurmdl_comm_open (const struct slurmdl_comm_options *o,
                                         struct slurmdl_error *err);
 
-/* Leave.  What was submitted is completed first; NULL is accepted. */
-int slurmdl_comm_close (struct slurmdl_comm *c);
+/* Leave.  What was submitted is completed first; NULL is accepted.  -1: it
+ * could not be, and 'err' names the rank that did not come, or has gone.
+ */
+int slurmdl_comm_close (struct slurmdl_comm *c, struct slurmdl_error *err);
 
 /* Leave at once: the others' calls fail and name this rank and 'why'. */
 void slurmdl_comm_abort (struct slurmdl_comm *c, const char *why);
@@ -205,7 +207,10 @@ struct slurmdl_request {
     enum slurmdl_what what;
     enum slurmdl_type type;
     enum slurmdl_op op;
-    size_t n;        /* elements of 'in' */
+    size_t n;  /* elements of 'in' */
+    int ndims; /* shape of 'in', the same on all ranks (of what is gathered
+                  but for its rows); 0: it has none */
+    const uint64_t *dims;
     size_t row;      /* elements of a row, where there are rows; 0 means 1;
                         SLURMDL_ZERO_WIDTH: none, 'n' is rows */
     long root;       /* of SLURMDL_BROADCAST */
@@ -268,12 +273,15 @@ int slurmdl_join (struct slurmdl_comm *c,
                   long *last,
                   struct slurmdl_error *err);
 
-/* Write what happens to named tensors, in Chrome's trace format, to 'path',
- * one file a rank ("%r" is its number), whole at slurmdl_comm_close(), readable
- * before; NULL ends it.  DL_TIMELINE does the same.
+/* Write what happens to named tensors, in Chrome's trace format, to 'path': one
+ * file a rank, if it has "%r" (its number), else only rank 0 writes.  It is
+ * whole at slurmdl_comm_close(), readable before; NULL ends it.  'cycles': also
+ * when a rank asks for what is new (CYCLE_START).  DL_TIMELINE and
+ * DL_TIMELINE_CYCLES=1 do the same.
  */
 int slurmdl_timeline (struct slurmdl_comm *c,
                       const char *path,
+                      int cycles,
                       struct slurmdl_error *err);
 
 /* Whether there is something new to tell the user, as slurmdl_trouble():

@@ -49,6 +49,6 @@ int main (int argc, char **argv)
         usleep (1000);
     }
     printf ("%ld calls, the longest %.1f ms\n", calls, worst);
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return 0;
 }

@@ -48,7 +48,7 @@ static void be_rank (long rank, long size, const char *address, double *at)
         _exit (1);
     }
     at[1] = now ();
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     _exit (0);
 }
 

@@ -83,7 +83,7 @@ static void barrier (void)
 
 static void close_world (void)
 {
-    check (slurmdl_comm_close (world));
+    check (slurmdl_comm_close (world, NULL));
 }
 #endif
 

@@ -143,7 +143,7 @@ int main (void)
         }
         fflush (stdout);
     }
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     free (large.data);
     free (little.data);
     return 0;

@@ -167,6 +167,20 @@ with open(f"timeline.{rank}.json") as f:
     text = f.read()
 events = json.loads(text if text.rstrip().endswith("]") else text.rstrip().rstrip(",") + "]")
 told(any("in the timeline" in json.dumps(e) for e in events), "the timeline is JSON, with the tensor")
+world.timeline("timeline.json", True)
+world.submit("on rank 0", np.ones(4)).wait()
+world.timeline(None)
+world.barrier()
+with open("timeline.json") as f:
+    names = {e["name"] for e in json.load(f)}
+told({"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "CYCLE_START"} <= names, "without %r rank 0 writes it, with cycles")
+ragged = np.ones((2, 3) if rank == 0 else (3, 2))
+try:
+    told(size == 1 or not world.submit("ragged", ragged).wait().any(), "tensors of other shapes are refused")
+except slurmdl.Error as error:
+    shapes = "f64 of 2 x 3" in str(error) and "f64 of 3 x 2" in str(error)
+    told(shapes or str(error), "tensors of other shapes are refused, by their shapes")
+told(world.submit("ragged", np.ones((1,) * 8)).wait().shape == (1,) * 8, "and then it goes on, with another shape")
 last = world.join()
 told(last in range(size), "join")
 world.barrier()

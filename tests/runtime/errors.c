@@ -227,7 +227,7 @@ static int ranks (struct slurmdl_comm *w, void *arg)
     size_t n;
 
     bad = ticket < 0;
-    FAILS (slurmdl_timeline, w, "/nonexistent/timeline");
+    FAILS (slurmdl_timeline, w, "/nonexistent/timeline.%r", 0);
     FAILS (slurmdl_take, w, ticket + 1000, &out, &n, NULL);
     if (me == 0) {
         int news = 0;
@@ -339,7 +339,9 @@ static void none_is_forgotten (void **state)
                 continue;
             name_of (part, name, sizeof (name) - 1);
             strcat (name, ",");
-            if (!strstr (test, name) && strcmp (name, "slurmdl_comm_trouble,"))
+            /* stalls.c has the two of a rank that never comes */
+            if (!strstr (test, name) && strcmp (name, "slurmdl_comm_trouble,")
+                && strcmp (name, "slurmdl_comm_close,"))
                 fail_msg ("%s is not tested", name);
             found++;
         }

@@ -14,6 +14,6 @@ int spread (const struct place *p, void *data, size_t n)
 
     if (rv < 0)
         fprintf (stderr, "allreduce: rank %d: %s\n", p->rank, err.text);
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return rv;
 }

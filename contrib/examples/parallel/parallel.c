@@ -114,7 +114,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "parallel: %s\n", t.err.text);
     if (rv < 0 && t.world)
         slurmdl_comm_abort (t.world, t.err.text);
-    slurmdl_comm_close (t.world);
+    slurmdl_comm_close (t.world, NULL);
     if (t.run)
         slurmdl_close (t.run);
     mlp_free (&m);

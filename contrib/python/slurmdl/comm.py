@@ -49,6 +49,11 @@ def _contiguous(x: Any) -> Any:
     return x
 
 
+def _shape(shape: Tuple[int, ...]) -> Tuple[int, ...]:
+    """What of a shape the ranks compare: 8 dimensions, the last one of all that are left."""
+    return shape if len(shape) <= 8 else (*shape[:7], math.prod(shape[7:]))
+
+
 def _rows(m: Memory) -> int:
     if not m.shape:
         raise ValueError("an array without dimensions has no rows: reshape(1)")
@@ -349,7 +354,7 @@ class Comm(_slurmdl_comm.Comm):
         where = None if out is None else m.where if out is array else self._room(name, m, out, what)
         op, prescale, postscale, compression = how
         ticket = self.submit_memory(
-            name, what, m.type, op, n, row, root, m.where, where,
+            name, what, m.type, op, n, row, _shape(m.shape), root, m.where, where,
             prescale, postscale, compression, group, members, (m.owner, out), _stream(array),
         )  # fmt: skip
         self.tell()
@@ -376,9 +381,10 @@ class Comm(_slurmdl_comm.Comm):
             self._watched = True
             threading.Thread(target=_tell_always, args=(weakref.ref(self),), name="slurmdl-told", daemon=True).start()
 
-    def timeline(self, path: Optional[str]) -> None:
-        """Write what happens to named tensors to this file (%r: the rank), in Chrome's trace format; None ends it."""
-        self.write_timeline(path)
+    def timeline(self, path: Optional[str], cycles: bool = False) -> None:
+        """Write what happens to named tensors, in Chrome's trace format, to this file, by rank 0, or with %r, the rank,
+        to one each; None ends it.  'cycles': also when this rank asks for what is new."""
+        self.write_timeline(path, cycles)
 
 
 def _tell_always(ref: "weakref.ref[Comm]") -> None:

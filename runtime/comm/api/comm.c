@@ -40,18 +40,19 @@ struct slurmdl_comm *comm_of_mesh (struct mesh *m,
     c->wanted = parent ? parent->wanted : NULL;
     if (!parent || comm_open_host (c, err) == 0)
         return c;
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return NULL;
 }
 
-int slurmdl_comm_close (struct slurmdl_comm *c)
+int slurmdl_comm_close (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
     int saved = errno;
     int rv = 0;
 
+    error_clear (err);
     if (!c)
         return 0;
-    if (c->engine && (rv = c->engine_calls->close (c->engine)) < 0)
+    if (c->engine && (rv = c->engine_calls->close (c->engine, err)) < 0)
         saved = errno;
     if (c->device_self)
         c->device->close (c->device_self);

@@ -10,7 +10,8 @@ struct engine;
 
 /* What a communicator does with the engine of its named tensors. */
 struct comm_engine {
-    int (*close) (struct engine *e); /* complete what was submitted, and end */
+    /* complete what was submitted, and end */
+    int (*close) (struct engine *e, struct slurmdl_error *err);
     /* all tickets in flight fail with 'why'; nothing is waited for */
     void (*abort) (struct engine *e, const char *why);
 };

@@ -43,7 +43,7 @@ struct slurmdl_comm *comm_open_boot (struct boot *b,
         && (!c->wanted || strcmp (c->wanted, "nccl")
             || comm_find_device (c, NULL, err) == 0))
         return c;
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return NULL;
 }
 

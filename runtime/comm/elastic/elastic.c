@@ -43,7 +43,7 @@ static void leave_generation (struct slurmdl_elastic *e)
     }
     if (e->comm && e->broken)
         slurmdl_comm_abort (e->comm, "it forms a new world");
-    slurmdl_comm_close (e->comm);
+    slurmdl_comm_close (e->comm, NULL);
     e->comm = NULL;
 }
 

@@ -83,7 +83,7 @@ static void engine_free (struct engine *e)
     timeline_close (e->timeline);
     if (e->wake >= 0)
         close (e->wake);
-    slurmdl_comm_close (e->channel);
+    slurmdl_comm_close (e->channel, NULL);
     pthread_mutex_destroy (&e->lock);
     pthread_cond_destroy (&e->work);
     pthread_cond_destroy (&e->idle);
@@ -95,6 +95,7 @@ static struct engine *engine_open (struct slurmdl_comm *c,
 {
     struct engine *e = calloc (1, sizeof (*e));
     const char *path = getenv ("DL_TIMELINE");
+    const char *cycles = getenv ("DL_TIMELINE_CYCLES");
 
     if (!e)
         return NULL;
@@ -110,8 +111,13 @@ static struct engine *engine_open (struct slurmdl_comm *c,
         goto fail;
     settings (e);
     if (path && *path
-        && !(e->timeline = timeline_open (
-                 path, e->rank, slurmdl_comm_host (c, e->rank), err)))
+        && timeline_open (&e->timeline,
+                          path,
+                          e->rank,
+                          slurmdl_comm_host (c, e->rank),
+                          cycles && *cycles && strcmp (cycles, "0"),
+                          err)
+               < 0)
         goto fail;
     if (start_threads (e) == 0)
         return e;
@@ -146,7 +152,7 @@ static void complete_all (struct engine *e)
     engine_wake (e);
 }
 
-static int engine_close (struct engine *e)
+static int engine_close (struct engine *e, struct slurmdl_error *err)
 {
     int code;
 
@@ -154,7 +160,8 @@ static int engine_close (struct engine *e)
     wait_for_users (e);
     pthread_join (e->control, NULL);
     pthread_join (e->executor, NULL);
-    code = e->code;
+    if ((code = e->code))
+        errorf (err, "%s", e->why.text);
     engine_free (e);
     errno = code;
     return code ? -1 : 0;

@@ -6,11 +6,14 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/engine/engine.h"
 
-static const char *const events[] = {
-    [SLURMDL_ALLREDUCE] = "ALLREDUCE",
-    [SLURMDL_ALLGATHER] = "ALLGATHER",
-    [SLURMDL_BROADCAST] = "BROADCAST",
-    [SLURMDL_REDUCE_SCATTER] = "REDUCE_SCATTER",
+/* As Horovod names them, for the tools that look at its timelines. */
+static const struct {
+    const char *negotiation, *collective;
+} events[] = {
+    [SLURMDL_ALLREDUCE] = { "NEGOTIATE_ALLREDUCE", "ALLREDUCE" },
+    [SLURMDL_ALLGATHER] = { "NEGOTIATE_ALLGATHER", "ALLGATHER" },
+    [SLURMDL_BROADCAST] = { "NEGOTIATE_BROADCAST", "BROADCAST" },
+    [SLURMDL_REDUCE_SCATTER] = { "NEGOTIATE_REDUCESCATTER", "REDUCESCATTER" },
 };
 
 static size_t result_bytes (const struct engine *e, const struct engine_item *i)
@@ -29,12 +32,20 @@ static void draw (struct engine *e, const struct engine_batch *b, double now)
         all += bytes;
         if (!it->task)
             continue;
-        timeline_span (
-            e->timeline, row, "NEGOTIATE", it->task->submitted, b->agreed, 0);
+        timeline_span (e->timeline,
+                       row,
+                       events[it->t->what].negotiation,
+                       it->task->submitted,
+                       b->agreed,
+                       0);
         timeline_span (e->timeline, row, "QUEUE", b->agreed, b->packing, 0);
         timeline_span (e->timeline, row, "PACK", b->packing, b->packed, 0);
-        timeline_span (
-            e->timeline, row, events[it->t->what], b->started, b->ended, bytes);
+        timeline_span (e->timeline,
+                       row,
+                       events[it->t->what].collective,
+                       b->started,
+                       b->ended,
+                       bytes);
         timeline_span (e->timeline, row, "UNPACK", b->ended, now, 0);
     }
     timeline_span (e->timeline, "batches", "BATCH", b->started, b->ended, all);

@@ -70,6 +70,7 @@ int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err)
 
 int slurmdl_timeline (struct slurmdl_comm *c,
                       const char *path,
+                      int cycles,
                       struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, path != NULL, err);
@@ -79,8 +80,9 @@ int slurmdl_timeline (struct slurmdl_comm *c,
     if (!e)
         return path ? -1 : 0;
     if (path
-        && !(t = timeline_open (
-                 path, e->rank, slurmdl_comm_host (c, e->rank), err))) {
+        && timeline_open (
+               &t, path, e->rank, slurmdl_comm_host (c, e->rank), cycles, err)
+               < 0) {
         engine_leave (e);
         return -1;
     }

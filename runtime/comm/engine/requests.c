@@ -63,6 +63,7 @@ static int ask_fresh (struct control *k)
     e->fresh_bytes = 0;
     e->hurry = false;
     e->stats.cycles++;
+    timeline_cycle (e->timeline, monotonic ());
     for (; t; t = t->next) {
         if (ask (k, t) < 0)
             return -1;

@@ -82,6 +82,8 @@ static const char *check (const struct engine *e,
         return "it has no memory";
     if (in_rows (r) && r->row && !is_zero_width (r) && r->n % r->row)
         return "it is not a whole number of rows";
+    if (r->ndims < 0 || r->ndims > SLURMDL_DIMS_MAX || (r->ndims && !r->dims))
+        return "a shape has 0 to 8 dimensions";
     if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
         return "there is no such root";
     if (r->group && !r->members)
@@ -152,6 +154,9 @@ static void normalize (const struct slurmdl_request *r,
         t->compression = r->compression;
     if (r->group)
         t->members = r->members;
+    t->ndims = r->ndims;
+    for (int i = r->what == SLURMDL_ALLGATHER; i < r->ndims; i++)
+        t->dims[i] = r->dims[i];
     t->device = p->in && p->out;
 }
 

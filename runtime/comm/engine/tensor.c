@@ -88,7 +88,8 @@ static bool same_group (const struct tensor *a, const struct tensor *b)
 
 static bool same_shape (const struct tensor *a, const struct tensor *b)
 {
-    return a->type == b->type && a->row == b->row
+    return a->type == b->type && a->row == b->row && a->ndims == b->ndims
+           && !memcmp (a->dims, b->dims, sizeof (a->dims))
            && (a->what == SLURMDL_ALLGATHER || a->n == b->n);
 }
 
@@ -115,8 +116,19 @@ static void describe_group (const struct tensor *t, char *text, size_t size)
 static void describe_shape (const struct tensor *t, char *text, size_t size)
 {
     const char *name = slurmdl_type_name (t->type);
+    int from = t->what == SLURMDL_ALLGATHER;
+    size_t at = 0;
 
-    if (t->what == SLURMDL_ALLGATHER)
+    if (t->ndims > from) {
+        at = (size_t)snprintf (text, size, from ? "rows of" : "%s of", name);
+        for (int i = from; i < t->ndims && at < size; i++)
+            at += (size_t)snprintf (text + at,
+                                    size - at,
+                                    i > from ? " x %llu" : " %llu",
+                                    (unsigned long long)t->dims[i]);
+        if (from && at < size)
+            snprintf (text + at, size - at, " %s", name);
+    } else if (t->what == SLURMDL_ALLGATHER)
         snprintf (text, size, "rows of %zu %s", t->row, name);
     else if (t->row > 1)
         snprintf (text, size, "%s of %zu in rows of %zu", name, t->n, t->row);
@@ -178,6 +190,9 @@ void tensor_put (struct packet *p, const struct tensor *t)
     packet_number (p, t->device);
     packet_number (p, t->n);
     packet_number (p, t->row);
+    packet_number (p, (uint64_t)t->ndims);
+    for (int i = 0; i < t->ndims; i++)
+        packet_number (p, t->dims[i]);
     packet_number (p, (uint64_t)t->root);
     packet_real (p, t->prescale);
     packet_real (p, t->postscale);
@@ -194,6 +209,7 @@ static bool is_valid (const struct tensor *t)
 struct tensor *tensor_take (struct packet *p)
 {
     struct tensor t = { .refs = 1 };
+    uint64_t ndims;
 
     t.name = (char *)packet_take_text (p);
     t.group = (char *)packet_take_text (p);
@@ -207,6 +223,10 @@ struct tensor *tensor_take (struct packet *p)
     t.device = packet_take_number (p);
     t.n = packet_take_number (p);
     t.row = packet_take_number (p);
+    if ((ndims = packet_take_number (p)) > SLURMDL_DIMS_MAX)
+        return NULL;
+    for (; t.ndims < (int)ndims; t.ndims++)
+        t.dims[t.ndims] = packet_take_number (p);
     t.root = (long)packet_take_number (p);
     t.prescale = packet_take_real (p);
     t.postscale = packet_take_real (p);

@@ -18,6 +18,8 @@ struct tensor {
     bool device; /* where it comes from, and goes to */
     size_t n;    /* elements; of SLURMDL_ALLGATHER this rank's */
     size_t row;  /* 0, of SLURMDL_ALLGATHER: 'n' and 'counts' are rows */
+    int ndims;   /* 0: it has no shape */
+    uint64_t dims[SLURMDL_DIMS_MAX]; /* of SLURMDL_ALLGATHER the first is 0 */
     long root;
     double prescale, postscale;
     size_t *counts; /* of SLURMDL_ALLGATHER, where agreed: of each rank */

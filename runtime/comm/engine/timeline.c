@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -19,6 +20,8 @@
 struct timeline {
     FILE *f;
     long rank;
+    double start;
+    bool cycles;
     bool some; /* events */
     struct map rows;
     uintptr_t nrows;
@@ -71,6 +74,13 @@ put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
     begin (t, "M", row);
     fprintf (t->f, ",\"name\":\"%s\",\"args\":{\"name\":", what);
     put_text (t->f, name);
+    if (row == 0) {
+        struct timespec now;
+        clock_gettime (CLOCK_REALTIME, &now);
+        fprintf (t->f,
+                 ",\"start_time_since_epoch_in_micros\":%lld",
+                 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    }
     fputs ("}}", t->f);
 }
 
@@ -93,24 +103,33 @@ static FILE *open_own (const char *name)
     return NULL;
 }
 
-struct timeline *timeline_open (const char *path,
-                                long rank,
-                                const char *host,
-                                struct slurmdl_error *err)
+int timeline_open (struct timeline **made,
+                   const char *path,
+                   long rank,
+                   const char *host,
+                   bool cycles,
+                   struct slurmdl_error *err)
 {
-    struct timeline *t = calloc (1, sizeof (*t));
     char name[PATH_MAX], title[320];
+    struct timeline *t;
 
+    *made = NULL;
+    if (rank && !strstr (path, "%r"))
+        return 0;
+    t = calloc (1, sizeof (*t));
     if (!t || expand (path, rank, name, sizeof (name)) < 0
         || !(t->f = open_own (name))) {
         errorf (err, "%s: cannot be written: %s", path, strerror (errno));
         free (t);
-        return NULL;
+        return -1;
     }
     t->rank = rank;
+    t->start = monotonic ();
+    t->cycles = cycles;
     snprintf (title, sizeof (title), "rank %ld (%s)", rank, host);
     put_name (t, 0, "process_name", title);
-    return t;
+    *made = t;
+    return 0;
 }
 
 int timeline_close (struct timeline *t)
@@ -140,6 +159,22 @@ static uintptr_t row_of (struct timeline *t, const char *title)
     return row;
 }
 
+/* What began before the start began then. */
+static double micros (const struct timeline *t, double when)
+{
+    return when > t->start ? (when - t->start) * 1e6 : 0;
+}
+
+void timeline_cycle (struct timeline *t, double now)
+{
+    if (!t || !t->cycles)
+        return;
+    begin (t, "i", 0);
+    fprintf (t->f,
+             ",\"name\":\"CYCLE_START\",\"ts\":%.3f,\"s\":\"g\"}",
+             micros (t, now));
+}
+
 void timeline_span (struct timeline *t,
                     const char *row,
                     const char *event,
@@ -153,8 +188,8 @@ void timeline_span (struct timeline *t,
     fprintf (t->f,
              ",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f",
              event,
-             start * 1e6,
-             (end - start) * 1e6);
+             micros (t, start),
+             micros (t, end) - micros (t, start));
     if (bytes)
         fprintf (t->f, ",\"args\":{\"bytes\":%zu}", bytes);
     fputc ('}', t->f);

@@ -432,9 +432,9 @@ int collect_parts (struct slurmdl_comm *w, void *arg)
            + collect_size (w, 500);
     if (none)
         bad += slurmdl_comm_size (none) != 1 || collect_size (none, 100);
-    slurmdl_comm_close (none);
-    slurmdl_comm_close (quarter);
-    slurmdl_comm_close (half);
+    slurmdl_comm_close (none, NULL);
+    slurmdl_comm_close (quarter, NULL);
+    slurmdl_comm_close (half, NULL);
     return bad != 0;
 }
 
@@ -466,7 +466,7 @@ int collect_threads (struct slurmdl_comm *w, void *arg)
     for (int i = 0; i < 3; i++) {
         pthread_join (t[i], &rv);
         bad += rv != NULL;
-        slurmdl_comm_close (c[i]);
+        slurmdl_comm_close (c[i], NULL);
     }
     return bad != 0;
 }

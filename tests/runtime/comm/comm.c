@@ -45,7 +45,7 @@ static int forked (struct slurmdl_comm *w, void *arg)
         return 1;
     if (pid == 0) {
         int rv = slurmdl_barrier (w, &err) == 0;
-        slurmdl_comm_close (w);
+        slurmdl_comm_close (w, NULL);
         _exit (rv);
     }
     if (waitpid (pid, &status, 0) != pid || status)

@@ -364,7 +364,7 @@ static int in_parts (struct slurmdl_comm *c, void *arg)
         CHECK (c, slurmdl_wait (part, tx, &err) == 0);
         CHECK (c, y == 10 && x == (rank % 2 ? 4 : 6));
     }
-    CHECK (c, slurmdl_comm_close (part) == 0);
+    CHECK (c, slurmdl_comm_close (part, NULL) == 0);
     return 0;
 }
 

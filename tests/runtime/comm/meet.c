@@ -53,6 +53,6 @@ int main (int argc, char **argv)
             (long)sum);
     if (!strcmp (what, "seconds") && slurmdl_comm_rank (c) == 0)
         printf ("met in %.3f s\n", took);
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return 0;
 }

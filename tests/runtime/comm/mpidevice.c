@@ -123,6 +123,6 @@ int main (void)
     if (fakecuda_counted ().host_bytes != staged + 8)
         errx (1, "the sum is not computed on the host");
     printf ("right, %s the host\n", staged ? "through" : "without");
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return 0;
 }

@@ -174,7 +174,7 @@ static int in_both_orders (struct slurmdl_comm *w, void *arg)
 
     turned = slurmdl_comm_split (w, 0, slurmdl_comm_local_rank (w), &err);
     bad = bad || !turned || all_kinds (turned);
-    slurmdl_comm_close (turned);
+    slurmdl_comm_close (turned, NULL);
     return bad;
 }
 

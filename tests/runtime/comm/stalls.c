@@ -71,6 +71,8 @@ static void test_refusals (void **state)
 
 static void differ (struct slurmdl_request *r, int how)
 {
+    static const uint64_t turned[] = { 50, 20 };
+
     if (how == 0)
         r->type = SLURMDL_F16;
     if (how == 1)
@@ -87,6 +89,8 @@ static void differ (struct slurmdl_request *r, int how)
         r->group = "g";
         r->members = 1;
     }
+    if (how == 7)
+        r->dims = turned;
 }
 
 static int disagree (struct slurmdl_comm *c, void *arg)
@@ -98,15 +102,19 @@ static int disagree (struct slurmdl_comm *c, void *arg)
                                         "broadcast",
                                         "bf16",
                                         "factors 2",
-                                        "group g" };
+                                        "group g",
+                                        "f32 of 50 x 20" };
+    static const uint64_t shape[] = { 20, 50 };
     float x[1000];
     struct slurmdl_request r = {
         .name = "fc.weight", .type = SLURMDL_F32, .n = 1000, .in = x, .out = x
     };
     struct slurmdl_error err = { "" };
 
-    for (int how = 0; how < 7; how++) {
+    for (int how = 0; how < 8; how++) {
         struct slurmdl_request mine = r;
+        mine.ndims = how == 7 ? 2 : 0;
+        mine.dims = shape;
         /* first by words, then by a number that is known */
         x[0] = 1;
         if (how % 2)
@@ -221,6 +229,10 @@ static int absent_for_ever (struct slurmdl_comm *c, void *arg)
         CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
         CHECK (c, is_in (err.text, "\"a\" has waited"));
         CHECK (c, is_in (err.text, *who ? "for rank 1 (" : "for rank 0 ("));
+        *err.text = '\0';
+        CHECK (c, c->engine_calls->close (c->engine, &err) < 0);
+        CHECK (c, errno == ETIMEDOUT);
+        CHECK (c, is_in (err.text, *who ? "for rank 1 (" : "for rank 0 ("));
     }
     return slurmdl_barrier (c, NULL);
 }
@@ -322,7 +334,7 @@ static int leave_later (struct slurmdl_comm *c, void *arg)
         snprintf (name, sizeof (name), "x%d", i);
         CHECK (c, sum_floats (c, name, x[i], 1000, &err) > 0);
     }
-    CHECK (c, c->engine_calls->close (c->engine) == 0);
+    CHECK (c, c->engine_calls->close (c->engine, &err) == 0);
     for (int i = 0; i < 50; i++)
         CHECK (c, x[i][999] == (float)(3 * i));
     return 0;
@@ -341,7 +353,7 @@ static int aborted (struct slurmdl_comm *c, void *arg)
         nap (0.1);
         e = c->engine;
         c->engine_calls->abort (e, "the world is formed anew");
-        c->engine_calls->close (e);
+        c->engine_calls->close (e, &err);
         CHECK (c, slurmdl_wait (c, 1, &err) < 0 && errno == ECONNRESET);
         return 0;
     }
@@ -365,7 +377,7 @@ static int drawn (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     float x[4] = { 0 };
 
-    CHECK (c, slurmdl_timeline (c, arg, &err) == 0);
+    CHECK (c, slurmdl_timeline (c, arg, 1, &err) == 0);
     for (int step = 0; step < 3; step++)
         for (int i = 0; i < 4; i++) {
             char name[32];
@@ -375,7 +387,7 @@ static int drawn (struct slurmdl_comm *c, void *arg)
                 CHECK (c, slurmdl_wait (c, 0, &err) == 0);
         }
     if (slurmdl_comm_rank (c) == 1)
-        CHECK (c, slurmdl_timeline (c, NULL, &err) == 0);
+        CHECK (c, slurmdl_timeline (c, NULL, 0, &err) == 0);
     return 0;
 }
 
@@ -383,7 +395,12 @@ static int refused (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
 
-    CHECK (c, slurmdl_timeline (c, arg, &err) < 0);
+    /* there is one file, and rank 0 writes it */
+    if (slurmdl_comm_rank (c)) {
+        CHECK (c, slurmdl_timeline (c, arg, 0, &err) == 0);
+        return 0;
+    }
+    CHECK (c, slurmdl_timeline (c, arg, 0, &err) < 0);
     CHECK (c, is_in (err.text, "planted: cannot be written"));
     return 0;
 }
@@ -402,25 +419,31 @@ static void test_timeline (void **state)
     assert_int_equal (world_run (2, 0, refused, path, 300, NULL), 0);
     snprintf (path, sizeof (path), "%s/r%%r.json", folder);
     assert_int_equal (world_run (2, 0, drawn, path, 300, NULL), 0);
-    snprintf (command,
-              sizeof (command),
-              "command -v python3 >/dev/null || exit 0\n"
-              "python3 - %s/r0.json %s/r1.json <<'END'\n"
-              "import json, sys\n"
-              "for path in sys.argv[1:]:\n"
-              "    events = json.load (open (path))\n"
-              "    spans = [e for e in events if e['ph'] == 'X']\n"
-              "    names = {e['name'] for e in spans}\n"
-              "    assert {'NEGOTIATE', 'QUEUE', 'PACK', 'ALLREDUCE',"
-              " 'UNPACK'} <= names, names\n"
-              "    assert sum (e['name'] == 'ALLREDUCE' for e in spans) == 12\n"
-              "    assert all (e['dur'] >= 0 for e in spans)\n"
-              "    rows = [e['args']['name'] for e in events"
-              " if e['name'] == 'thread_name']\n"
-              "    assert 'a \"b\" \\\\ 3' in rows, rows\n"
-              "END\n",
-              folder,
-              folder);
+    snprintf (
+        command,
+        sizeof (command),
+        "command -v python3 >/dev/null || exit 0\n"
+        "python3 - %s/r0.json %s/r1.json <<'END'\n"
+        "import json, sys, time\n"
+        "for path in sys.argv[1:]:\n"
+        "    events = json.load (open (path))\n"
+        "    spans = [e for e in events if e['ph'] == 'X']\n"
+        "    names = {e['name'] for e in spans}\n"
+        "    assert {'NEGOTIATE_ALLREDUCE', 'QUEUE', 'PACK', 'ALLREDUCE',"
+        " 'UNPACK'} <= names, names\n"
+        "    assert sum (e['name'] == 'ALLREDUCE' for e in spans) == 12\n"
+        "    assert all (e['dur'] >= 0 for e in spans)\n"
+        "    assert all (0 <= e['ts'] < 3e8 for e in spans)\n"
+        "    start = events[0]['args']['start_time_since_epoch_in_micros']\n"
+        "    assert 0 <= time.time () - start / 1e6 < 300\n"
+        "    marks = [e for e in events if e['name'] == 'CYCLE_START']\n"
+        "    assert marks and all (e['ph'] == 'i' for e in marks)\n"
+        "    rows = [e['args']['name'] for e in events"
+        " if e['name'] == 'thread_name']\n"
+        "    assert 'a \"b\" \\\\ 3' in rows, rows\n"
+        "END\n",
+        folder,
+        folder);
     assert_int_equal (system (command), 0);
     snprintf (command, sizeof (command), "rm -r %s", folder);
     assert_int_equal (system (command), 0);

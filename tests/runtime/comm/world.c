@@ -57,7 +57,7 @@ static int rank_main (int rank,
         return 99;
     }
     rv = f (c, arg);
-    slurmdl_comm_close (c);
+    slurmdl_comm_close (c, NULL);
     return rv;
 }
 

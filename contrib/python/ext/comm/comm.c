@@ -105,7 +105,7 @@ static void wait_for_users (struct comm *self, int mine)
     }
 }
 
-static int close_comm (struct comm *self, int mine)
+static int close_comm (struct comm *self, int mine, struct slurmdl_error *err)
 {
     struct slurmdl_comm *c = self->c;
     int rv = 0;
@@ -116,7 +116,7 @@ static int close_comm (struct comm *self, int mine)
     wait_for_users (self, mine);
     if (self->lent)
         return 0;
-    WITHOUT_GIL (rv = slurmdl_comm_close (c));
+    WITHOUT_GIL (rv = slurmdl_comm_close (c, err));
     return rv;
 }
 
@@ -135,22 +135,23 @@ void comm_expire (PyObject *comm)
 {
     struct comm *self = (struct comm *)comm;
 
-    close_comm (self, 0);
+    close_comm (self, 0, NULL);
     PyDict_Clear (self->kept);
 }
 
 static PyObject *comm_close (PyObject *o, PyObject *unused)
 {
     struct comm *self = (struct comm *)o;
+    struct slurmdl_error err = { "" };
     int rv;
 
     if (!self->c || self->generation != generation)
         Py_RETURN_NONE;
-    rv = close_comm (self, 0);
+    rv = close_comm (self, 0, &err);
     PyDict_Clear (self->kept);
     Py_CLEAR (self->parent);
     if (rv < 0 && !self->told)
-        return raise_error (NULL, "slurmdl.comm");
+        return raise_error (&err, "slurmdl.comm");
     Py_RETURN_NONE;
 }
 
@@ -168,7 +169,7 @@ static int comm_clear (PyObject *o)
 {
     struct comm *self = (struct comm *)o;
 
-    close_comm (self, 0);
+    close_comm (self, 0, NULL);
     empty_dict (self->kept);
     Py_CLEAR (self->parent);
     return 0;

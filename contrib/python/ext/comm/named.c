@@ -51,28 +51,30 @@ static size_t result_elements (const struct comm *self,
     return (r->n / row / size + (rank < r->n / row % size)) * row;
 }
 
-/* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
- * compression, group or None, members, owner, stream): a ticket
+/* (name, what, type, op, n, row, shape, root, in, out or None, prescale,
+ * postscale, compression, group or None, members, owner, stream): a ticket
  */
 PyObject *comm_submit (PyObject *o, PyObject *args)
 {
     struct comm *self = (struct comm *)o;
     struct slurmdl_request r = { 0 };
     const char *type_name;
-    PyObject *in, *out, *owner, *kept = NULL, *number = NULL;
+    PyObject *in, *out, *owner, *shape, *kept = NULL, *number = NULL;
     struct lent lent_in = { 0 }, lent_out = { 0 };
+    uint64_t dims[SLURMDL_DIMS_MAX];
     Py_ssize_t stream;
     int type;
     size_t item = 0, room, room_out;
 
     if (!PyArg_ParseTuple (args,
-                           "sisinnlOOddiznOn:submit",
+                           "sisinnOlOOddiznOn:submit",
                            &r.name,
                            &r.what,
                            &type_name,
                            &r.op,
                            &r.n,
                            &r.row,
+                           &shape,
                            &r.root,
                            &in,
                            &out,
@@ -83,8 +85,10 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
                            &r.members,
                            &owner,
                            &stream)
+        || (r.ndims = dims_of (shape, dims)) < 0
         || (type = type_of_name (type_name)) < 0 || !comm_of (self))
         return NULL;
+    r.dims = dims;
     if (r.what != SLURMDL_ALLGATHER || r.row != SLURMDL_ZERO_WIDTH)
         item = size_of_array (type, 1);
     room = item ? size_of_array (type, (Py_ssize_t)r.n) : 0;
@@ -255,11 +259,12 @@ PyObject *comm_timeline (PyObject *o, PyObject *args)
     struct slurmdl_error err = { "" };
     struct slurmdl_comm *c;
     const char *path;
+    int cycles;
 
-    if (!PyArg_ParseTuple (args, "z:timeline", &path)
+    if (!PyArg_ParseTuple (args, "zp:timeline", &path, &cycles)
         || !(c = comm_enter (self)))
         return NULL;
-    if (slurmdl_timeline (c, path, &err) < 0)
+    if (slurmdl_timeline (c, path, cycles, &err) < 0)
         raise_error (&err, "timeline");
     comm_leave (self);
     if (PyErr_Occurred ())
