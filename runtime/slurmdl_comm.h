@@ -331,6 +331,10 @@ void slurmdl_comm_stats (struct slurmdl_comm *c,
  * ends, and takes `dl scale`; it works without it, too (srun --no-kill
  * --kill-on-bad-exit=0 --wait=0), where nothing is started again.
  *
+ * By hand, alone or with RANK and WORLD_SIZE, it trains as well, in a world
+ * that slurmdl_comm_open() makes; there the loss of a rank is the end
+ * (ENOTCONN).
+ *
  * Worlds are numbered.  Who is in world G is a file in a folder that all ranks
  * see, made once (link(2)), whoever makes it: all that were in world G - 1 and
  * still live, in their order, then those that came, up to the number wanted.
@@ -343,7 +347,8 @@ struct slurmdl_elastic;
 
 /* Zero and NULL mean: as the environment says. */
 struct slurmdl_elastic_options {
-    const char *dir; /* DL_ELASTIC_DIR, else one of this step in DL_RUN_DIR */
+    const char *dir; /* DL_ELASTIC_DIR, else one of this step in DL_RUN_DIR;
+                        where there is no step: by hand */
     long min, max;   /* ranks; DL_ELASTIC_MIN (1), DL_ELASTIC_MAX (no limit) */
     double settle;   /* seconds in which a rank that lives comes to form a
                         world; DL_ELASTIC_SETTLE (20); a quarter of it where

@@ -33,6 +33,7 @@ def refused(kinds, call):
 local = hvd.local_size()
 told(hvd.is_initialized() and hvd.local_rank() == rank % local and hvd.cross_size() == size // local, "hvd.init()")
 told(hvd.is_homogeneous() and not hvd.mpi_enabled() and not hvd.nccl_built(), "what is built")
+told(hvd.gloo_built() and hvd.gloo_enabled(), "our communicator is where Horovod has Gloo")
 told(hvd.global_process_set.ranks == ranks and hvd.global_process_set.size() == size, "hvd.global_process_set")
 
 # ---- all-reduce
@@ -42,6 +43,12 @@ told(torch.allclose(hvd.allreduce(t), mean), "hvd.allreduce(): the average")
 told(torch.allclose(hvd.allreduce(t, op=hvd.Sum, name="s"), mean * size), "hvd.allreduce(op=hvd.Sum)")
 told(torch.allclose(hvd.allreduce(t, average=False), mean * size), "hvd.allreduce(average=False)")
 told(refused(ValueError, lambda: hvd.allreduce(t, average=True, op=hvd.Sum)), "not both of op and average")
+for name, call in (
+    ("allreduce", lambda x: hvd.allreduce(x, name="unequal")), ("reducescatter", lambda x: hvd.reducescatter(x, name="unequal")),
+    ("allgather", lambda x: hvd.allgather(x, name="unequal")), ("broadcast", lambda x: hvd.broadcast(x, 0, name="unequal")),
+):  # fmt: skip
+    unequal = torch.ones((4, 2, 3) if rank == 0 else (4, 3, 2))
+    told(refused(hvd.HorovodInternalError, lambda: call(unequal)), f"hvd.{name}(): tensors of unequal shape")
 told(torch.equal(t, torch.arange(4.0) + rank), "the tensor that was given is as it was")
 told(hvd.allreduce(torch.tensor(rank), op=hvd.Max).item() == size - 1, "hvd.Max of a number")
 told(hvd.allreduce(torch.full((3,), rank + 2)).tolist() == [int(total + 2 * size) // size] * 3, "averages of integers are cut")
@@ -139,6 +146,17 @@ evens = hvd.add_process_set(range(0, size, 2))
 hvd.init(process_sets=[evens])
 told(evens.included() == (rank % 2 == 0) and evens.size() == (size + 1) // 2, "hvd.add_process_set()")
 told(refused(ValueError, lambda: hvd.add_process_set([0, size])), "a rank that is none")
+again = hvd.ProcessSet(range(0, size, 2))
+hvd.init(process_sets=[again])
+told(again.process_set_id == evens.process_set_id is not None, "hvd.init() again: equal ranks are the set that is there")
+given = [hvd.ProcessSet([size - 1]), hvd.ProcessSet(range(0, size, 2)), hvd.ProcessSet([size - 1])]
+told(refused(ValueError, lambda: hvd.init(process_sets=given)), "a list with a duplicate is refused")
+told(given[0].process_set_id is None and given[0].size() is None, "as a whole")
+told(refused(ValueError, lambda: hvd.init(process_sets=[hvd.ProcessSet([rank])])), "so are lists that differ")
+hvd.init(process_sets=given[:2])
+told(given[0].size() == 1 and given[1].process_set_id == evens.process_set_id, "and what is right is added then")
+hvd.remove_process_set(given[0])
+told(given[0].process_set_id is None, "and removed")
 told(refused(ValueError, lambda: hvd.add_process_set(list(range(0, size, 2)))), "a set that is there")
 root = evens.ranks[-1]
 right = True

@@ -24,6 +24,9 @@ torch
 parallel 2 $here/parallel.py $work/store
 hvd2 2 $here/hvdcalls.py
 hvd3 3 $here/hvdcalls.py
+byhand 2 $here/byhand.py
+alone 1 $here/byhand.py
+lost 3 $here/byhand.py lost
 script 2 $work/script.py $srcdir/contrib/examples/digits/digits.csv.gz
 END
         ;;

@@ -19,16 +19,16 @@
 
 started by `dl elastic python3 train.py` in a batch script.  The names are those of horovod.torch.elastic.  run() calls
 the function again in each new world, with the state as it was at the last commit.  Numpy programs, and those with
-memory that is spread over ranks, use Elastic itself.
+memory that is spread over ranks, use Elastic itself.  `python3 train.py` by hand tries the script with one rank, and
+RANK, WORLD_SIZE and MASTER_ADDR with more.
 """
 
 import errno
 import functools
 import os
 import sys
-import weakref
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _slurmdl, _slurmdl_comm, comm, message
 from .arrays import Path, memory_of
@@ -49,8 +49,10 @@ class Elastic(_slurmdl_comm.Elastic):
     """A world that loses ranks and takes others in: slurmdl_elastic_open() has the words.
 
     'dir' is a folder that all ranks see; 'min' and 'max' are numbers of ranks.  What is not given comes from
-    `dl elastic`.
+    `dl elastic`.  By hand, alone or with RANK, WORLD_SIZE and MASTER_ADDR, it needs none, and no rank may be lost.
     """
+
+    formed: Optional[comm.Comm] = None  # what form() has returned last
 
     def __new__(
         cls, dir: Optional[Path] = None, min: int = 0, max: int = 0, settle: float = 0.0, timeout: float = 0.0
@@ -76,6 +78,7 @@ class Elastic(_slurmdl_comm.Elastic):
             raise
         world._own()
         comm.adopt(world)
+        self.formed = world
         return world
 
     def protect(self, name: str, array: Any) -> None:
@@ -118,8 +121,8 @@ def current() -> Elastic:
 
 def world() -> comm.Comm:
     """Its communicator, which is formed if there is none."""
-    formed = comm.current()
-    return formed if formed is not None and _elastic is not None else current().form()
+    elastic, found = current(), comm.current()
+    return found if found is not None and found is elastic.formed else elastic.form()
 
 
 def close() -> None:
@@ -192,6 +195,7 @@ class State:
         """All ranks, after the same step: what is lost after this is trained again, and nothing else.  Raises
         HostsUpdatedInterrupt if ranks come or go."""
         self.save()
+        world()
         elastic = current()
         elastic.state(_STATE, self._committed or b"")
         self._step += 1
@@ -234,58 +238,13 @@ class TorchState(State):
         super().__init__(trust=trust, **given, **values)
 
 
-class ElasticSampler:
-    """Samples of a dataset, shared out over the ranks of the world that is, without those that this epoch has had:
-    a sampler for torch's DataLoader.  It is part of the state: TorchState(sampler=sampler); record_batch() after
-    each batch, set_epoch() at the end of an epoch."""
+def __getattr__(name: str) -> Any:
+    """ElasticSampler is a class of PyTorch's, which other programs do not load."""
+    if name != "ElasticSampler":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .sampler import ElasticSampler
 
-    def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
-        self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
-        self.epoch = 0
-        self.processed = 0
-        _samplers.add(self)
-        self.reset()
-
-    def _order(self) -> List[int]:
-        import random
-
-        order = list(range(len(self.dataset)))
-        if self.shuffle:
-            random.Random(self.seed * 1000003 + self.epoch).shuffle(order)
-        return order
-
-    def reset(self) -> None:
-        """The world has changed: share the rest of the epoch out anew."""
-        formed = comm.current()
-        self.rank, self.size = (formed.rank, formed.size) if formed is not None else (0, 1)
-        rest = self._order()[self.processed :]
-        padding = -len(rest) % self.size
-        self.indices = (rest + rest[:padding] if rest else [])[self.rank :: self.size]
-
-    def set_epoch(self, epoch: int) -> None:
-        """Begin an epoch."""
-        self.epoch, self.processed = epoch, 0
-        self.reset()
-
-    def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """A batch of so many samples was trained on each rank."""
-        self.processed = min(self.processed + batch_size * self.size, len(self.dataset))
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def state_dict(self) -> Dict[str, int]:
-        return {"epoch": self.epoch, "processed": self.processed}
-
-    def load_state_dict(self, state: Dict[str, int]) -> None:
-        self.epoch, self.processed = state["epoch"], state["processed"]
-        self.reset()
-
-
-_samplers: "weakref.WeakSet[ElasticSampler]" = weakref.WeakSet()
+    return ElasticSampler
 
 
 # ---- the loop over worlds
@@ -294,8 +253,9 @@ _samplers: "weakref.WeakSet[ElasticSampler]" = weakref.WeakSet()
 def _reset(state: State) -> None:
     if "slurmdl.distributed" in sys.modules:
         sys.modules["slurmdl.distributed"].reset()
-    for sampler in list(_samplers):
-        sampler.reset()
+    if "slurmdl.sampler" in sys.modules:
+        for sampler in list(sys.modules["slurmdl.sampler"].samplers):
+            sampler.reset()
     state.on_reset()
 
 

@@ -36,7 +36,7 @@ static void leave_generation (struct slurmdl_elastic *e)
 {
     long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
-    if (silent >= 0) {
+    if (silent >= 0 && !e->membership.by_hand) {
         e->membership.self.silent =
             e->membership.generation->members[silent].self.nonce;
         e->membership.self.isolated = membership_is_isolated (&e->membership);
@@ -110,10 +110,38 @@ static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
             if (e->membership.rank == 0)
                 membership_clean (&e->membership);
             write_report (e, begin);
+            ring_find (e);
             return 0;
         }
     } while (monotonic () - begin < e->membership.timeout);
     return errorf (err, "%s", why.text);
+}
+
+/* Nobody starts such ranks again, nor says who of them is left: only after a
+ * failure do several form a world again.
+ */
+static int form_by_hand (struct slurmdl_elastic *e, struct slurmdl_error *err)
+{
+    double begin = monotonic ();
+
+    if (e->report.size > 1) {
+        errno = ENOTCONN;
+        return errorf (err,
+                       "ranks that were started by hand cannot go on without "
+                       "one of them: start them with dl elastic or srun, or "
+                       "set DL_ELASTIC_DIR to a folder that all of them see");
+    }
+    if (!(e->comm = slurmdl_comm_open (NULL, err)))
+        return -1;
+    if (membership_of_comm (&e->membership, e->comm, err) < 0) {
+        slurmdl_comm_close (e->comm, NULL);
+        e->comm = NULL;
+        return -1;
+    }
+    e->commits = 0;
+    write_report (e, begin);
+    ring_find (e);
+    return 0;
 }
 
 struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
@@ -122,7 +150,8 @@ struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
     leave_generation (e);
     e->ended = false;
     error_clear (err);
-    e->broken = form (e, err) < 0;
+    e->broken =
+        (e->membership.by_hand ? form_by_hand (e, err) : form (e, err)) < 0;
     e->membership.self.request = 0;
     return e->comm;
 }

@@ -59,6 +59,8 @@ struct generation {
 struct membership {
     char dir[PATH_MAX - 128]; /* its name, for messages */
     struct own_folder folder;
+    bool by_hand;  /* there is none: the ranks meet as those of any communicator
+                    */
     long min, max; /* max 0: no limit */
     double settle, timeout;
     double wait; /* of calls of its communicators */
@@ -81,6 +83,10 @@ void membership_close (struct membership *g);
 
 /* Come into a new generation: fills g->generation, g->rank, g->joining. */
 int membership_form (struct membership *g, struct slurmdl_error *err);
+/* The same for ranks that were started by hand, and have met. */
+int membership_of_comm (struct membership *g,
+                        const struct slurmdl_comm *c,
+                        struct slurmdl_error *err);
 /* Where rank 0 of it listens. */
 void membership_boot_place (const struct membership *g, struct boot_place *p);
 /* What is there only for generations that were is removed: by rank 0. */
@@ -160,7 +166,7 @@ int piece_store (const struct elastic_piece *program, const void *ours);
 /* The ring in which each rank keeps a copy of the one before it: ranks of the
  * same number on their nodes follow each other, so nodes alternate.
  */
-int ring_find (struct slurmdl_elastic *e);
+void ring_find (struct slurmdl_elastic *e);
 
 /* Copy the state.  '*request' is what rank 0 has from membership_request(); all
  * ranks have it afterwards.  Of a smaller generation, those that are to leave

@@ -92,14 +92,38 @@ int membership_open (struct membership *g,
                        g->min);
     n = o->dir ? snprintf (g->dir, sizeof (g->dir), "%s", o->dir)
                : name_folder (g->dir, sizeof (g->dir));
-    if (n < 1 || n >= (int)sizeof (g->dir))
-        return errorf (err,
-                       "where the ranks meet is not known: start them with dl "
-                       "elastic or srun, or set DL_ELASTIC_DIR to a folder "
-                       "that all of them see");
-    if (own_folder_open (&g->folder, g->dir, 0700, err) < 0)
+    if (n >= (int)sizeof (g->dir)) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "the path of the folder is too long");
+    }
+    g->by_hand = n < 1;
+    if (!g->by_hand && own_folder_open (&g->folder, g->dir, 0700, err) < 0)
         return -1;
     describe (&g->self);
+    return 0;
+}
+
+int membership_of_comm (struct membership *g,
+                        const struct slurmdl_comm *c,
+                        struct slurmdl_error *err)
+{
+    long size = slurmdl_comm_size (c);
+    struct generation *w =
+        calloc (1, sizeof (*w) + (size_t)size * sizeof (*w->members));
+
+    if (!w)
+        return errorf (err, "out of memory");
+    if (size < g->min) {
+        free (w);
+        errno = EINVAL;
+        return errorf (err, "%ld ranks are fewer than %ld", size, g->min);
+    }
+    w->number = g->generation ? g->generation->number + 1 : 1;
+    w->kept = g->generation ? size : 0;
+    w->size = w->wanted = size;
+    free (g->generation);
+    g->generation = w;
+    g->rank = slurmdl_comm_rank (c);
     return 0;
 }
 
@@ -188,6 +212,8 @@ void membership_leave (const struct membership *g)
 {
     char name[64];
 
+    if (g->by_hand)
+        return;
     snprintf (name,
               sizeof (name),
               "bye.%016llx",

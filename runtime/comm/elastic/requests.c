@@ -23,7 +23,8 @@ long membership_request (struct membership *g)
     long asked, want, size = g->generation->size;
     bool more, over;
 
-    if (now - g->looked < between || signs_look (&v, g->folder.path, NULL) < 0)
+    if (g->by_hand || now - g->looked < between
+        || signs_look (&v, g->folder.path, NULL) < 0)
         return 0;
     g->looked = now;
     want =

@@ -225,8 +225,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e,
     if (e->broken || !e->comm)
         return errorf (err, "call slurmdl_elastic_form() first");
     e->ended = false;
-    if (ring_find (e) < 0 || directory_gather (e, &d, err) < 0
-        || directory_check (&d, err) < 0)
+    if (directory_gather (e, &d, err) < 0 || directory_check (&d, err) < 0)
         goto done;
     rv = directory_choose (e, &d, err);
     if (rv == 1)

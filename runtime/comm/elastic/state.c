@@ -137,7 +137,7 @@ static long place_on_node (const struct mesh *m, long rank)
     return mesh_local_rank (m, rank) * mesh_nodes (m) + mesh_node_of (m, rank);
 }
 
-int ring_find (struct slurmdl_elastic *e)
+void ring_find (struct slurmdl_elastic *e)
 {
     const struct mesh *m = e->comm->mesh;
     long size = mesh_size (m), rank = mesh_rank (m);
@@ -146,7 +146,7 @@ int ring_find (struct slurmdl_elastic *e)
 
     e->next = e->before = -1;
     if (size == 1)
-        return 0;
+        return;
     for (long r = 0; r < size; r++) {
         long p = place_on_node (m, r);
         if (p < place_on_node (m, first))
@@ -162,7 +162,6 @@ int ring_find (struct slurmdl_elastic *e)
         e->next = first;
     if (e->before < 0)
         e->before = last;
-    return 0;
 }
 
 /* ---- slabs go to another rank ---- */

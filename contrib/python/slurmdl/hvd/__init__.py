@@ -5,12 +5,13 @@
 
 Differences: `srun` starts the ranks.  Process sets may always be added, by all ranks at the same place.  Horovod's
 variables for fusion, cycles, the timeline and stalls are obeyed where ours are not set (VARIABLES in world.py).  After
-join() of some ranks all-gathers and broadcasts of the others go on, where Horovod refuses them.  Tensors with as many
-elements in rows of the same size are reduced, whatever else their shapes are.  broadcast_optimizer_state() makes no
-gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
+join() of some ranks all-gathers and broadcasts of the others go on, where Horovod refuses them.  gloo_built() is true:
+our own communicator is where Horovod has Gloo; mpi_built() and nccl_built() say what is in use.
+broadcast_optimizer_state() makes no gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
 the host, too.  Objects of classes of one's own are broadcast after hvd.init(trust=True).  Adasum gathers the tensors
 of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
-`dl elastic python3 script.py`; after the function of hvd.elastic.run() has ended rank() and size() are what they were,
+`dl elastic python3 script.py`; by hand, alone or with RANK, WORLD_SIZE and MASTER_ADDR, such a script runs, too, until a
+rank is lost; after the function of hvd.elastic.run() has ended rank() and size() are what they were,
 but there are no collectives.
 """
 

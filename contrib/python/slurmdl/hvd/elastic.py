@@ -5,7 +5,8 @@ import functools
 import sys
 from typing import Any, Callable
 
-from ..elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, TorchState, train
+from ..elastic import HostsUpdatedInterrupt, ObjectState, State, TorchState, train
+from ..sampler import ElasticSampler
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "TorchState", "run"]
 

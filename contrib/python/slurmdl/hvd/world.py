@@ -4,7 +4,7 @@
 import itertools
 import os
 import sys
-from typing import Any, Dict, Iterable, List, Optional, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
 import torch
 
@@ -18,17 +18,22 @@ VARIABLES = (
     ("HOROVOD_STALL_CHECK_TIME_SECONDS", "DL_STALL_SECONDS"),
     ("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "DL_STALL_ABORT"),
     ("HOROVOD_TIMELINE", "DL_TIMELINE"),
+    ("HOROVOD_TIMELINE_MARK_CYCLES", "DL_TIMELINE_CYCLES"),
 )
+_taken: Dict[str, str] = {}  # of ours, what init() has set
 
 
 def _take_variables() -> None:
+    given = {ours: os.environ.get(theirs, "") for theirs, ours in VARIABLES}
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE", "0") != "0":
-        os.environ.setdefault("DL_STALL_SECONDS", "0")
-    for theirs, ours in VARIABLES:
-        value = os.environ.get(theirs)
+        given["DL_STALL_SECONDS"] = "0"
+    for ours, value in given.items():
+        # what an init() before this one has set is not the user's
+        if ours in _taken and os.environ.get(ours) == _taken.pop(ours):
+            del os.environ[ours]
         # DYNAMIC: start_timeline() may be called, as it always may here
-        if value and value != "DYNAMIC":
-            os.environ.setdefault(ours, value)
+        if value and value != "DYNAMIC" and ours not in os.environ:
+            os.environ[ours] = _taken[ours] = value
 
 
 _trust = False
@@ -40,9 +45,10 @@ def trusted(trust: Optional[bool] = None) -> bool:
 
 
 def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **options: Any) -> None:
-    """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic".  With trust=True the objects of
-    broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks that send
-    them.
+    """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic"; one whose ranks have a set already,
+    as when a script and a library both call this, is that set.  If one cannot be added, none is.  With trust=True the
+    objects of broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks
+    that send them.
     """
     global _trust
     if comm and not isinstance(comm, _comm.Comm):
@@ -54,9 +60,27 @@ def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **o
     except _elastic.NotNeeded as why:
         print(f"slurmdl: {why}", file=sys.stderr, flush=True)
         sys.exit(0)
-    for one in process_sets if isinstance(process_sets, (list, tuple)) else []:
-        if not (isinstance(one, ProcessSet) and one.process_set_id in _sets):
+    if isinstance(process_sets, (list, tuple)):
+        _init_sets(process_sets)
+
+
+def _init_sets(given: Sequence[Any]) -> None:
+    sets: List[ProcessSet] = [s if isinstance(s, ProcessSet) else ProcessSet(s) for s in given]
+    mine = [s.ranks or [] for s in sets]
+    # ranks that would not do the same here would wait for each other
+    for r, theirs in enumerate(world().allgather_object(mine)):
+        if theirs != mine:
+            raise ValueError(f"hvd.init(process_sets): rank {rank()} gives {mine}, rank {r} {theirs}")
+    for i, one in enumerate(sets):
+        one.check()
+        if one.ranks == global_process_set.ranks or any(one.ranks == s.ranks for s in sets[:i]):
+            raise ValueError(f"Horovod could not be initialized because process_sets entry number {i} is a duplicate: {one}")
+    for one in sets:
+        there = next((s for s in _sets.values() if s.ranks == one.ranks), None)
+        if there is None:
             add_process_set(one)
+        else:
+            one._opened = there._opened
 
 
 def world() -> _comm.Comm:
@@ -77,14 +101,18 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
+    global _numbers
     _elastic.last = None
     found = _comm.current()
     if found is None:
         return
-    for one in list(_sets.values()):
-        one._close()
-    _sets.clear()
-    found.close()
+    try:
+        for one in list(_sets.values()):
+            one._close()
+    finally:
+        _sets.clear()
+        _numbers = itertools.count(1)
+        found.close()
 
 
 def rank() -> int:
@@ -124,8 +152,17 @@ def mpi_built() -> bool:
     return _comm.current() is not None and world().backend == "mpi"
 
 
+def gloo_built() -> bool:
+    """Our own communicator is where Horovod has Gloo, and is always there."""
+    return True
+
+
+def gloo_enabled() -> bool:
+    return not mpi_built()
+
+
 mpi_enabled = mpi_built
-mpi_threads_supported = gloo_built = gloo_enabled = ddl_built = ccl_built = rocm_built = _false
+mpi_threads_supported = ddl_built = ccl_built = rocm_built = _false
 
 
 def nccl_built() -> int:
@@ -137,19 +174,36 @@ def cuda_built() -> bool:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    world().timeline(file_path)
+    """Rank 0 writes it, as Horovod's does; with %r in 'file_path', its rank, each writes one."""
+    world().timeline(file_path, mark_cycles)
 
 
 def stop_timeline() -> None:
     world().timeline(None)
 
 
+class _Opened:
+    """A set that was added; several objects may stand for it."""
+
+    def __init__(self, number: int, part: Optional[_comm.Comm]) -> None:
+        self.number: Optional[int] = number
+        self.part = part
+
+    def close(self) -> None:
+        if self.part is not None and not self.part.closed:
+            self.part.close()
+        self.part = self.number = None
+
+
 class ProcessSet:
     """Some of the ranks."""
 
-    process_set_id: Optional[int] = None
     mpi_comm = None
-    _part: Optional[_comm.Comm] = None
+    _opened: Optional[_Opened] = None
+
+    @property
+    def process_set_id(self) -> Optional[int]:
+        return self._opened.number if self._opened is not None else None
 
     def __init__(self, ranks_or_comm: Iterable[int]) -> None:
         try:
@@ -161,23 +215,28 @@ class ProcessSet:
     def ranks(self) -> Optional[List[int]]:
         return self._ranks
 
-    def _open(self) -> None:
+    def check(self) -> None:
+        """Whether it can be one."""
         ranks = self.ranks or []
         if not ranks or ranks[0] < 0 or ranks[-1] >= size() or len(set(ranks)) < len(ranks):
             raise ValueError(f"{self}: the ranks are {', '.join(map(str, range(size())))}, each at most once")
-        self._part = world().split(0 if rank() in ranks else -1, rank())
+
+    def _open(self) -> None:
+        self.check()
+        part = world().split(0 if rank() in (self.ranks or []) else -1, rank())
+        self._opened = _Opened(next(_numbers), part)
 
     def _close(self) -> None:
-        if self._part is not None and not self._part.closed:
-            self._part.close()
-        self._part = self.process_set_id = None
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = None
 
     @property
     def comm(self) -> _comm.Comm:
         """Its communicator, to which this rank has to belong."""
-        if self._part is None:
+        if self._opened is None or self._opened.part is None:
             raise ValueError(f"rank {rank()} is not in {self}, or it was not added: hvd.add_process_set()")
-        return self._part
+        return self._opened.part
 
     def included(self) -> bool:
         return rank() in (self.ranks or [])
@@ -202,10 +261,12 @@ class ProcessSet:
 class _All(ProcessSet):
     """The world, whichever it is at the moment."""
 
-    process_set_id = 0
-
     def __init__(self) -> None:
         pass
+
+    @property
+    def process_set_id(self) -> Optional[int]:
+        return 0
 
     @property
     def ranks(self) -> Optional[List[int]]:
@@ -233,14 +294,13 @@ def add_process_set(process_set: Any) -> ProcessSet:
     if any(s.ranks == one.ranks for s in [global_process_set, *_sets.values()]):
         raise ValueError(f"Attempted to add a duplicate process set: {one}")
     one._open()
-    one.process_set_id = next(_numbers)
-    _sets[one.process_set_id] = one
+    _sets[one.process_set_id or 0] = one
     return one
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
     if process_set.process_set_id not in _sets:
         return False
-    del _sets[process_set.process_set_id]
+    del _sets[process_set.process_set_id or 0]
     process_set._close()
     return True

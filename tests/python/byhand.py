@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of several ranks that were started by hand: Horovod's elastic training without dl elastic, commits before run(), and
+the sampler.  With the word "lost" the last rank dies."""
+
+import os
+import sys
+
+import torch
+from check import ok, raises, same
+
+import slurmdl
+import slurmdl.hvd as hvd
+
+torch.set_num_threads(1)
+hvd.init(timeout=60)
+rank, size = hvd.rank(), hvd.size()
+
+
+def told(condition, name):
+    every = hvd.allgather_object(bool(condition))
+    if rank == 0:
+        ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+
+
+def make(value):
+    model = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.fill_(value)
+    return model
+
+
+def try_it(where):
+    """What scripts do with a state outside of run(), and in it; hvd.init() has been called."""
+    rank = hvd.rank()  # of dl elastic another one than RANK
+    model = make(1.0 + rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=20 + rank)
+    state.commit()
+    told(state.batch == 20 + rank, f"{where}: state.commit() is the first thing")
+    state.sync()
+    told(state.batch == 20 and model.weight.eq(1).all(), f"{where}: state.sync(): what rank 0 has")
+    state.batch = 21
+    state.commit()
+    state.batch = 99
+    with torch.no_grad():
+        model.weight.fill_(7)
+    state.restore()
+    told(state.batch == 21 and model.weight.eq(1).all(), f"{where}: state.restore(): the last commit")
+    seen = []
+
+    @hvd.elastic.run
+    def train(state, more):
+        seen.append(state.batch)
+        while state.batch < 30:
+            seen.append(hvd.allreduce(torch.ones(1), op=hvd.Sum).item())
+            state.batch += more
+            state.commit()
+        return hvd.size()
+
+    result = train(state, 3)
+    hvd.shutdown()
+    return result == size and seen == [21, size, size, size]
+
+
+if len(sys.argv) > 1:
+    state = hvd.elastic.ObjectState(step=0)
+
+    @hvd.elastic.run
+    def train(state):
+        state.commit()
+        if rank == size - 1:
+            os._exit(0)
+        while True:
+            hvd.allreduce(torch.ones(1))
+
+    with raises(slurmdl.Error, "started by hand cannot go on without", "a rank that dies is told, and how to go on without it"):
+        train(state)
+    sys.exit()
+
+good = try_it("by hand")
+hvd.init(timeout=60)
+told(good, "by hand: hvd.elastic.run()")
+hvd.shutdown()
+
+os.environ.update(DL_ELASTIC_DIR=os.path.abspath("elastic"), DL_ELASTIC_START=str(size), DL_ELASTIC_SETTLE="30")
+hvd.init(timeout=60)
+good = try_it("dl elastic")
+del os.environ["DL_ELASTIC_DIR"]
+hvd.init(timeout=60)
+told(good, "dl elastic: hvd.elastic.run()")
+
+# ---- the sampler has Horovod's interface, and its numbers
+sampler = hvd.elastic.ElasticSampler(list(range(7 * size)), shuffle=True, seed=3)
+told(isinstance(sampler, torch.utils.data.Sampler) and sampler.num_replicas == size and sampler.rank == rank, "ElasticSampler")
+told((sampler.num_samples, sampler.total_size, len(sampler), len(sampler.remaining_indices)) == (7, 7 * size, 7, 7 * size), "sizes")
+parts = hvd.allgather_object(list(sampler))
+told(sorted(sum(parts, [])) == list(range(7 * size)), "the ranks share the samples out")
+sampler.record_batch(0, 3)
+told(sampler.processed_num == 3 * size and sampler.state_dict() == {"epoch": 0, "processed_num": 3 * size}, "processed_num")
+sampler.reset()
+told(not set(sum([p[:3] for p in parts], [])) & set(sampler.remaining_indices), "what was trained does not come again")
+other = hvd.elastic.ElasticSampler(list(range(7 * size)), seed=3)
+other.load_state_dict({"epoch": 0, "processed_num": 3 * size})
+told(list(other) == list(sampler), "a state of Horovod's")
+sampler.set_epoch(1)
+told((sampler.processed_num, len(sampler), list(sampler) == parts[rank]) == (0, 7, False), "the next epoch")
+few = hvd.elastic.ElasticSampler([0], shuffle=False)
+told(list(few) == [0], "fewer samples than ranks: each has one")
+if rank == 0:
+    import random
+
+    order = list(range(7 * size))
+    random.Random(3).shuffle(order)
+    same(parts[0], order[0::size], "the order is Horovod's")
+hvd.shutdown()
