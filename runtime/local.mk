@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += %D%/librankenv.la
 %C%_librankenv_la_SOURCES = %D%/base/word.c \
 	%D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c %D%/host/visible.c \
 	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/condition.c %D%/rank/layout.c \
-	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c \
+	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c %D%/rank/slurmconf.c \
 	%D%/rank/task.c %D%/rank/values.c %D%/rank/variables.c \
 	%D%/network/exported.c %D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c %D%/network/ncclvalues.c \
 	%D%/network/ncclsite.c %D%/network/reach.c

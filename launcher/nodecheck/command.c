@@ -26,6 +26,7 @@
 #include "runtime/comm/net/secret.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
+#include "runtime/rank/slurmconf.h"
 
 enum { NOTICE_S = 10 };
 
@@ -35,23 +36,6 @@ static long number (const char *name)
 }
 
 /* ---- the collector beside srun ---- */
-
-/* The ports that a site's firewall lets through to srun, if it has such. */
-static void srun_ports (char *buf, size_t size)
-{
-    FILE *f = fopen (getenv ("SLURM_CONF") ?: "/etc/slurm/slurm.conf", "re");
-    static const char key[] = "SrunPortRange=";
-    char line[1024];
-
-    *buf = '\0';
-    while (f && fgets (line, sizeof (line), f))
-        if (!strncasecmp (line, key, strlen (key))) {
-            line[strcspn (line, " \t\n")] = '\0';
-            snprintf (buf, size, "%s", line + strlen (key));
-        }
-    if (f)
-        fclose (f);
-}
 
 /* The launcher looks into the folder of the attempt whose srun this is. */
 static const char *notes_path (char *buf, size_t size)
@@ -69,14 +53,16 @@ int cmd_gather (const struct settings *st)
     struct slurmdl_error err = { "" };
     struct gather g = { .parent = 0 };
     int level = gather_level (st->args[0]);
-    char range[64], notes[PATH_MAX], key[SECRET_DIGITS + 1];
+    char range[64] = "", notes[PATH_MAX], key[SECRET_DIGITS + 1];
+    long from, to;
 
     if (level < 0)
         return EXIT_USAGE;
     g.level = (enum check_level)level;
     g.table = !strcmp (st->args[1], "table");
     g.notes = notes_path (notes, sizeof (notes));
-    srun_ports (range, sizeof (range));
+    if (slurmconf_srun_ports (&from, &to) == 0)
+        snprintf (range, sizeof (range), "%ld-%ld", from, to);
     if (getrandom (g.key, sizeof (g.key), 0) != sizeof (g.key))
         errorf (&err, "getrandom: %s", strerror (errno));
     if (*err.text || gather_open (&g, 0, range, &err) < 0)
