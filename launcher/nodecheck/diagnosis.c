@@ -206,6 +206,7 @@ static const struct version_row {
     { "arguments of dl.so in plugstack.conf:", SEVERITY_WARN },
     { "fabric", SEVERITY_BAD },
     { "network ports in use:", SEVERITY_WARN },
+    { "IP interfaces in use:", SEVERITY_WARN },
     { "MTU", SEVERITY_BAD },
     { "limit of open files", SEVERITY_WARN },
     { "limit of locked memory", SEVERITY_WARN },

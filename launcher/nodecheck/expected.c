@@ -14,6 +14,7 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/word.h"
 #include "runtime/rank/layout.h"
+#include "runtime/rank/slurmconf.h"
 
 enum { LINE = 8192 };
 
@@ -38,55 +39,43 @@ long gpus_given (void)
     return n;
 }
 
-/* ---- words of Slurm's configuration ---- */
+/* ---- Slurm's configuration ---- */
 
-/* The value of "KEY=" in a line, cut at the next blank; NULL: it has none. */
-static const char *value_of (const char *line, const char *key, char *buf)
-{
-    size_t n = strlen (key);
+/* What a search in the files is for, and what it has found. */
+struct expected_node {
+    char name[256];  /* NodeName, or that of the host */
+    char other[256]; /* the host's with its domain; "": it has none */
+    long all;        /* GPUs of NodeName=DEFAULT */
+    long gpus;
+    size_t at; /* place in a list */
+};
 
-    for (const char *at = line; *at; at += strspn (at, " \t")) {
-        if (!strncasecmp (at, key, n) && at[n] == '=') {
-            snprintf (buf,
-                      LINE,
-                      "%.*s",
-                      (int)strcspn (at + n + 1, " \t\r\n"),
-                      at + n + 1);
-            return buf;
-        }
-        at += strcspn (at, " \t");
-    }
-    return NULL;
-}
-
-/* "gpu:a100:4(S:0-1),gpu:2,shard:8" has 6. */
-static long gpus_of (const char *gres)
-{
-    long sum = 0;
-
-    while (*gres) {
-        size_t n = strcspn (gres, ",(");
-        if (!strncmp (gres, "gpu", 3) && (gres[3] == ':' || n == 3)) {
-            const char *last = memrchr (gres, ':', n);
-            long count = last ? strtol (last + 1, NULL, 10) : 1;
-            sum += count > 0 ? count : 1;
-        }
-        gres += n;
-        if (*gres == '(')
-            gres += strcspn (gres, ")") + 1;
-        gres += *gres == ',';
-    }
-    return sum;
-}
-
+/* As DNS compares names; the place of one in a list is kept. */
 static int is_node (void *arg, const char *name)
 {
-    return !strcmp (arg, name);
+    struct expected_node *s = arg;
+
+    if (!strcasecmp (s->name, name) || !strcasecmp (s->other, name))
+        return 1;
+    s->at++;
+    return 0;
 }
 
-static bool names_node (const char *list, char *node)
+static bool names_node (const char *list, struct expected_node *s)
 {
-    return layout_each_host (list, is_node, node) == 1;
+    s->at = 0;
+    return layout_each_host (list, is_node, s) == 1;
+}
+
+/* The name at a place of a list. */
+static int take_name (void *arg, const char *name)
+{
+    struct expected_node *s = arg;
+
+    if (s->at-- > 0)
+        return 0;
+    snprintf (s->name, sizeof (s->name), "%s", name);
+    return 1;
 }
 
 static int count (void *arg, const char *name)
@@ -96,52 +85,47 @@ static int count (void *arg, const char *name)
     return 0;
 }
 
-/* ---- its files ---- */
-
-static long read_slurm (const char *line, char *node)
+/* A host that is no NodeName may be a NodeHostname: gres.conf has the first. */
+static int read_slurm (void *arg, const char *line)
 {
-    char list[LINE], gres[LINE];
+    struct expected_node *s = arg;
+    char list[LINE], gres[LINE], hosts[LINE];
+    bool has = slurmconf_value (line, "Gres", gres, sizeof (gres));
 
-    return value_of (line, "NodeName", list) && names_node (list, node)
-                   && value_of (line, "Gres", gres)
-               ? gpus_of (gres)
-               : 0;
+    if (!slurmconf_value (line, "NodeName", list, sizeof (list)))
+        return 0;
+    if (!strcasecmp (list, "DEFAULT")) {
+        if (has)
+            s->all = slurmconf_gpus (gres);
+        return 0;
+    }
+    if (!names_node (list, s)) {
+        if (!slurmconf_value (line, "NodeHostname", hosts, sizeof (hosts))
+            || !names_node (hosts, s))
+            return 0;
+        layout_each_host (list, take_name, s);
+    }
+    s->gpus = has ? slurmconf_gpus (gres) : s->all;
+    return 1;
 }
 
 /* A line without a node is of all that slurm.conf gives GPUs: not known here.
  */
-static long read_gres (const char *line, char *node)
+static int read_gres (void *arg, const char *line)
 {
+    struct expected_node *s = arg;
     char text[LINE];
-    long n = 0;
 
-    if (!value_of (line, "NodeName", text) || !names_node (text, node)
-        || !value_of (line, "Name", text) || strcmp (text, "gpu"))
+    if (!slurmconf_value (line, "NodeName", text, sizeof (text))
+        || !names_node (text, s)
+        || !slurmconf_value (line, "Name", text, sizeof (text))
+        || strcasecmp (text, "gpu"))
         return 0;
-    if (value_of (line, "Count", text))
-        return atol (text);
-    if (value_of (line, "File", text))
-        layout_each_host (text, count, &n);
-    return n;
-}
-
-static long read_file (const char *path,
-                       long (*read) (const char *line, char *node),
-                       char *node)
-{
-    FILE *f = fopen (path, "re");
-    char *line = NULL;
-    size_t size = 0;
-    long sum = 0;
-
-    while (f && getline (&line, &size, f) >= 0) {
-        line[strcspn (line, "#")] = '\0';
-        sum += read (line, node);
-    }
-    free (line);
-    if (f)
-        fclose (f);
-    return sum;
+    if (slurmconf_value (line, "Count", text, sizeof (text)))
+        s->gpus += atol (text);
+    else if (slurmconf_value (line, "File", text, sizeof (text)))
+        layout_each_host (text, count, &s->gpus);
+    return 0;
 }
 
 static long ask_slurm (const char *node)
@@ -157,40 +141,49 @@ static long ask_slurm (const char *node)
     command_add (&c, node, NULL);
     if (command_run (&c, NULL, text, sizeof (text)) == 0)
         for (char *l; n == 0 && (l = strsep (&next, "\n"));)
-            if (value_of (l + strspn (l, " "), "Gres", gres))
-                n = gpus_of (gres);
+            if (slurmconf_value (l, "Gres", gres, sizeof (gres)))
+                n = slurmconf_gpus (gres);
     command_free (&c);
     return n;
 }
 
+static void find_name (struct expected_node *s)
+{
+    const char *name = getenv ("SLURMD_NODENAME");
+
+    gethostname (s->name, sizeof (s->name) - 1);
+    if (name) {
+        snprintf (s->name, sizeof (s->name), "%s", name);
+    } else if (strchr (s->name, '.')) {
+        memcpy (s->other, s->name, sizeof (s->other));
+        s->name[strcspn (s->name, ".")] = '\0';
+    }
+}
+
 static long of_node (const char **by)
 {
-    const char *conf = getenv ("SLURM_CONF");
-    char node[256] = "", path[PATH_MAX];
-    const char *name = getenv ("SLURMD_NODENAME");
-    long n;
+    const char *conf = slurmconf_path (getenv ("SLURM_CONF"));
+    struct expected_node s = { .gpus = 0 };
+    char path[PATH_MAX];
 
-    gethostname (node, sizeof (node) - 1);
-    node[strcspn (node, ".")] = '\0';
-    if (name)
-        snprintf (node, sizeof (node), "%s", name);
     if (!conf)
-        conf = access ("/etc/slurm/slurm.conf", R_OK) == 0
-                   ? "/etc/slurm/slurm.conf"
-                   : "/run/slurm/conf/slurm.conf";
+        return 0;
+    find_name (&s);
     *by = "slurm.conf";
-    if ((n = read_file (conf, read_slurm, node)) > 0)
-        return n;
+    slurmconf_each (conf, read_slurm, &s);
+    if (s.gpus > 0)
+        return s.gpus;
     *by = "gres.conf";
     snprintf (path,
               sizeof (path),
               "%.*sgres.conf",
               (int)(strrchr (conf, '/') ? strrchr (conf, '/') - conf + 1 : 0),
               conf);
-    if ((n = read_file (path, read_gres, node)) > 0)
-        return n;
+    slurmconf_each (path, read_gres, &s);
+    if (s.gpus > 0)
+        return s.gpus;
     *by = "scontrol show node";
-    return access (conf, R_OK) == 0 ? ask_slurm (node) : 0;
+    return access (conf, R_OK) == 0 ? ask_slurm (s.name) : 0;
 }
 
 long gpus_expected (const char **by)

@@ -5,17 +5,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/network/fabric.h"
+
+/* MiB: below that ranks of a node that use NCCL die of a bus error. */
+enum { SHM_LEAST = 32 };
 
 static long long meminfo (const char *name)
 {
@@ -52,7 +58,7 @@ void check_memory (const struct check_place *p)
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < 512)
         check_finding (p,
-                       SEVERITY_WARN,
+                       mib < SHM_LEAST ? SEVERITY_BAD : SEVERITY_WARN,
                        "/dev/shm: %llu MiB are free; NCCL and data loaders use "
                        "it",
                        mib);
@@ -108,18 +114,47 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
     check_fact (p, "versions", "fabric", json_string (fabric_names[f->kind]));
 }
 
+/* By the kernel's own word: /sys may be that of another network name space.
+ * Returns how many interfaces are in use.
+ */
+static int look_at_links (const struct check_place *p)
+{
+    struct ifaddrs *list = NULL;
+    char text[16];
+    int used = 0;
+
+    if (getifaddrs (&list) < 0)
+        return 0;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET
+            || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK
+            || fabric_is_virtual (i->ifa_name))
+            continue;
+        if (i->ifa_flags & IFF_RUNNING)
+            used++;
+        else
+            check_finding (p,
+                           SEVERITY_WARN,
+                           "network: %s is up, and without a carrier",
+                           i->ifa_name);
+    }
+    freeifaddrs (list);
+    snprintf (text, sizeof (text), "%d", used);
+    check_fact (p, "versions", "IP interfaces in use:", json_string (text));
+    return used;
+}
+
 void check_network (const struct check_place *p)
 {
     struct fabric *f = calloc (1, sizeof (*f));
-    int usable = 0;
+    int usable;
 
     if (!f)
         return;
     check_stage (p, "/sys");
     fabric_read ("/sys", f);
     look_at_ports (p, f);
-    for (int i = 0; i < f->ninterfaces; i++)
-        usable += !f->interfaces[i].unused;
+    usable = look_at_links (p);
     if (usable == 0 && environment_number ("SLURM_STEP_NUM_NODES", 1) > 1)
         check_finding (
             p,

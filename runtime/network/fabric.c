@@ -226,7 +226,7 @@ static bool begins (const char *name, const char *prefix)
     return !strncmp (name, prefix, strlen (prefix));
 }
 
-static bool is_virtual (const char *name)
+bool fabric_is_virtual (const char *name)
 {
     for (const char *const *v = virtual_names; *v; v++)
         if (begins (name, *v))
@@ -247,7 +247,7 @@ static void read_interface (const char *root, struct fabric_interface *i)
         i->unused = "loopback";
     else if (*line && !(strtoul (line, NULL, 16) & 1))
         i->unused = "down";
-    else if (is_virtual (i->name))
+    else if (fabric_is_virtual (i->name))
         i->unused = "virtual";
     else if (has (root, "net", i->name, "master"))
         i->unused = "part of another";

@@ -65,6 +65,9 @@ void fabric_read (const char *root, struct fabric *f);
  */
 size_t fabric_text (const struct fabric *f, char *buf, size_t size);
 
+/* By its name: an interface of containers, virtual machines or an overlay. */
+bool fabric_is_virtual (const char *name);
+
 /* The interface that NCCL takes when NCCL_SOCKET_IFNAME is unset: "ib*", else
  * the first whose name does not begin with docker, lo or virbr.  NULL if none.
  */

@@ -3,6 +3,7 @@
 # needs: root
 # the check before a step on the nodes of a real Slurm, with a stand-in driver; tests/launcher/check.t is of one machine
 . "$srcdir/tests/lib.sh"
+. "$srcdir/tests/spank/variant.sh"
 need_cluster
 mkdir "$work/gpus"
 ln -s "$builddir/tests/fakes/.libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
@@ -10,7 +11,7 @@ export LD_LIBRARY_PATH="$work/gpus"
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
 
-hosts_up check --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
+hosts_up check --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 step () { # step STATUS NAME SRUN-ARGUMENT...
     wanted=$1
     what=$2
@@ -32,6 +33,10 @@ like "$(cat err)" '^dl: check: bad: n2: GPU 00000000:1B:00.0: 3 uncorrected' "th
 like "$(cat err)" 'Exited with exit code 75' "ranks on good nodes end with 75"
 FAKE_FAULTS=n3:hang:1 step 79 "a driver that hangs on n3" --dl-check -N3 -n3 true
 like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1(; and [0-9]+ more)? \([0-9]+\.' "is named in time"
+FAKE_FAULTS=n2:link:1 step 79 "NVLinks down on n2" --dl-check -N3 -n3 true
+like "$(cat err)" 'bad: n2: GPU 00000000:1C:00.0: 1 of 12 NVLinks down' "are told"
+FAKE_FAULTS=n2:unloaded:0 step 79 "a driver that is not loaded on n2" --dl-check -N3 -n3 --gpus-per-node=2 true
+like "$(cat err)" 'bad: n2: GPUs: 2 expected \(by Slurm\), and none can be looked at: the NVIDIA driver is not loaded \(NVML error 9\)' "is told"
 FAKE_FAULTS=n1:driver:0 step 0 "another driver on n1" --dl-check -N3 -n3 true
 like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is told"
 cat >slow.sh <<'END'
@@ -153,6 +158,19 @@ if [ -n "$hosts" ]; then
     step 79 "another MTU on n2" --dl-check -N3 -n3 true
     like "$(cat err)" 'bad: n2: MTU 600, but 1500 on 2 of 3 nodes' "is told"
     nsenter -t "$slurmd" -n ip link set eth0 mtu 1500
+    innode () { # innode K COMMAND...
+        p=$(cat "${SLURM_CONF%/*}/run/slurmd-n$1.pid")
+        shift
+        nsenter -t "$p" -n "$@"
+    }
+    for k in 1 2 3; do innode $k ip link add ib0 type veth peer name ib1; done
+    for k in 1 3; do for i in 0 1; do innode $k ip link set ib$i up; done; done
+    step 0 "a link that is down on n2" --dl-check -N3 -n3 true
+    like "$(cat err)" 'warning: n2: IP interfaces in use: 1, but 3 on 2 of 3 nodes' "is told"
+    innode 2 ip link set ib0 up
+    step 0 "a link without a carrier" --dl-check -N3 -n3 true
+    like "$(cat err)" 'warning: n2: network: ib0 is up, and without a carrier' "is told"
+    for k in 1 2 3; do innode $k ip link delete ib0; done
     prlimit --pid "$slurmd" --nofile=999:4096
     step 0 "another limit on n2" --dl-check --propagate=NONE -N3 -n3 true
     like "$(cat err)" 'warning: n2: limit of open files 999, but [0-9]+ on 2 of 3 nodes' "is told"
@@ -164,6 +182,12 @@ if [ -n "$hosts" ]; then
     like "$(cat err)" 'warning: n2: arguments of dl.so in plugstack.conf: dl=.*, but dl=.* on 2 of 3 nodes' "are told"
     step 0 "srun decides" -N3 -n3 sh -c 'echo "rank ${RANK-none}"'
     is "$(sort out | tr '\n' ' ')" "rank 0 rank 1 rank 2 " "and all nodes follow it"
+    variant "$work/other.so" -O0
+    printf 'optional %s dl=%s\n' "$work/other.so" "$builddir/launcher/dl" >other.conf
+    printf '%s\n' "$line" >"$plugstack"
+    step 0 "another build of the plugin on n2" --dl-check -N3 -n3 true
+    like "$(cat err)" 'warning: n2: build of dl.so [0-9a-f]{16}, but [0-9a-f]{16} on 2 of 3 nodes' "is told"
+    is "$(grep -c 'arguments of dl.so' err)" 0 "and no other arguments"
     printf '%s deny=torch\n' "$line" >other.conf
     step 0 "what only n2 denies" --dl=torch -N3 -n3 sh -c 'echo "rank ${RANK-none}"'
     is "$(sort out | tr '\n' ' ')" "rank 0 rank 1 rank 2 " "splits no step"

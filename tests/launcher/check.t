@@ -184,6 +184,15 @@ has 0 good "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x1 --
 printf 'NodeName=%s CPUs=4\n' "$node" >slurm/slurm.conf
 printf 'AutoDetect=off\nNodeName=x1 Name=gpu File=/dev/nvidia0\nNodeName=x2,%s Name=gpu File=/dev/nvidia[0-6]\n' "$node" >slurm/gres.conf
 has 79 'GPUs: 7 expected \(by gres.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+printf 'NodeName=DEFAULT Gres=gpu:5\nInclude nodes.conf\n' >slurm/slurm.conf
+printf 'NodeName = x1,%s CPUs=4 \\\n RealMemory=1 # Gres=gpu:9\n' "$(echo "$node" | tr a-z A-Z)" >slurm/nodes.conf
+has 79 'GPUs: 5 expected \(by slurm.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+printf 'NodeName=c[1-3] NodeHostname=x1,%s,x2 Gres="gpu:4"\n' "$node" >slurm/nodes.conf
+has 79 'GPUs: 4 expected \(by slurm.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
+printf 'NodeName=c[1-3] NodeHostname=x1,%s,x2\n' "$node" >slurm/nodes.conf
+sed -i s/:5/:0/ slurm/slurm.conf
+printf 'NodeName=c1 Name=gpu File=/dev/nvidia[0-8]\nNodeName=c2 Name=GPU File=/dev/nvidia0,/dev/nvidia1\nNodeName=c2 Name=gpu Type=v100 File=/dev/nvidia2\n' >slurm/gres.conf
+has 79 'GPUs: 3 expected \(by gres.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
 rm slurm/gres.conf
 mkdir slurm/bin
 printf '#!/bin/sh\n[ "$*" = "show node x9" ] && printf "NodeName=x9\\n   Gres=gpu:6(S:0)\\n"\n' >slurm/bin/scontrol
@@ -251,12 +260,25 @@ done'
 echo 11 >/sys/class/drm/card2/device/gpu_busy_percent
 echo 0x8086 >/sys/class/drm/card1/device/vendor"
     is "$status $(echo "$out" | sed -n 's/^dl: check: [a-z]*: [^ ]* \(card\)/\1/p' | tr '\n' ';')" "0 card2: it is busy;" "a busy one, beside another make's"
+    net='mount -t tmpfs none /sys/class
+for p in mlx5_0:4 mlx5_1:1; do
+    d=/sys/class/infiniband/${p%:*}
+    mkdir -p $d/ports/1 $d/device
+    echo "${p#*:}: X" >$d/ports/1/state
+    echo InfiniBand >$d/ports/1/link_layer
+    echo "400 Gb/sec (4X NDR)" >$d/ports/1/rate
+done'
+    machine "$net"
+    is "$status $(echo "$out" | sed -n 's/^dl: check: warning: [^ ]* \(network.*\)/\1/p' | tr '\n' ';')" "0 network: mlx5_1 port 1 is not used: down;" "a port that is down"
     machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 203776 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
     like "$out" 'warning: .*memory: 199 of 4000 MiB are free$' "little memory"
     machine 'printf "MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 204800 kB\n" >meminfo; mount --bind meminfo /proc/meminfo'
     is "$(echo "$out" | grep -c 'MiB are free')" 0 "a twentieth is enough"
     machine 'mount -t tmpfs -o size=511m none /dev/shm'
     like "$out" 'warning: .*/dev/shm: 511 MiB are free; NCCL and data loaders use it$' "little shared memory"
+    machine 'mount -t tmpfs -o size=31m none /dev/shm'
+    like "$status $out" '^dl: check: bad: .*/dev/shm: 31 MiB are free' "next to none is bad"
+    is $status 79 "and no rank starts there"
     machine 'mount -t tmpfs -o size=512m none /dev/shm'
     is "$(echo "$out" | grep -c 'MiB are free')" 0 "enough of it"
     for size in "size=99m 99 MiB are left in" "nr_inodes=100 99 more files fit into"; do
