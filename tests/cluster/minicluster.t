@@ -42,7 +42,10 @@ printf '#!/bin/sh\necho "error: Invalid user for SlurmUser me, ignored" >&2\nexi
 chmod +x "$work/prefix/sbin/slurmctld"
 like "$("$mc" up --name=user --slurm="$work/prefix" 2>&1)" '^minicluster: this Slurm does not run as [^ ]+ .*: become another user$' "a release that refuses the user"
 for p in slurmctld slurmd; do ln -sf "$(command -v $p)" "$work/prefix/sbin"; done
-timeout 300 "$mc" up --name=prefix --nodes=1 --slurm="$work/prefix" >/dev/null
+touch one.so two.so
+timeout 300 "$mc" up --name=prefix --nodes=1 --slurm="$work/prefix" --plugin="$PWD/one.so a=1" --plugin "$PWD/two.so" >/dev/null
+is "$(cat "$work/minicluster-$(id -u)/prefix/plugstack.conf")" "optional $PWD/one.so a=1
+optional $PWD/two.so" "--plugin twice: both, in that order"
 is "$(timeout 300 "$mc" env prefix | sed -n 's/^export PATH=//p')" "$work/prefix/bin:$work/prefix/sbin:\$PATH" "--slurm: env puts its programs first"
 timeout 300 "$mc" down prefix
 
