@@ -135,6 +135,19 @@ static void set_way (struct task *t,
     reach_figures (own, f->own_address, sizeof (f->own_address));
 }
 
+/* A name may well lead to an address that only this machine has, such as that
+ * of a bridge of containers.
+ */
+static bool is_beside (const struct reach_address *a,
+                       const struct reach_address *b)
+{
+    char first[64], second[64];
+
+    return reach_interface (a, first, sizeof (first)) == 0
+           && reach_interface (b, second, sizeof (second)) == 0
+           && !strcmp (first, second);
+}
+
 /* From the master's node: the way to another node.  Its own name may well be a
  * loopback address here, as Debian's installer and cloud-init write it.
  */
@@ -155,7 +168,7 @@ static bool set_master_here (struct task *t, const struct nodes *n)
     } else if (!find_node (t, n, f->node, &own) || !is_own (&own)) {
         return false;
     }
-    set_way (t, known ? &named : &own, &own);
+    set_way (t, known && is_beside (&named, &own) ? &named : &own, &own);
     if (!known)
         reach_figures (&own, f->master, sizeof (f->master));
     return true;

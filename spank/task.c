@@ -224,6 +224,8 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
         report_static (sp, t);
     }
     n = rankenv_fill (framework, &t->facts, &t->environment);
+    if (exported_way (t, stale))
+        n = rankenv_fill (framework, &t->facts, &t->environment);
     report (t, framework, t->environment.why);
     advise (t, framework);
     if (option_is_given (PLUGIN_FRAMEWORK))

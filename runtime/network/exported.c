@@ -173,6 +173,27 @@ static void check_master (struct check *c)
 
 /* ---- interfaces ---- */
 
+bool exported_way (struct task *t, const char *ours)
+{
+    static const char *const names[] = { "MASTER_ADDR", "PET_MASTER_ADDR" };
+    char text[TEXT], interface[sizeof (t->facts.interface)];
+    struct reach_address to, own;
+
+    if (!is_read (t, "GLOO_SOCKET_IFNAME"))
+        return false;
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (is_read (t, names[i]) && text_of (t, ours, names[i], text)
+            && reach_resolve (text, &to) == REACH_FOUND
+            && reach_source (&to, &own) == 0
+            && reach_interface (&own, interface, sizeof (interface)) == 0
+            && strcmp (interface, "lo") /* 0.0.0.0 */
+            && strcmp (interface, t->facts.interface)) {
+            memcpy (t->facts.interface, interface, sizeof (interface));
+            return true;
+        }
+    return false;
+}
+
 /* NCCL takes all interfaces whose names begin so: one has to be good. */
 static const char *useless_prefix (const char *word, const char *wanted)
 {

@@ -16,6 +16,12 @@ int exported_check (const struct task *t,
                     const char *ours,
                     char lines[EXPORTED_LINES][EXPORTED_LINE]);
 
+/* The interface on the way to a MASTER_ADDR that the user exported, into
+ * t->facts.  Returns whether it is another one than that of the plugin's own
+ * master, of variables that are in t->environment.
+ */
+bool exported_way (struct task *t, const char *ours);
+
 /* Whether the environment has the variable, and it is the user's. */
 bool exported_has (const struct task *t, const char *ours, const char *name);
 

@@ -71,6 +71,25 @@ is "$(run -N3 -n3 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IF
 is "$(grep -c 'n3 cannot resolve the name n1' err) $(grep -c 'dl:' err)" "1 1" "is told in one line, at the start"
 hosts 3 <"$dir/hosts"
 
+# ---- addresses that only this machine has, and several networks
+innode 1 ip link add docker0 type veth peer name dum1
+innode 1 ip addr add 172.17.0.1/16 dev docker0
+innode 1 ip link set docker0 up
+{ echo "172.17.0.1 n1"; grep -v ' n1$' "$dir/hosts"; } | hosts 1
+is "$(run -N2 -n2 --dl=horovod -- 'echo $HOROVOD_GLOO_RENDEZVOUS_ADDR:$HOROVOD_GLOO_IFACE')" "$(address 1):eth0 $(address 1):eth0 " "the name of rank 0's node is its bridge of containers there: the way to the others"
+innode 1 ip link delete docker0
+hosts 1 <"$dir/hosts"
+is "$(MASTER_ADDR=n2 run -N1 -n1 -w n1 --dl=torch -- 'echo $MASTER_ADDR:$GLOO_SOCKET_IFNAME')" "n2:eth0 " "the interface is the one on the way to an exported MASTER_ADDR"
+innode 1 ip link add ib0 type veth peer name ib0 netns "$(cat "$dir/run/slurmd-n2.pid")"
+for k in 1 2; do
+    innode $k ip addr add 192.168.77.$k/24 dev ib0
+    innode $k ip link set ib0 up
+    { cat "$dir/hosts"; printf '192.168.77.%s n%s-ib\n' 1 1 2 2; } | hosts $k
+done
+is "$(MASTER_ADDR=n1-ib run -N2 -n2 --dl=torch -- 'echo $SLURM_PROCID:$MASTER_ADDR:$GLOO_SOCKET_IFNAME')$(cat err)" "0:n1-ib:ib0 1:n1-ib:ib0 " "also on another network than that of the nodes' names"
+innode 1 ip link delete ib0
+for k in 1 2; do hosts $k <"$dir/hosts"; done
+
 # ---- an order of hosts
 printf '%s\n' n3 n1 n2 n1 >order
 order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${DL_HOSTFILE-}'
