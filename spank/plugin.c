@@ -116,7 +116,9 @@ int slurm_spank_task_exit (spank_t sp, int ac, char **av)
     return 0;
 }
 
-/* A default of 'auto' is for programs that train together only. */
+/* No default joins ranks that the user has set up; one of 'auto' is for
+ * programs that train together only.
+ */
 static void follow (spank_t sp, int ac, char **av, bool *may_bind)
 {
     struct defaults_word w;
@@ -126,9 +128,11 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
     facts_of_task (sp, &facts);
     options_decide (
         &facts, variable_number (sp, "SLURM_PROCID") == 0, w.ac, w.av);
-    if (!strcmp (option_value (PLUGIN_FRAMEWORK), "auto")
-        && !option_is_given (PLUGIN_FRAMEWORK)
-        && (w.starts || !meant_for (sp, context_own ()->policy.named)))
+    if (option_is_on (PLUGIN_FRAMEWORK) && !option_is_given (PLUGIN_FRAMEWORK)
+        && (task_has_ranks (sp)
+            || (!strcmp (option_value (PLUGIN_FRAMEWORK), "auto")
+                && (w.starts
+                    || !meant_for (sp, context_own ()->policy.named)))))
         option_switch_off (PLUGIN_FRAMEWORK);
     if (w.known && !is_any_on ())
         defaults_clear (sp);

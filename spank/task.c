@@ -237,6 +237,16 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
             report_exported (sp, t, counts[i]);
 }
 
+bool task_has_ranks (spank_t sp)
+{
+    char text[32];
+
+    for (size_t i = 0; i < sizeof (counts) / sizeof (*counts); i++)
+        if (variable_text (sp, counts[i], text, sizeof (text)) == 0)
+            return true;
+    return false;
+}
+
 void task_environment (spank_t sp, const char *framework, const char *roles)
 {
     struct task *t = calloc (1, sizeof (*t));

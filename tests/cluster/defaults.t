@@ -31,12 +31,19 @@ if [ $gpus -gt 0 ]; then
     is "$(ls)" "$before" "makes no folder here"
     is "$(ls "kept/$(id -u)" | sed 's/[0-9.]*$//' | sort -u | tr '\n' ' ')" "dl-monitor- " "and keeps its files in the site's"
     echo "$line default=auto bind=closest" >"$plugstack"
+    is "$(timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo ${OMP_NUM_THREADS-none}' 2>/dev/null)" none "a default leaves OMP_NUM_THREADS alone"
     is "$(OMP_NUM_THREADS=7 timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo $OMP_NUM_THREADS' 2>/dev/null)" 7 "and so is OMP_NUM_THREADS"
     timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>err >/dev/null
     like "$(cat err)" "dl: this site's default is --dl=auto --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off" "one line says what a default did"
+    is "$(grep -c "site's default" err)" 1 "not one line of each rank"
+    for off in "--dl=off" "--export=ALL,DL_DEFAULTS=off"; do
+        timeout 300 sbatch -W -N1 -n2 --gpus=2 $off --output=out --wrap "srun sh -c '$ours; : init_process_group'" >/dev/null
+        is "$(sort -u out)" 0 "sbatch $off ends them in each step"
+    done
     is "$(timeout 300 srun -N1 -n2 --gpus=2 --dl=off sh -c "$ours; : init_process_group" 2>&1)$(DL_DEFAULTS=off timeout 300 srun -N1 -n2 --gpus=2 sh -c "$ours; : init_process_group" 2>&1)" "0
 00
 0" "--dl=off or DL_DEFAULTS=off ends every default"
+    is "$(WORLD_SIZE=8 timeout 300 srun -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no} $WORLD_SIZE; : init_process_group' 2>/dev/null | sort -u)" "no 8" "ranks that the user sets up get no other ones"
     is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' 2>/dev/null | sort -u)" no "auto is for programs that train together"
     timeout 300 sbatch -W -N1 -n2 --gpus=2 --output=out --wrap "srun -n2 --gres=none sh -c '$ours'; srun -n2 sh -c '$show'" >/dev/null
     is "$(grep -vE "^(srun|dl):" out | sort | tr '\n' ';')" "0;0;0 bound;1 bound;" "in a job with GPUs a step without them is left alone"
@@ -74,7 +81,7 @@ echo "$line" >"$work/client.conf"
 : >"$plugstack"
 out=$(SLURM_CONF=$work/slurm.conf timeout 300 srun -N2 --dl=torch --dl-check sh -c 'echo "rank ${RANK-no}"' 2>err)
 is "$(echo "$out" | sort -u)" "rank no" "nodes without the plugin"
-like "$(cat err)" '^dl: no answer from n1,n2: dl.so is missing there, .*, or stands after a container plugin' "are named by srun"
+like "$(cat err)" '^dl: no answer from n1,n2: dl.so is missing there' "are named by srun"
 echo "$line" >"$plugstack"
 timeout 300 srun -N2 --dl=torch --dl-check true 2>err
 is "$(grep -c 'no answer' err)" 0 "the others are not"
