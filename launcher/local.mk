@@ -59,7 +59,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
 	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
-	%D%/nodecheck/report.c %D%/nodecheck/silent.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
+	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/host.c \
 	%D%/doctor/jobs.c %D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,37 @@ int option_folder (char *buf, size_t size)
 const char *option_command (void)
 {
     return context_own ()->policy.command;
+}
+
+static int find_build (struct dl_phdr_info *info, size_t size, void *arg)
+{
+    uintptr_t here = (uintptr_t)&context_own - info->dlpi_addr;
+    char *text = arg;
+    bool ours = false;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        ours |=
+            info->dlpi_phdr[i].p_type == PT_LOAD
+            && here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz;
+    for (int i = 0; ours && i < info->dlpi_phnum; i++) {
+        const ElfW (Phdr) *h = &info->dlpi_phdr[i];
+        const ElfW (Nhdr) *n = (const void *)(info->dlpi_addr + h->p_vaddr);
+        const unsigned char *id = (const unsigned char *)(n + 1) + 4;
+        if (h->p_type == PT_NOTE && h->p_memsz >= sizeof (*n) + 12
+            && n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+            for (int k = 0; k < 8; k++)
+                snprintf (text + 2 * (size_t)k, 3, "%02x", id[k]);
+            return 1;
+        }
+    }
+    return ours;
+}
+
+void plugin_build (char build[PLUGIN_BUILD])
+{
+    snprintf (build, PLUGIN_BUILD, "unknown");
+    dl_iterate_phdr (find_build, build);
 }
 
 void plugin_complain (const char *fmt, ...)

@@ -66,6 +66,11 @@ int option_folder (char *buf, size_t size);
 /* The command dl of this plugin, from /. */
 const char *option_command (void);
 
+enum { PLUGIN_BUILD = 20 };
+
+/* What the linker calls this build of the plugin, or "unknown". */
+void plugin_build (char build[PLUGIN_BUILD]);
+
 /* Say one line, whatever bytes of the user's are in it. */
 void plugin_complain (const char *fmt, ...)
     __attribute__ ((format (printf, 1, 2)));

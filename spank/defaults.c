@@ -31,7 +31,7 @@ static bool is_path (const char *argument)
 /* "bind when=gpus:any default=auto": words of what srun knows, "-" for none,
  * and its arguments.
  */
-void defaults_tell (bool any, int ac, char **av)
+void defaults_tell (bool any, int ac, char **av, const char *call)
 {
     char text[WORD_TEXT];
     int n;
@@ -41,7 +41,8 @@ void defaults_tell (bool any, int ac, char **av)
         return;
     n = snprintf (text,
                   sizeof (text),
-                  "%s%s%s",
+                  "%s%s%s%s",
+                  call,
                   defaults_are_off () ? "off," : "",
                   *option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
                           && !facts_user_binds ()
@@ -80,6 +81,7 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
         if (is_path (av[i]))
             add (w, av[i]);
     word = strtok_r (w->text, " ", &next);
+    w->first = word;
     w->may_bind = word && strstr (word, "bind,");
     w->starts = word && strstr (word, "mpi,");
     context_own ()->no_defaults = word && strstr (word, "off,");

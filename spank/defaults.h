@@ -13,7 +13,8 @@ struct defaults_word {
     bool known;    /* srun told something */
     bool may_bind; /* the user has not chosen the cores */
     bool starts;   /* srun was told to start programs of MPI, or several ones */
-    int ac;        /* the arguments in plugstack.conf that hold here */
+    const char *first; /* srun's own words; NULL: none */
+    int ac;            /* the arguments in plugstack.conf that hold here */
     char **av;
     char text[WORD_TEXT];
     char *words[WORDS];
@@ -23,9 +24,9 @@ struct defaults_word {
 bool defaults_are_off (void);
 
 /* In srun: tell the tasks the arguments of its own plugstack.conf.  Nodes with
- * others would split the step.
+ * others would split the step.  'call': that of rollcall_start().
  */
-void defaults_tell (bool any, int ac, char **av);
+void defaults_tell (bool any, int ac, char **av, const char *call);
 
 /* In a task: what srun told, taken out of its environment.  Its own arguments
  * are those of this node: paths are its own in any case.  Without a word of

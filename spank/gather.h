@@ -12,9 +12,7 @@
  */
 void gather_start (spank_t sp, const char *level, bool table);
 
-/* In srun, at its end: the collector names the nodes that it never heard of,
- * which is what it looks like where the plugin is not installed.
- */
+/* In srun, at its end: wait for the last words of the collector. */
 void gather_end (void);
 
 /* In a task: take part, and wait for the verdict.  Ends the task if that says

@@ -16,7 +16,7 @@
 #include "spank/ending.h"
 
 /* Where there is no close_range(): descriptors that there may be. */
-enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3 };
+enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3 };
 
 extern char **environ;
 
@@ -118,6 +118,31 @@ static void close_from (unsigned first)
 #endif
     for (unsigned fd = first; fd < FDS; fd++)
         close ((int)fd);
+}
+
+/* Signals from the terminal are for srun. */
+pid_t helper_fork (int fds[2])
+{
+    pid_t pid = fork ();
+    int null;
+
+    if (pid != 0)
+        return pid;
+    setsid ();
+    plain_signals ();
+    if ((null = open ("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+        _exit (NOT_RUN);
+    dup2 (null, 0);
+    dup2 (null, 1);
+    for (int i = 0; i < 2; i++)
+        if ((fds[i] = fcntl (fds[i], F_DUPFD, KEPT_FD + 2)) < 0)
+            _exit (NOT_RUN);
+    for (int i = 0; i < 2; i++) {
+        dup2 (fds[i], KEPT_FD + i);
+        fds[i] = KEPT_FD + i;
+    }
+    close_from (KEPT_FD + 2);
+    return 0;
 }
 
 /* A helper that still loads its libraries does not see the end of the step, and

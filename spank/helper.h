@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <slurm/spank.h>
 
@@ -28,6 +29,12 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
  * killed, and 'folder' (NULL: none), if it is empty, removed.
  */
 int helper_detach (spank_t sp, const char *const *args, const char *folder);
+
+/* Fork a process beside this one that runs no other program: it has the two
+ * descriptors, whose numbers may change in it, standard error and no more.
+ * Returns as fork(2).
+ */
+pid_t helper_fork (int fds[2]);
 
 /* Start one that lives as long as this process, and is nobody's child: its
  * standard input, a socket, ends when this process does.  Takes the first line

@@ -13,6 +13,11 @@
 #include "spank/defaults.h"
 #include "spank/policy.h"
 
+extern char **environ;
+
+static const char is_off[] = "this site has switched this option off "
+                             "(options= in plugstack.conf): it does nothing";
+
 /* How an option without its value arrives in an inner srun; and --dl=$NAME of a
  * NAME that is not set.
  */
@@ -23,7 +28,8 @@ static bool is_absent (const char *value)
 
 /* May be called twice with the same value.  An error here refuses the command
  * at submission; on a node it could only come from a forged environment, and
- * must not fail the job.
+ * must not fail the job.  The policy of a node's own plugstack.conf may be
+ * another one than that of the step.
  */
 static int set_option (int row, const char *value, int remote)
 {
@@ -38,7 +44,9 @@ static int set_option (int row, const char *value, int remote)
         return remote ? 0 : -1;
     }
     if (option_check (row, value, why, sizeof (why)) < 0
-        || policy_check (&context->policy, row, value, why, sizeof (why)) < 0) {
+        || (!remote
+            && policy_check (&context->policy, row, value, why, sizeof (why))
+                   < 0)) {
         plugin_complain ("--%s=%.64s: %s", o->name, value, why);
         return remote ? 0 : -1;
     }
@@ -46,6 +54,12 @@ static int set_option (int row, const char *value, int remote)
     return 0;
 }
 
+static bool is_remote (void)
+{
+    return spank_context () == S_CTX_REMOTE;
+}
+
+/* A node knows all of them: what holds is srun's policy. */
 int options_register (spank_t sp)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++) {
@@ -57,7 +71,7 @@ int options_register (spank_t sp)
             .val = i,
             .cb = set_option,
         };
-        if (policy_has (&context_own ()->policy, i)
+        if ((is_remote () || policy_has (&context_own ()->policy, i))
             && spank_option_register (sp, &o) != ESPANK_SUCCESS)
             return -1;
     }
@@ -90,11 +104,6 @@ void options_log (int ac, char **av)
     struct site_policy p;
 
     policy_read (&p, &nothing, ac, av, log_of);
-}
-
-static bool is_remote (void)
-{
-    return spank_context () == S_CTX_REMOTE;
 }
 
 void options_begin (int ac, char **av)
@@ -130,11 +139,14 @@ static void decide (struct plugin_context *context, int row, bool loud)
         value = context->no_defaults || defaults_are_off ()
                     ? ""
                     : context->policy.fallback[row];
-    else if (policy_check (&context->policy, row, value, why, sizeof (why))
-             < 0) {
+    else if (!policy_has (&context->policy, row)
+             || policy_check (&context->policy, row, value, why, sizeof (why))
+                    < 0) {
         if (loud)
-            plugin_complain (
-                "--%s=%s: %s", plugin_options[row].name, value, why);
+            plugin_complain ("--%s=%s: %s",
+                             plugin_options[row].name,
+                             value,
+                             *why ? why : is_off);
         value = "";
     }
     snprintf (context->value[row], VALUE_MAX + 1, "%s", value);
@@ -152,4 +164,33 @@ void options_decide (const struct step_facts *facts,
     policy_read (&context->policy, facts, ac, av, tells ? complain_of : NULL);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
         decide (context, i, loud);
+}
+
+/* Slurm passes the options of sbatch and salloc to srun in variables, and says
+ * nothing of one that nobody has registered.
+ */
+void options_lost (void)
+{
+    static const char mark[] = "_SLURM_SPANK_OPTION_dl_";
+    const struct site_policy *p = &context_own ()->policy;
+
+    for (int i = 0; i < PLUGIN_OPTIONS; i++) {
+        char name[64];
+        if (policy_has (p, i))
+            continue;
+        snprintf (name, sizeof (name), "%s%s=", mark, plugin_options[i].name);
+        for (char *c = name; *c; c++)
+            *c = *c == '-' ? '_' : *c;
+        for (char **v = environ; *v; v++) {
+            const char *at = strstr (*v, name);
+            if (!at || at > *v + strcspn (*v, "="))
+                continue;
+            if (strcmp (at + strlen (name), "off"))
+                plugin_complain ("--%s=%s: %s",
+                                 plugin_options[i].name,
+                                 at + strlen (name),
+                                 is_off);
+            break;
+        }
+    }
 }

@@ -17,6 +17,9 @@ void options_begin (int ac, char **av);
 /* In slurmd: log what is wrong in the site's policy, also to syslog. */
 void options_log (int ac, char **av);
 
+/* In srun: report the options of the job that the site has switched off. */
+void options_lost (void);
+
 /* Find the values that hold, by what is known of the step: the user's, else
  * those of the site.  'loud': a task tells what the policy takes away; srun
  * tells a user who gave some option what is wrong in the site's policy.

@@ -4,6 +4,7 @@
 
 #include <slurm/slurm.h>
 
+#include "spank/absent.h"
 #include "spank/bind.h"
 #include "spank/context.h"
 #include "spank/debug.h"
@@ -17,6 +18,7 @@
 #include "spank/monitor.h"
 #include "spank/nccl.h"
 #include "spank/options.h"
+#include "spank/rollcall.h"
 #include "spank/secret.h"
 #include "spank/task.h"
 #include "spank/variable.h"
@@ -41,12 +43,22 @@ static int is_ordinary_step (spank_t sp)
            && step != SLURM_INTERACTIVE_STEP && step != SLURM_PENDING_STEP;
 }
 
-static bool is_any_on (void)
+static bool is_any (bool (*is_it) (int row))
 {
     for (int row = 0; row < PLUGIN_OPTIONS; row++)
-        if (option_is_on (row))
+        if (is_it (row))
             return true;
     return false;
+}
+
+static bool is_asked_for (int row)
+{
+    return option_is_on (row) && option_is_given (row);
+}
+
+static bool is_any_on (void)
+{
+    return is_any (option_is_on);
 }
 
 /* No default prints what nobody asked for. */
@@ -73,6 +85,7 @@ static void decide_in_command (int ac, char **av)
 
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
+    absent_forget ();
     switch (spank_context ()) {
     case S_CTX_ALLOCATOR:
         inherited_options_clear ();
@@ -134,6 +147,7 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
                 && (w.starts
                     || !meant_for (sp, context_own ()->policy.named)))))
         option_switch_off (PLUGIN_FRAMEWORK);
+    rollcall_answer (sp, w.first, is_any_on ());
     if (w.known && !is_any_on ())
         defaults_clear (sp);
     *may_bind = w.may_bind || option_is_given (PLUGIN_BIND);
@@ -172,11 +186,15 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
         return 0;
     inherited_clear ();
     decide_in_command (ac, av);
-    if (spank_context () == S_CTX_ALLOCATOR)
+    if (spank_context () == S_CTX_ALLOCATOR) {
+        if (is_any (is_asked_for))
+            absent_tell ();
         return 0;
+    }
+    options_lost ();
     plugin_secret (is_any_on ());
     hostfile_tell (option_is_on (PLUGIN_FRAMEWORK));
-    defaults_tell (is_any_on (), ac, av);
+    defaults_tell (is_any_on (), ac, av, is_any_on () ? rollcall_start () : "");
     gather_start (sp, option_value (PLUGIN_CHECK), wants_table ());
     return 0;
 }
@@ -185,8 +203,10 @@ int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (option_is_on (PLUGIN_MONITOR) && option_is_given (PLUGIN_MONITOR)
-        && is_ordinary_step (sp))
+    if (!is_ordinary_step (sp))
+        return 0;
+    rollcall_launch ();
+    if (option_is_on (PLUGIN_MONITOR) && option_is_given (PLUGIN_MONITOR))
         monitor_begin (sp);
     return 0;
 }
@@ -197,6 +217,7 @@ int slurm_spank_exit (spank_t sp, int ac, char **av)
     (void)av;
     if (spank_context () == S_CTX_LOCAL) {
         gather_end ();
+        rollcall_end ();
         monitor_end (sp);
     }
     return 0;

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "launcher/nodecheck/report.h"
-#include "launcher/nodecheck/silent.h"
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
@@ -21,7 +20,6 @@
 #include "runtime/comm/net/socket.h"
 
 enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
-enum { NODES_TEXT = 65536 };
 
 enum phase { FACTS, PEERS, OVER };
 
@@ -45,8 +43,7 @@ struct gather_hub {
     double begun;
     struct rank_layout *layout; /* NULL: not known */
     struct diagnosis *diagnosis;
-    bool ended;             /* srun did */
-    char nodes[NODES_TEXT]; /* of the step, as srun says at its end */
+    bool ended; /* srun did */
 };
 
 /* ---- clients ---- */
@@ -382,25 +379,16 @@ static void step_on (struct gather_hub *h)
 
 /* ---- the loop ---- */
 
-/* Whether the process that this one serves is still there.  Its last words are
- * the nodes of the step.
- */
-static bool is_alive (struct gather_hub *h)
+/* Whether the process that this one serves is still there. */
+static bool is_alive (const struct gather_hub *h)
 {
-    size_t used = strlen (h->nodes);
+    char byte;
     ssize_t n;
 
     if (h->g->parent < 0)
         return true;
-    n = read (h->g->parent, h->nodes + used, NODES_TEXT - 1 - used);
+    n = read (h->g->parent, &byte, 1);
     return n > 0 || (n < 0 && errno == EAGAIN);
-}
-
-/* The step is over, and there was no verdict. */
-static void tell_silent (const struct gather_hub *h)
-{
-    if (h->phase != OVER)
-        silent_print (h->nodes, h->ranks, h->size, stderr);
 }
 
 static int wait_ms (const struct gather_hub *h)
@@ -475,7 +463,6 @@ int gather_serve (struct gather *g)
         watch (&h, g->parent, g);
     }
     loop (&h);
-    tell_silent (&h);
     rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;
     while (h.clients)
         drop (&h, h.clients);

@@ -28,6 +28,58 @@ heard () {
     cat "$work/heard"
 }
 
+# ---- srun hears of its nodes
+
+cat >"$work/tasks" <<'EOF'
+#!/bin/sh
+# tasks NODE...: one of each node that has the plugin, in a step of three
+for n; do
+    SLURMD_NODENAME=n$n SLURM_LAUNCH_NODE_IPADDR=${address:-127.0.0.1} SLURM_STEP_NODELIST='n[1-3]' SLURM_LOCALID=0 SLURM_PROCID=$((n - 1)) \
+        SLURM_STEP_NUM_TASKS=3 FAKE_PROBE= "$stub" "$PLUGIN" 0 dl=torch >/dev/null 2>&1
+done
+EOF
+cat >"$work/forged" <<'EOF'
+#!/bin/sh
+DL_POLICY=$(echo "$DL_POLICY" | tr 0-9a-f 1-9a-f0 | sed "s/^[^,]*:/${DL_POLICY%:*}:/")
+export DL_POLICY
+exec "${0%forged}tasks" 1 2 3
+EOF
+printf '#!/bin/sh\necho "dl: ${DL_POLICY%%%%[0-9]:*}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
+chmod +x "$work/tasks" "$work/forged" "$work/port"
+roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: what srun says of nodes
+    settings=
+    while [ "$1" != -- ]; do
+        settings="$settings $1"
+        shift
+    done
+    shift
+    options=
+    while [ "$1" != -- ]; do
+        options="$options $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    env -i PATH="$PATH" stub="$stub" PLUGIN="$PLUGIN" SLURM_NODELIST='n[1-3]' FAKE_PROBE="$work/tasks $*" $settings "$stub" "$PLUGIN" local $options 2>&1 |
+        sed -n 's/^dl: //p' | sed 's/port [0-9]*/port P/'
+}
+missing () {
+    echo "no answer from $1: dl.so is missing there, so that tasks have nothing of $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
+}
+is "$(roll -- dl=torch -- 1 2 3)" "" "all nodes answer"
+is "$(roll -- dl=torch -- 1 3)" "$(missing n2 --dl=torch)" "a node that does not is named"
+is "$(roll -- dl=torch dl-bind=closest --)" "$(missing n1,n2,n3 '--dl=torch --dl-bind=closest')" "so are all"
+is "$(roll SLURM_JOB_ID=5 -- dl=torch --)" "$(missing 'any node of this step' --dl=torch)" "in an allocation srun knows no nodes of the step"
+is "$(roll SLURM_JOB_ID=5 -- dl=torch -- 3)" "$(missing n1,n2 --dl=torch)" "but its tasks do"
+is "$(roll address=::1 -- dl=torch -- 1 2 3)" "" "over IPv6"
+is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch --)$(roll SLURM_EXPORT_ENV=FOO,SMALL -- dl=torch --)" "" "tasks that get no word of srun's are not asked"
+is "$(roll SLURM_EXPORT_ENV=FOO=1,ALL -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)" "those that do are"
+is "$(roll -- dl=off --)" "" "nor where nothing is asked for"
+is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components have one list"
+is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "whoever does not know the token answers for nobody"
+printf 'SrunPortRange = 61234-61239\n' >"$work/slurm.conf"
+is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "call:6123" "in the range of ports for srun"
+
 # ---- srun and the collector
 
 vars=
@@ -39,18 +91,15 @@ vars="SLURM_NODELIST=n[1-2] DL_GATHER=of-an-outer-step"
 out=$(as_srun dl-check=full -- "dl=$work/dl")
 like "$out" '^step token-of-the-collector$' "a checked step has the token of its collector"
 like "$out" '^status 0$' "and goes on"
-is "$(heard)" '=n[1-2]' "the collector is told the nodes of the step"
+heard >/dev/null
 is "$(cat "$said")" "called gather full plain, with socket:" "once, and how they are checked"
 out=$(as_srun dl-debug=600 -- "dl=$work/dl")
-is "$(heard)" '=n[1-2]' "--dl-debug alone: the collector hears of the nodes"
-is "$(cat "$said")" "called gather none table, with socket:" "and makes the table only"
-vars="$vars SLURM_JOB_ID=5"
-as_srun dl-check=full -- "dl=$work/dl" >/dev/null
-is "$(heard)" '~n[1-2]' "in an allocation they are those of all of it"
+heard >/dev/null
+is "$(cat "$said")" "called gather none table, with socket:" "--dl-debug alone makes the table only"
 vars="SLURM_JOB_GPUS=0 SLURM_NODELIST=n1"
 as_srun -- check=quick "dl=$work/dl" >/dev/null
-is "$(heard)" '' "a default of the site: nobody is told of nodes that do not answer"
-like "$(cat "$said")" '^called gather quick plain' "but nodes are checked"
+heard >/dev/null
+like "$(cat "$said")" '^called gather quick plain' "a default of the site checks nodes, too"
 vars="FAKE_COMPONENTS=3 SLURM_NODELIST=n1"
 as_srun dl-check=quick -- "dl=$work/dl" >/dev/null
 heard >/dev/null

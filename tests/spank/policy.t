@@ -117,7 +117,12 @@ done
 # ---- options=
 is "$("$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^option' | cut -d= -f1)" "option --dl
 option --dl-bind" "options= is all there is"
-is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 2 "on nodes too"
+is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 7 "but nodes know all of them, and follow srun's"
+is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "one that is not there does nothing"
+for c in SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_nccl=auto _SLURM_SPANK_OPTION_dl_dl_nccl=auto; do
+    is "$(env $c "$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "srun reports one of the job: ${c%%OPTION*}"
+done
+is "$(env SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_debug=off "$stub" "$PLUGIN" local -- options=dl | grep -c '^error')" 0 "that is not off"
 
 # ---- every argument is in the manual, and the other way round
 table=$(sed -n '/arguments\[\] = {/,/^};/s/^ *{ \([^ ]*\), *\([^ ]*\), *take_.*/\1 \2/p' "$srcdir/spank/policy.c" |

@@ -10,7 +10,7 @@ sources () {
 variant () { # variant OUT FLAG...; of $parts, else of all sources
     out=$1
     shift
-    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" ${SLURM_PREFIX:+-isystem "$SLURM_PREFIX/include"} -DSYSCONFDIR='"/nonexistent"' -DBINDIR='"/nonexistent"' -DDEBUGDIR='"/nonexistent"' \
+    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" ${SLURM_PREFIX:+-isystem "$SLURM_PREFIX/include"} -DSYSCONFDIR='"/nonexistent"' -DBINDIR='"/nonexistent"' -DDEBUGDIR='"/nonexistent"' -DPLUGSTACKDIR='"/nonexistent"' \
         -Wl,-z,nodelete "$@" -o "$out" ${parts:-$(sources)}
 }
 

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first task of each node answers srun, which names the nodes that do not.
+ *
+ */
+#include "spank/rollcall.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/rank/layout.h"
+#include "runtime/rank/slurmconf.h"
+#include "spank/context.h"
+#include "spank/facts.h"
+#include "spank/helper.h"
+#include "spank/variable.h"
+
+enum {
+    TOKEN = 16, /* bytes */
+    NAME = 256,
+    LIST = 4096,
+    ANSWER = LIST + NAME + 128,
+    CALLERS = 64, /* whose answers are read at once */
+    LISTS = 16,   /* components of a heterogeneous step */
+    NAMED = 8,
+    LATE_S = 20, /* after the first answer */
+    CONNECT_MS = 2000,
+    END_MS = 1000,
+    NODES_TEXT = 65536,
+    ASKED_TEXT = 512
+};
+
+/* ---- the process beside srun ---- */
+
+struct caller {
+    int fd;
+    size_t used;
+    char text[ANSWER];
+};
+
+struct node_answer {
+    char node[NAME], build[PLUGIN_BUILD];
+};
+
+struct rollcall {
+    volatile bool
+        *content; /* in memory that srun sees: there is nothing to say */
+    int srun, listener, port;
+    char token[2 * TOKEN + 1];
+    char asked[ASKED_TEXT];           /* options of the user's; "": none */
+    bool launched, on, is_told, same; /* all builds are */
+    long first; /* second in which somebody answered; 0: nobody has */
+    struct caller callers[CALLERS];
+    int ncallers;
+    struct node_answer *answers;
+    size_t n;
+    char lists[LISTS][LIST]; /* nodes, as the tasks say */
+    int nlists;
+    size_t expected;        /* nodes of these lists */
+    char nodes[NODES_TEXT]; /* as srun says at its end */
+};
+
+/* Nodes to be named in a line. */
+struct names {
+    const struct rollcall *r;
+    size_t n;
+    char text[NAMED * 64];
+};
+
+static long seconds (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+static void name_node (struct names *names, const char *node)
+{
+    size_t used = strlen (names->text);
+
+    if (names->n++ < NAMED)
+        snprintf (names->text + used,
+                  sizeof (names->text) - used,
+                  "%s%.60s",
+                  used ? "," : "",
+                  node);
+}
+
+static const char *more (const struct names *names)
+{
+    return names->n > NAMED ? ", ..." : "";
+}
+
+static int by_node (const void *a, const void *b)
+{
+    return strcmp (((const struct node_answer *)a)->node,
+                   ((const struct node_answer *)b)->node);
+}
+
+static int note_missing (void *arg, const char *node)
+{
+    struct names *names = arg;
+    struct node_answer key;
+
+    snprintf (key.node, sizeof (key.node), "%s", node);
+    if (!bsearch (&key, names->r->answers, names->r->n, sizeof (key), by_node))
+        name_node (names, node);
+    return 0;
+}
+
+static void find_missing (struct rollcall *r, struct names *names)
+{
+    names->r = r;
+    if (r->n > 0)
+        qsort (r->answers, r->n, sizeof (*r->answers), by_node);
+    for (int i = 0; i < r->nlists; i++)
+        layout_each_host (r->lists[i], note_missing, names);
+    if (r->n == 0 && *r->nodes == '=')
+        layout_each_host (r->nodes + 1, note_missing, names);
+}
+
+/* The build that most nodes have, the first of several. */
+static const char *usual_build (const struct rollcall *r)
+{
+    const char *usual = r->answers[0].build;
+    size_t most = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const char *build = r->answers[i].build;
+        size_t count = 0;
+        for (size_t k = i; k < r->n; k++)
+            count += !strcmp (r->answers[k].build, build);
+        if (count > most) {
+            most = count;
+            usual = build;
+        }
+        if (most > r->n / 2)
+            break;
+    }
+    return usual;
+}
+
+static void find_others (const struct rollcall *r, struct names *names)
+{
+    const char *usual = r->n > 0 ? usual_build (r) : "";
+
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp (r->answers[i].build, usual))
+            name_node (names, r->answers[i].node);
+}
+
+/* All of it in one line.  Nobody who did not ask is told of builds, nor that no
+ * node at all has what the site wanted.
+ */
+static void tell (struct rollcall *r, const char *since)
+{
+    struct names missing = { 0 }, others = { 0 };
+    char line[4 * sizeof (missing.text)] = "";
+    bool none = r->n == 0;
+
+    if (!r->launched || r->is_told || (none ? !*r->asked : !r->on))
+        return;
+    find_missing (r, &missing);
+    if (*r->asked)
+        find_others (r, &others);
+    if (missing.n == 0 && !none && others.n == 0)
+        return;
+    if (missing.n > 0 || none)
+        snprintf (line,
+                  sizeof (line),
+                  "no answer from %s%s%s: dl.so is missing there, so that "
+                  "tasks have nothing of %s, or it cannot reach TCP port %d of "
+                  "this host, or no task ran",
+                  missing.n > 0 ? missing.text : "any node of this step",
+                  more (&missing),
+                  since,
+                  *r->asked ? r->asked : "the site's defaults",
+                  r->port);
+    if (others.n > 0)
+        snprintf (line + strlen (line),
+                  sizeof (line) - strlen (line),
+                  "%sanother build of dl.so on %s%s",
+                  *line ? "; " : "",
+                  others.text,
+                  more (&others));
+    dprintf (STDERR_FILENO, "dl: %s; see dl-spank(8)\n", line);
+    r->is_told = true;
+}
+
+static int count_node (void *arg, const char *node)
+{
+    (void)node;
+    ++*(size_t *)arg;
+    return 0;
+}
+
+static void take_list (struct rollcall *r, const char *list)
+{
+    for (int i = 0; i < r->nlists; i++)
+        if (!strcmp (r->lists[i], list))
+            return;
+    if (r->nlists == LISTS || !strcmp (list, "-"))
+        return;
+    snprintf (r->lists[r->nlists++], LIST, "%s", list);
+    layout_each_host (list, count_node, &r->expected);
+}
+
+/* "TOKEN on|off BUILD NODE NODES". */
+static void take_answer (struct rollcall *r, const char *text)
+{
+    char token[2 * TOKEN + 1], on[4], list[LIST];
+    struct node_answer a, *grown;
+
+    if (sscanf (text,
+                "%32s %3s %19s %255s %4095s",
+                token,
+                on,
+                a.build,
+                a.node,
+                list)
+            != 5
+        || strcmp (token, r->token))
+        return;
+    if (!(grown = reallocarray (r->answers, r->n + 1, sizeof (*grown))))
+        return;
+    r->answers = grown;
+    r->answers[r->n++] = a;
+    r->on |= !strcmp (on, "on");
+    r->first = r->first ? r->first : seconds ();
+    r->same = r->same && !strcmp (a.build, r->answers[0].build);
+    take_list (r, list);
+    *r->content = r->n == r->expected && r->same;
+}
+
+static void drop (struct rollcall *r, int i)
+{
+    close (r->callers[i].fd);
+    memmove (&r->callers[i],
+             &r->callers[i + 1],
+             (size_t)(--r->ncallers - i) * sizeof (*r->callers));
+}
+
+/* Whoever says nothing gives way to those who come. */
+static void take_caller (struct rollcall *r)
+{
+    int fd = accept4 (r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (r->ncallers == CALLERS)
+        drop (r, 0);
+    r->callers[r->ncallers++] = (struct caller){ .fd = fd };
+}
+
+/* Returns whether it has nothing more to say: an answer is a line. */
+static bool hear (struct rollcall *r, struct caller *c)
+{
+    ssize_t n = read (c->fd, c->text + c->used, ANSWER - 1 - c->used);
+
+    if (n < 0)
+        return errno != EAGAIN;
+    c->used += (size_t)n;
+    c->text[c->used] = '\0';
+    if (n > 0 && c->used < ANSWER - 1 && !strchr (c->text, '\n'))
+        return false;
+    take_answer (r, c->text);
+    return true;
+}
+
+/* "L" and what the user asked for; "E" and the nodes.  -1: srun has ended. */
+static int hear_srun (struct rollcall *r)
+{
+    char text[NODES_TEXT];
+    ssize_t n = recv (r->srun, text, sizeof (text) - 1, 0);
+
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    if (*text == 'L') {
+        r->launched = true;
+        snprintf (r->asked, sizeof (r->asked), "%s", text + 1);
+        return 0;
+    }
+    snprintf (r->nodes, sizeof (r->nodes), "%s", text + 1);
+    return 1;
+}
+
+/* Returns 0 when srun ends, -1 if it was killed. */
+static int serve (struct rollcall *r)
+{
+    struct pollfd p[CALLERS + 2];
+    int rv = 0;
+
+    while (rv == 0) {
+        int late = r->first && !r->is_told;
+        long left = r->first + LATE_S - seconds ();
+        p[0] = (struct pollfd){ .fd = r->srun, .events = POLLIN };
+        p[1] = (struct pollfd){ .fd = r->listener, .events = POLLIN };
+        for (int i = 0; i < r->ncallers; i++)
+            p[i + 2] =
+                (struct pollfd){ .fd = r->callers[i].fd, .events = POLLIN };
+        if (late && left <= 0) {
+            char since[32];
+            snprintf (since, sizeof (since), " for %d s", LATE_S);
+            tell (r, since);
+            r->first = 0;
+            late = 0;
+        }
+        if (poll (p, (nfds_t)r->ncallers + 2, late ? (int)left * 1000 : -1) < 0)
+            continue;
+        for (int i = r->ncallers - 1; i >= 0; i--)
+            if (p[i + 2].revents && hear (r, &r->callers[i]))
+                drop (r, i);
+        if (p[1].revents)
+            take_caller (r);
+        else if (p[0].revents)
+            rv = hear_srun (r);
+    }
+    return rv > 0 ? 0 : -1;
+}
+
+static void live_beside (struct rollcall *r)
+{
+    if (serve (r) == 0)
+        tell (r, "");
+    _exit (0);
+}
+
+/* ---- srun ---- */
+
+static int clerk = -1; /* srun's end of a pair of sockets */
+static const volatile bool *is_content;
+static bool in_allocation;
+
+/* Whether the environment of srun becomes that of the tasks. */
+static bool is_exported (void)
+{
+    const char *list = getenv ("SLURM_EXPORT_ENV");
+    char text[8192];
+
+    if (facts_option ('\1', "--export", text, sizeof (text)) == 0)
+        list = text;
+    for (; list && *list; list += strcspn (list, ",")) {
+        list += *list == ',';
+        if (!strncasecmp (list, "ALL", 3) && strchr (",", list[3]))
+            return true;
+    }
+    return !list;
+}
+
+static int bind_to (int fd, int family, int port)
+{
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_port = htons ((uint16_t)port) };
+    struct sockaddr_in four = { .sin_family = AF_INET,
+                                .sin_port = htons ((uint16_t)port) };
+
+    return family == AF_INET6
+               ? bind (fd, (struct sockaddr *)&six, sizeof (six))
+               : bind (fd, (struct sockaddr *)&four, sizeof (four));
+}
+
+/* In the site's range of ports for srun, if there is one: others may not pass
+ * a firewall.
+ */
+static int bind_any (int fd, int family)
+{
+    long from, to, first;
+
+    if (slurmconf_srun_ports (&from, &to) < 0)
+        return bind_to (fd, family, 0);
+    first = getpid () % (to - from + 1);
+    for (long i = 0; i <= to - from; i++)
+        if (bind_to (fd, family, (int)(from + (first + i) % (to - from + 1)))
+            == 0)
+            return 0;
+    return -1;
+}
+
+static int open_listener (int *port)
+{
+    static const int families[] = { AF_INET6, AF_INET };
+    struct sockaddr_in6 own;
+    socklen_t size = sizeof (own);
+    static const int off = 0;
+
+    for (int i = 0; i < 2; i++) {
+        int fd =
+            socket (families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        if (i == 0)
+            setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof (off));
+        if (bind_any (fd, families[i]) == 0 && listen (fd, SOMAXCONN) == 0
+            && getsockname (fd, (struct sockaddr *)&own, &size) == 0) {
+            *port = ntohs (own.sin6_port); /* in the same place for IPv4 */
+            return fd;
+        }
+        close (fd);
+    }
+    return -1;
+}
+
+static int make_token (char token[2 * TOKEN + 1])
+{
+    unsigned char bytes[TOKEN];
+
+    if (getrandom (bytes, TOKEN, 0) != TOKEN)
+        return -1;
+    for (int i = 0; i < TOKEN; i++)
+        snprintf (token + 2 * (size_t)i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+static void start (char *word, size_t size)
+{
+    struct rollcall *r = calloc (1, sizeof (*r));
+    int pair[2] = { -1, -1 };
+    int fds[2] = { -1, -1 };
+    pid_t pid = -1;
+
+    if (!r)
+        return;
+    r->content = mmap (NULL,
+                       sizeof (*r->content),
+                       PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS,
+                       -1,
+                       0);
+    if (r->content == MAP_FAILED) {
+        free (r);
+        return;
+    }
+    is_content = r->content;
+    r->same = true;
+    fds[1] = open_listener (&r->port);
+    if (fds[1] >= 0 && make_token (r->token) == 0
+        && socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+        fds[0] = pair[1];
+        if ((pid = helper_fork (fds)) == 0) {
+            r->srun = fds[0];
+            r->listener = fds[1];
+            live_beside (r);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close (fds[i]);
+    if (pid > 0) {
+        clerk = pair[0];
+        snprintf (word, size, "call:%d:%s,", r->port, r->token);
+    } else if (pair[0] >= 0) {
+        close (pair[0]);
+    }
+    free (r);
+}
+
+/* srun calls this for each component of a heterogeneous job. */
+const char *rollcall_start (void)
+{
+    static char word[64];
+    static pid_t done;
+
+    if (done == getpid () || !is_exported ())
+        return word;
+    in_allocation = getenv ("SLURM_JOB_ID") != NULL;
+    start (word, sizeof (word));
+    done = getpid ();
+    return word;
+}
+
+static void send_text (char kind, const char *text)
+{
+    struct iovec parts[] = { { &kind, 1 }, { (char *)text, strlen (text) } };
+    struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2 };
+
+    sendmsg (clerk, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void rollcall_launch (void)
+{
+    char asked[ASKED_TEXT] = "";
+    size_t n = 0;
+
+    if (clerk < 0)
+        return;
+    for (int row = 0; row < PLUGIN_OPTIONS && n < sizeof (asked); row++)
+        if (option_is_on (row) && option_is_given (row))
+            n += (size_t)snprintf (asked + n,
+                                   sizeof (asked) - n,
+                                   "%s--%s=%s",
+                                   n ? " " : "",
+                                   plugin_options[row].name,
+                                   option_value (row));
+    send_text ('L', asked);
+}
+
+/* In an allocation srun knows only the nodes of all of it.  Where all have
+ * answered it waits for nobody.
+ */
+void rollcall_end (void)
+{
+    struct pollfd p = { .fd = clerk, .events = POLLIN };
+    const char *nodes = getenv ("SLURM_NODELIST");
+    char text[NODES_TEXT - 1];
+
+    if (clerk < 0)
+        return;
+    if (snprintf (
+            text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "")
+        >= (int)sizeof (text))
+        *text = '\0';
+    send_text ('E', text);
+    if (!*is_content)
+        poll (&p, 1, END_MS);
+    close (clerk);
+    clerk = -1;
+}
+
+/* ---- a task ---- */
+
+static int connect_to (const char *address, int port)
+{
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_port = htons ((uint16_t)port) };
+    struct sockaddr_in four = { .sin_family = AF_INET,
+                                .sin_port = htons ((uint16_t)port) };
+    bool is_four = inet_pton (AF_INET, address, &four.sin_addr) == 1;
+    struct sockaddr *to =
+        is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six;
+    struct pollfd p = { .events = POLLOUT };
+
+    if (!is_four && inet_pton (AF_INET6, address, &six.sin6_addr) != 1)
+        return -1;
+    p.fd =
+        socket (to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (p.fd < 0)
+        return -1;
+    if (connect (p.fd, to, is_four ? sizeof (four) : sizeof (six)) == 0
+        || (errno == EINPROGRESS && poll (&p, 1, CONNECT_MS) == 1))
+        return p.fd;
+    close (p.fd);
+    return -1;
+}
+
+void rollcall_answer (spank_t sp, const char *word, bool on)
+{
+    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER];
+    const char *call = word ? strstr (word, "call:") : NULL;
+    int port = call ? atoi (call + 5) : 0;
+    const char *token = port > 0 ? strchr (call + 5, ':') : NULL;
+    int fd;
+
+    if (!token || variable_number (sp, "SLURM_LOCALID") != 0
+        || variable_text (
+               sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address))
+               < 0
+        || variable_text (sp, "SLURMD_NODENAME", node, sizeof (node)) < 0)
+        return;
+    if (variable_text (sp, "SLURM_STEP_NODELIST", list, sizeof (list)) < 0
+        || !*list)
+        snprintf (list, sizeof (list), "-");
+    plugin_build (build);
+    snprintf (text,
+              sizeof (text),
+              "%.*s %s %s %s %s\n",
+              (int)strcspn (token + 1, ","),
+              token + 1,
+              on ? "on" : "off",
+              build,
+              node,
+              list);
+    if ((fd = connect_to (address, port)) < 0)
+        return;
+    send (fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT);
+    close (fd);
+}
