@@ -134,19 +134,3 @@ const struct conf_line *conf_find (const struct conf *c, const char *key)
             return &c->list[i - 1];
     return NULL;
 }
-
-const char *
-conf_word (const char *line, const char *key, char *buf, size_t size)
-{
-    size_t n = strlen (key);
-
-    for (const char *at = line; *at; at += strspn (at, " \t")) {
-        size_t len = strcspn (at, " \t");
-        if (len > n && !strncasecmp (at, key, n) && at[n] == '=') {
-            snprintf (buf, size, "%.*s", (int)(len - n - 1), at + n + 1);
-            return buf;
-        }
-        at += len;
-    }
-    return NULL;
-}

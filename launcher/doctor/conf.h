@@ -34,9 +34,3 @@ void conf_free (struct conf *c);
 
 /* The last line KEY=VALUE, whatever the case of the letters; NULL: none. */
 const struct conf_line *conf_find (const struct conf *c, const char *key);
-
-/* The value of a word KEY=VALUE of a line, whatever the case of the key; NULL:
- * it has none.
- */
-const char *
-conf_word (const char *line, const char *key, char *buf, size_t size);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "runtime/rank/slurmconf.h"
+
 enum { KILL_WAIT = 30, GRACE = 30, UNKILLABLE = 120 }; /* seconds */
 
 void doctor_kill (struct site *s)
@@ -36,7 +38,8 @@ static long number_of (const char *line, const char *key, long otherwise)
 {
     char text[64];
 
-    return conf_word (line, key, text, sizeof (text)) ? atol (text) : otherwise;
+    return slurmconf_value (line, key, text, sizeof (text)) ? atol (text)
+                                                            : otherwise;
 }
 
 static struct partition_defaults read_tiers (const struct site *s)
@@ -64,7 +67,7 @@ static long grace_of (const struct partition_defaults *d, const char *line)
     if (strncasecmp (line, "PartitionName=", 14)
         || !strncasecmp (line, "PartitionName=DEFAULT", 21)
         || number_of (line, "PriorityTier", d->tier) >= d->highest
-        || (conf_word (line, "PreemptMode", mode, sizeof (mode))
+        || (slurmconf_value (line, "PreemptMode", mode, sizeof (mode))
             && !strcasecmp (mode, "OFF")))
         return -1;
     return number_of (line, "GraceTime", d->grace);

@@ -11,6 +11,7 @@
 
 #include "launcher/sys/subprocess.h"
 #include "runtime/rank/layout.h"
+#include "runtime/rank/slurmconf.h"
 
 enum {
     PORTS_WANTED = 1000,
@@ -344,23 +345,21 @@ void doctor_select (struct site *s)
 
 /* ---- GPUs; gres.conf(5) ---- */
 
-/* The value of Gres= in a line of nodes, if GPUs are in it. */
-static const char *gpus_of (const char *line, char *buf, size_t size)
+/* How many GPUs each node of a line has. */
+static long gpus_of (const char *line)
 {
-    const char *gres = strncasecmp (line, "NodeName=", 9)
-                           ? NULL
-                           : conf_word (line, "Gres", buf, size);
+    char gres[DOCTOR_TEXT];
 
-    return gres && (!strncmp (gres, "gpu", 3) || strstr (gres, ",gpu")) ? gres
-                                                                        : NULL;
+    return !strncasecmp (line, "NodeName=", 9)
+                   && slurmconf_value (line, "Gres", gres, sizeof (gres))
+               ? slurmconf_gpus (gres)
+               : 0;
 }
 
 static bool has_nodes_with_gpus (const struct site *s)
 {
-    char text[DOCTOR_TEXT];
-
     for (size_t i = 0; i < s->slurm.n; i++)
-        if (gpus_of (s->slurm.list[i].text, text, sizeof (text)))
+        if (gpus_of (s->slurm.list[i].text) > 0)
             return true;
     return false;
 }
@@ -394,42 +393,88 @@ static int is_host (void *arg, const char *host)
     return !strcasecmp (arg, host);
 }
 
-/* Ends with 1 at a host of which gres.conf says nothing. */
-static int find_forgotten (void *arg, const char *host)
+static int count_file (void *arg, const char *name)
 {
-    struct site *s = arg;
-    char names[DOCTOR_TEXT];
+    (void)name;
+    ++*(long *)arg;
+    return 0;
+}
+
+struct node_gpus {
+    struct site *s;
+    long wanted; /* by slurm.conf */
+};
+
+/* Files that a line of gres.conf has for a host; -1: it is not for that host,
+ * or knows the number in another way.
+ */
+static long files_of (const char *line, char *host)
+{
+    char text[DOCTOR_TEXT];
+    long n = 0;
+
+    if (slurmconf_value (line, "NodeName", text, sizeof (text))
+        && layout_each_host (text, is_host, host) != 1)
+        return -1;
+    if (strcasestr (line, "AutoDetect=")
+        && !strcasestr (line, "AutoDetect=off"))
+        return LONG_MAX;
+    if (!strcasestr (line, "Name=gpu"))
+        return -1;
+    if (!slurmconf_value (line, "File", text, sizeof (text)))
+        return LONG_MAX;
+    layout_each_host (text, count_file, &n);
+    return n;
+}
+
+/* Ends with 1 at a host of which gres.conf says something else. */
+static int compare_node (void *arg, const char *host)
+{
+    const struct node_gpus *g = arg;
+    struct site *s = g->s;
     char name[256];
+    long files = -1;
 
     snprintf (name, sizeof (name), "%s", host);
-    for (size_t i = 0; i < s->gres.n; i++) {
-        const char *list =
-            conf_word (s->gres.list[i].text, "NodeName", names, sizeof (names));
-        if (!list ? strcasestr (s->gres.list[i].text, "Name=gpu") != NULL
-                  : layout_each_host (list, is_host, name) == 1)
-            return 0;
+    for (size_t i = 0; i < s->gres.n && files < LONG_MAX; i++) {
+        long n = files_of (s->gres.list[i].text, name);
+        if (n >= 0)
+            files = n == LONG_MAX ? n : (files < 0 ? 0 : files) + n;
     }
-    site_report (s,
-                 CHANGE,
-                 "gres.conf",
-                 "%s has GPUs in slurm.conf, and no line here is for it: it "
-                 "drains: set AutoDetect=nvml in a line without NodeName=",
-                 name);
+    if (files == g->wanted || files == LONG_MAX)
+        return 0;
+    if (files < 0)
+        site_report (s,
+                     CHANGE,
+                     "gres.conf",
+                     "%s has GPUs in slurm.conf, and no line here is for it: "
+                     "it drains: set AutoDetect=nvml in a line without "
+                     "NodeName=",
+                     name);
+    else
+        site_report (s,
+                     CHANGE,
+                     "gres.conf",
+                     "%s has %ld GPUs in slurm.conf, and %ld files here: the "
+                     "smaller number counts, or it drains: make them equal",
+                     name,
+                     g->wanted,
+                     files);
     return 1;
 }
 
 static void check_nodes (struct site *s)
 {
-    char gres[DOCTOR_TEXT];
     char names[DOCTOR_TEXT];
 
     if (is_detected (s) || !s->gres.n)
         return;
     for (size_t i = 0; i < s->slurm.n; i++) {
         const char *line = s->slurm.list[i].text;
-        if (gpus_of (line, gres, sizeof (gres))
-            && conf_word (line, "NodeName", names, sizeof (names))
-            && layout_each_host (names, find_forgotten, s) == 1)
+        struct node_gpus g = { s, gpus_of (line) };
+        if (g.wanted > 0
+            && slurmconf_value (line, "NodeName", names, sizeof (names))
+            && layout_each_host (names, compare_node, &g) == 1)
             return;
     }
 }
@@ -587,6 +632,24 @@ static void check_mpi (struct site *s)
     }
 }
 
+/* job_container.conf(5) */
+static void check_container (struct site *s)
+{
+    if (!site_has (s, "JobContainerType", "tmpfs"))
+        return;
+    if (site_has (s, "PrologFlags", "Contain"))
+        site_report (s,
+                     HINT,
+                     site_here (s, "JobContainerType"),
+                     "/tmp and /dev/shm are a job's own, and gone at its end: "
+                     "what is to stay goes elsewhere");
+    else
+        site_report (s,
+                     CHANGE,
+                     site_here (s, "JobContainerType"),
+                     "job_container/tmpfs needs PrologFlags=Contain: set it");
+}
+
 void doctor_values (struct site *s)
 {
     for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
@@ -609,6 +672,7 @@ void doctor_values (struct site *s)
     }
     for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
         check_program (s, programs[i]);
+    check_container (s);
     check_mpi (s);
 }
 

@@ -109,7 +109,7 @@ sick "linear" '^change .*need SelectType=select/cons_tres' 'sed -i s,select/cons
 sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
 sick "no GresTypes, and GPUs in the first line only" '^change +/etc/slurm/slurm.conf:5: gres: Slurm gives no GPUs' \
     'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config; rm site/etc/slurm/gres.conf; sed -i "s/Gres=gpu:8//" site/etc/slurm/partitions.conf; sed -i "1iNodeName=x Gres=gpu:1" site/etc/slurm/slurm.conf'
-sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia0\n" >$S/gres.conf'
+sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia[0-7]\n" >$S/gres.conf'
 sick "GPU hours" '^change .*set AccountingStorageTRES=gres/gpu' 'sed -i "s|,gres/gpu||" config'
 sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s between' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'
 sick "GraceTime" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime; sed -i s/$s=60/$s=0/ $S/partitions.conf'
@@ -123,6 +123,8 @@ sick "open files" '^change .*open files: 1024 are few' 'sed -i s/131072/1024/g s
 sick "shared memory" '^change +/dev/shm: shared memory: 0\.1 GiB' 'sed -i s/size=.*k/size=65536k/ site/proc/mounts'
 sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1:' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
 sick "AutoDetect of one node" '^change +gres.conf: gres: g2 has GPUs in slurm.conf, and no line here is for it' 'echo "NodeName=g1 AutoDetect=nvml" >$S/gres.conf'
+sick "too few files" '^change +gres.conf: gres: g1 has 8 GPUs in slurm.conf, and 3 files here' 'echo "Name=gpu File=/dev/nvidia[0-2] Cores=0-15" >$S/gres.conf'
+sick "a container for each job" '^change .*values: job_container/tmpfs needs PrologFlags=Contain' 'echo "JobContainerType = job_container/tmpfs" >>config; sed -i /PrologFlags/d config' 1
 sick "GPUs without a file" '^change +/etc/slurm/gres.conf:1: gres: no File=: Slurm gives no device' 'echo "Name=gpu Count=8 Cores=0-15" >$S/gres.conf'
 sick "no node with GPUs" '^change +/etc/slurm/partitions.conf:3: gres: no node has GPUs' 's=Gres=gpu:8; sed -i s/$s// $S/partitions.conf'
 sick "a range with slurmd's port" '^change .*MpiParams: ports=6000-6999: SlurmdPort is 6818' 'sed -i "s/ports=.*/ports=6000-6999/" config; echo "SlurmctldPort = 7000" >>config'
@@ -145,6 +147,7 @@ well () { # well NAME COMMAND: after COMMAND a healthy site is one
     is "$(doctor 2>&1 | grep -E '^(change|broken)')" "" "$1: nothing to change"
 }
 well "several PluginDirs" 'mkdir -p site/opt/x; sed -i "s|^\(PluginDir *=\).*|\1 /opt/x:/usr/lib/slurm|" config'
+well "GPUs in several lines" 'printf "Name=gpu File=/dev/nvidia%s Cores=0-15\n" 0 1,2 "[3-7]" >$S/gres.conf'
 well "GPUs by name and file" 'echo "NodeName=g[1-8] Name=gpu File=/dev/nvidia[0-7] Cores=0-127" >$S/gres.conf'
 well "no preemption in a partition" 's=GraceTime=60; sed -i s/$s/PreemptMode=OFF/ $S/partitions.conf'
 well "a range of srun's own" 'sed -i "s/^\(SrunPortRange *=\).*/\1 60001-63000/" config'
@@ -159,6 +162,7 @@ hint () { # hint NAME PATTERN COMMAND
     like "$out" "^hint .*$2" "$1: told"
 }
 hint "jobs that are cancelled" 'values: PreemptMode: preempted jobs do not come back' 'sed -i "s/^\(PreemptMode *=\).*/\1 CANCEL/" config'
+hint "a /tmp of each job" 'values: /tmp and /dev/shm are a job.s own' 'echo "JobContainerType = job_container/tmpfs" >>config'
 hint "srun's ports" 'SrunPortRange: srun and --dl-check listen on any port' :
 hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
 hint "no profiles" 'no profile' 'rm -r site/etc/slurm-dl'
