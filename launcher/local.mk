@@ -76,7 +76,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
 	%D%/view/top.c \
 	%D%/view/watch.c \
-	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/server_file.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
+	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
 	%D%/elastic/command.c %D%/elastic/plan.c \
 	%D%/env/command.c %D%/env/explain.c %D%/env/plan.c %D%/env/rank.c %D%/env/variables.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
