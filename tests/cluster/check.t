@@ -144,6 +144,7 @@ OUT=$PWD/flow-env timeout 300 dl flow run plugin-flow.conf >flow.out 2>&1
 is $? 0 "a flow whose steps have options of the plugin"
 flow_has_ended () { dl flow show plug | head -n 1 | grep -q ': completed\|: failed'; }
 wait_for 300 flow_has_ended
+like "$(dl flow show plug; tail -n 5 plug-0001/steps/*/0/a.*/log)" ': completed$' "which completes"
 for step in line list keys; do
     is "$(for r in 0 1; do sed -n 's/^\(RANK\|DL_DEBUG_PATH\|DL_NCCL_SET\)=.*/\1/p' "flow-env/$step.$r" | sort | tr '\n' ' '; done)" \
         "DL_DEBUG_PATH DL_NCCL_SET RANK DL_DEBUG_PATH DL_NCCL_SET RANK " "they reach both ranks of step $step"
