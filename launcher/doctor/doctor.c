@@ -13,6 +13,7 @@
 #include "launcher/doctor/plugin.h"
 #include "launcher/doctor/slurm.h"
 #include "launcher/sys/say.h"
+#include "runtime/base/environment.h"
 
 /* clang-format off */
 static const struct doctor_check checks[] = {
@@ -55,10 +56,23 @@ static const struct doctor_check checks[] = {
 };
 /* clang-format on */
 
+/* In a step of several tasks each has its node before its lines, and rank 0
+ * alone what need not be changed.
+ */
 static void print_text (const struct site *s, const int *count)
 {
+    const char *node = getenv ("SLURMD_NODENAME");
+    long rank = (long)environment_number ("SLURM_PROCID", -1);
+    bool step =
+        node && rank >= 0 && environment_number ("SLURM_STEP_NUM_TASKS", 1) > 1;
+    enum doctor_severity least = !step ? FINE : rank == 0 ? HINT : CHANGE;
+
     for (size_t i = 0; i < s->nfindings; i++) {
         const struct doctor_finding *f = &s->findings[i];
+        if (f->severity < least)
+            continue;
+        if (step)
+            printf ("%s: ", node);
         printf ("%-6s  %s%s%s: %s\n",
                 doctor_severity_names[f->severity],
                 f->where ? f->where : "",
@@ -66,10 +80,11 @@ static void print_text (const struct site *s, const int *count)
                 f->check,
                 f->what ? f->what : "");
     }
-    printf ("\n%d to change, %d hints, %d ok\n",
-            count[CHANGE] + count[BROKEN],
-            count[HINT],
-            count[FINE]);
+    if (!step)
+        printf ("\n%d to change, %d hints, %d ok\n",
+                count[CHANGE] + count[BROKEN],
+                count[HINT],
+                count[FINE]);
 }
 
 static void print_json (const struct site *s)

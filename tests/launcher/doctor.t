@@ -174,6 +174,13 @@ hint "HealthCheckProgram" 'HealthCheckProgram: a node' 'sed -i /HealthCheckProgr
 hint "arrays" 'MaxArraySize: 100: dl run' 'sed -i "s/^\(MaxArraySize *=\).*/\1 100/" config'
 hint "configless" 'this host is configless' 'mkdir -p site/var/spool/slurmd; mv $S site/var/spool/slurmd/conf-cache; sed -i "s,plugstack.conf.d,/x,; s,/etc/slurm/,/var/spool/slurmd/conf-cache/," config; echo "include plugstack.conf.d/*" >site/var/spool/slurmd/conf-cache/plugstack.conf'
 
+# ---- in a step
+site
+sed -i 's/^\(KillWait *=\).*/\1 7 sec/' config
+for r in 0 1; do SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$r SLURMD_NODENAME=n$r doctor >out.$r; done
+is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s between SIGTERM and SIGKILL are short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
+is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
+
 # ---- an old site: nothing of all this
 site
 rm $S/plugstack.conf $S/cgroup.conf $S/gres.conf
