@@ -16,7 +16,7 @@ base_sources = \
 	%D%/base/array.c %D%/base/clock.c %D%/base/device_memory.c %D%/base/environment.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/symbols.c %D%/base/step_id.c %D%/base/thread.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
 	%D%/storage/crc32c.c %D%/storage/inside.c %D%/storage/io.c %D%/storage/link.c %D%/storage/origin.c \
-	%D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
+	%D%/storage/name_index.c %D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
 run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_type.c %D%/storage/hdf5_linked.c \
 	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c \

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
@@ -47,14 +48,27 @@ static void no_folder (struct candidates *c, const char *path)
     c->where = strdup (path);
 }
 
+/* A disk that is not mounted: the link is there, and what it leads to is not.
+ */
+static bool leads_nowhere (const char *path)
+{
+    struct stat st;
+    bool is = lstat (path, &st) == 0;
+
+    errno = ENOENT;
+    return is;
+}
+
 /* What is absent, or is no folder of ours, has none. */
 static DIR *open_folder (struct candidates *c, const char *path)
 {
     int fd = inside_open_any (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *d = fd < 0 ? NULL : fdopendir (fd);
 
-    if (!d && errno != ENOENT && errno != ENOTDIR && errno != ELOOP
-        && errno != EINVAL)
+    if (!d
+        && (errno == ENOENT
+                ? leads_nowhere (path)
+                : errno != ENOTDIR && errno != ELOOP && errno != EINVAL))
         no_folder (c, path);
     if (!d && fd >= 0)
         close (fd);

@@ -9,7 +9,7 @@ struct candidate {
     long attempt;
     bool other;  /* another trial's */
     bool prefer; /* of equal steps */
-    bool bad;    /* it was tried, and is damaged */
+    bool bad;    /* it was tried, and is damaged, or no file */
     char *path;
 };
 

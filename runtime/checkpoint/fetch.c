@@ -128,7 +128,8 @@ static void *read_some (void *arg)
 {
     struct fetching *g = arg;
     size_t me = atomic_fetch_add (&g->threads, 1);
-    int own = open_again (g->f->fd);
+    /* for one thread alone the file's own descriptor does */
+    int own = g->shares > 1 ? open_again (g->f->fd) : -1;
     struct shard_scratch scratch = { NULL, 0 };
 
     for (size_t i = 0; i < g->shares; i++)

@@ -186,10 +186,7 @@ manifest_rest (const struct manifest *m, uint64_t length, size_t *n)
 
 struct manifest_row *manifest_find (const struct manifest *m, const char *name)
 {
-    for (hsize_t i = 0; i < m->n; i++)
-        if (!strcmp (m->rows[i].name, name))
-            return &m->rows[i];
-    return NULL;
+    return name_index_find (&m->names, m->rows, sizeof (*m->rows), name);
 }
 
 const struct shard_row *manifest_shard (const struct manifest *m,
@@ -267,15 +264,24 @@ bool manifest_covered (const struct manifest *m, char *name)
 
 /* ---- read ---- */
 
+static int damaged (void)
+{
+    errno = EBADMSG;
+    return -1;
+}
+
 static int read_end (int fd, uint64_t size, struct trailer *t)
 {
     size_t n = sizeof (*t);
 
-    return size >= n && io_read_at (fd, t, n, (off_t)(size - n)) == 0
-                   && !memcmp (t->magic, "SLURMDL2", sizeof (t->magic))
-                   && t->crc == crc32c (0, t, n - sizeof (t->crc))
-               ? 0
-               : -1;
+    if (size < n)
+        return damaged ();
+    if (io_read_at (fd, t, n, (off_t)(size - n)) < 0)
+        return -1;
+    if (memcmp (t->magic, "SLURMDL2", sizeof (t->magic))
+        || t->crc != crc32c (0, t, n - sizeof (t->crc)))
+        return damaged ();
+    return 0;
 }
 
 /* A trailer, of whatever size, begins with its name and ends with its CRC. */
@@ -310,7 +316,8 @@ static int read_trailer (int fd, struct trailer *t)
         return -1;
     size = origin_at (fd, (uint64_t)st.st_size);
     if (read_end (fd, size, t) < 0) {
-        errno = is_newer (fd, size) ? EPROTONOSUPPORT : EBADMSG;
+        if (errno == EBADMSG && is_newer (fd, size))
+            errno = EPROTONOSUPPORT;
         return -1;
     }
     return t->length == size - sizeof (*t)
@@ -323,7 +330,7 @@ static int read_trailer (int fd, struct trailer *t)
                                   sizeof (struct shard_row),
                                   t->length)
                ? 0
-               : -1;
+               : damaged ();
 }
 
 static int crc_part (int fd, const struct part *p, uint32_t *crc)
@@ -380,26 +387,25 @@ static int rest_crc (int fd,
 }
 
 /* Metadata between tensors, as HDF5 may put it, are no zeros. */
-static bool rest_is_good (int fd, struct manifest *m, const struct trailer *t)
+static int check_rest (int fd, struct manifest *m, const struct trailer *t)
 {
     uint32_t crc;
 
     if (rest_crc (fd, m, t->length, true, &crc) < 0)
-        return false;
+        return -1;
     m->guessed = crc == t->rest_crc;
     m->length = t->length;
     m->rest_crc = t->rest_crc;
-    return m->guessed || manifest_check_rest (fd, m) == 0;
+    return m->guessed ? 0 : manifest_check_rest (fd, m);
 }
 
 int manifest_check_rest (int fd, const struct manifest *m)
 {
     uint32_t crc;
 
-    if (rest_crc (fd, m, m->length, false, &crc) == 0 && crc == m->rest_crc)
-        return 0;
-    errno = EBADMSG;
-    return -1;
+    if (rest_crc (fd, m, m->length, false, &crc) < 0)
+        return -1;
+    return crc == m->rest_crc ? 0 : damaged ();
 }
 
 /* A checksum is no signature: whoever made the file may have meant harm. */
@@ -421,14 +427,24 @@ static bool row_is_sane (const struct manifest *m, const struct manifest_row *r)
     return true;
 }
 
-static bool is_sane (const struct manifest *m)
+static int check_rows (const struct manifest *m)
 {
     char name[DATASET_NAME_SIZE];
 
     for (hsize_t i = 0; i < m->n; i++)
         if (!row_is_sane (m, &m->rows[i]))
-            return false;
-    return manifest_covered (m, name);
+            return damaged ();
+    errno = 0;
+    return manifest_covered (m, name) ? 0 : errno == ENOMEM ? -1 : damaged ();
+}
+
+static int index_rows (struct manifest *m)
+{
+    int rv = 0;
+
+    for (hsize_t i = 0; rv == 0 && i < m->n; i++)
+        rv = name_index_add (&m->names, m->rows, sizeof (*m->rows), i);
+    return rv;
 }
 
 static void *read_table (int fd, uint64_t at, uint64_t n, size_t row)
@@ -447,7 +463,6 @@ int manifest_read (int fd, struct manifest *m)
     int e;
 
     *m = (struct manifest){ 0 };
-    errno = EBADMSG;
     if (read_trailer (fd, &t) == 0) {
         m->step = t.step;
         m->n = t.rows;
@@ -456,10 +471,11 @@ int manifest_read (int fd, struct manifest *m)
         m->shards_offset = t.shards;
         m->rows = read_table (fd, t.manifest, t.rows, sizeof (*m->rows));
         m->shards = read_table (fd, t.shards, t.nshards, sizeof (*m->shards));
-        if (m->rows && m->shards && rest_is_good (fd, m, &t) && is_sane (m))
+        if (m->rows && m->shards && check_rest (fd, m, &t) == 0
+            && check_rows (m) == 0 && index_rows (m) == 0)
             return 0;
     }
-    e = errno == EPROTONOSUPPORT ? errno : EBADMSG;
+    e = errno;
     manifest_free (m);
     errno = e;
     return -1;
@@ -469,6 +485,7 @@ void manifest_free (struct manifest *m)
 {
     free (m->rows);
     free (m->shards);
+    name_index_free (&m->names);
     m->rows = NULL;
     m->shards = NULL;
     m->n = 0;

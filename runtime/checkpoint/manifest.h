@@ -6,6 +6,7 @@
 
 #include "runtime/run/run.h"
 #include "runtime/storage/h5.h"
+#include "runtime/storage/name_index.h"
 
 /* This folder: save.c, stages.c and stream.c make a checkpoint by draft.c,
  * pieces.c and commit.c and finish.c; restore.c reads one by check.c and
@@ -38,7 +39,8 @@ struct manifest {
     int64_t step;
     hsize_t n;
     struct manifest_row *rows;
-    uint64_t offset; /* of the rows in the file */
+    struct name_index names; /* of the rows, of a file that was read */
+    uint64_t offset;         /* of the rows in the file */
     hsize_t nshards;
     struct shard_row *shards; /* of one tensor together */
     uint64_t shards_offset;
@@ -70,9 +72,9 @@ struct trailer {
 int manifest_write (hid_t file, struct manifest *m);
 
 /* Read the manifest by the trailer; all but the data, and the padding between
- * them, is then verified, and its numbers make sense.  -1 with EBADMSG, or with
- * EPROTONOSUPPORT: a later version has written it.  manifest_free() in any
- * case.
+ * them, is then verified, and its numbers make sense.  -1 with EBADMSG: it is
+ * damaged; EPROTONOSUPPORT: a later version has written it; any other errno is
+ * one of the disk or of this process.  manifest_free() in any case.
  */
 int manifest_read (int fd, struct manifest *m);
 /* Verify the padding, too: 0, or -1 with EBADMSG. */
@@ -88,6 +90,7 @@ struct part {
 struct part *
 manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
 
+/* In a file that was read; NULL: it has none of this name. */
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 
 /* Shard 'i' of a row; 'whole' is room for one that is not in the table. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/base/device_memory.h"
 #include "runtime/base/error.h"
@@ -128,24 +129,32 @@ struct restore_source {
     bool states;         /* these, too */
 };
 
+/* One that was removed since its name was read is as if it had not been; a link
+ * that leads nowhere was not.
+ */
+static bool is_gone (const char *path, int e)
+{
+    struct stat st;
+
+    return (e == ENOENT || e == ESTALE) && lstat (path, &st) < 0
+           && (errno == ENOENT || errno == ESTALE);
+}
+
 /* No file of a checkpoint that is whole. Any other error is one of the disk or
  * of this process, which says nothing of the file.
  */
 static bool is_damage (int e)
 {
-    return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP;
-}
-
-/* One that was removed since its name was read is as if it had not been. */
-static bool is_gone (int e)
-{
-    return e == ENOENT || e == ESTALE;
+    return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP
+           || e == ENOENT;
 }
 
 static int
 unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
 {
-    *bad = is_damage (e);
+    bool gone = is_gone (path, e);
+
+    *bad = !gone && is_damage (e);
     if (err && !*err->text) {
         if (e == EBADMSG)
             errorf (err, "%s: is damaged", path);
@@ -153,16 +162,25 @@ unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
             errorf (err, "%s: cannot read: %s", path, strerror (e));
     }
     errno = e;
-    return *bad || is_gone (e) ? 0 : -1;
+    return *bad || gone ? 0 : -1;
+}
+
+static void say_touched (struct slurmdl_error *err)
+{
+    static const char text[] = "; what is protected has parts of it";
+
+    if (err && strlen (err->text) + sizeof (text) <= sizeof (err->text))
+        strcat (err->text, text);
 }
 
 /* 1: done, and '*from' is the open file; 0: 'err' says why not, and '*bad'
- * whether it is damaged, or else is gone; -1: it does not fit, or something
- * else failed.
+ * whether it is damaged, or else is gone; -1: it does not fit (EINVAL), or
+ * something else failed.  '*touched' is set where memory has some of it.
  */
 static int try_file (struct slurmdl *run,
                      const struct restore_source *s,
                      bool *bad,
+                     bool *touched,
                      struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
 {
@@ -177,7 +195,10 @@ static int try_file (struct slurmdl *run,
         rv = compare (run, c, s->pattern, err);
         if (rv == 0) {
             rv = fill_all (run, c, s->pattern, s->states);
+            *touched |= rv < 0 && run->regions.n > 0;
             rv = rv == 0 ? 1 : unreadable (s->path, errno, bad, err);
+            if (rv < 0 && *touched)
+                say_touched (err);
         }
     } else {
         *bad = true;
@@ -198,34 +219,24 @@ restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
     *step = c->m.step;
 }
 
-/* Nobody else would tell that a newer file is there. */
-static void pass_over (struct slurmdl_error *note, const char *why)
-{
-    if (*why)
-        errorf (note, "%.1000s: skipped", why);
-}
+/* The names of the bad ones from 'i' on, as far as there is room; how many. */
+enum { NAMES_SIZE = 768 };
 
-/* A training that began anew in their place would throw away what was trained,
- * although a copy of the disk's may still have it.
- */
-static int none_left (const struct slurmdl *run,
-                      const struct candidates *c,
-                      struct slurmdl_error *err)
+static size_t name_bad (const struct slurmdl *run,
+                        const struct candidates *c,
+                        size_t i,
+                        char list[NAMES_SIZE])
 {
-    static const char what[] = "every checkpoint is damaged: put back copies "
-                               "of them, or move them away to start from the "
-                               "beginning";
     size_t prefix = strlen (run->trial_dir);
-    char list[768] = "";
-    size_t used = 0;
-    size_t more = 0;
+    size_t used = 0, n = 0, more = 0;
 
-    for (size_t i = 0; i < c->n; i++) {
+    for (*list = '\0'; i < c->n; i++) {
         const char *path = c->list[i].path;
         const char *name = c->list[i].other ? path : path + prefix + 1;
         if (!c->list[i].bad)
             continue;
-        if (more || used + strlen (name) + 32 > sizeof (list))
+        n++;
+        if (more || used + strlen (name) + 32 > NAMES_SIZE)
             more++;
         else
             used +=
@@ -233,10 +244,79 @@ static int none_left (const struct slurmdl *run,
     }
     if (more)
         sprintf (list + used, "%s%zu more", used ? " and " : "", more);
-    if (!*list)
+    return n;
+}
+
+/* Nobody else would tell that newer files are there; 'why' is of the first. */
+static void tell_skipped (const struct slurmdl *run,
+                          const struct candidates *c,
+                          const char *why,
+                          struct slurmdl_error *err)
+{
+    char list[NAMES_SIZE];
+    size_t first = 0;
+
+    if (!*why)
+        return;
+    while (first < c->n && !c->list[first].bad)
+        first++;
+    if (name_bad (run, c, first + 1, list) > 0)
+        errorf (err, "%.230s: skipped, and so are %s", why, list);
+    else
+        errorf (err, "%.1000s: skipped", why);
+}
+
+/* A training that began anew in their place would throw away what was trained,
+ * although a copy of the disk's may still have it.
+ */
+static int none_left (const struct slurmdl *run,
+                      const struct candidates *c,
+                      bool touched,
+                      struct slurmdl_error *err)
+{
+    static const char what[] = "every checkpoint is damaged: put back copies "
+                               "of them, or move them away to start from the "
+                               "beginning";
+    char list[NAMES_SIZE];
+
+    if (name_bad (run, c, 0, list) == 0)
         return 0;
     errno = EBADMSG;
-    return errorf (err, "%s: %s (%s)", run->trial_dir, what, list);
+    return errorf (err,
+                   "%s: %s%s (%s)",
+                   run->trial_dir,
+                   what,
+                   touched ? "; what is protected has parts of them" : "",
+                   list);
+}
+
+/* File 'i' cannot be read, which says nothing of it: so that all is put right
+ * at once, the others that cannot are named, too.
+ */
+static void name_unreadable (const struct slurmdl *run,
+                             struct candidates *c,
+                             size_t i,
+                             struct slurmdl_error *err)
+{
+    struct slurmdl_error why = *err;
+    char list[NAMES_SIZE];
+    int e = errno;
+
+    if (e == EINVAL || e == ENOMEM)
+        return;
+    for (size_t k = 0; k < c->n; k++) {
+        struct slurmdl_checkpoint *other =
+            k > i ? slurmdl_checkpoint_open (c->list[k].path, NULL) : NULL;
+        if (k > i)
+            c->list[k].bad = !other && !is_gone (c->list[k].path, errno);
+        slurmdl_checkpoint_close (other);
+    }
+    c->list[i].bad = false;
+    if (name_bad (run, c, 0, list) > 0) {
+        error_clear (err);
+        errorf (err, "%.230s; nor can be read: %s", why.text, list);
+    }
+    errno = e;
 }
 
 /* The newest that can be read; as try_file(). */
@@ -248,6 +328,7 @@ static int try_newest (struct slurmdl *run,
 {
     struct slurmdl_error note = { "" };
     struct candidates c = { 0 };
+    bool touched = false;
     int rv = candidates_find (&c, run, err);
 
     for (size_t i = 0; i < c.n && rv == 0; i++) {
@@ -255,19 +336,20 @@ static int try_newest (struct slurmdl *run,
             c.list[i].path, c.list[i].step, pattern, states
         };
         struct slurmdl_error why = { "" };
-        rv = try_file (run, &s, &c.list[i].bad, from, &why);
-        if (rv < 0)
+        rv = try_file (run, &s, &c.list[i].bad, &touched, from, &why);
+        if (rv < 0) {
+            name_unreadable (run, &c, i, &why);
             errorf (err, "%s", why.text);
-        else if (rv == 0 && c.list[i].bad)
-            pass_over (&note, why.text);
+        } else if (rv == 0 && c.list[i].bad)
+            errorf (&note, "%s", why.text); /* the first stays */
     }
     if (rv == 0)
-        rv = none_left (run, &c, err);
+        rv = none_left (run, &c, touched, err);
     int e = errno;
+    if (rv >= 0)
+        tell_skipped (run, &c, note.text, err);
     candidates_free (&c);
     errno = e;
-    if (rv >= 0 && *note.text)
-        errorf (err, "%s", note.text);
     return rv;
 }
 
@@ -297,7 +379,7 @@ struct outcome {
     int32_t verdict;
     int32_t error;
     int32_t bad;
-    int32_t reserved;
+    int32_t touched;
     char text[sizeof (struct slurmdl_error)];
 };
 
@@ -313,11 +395,12 @@ static void try_offer (struct slurmdl *run,
 {
     struct slurmdl_error err = { "" };
     struct restore_source s = { o->path, o->step, NULL, true };
-    bool bad;
+    bool bad, touched = false;
 
-    out->verdict = try_file (run, &s, &bad, from, &err);
+    out->verdict = try_file (run, &s, &bad, &touched, from, &err);
     out->error = out->verdict < 0 ? errno : 0;
     out->bad = bad;
+    out->touched = touched;
     memcpy (out->text, err.text, sizeof (out->text));
 }
 
@@ -336,6 +419,7 @@ static int judge (struct slurmdl *run,
             < 0)
             return -1;
         own->bad |= theirs->bad;
+        own->touched |= theirs->touched;
         if (theirs->verdict < own->verdict) {
             own->verdict = theirs->verdict;
             own->error = theirs->error;
@@ -354,10 +438,12 @@ enum { RESTORE_SECONDS = 3600 };
 static int settle (struct slurmdl *run,
                    unsigned k,
                    unsigned i,
+                   struct candidates *c,
                    struct restore_offer *o,
                    struct outcome *out,
                    struct slurmdl_error *err)
 {
+    struct slurmdl_error why = { "" };
     char name[64];
     int rv;
 
@@ -371,7 +457,12 @@ static int settle (struct slurmdl *run,
     }
     o->verdict = out->verdict;
     o->error = out->error;
-    memcpy (o->text, out->text, sizeof (o->text));
+    memcpy (why.text, out->text, sizeof (why.text));
+    if (o->verdict < 0 && rv == 0) {
+        errno = o->error;
+        name_unreadable (run, c, i, &why);
+    }
+    memcpy (o->text, why.text, sizeof (o->text));
     if (o->verdict != 0) {
         *o->path = '\0';
         name_of (name, k, "offer", i + 1);
@@ -383,13 +474,14 @@ static int settle (struct slurmdl *run,
 /* The last offer: it has no file, and says whether that is an error. */
 static void end_offers (const struct slurmdl *run,
                         const struct candidates *c,
+                        bool touched,
                         struct restore_offer *o)
 {
     struct slurmdl_error err = { "" };
 
     o->step = 0;
     *o->path = '\0';
-    if (o->verdict == 0 && none_left (run, c, &err) < 0) {
+    if (o->verdict == 0 && none_left (run, c, touched, &err) < 0) {
         o->verdict = -1;
         o->error = errno;
     }
@@ -404,6 +496,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     struct outcome out = { 0 };
     struct slurmdl_checkpoint *from = NULL;
     struct slurmdl_error note = { "" };
+    bool touched = false;
     char name[64];
     int rv = 0;
 
@@ -419,21 +512,24 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
             o.step = c.list[i].step;
             snprintf (o.path, sizeof (o.path), "%s", c.list[i].path);
         } else
-            end_offers (run, &c, &o);
+            end_offers (run, &c, touched, &o);
         name_of (name, k, "offer", (unsigned)i);
         rv = session_put (run->session, name, &o, sizeof (o));
         if (rv < 0 || i >= c.n)
             break;
         try_offer (run, &o, &out, &from);
-        rv = settle (run, k, (unsigned)i, &o, &out, err);
+        rv = settle (run, k, (unsigned)i, &c, &o, &out, err);
         c.list[i].bad = out.bad;
+        touched |= out.touched;
         if (o.verdict == 0) {
             if (out.bad)
-                pass_over (&note, out.text);
+                errorf (&note, "%s", out.text); /* the first stays */
             slurmdl_checkpoint_close (from);
             from = NULL;
         }
     }
+    if (rv == 0 && o.verdict >= 0)
+        tell_skipped (run, &c, note.text, err);
     candidates_free (&c);
     if (o.verdict == 1)
         restored (run, from, step);
@@ -444,8 +540,6 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     errno = o.error;
     if (o.verdict < 0)
         return errorf (err, "%.1023s", o.text);
-    if (*note.text)
-        errorf (err, "%s", note.text);
     return o.verdict;
 }
 
@@ -524,12 +618,14 @@ int slurmdl_restore_only (struct slurmdl *run,
 {
     struct restore_source s = { path, -1, pattern, false };
     struct slurmdl_checkpoint *from = NULL;
-    bool bad;
+    bool bad, touched = false;
     int rv;
 
     error_clear (err);
-    rv = path ? try_file (run, &s, &bad, &from, err)
+    rv = path ? try_file (run, &s, &bad, &touched, &from, err)
               : try_newest (run, pattern, false, &from, err);
+    if (rv == 0 && path && touched)
+        say_touched (err);
     if (rv == 1)
         *step = from->m.step;
     slurmdl_checkpoint_close (from);

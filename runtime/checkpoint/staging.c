@@ -94,6 +94,9 @@ int draft_create (struct draft *d,
         return -1;
     h5_quiet_begin (&q);
     d->access = h5_access ();
+    d->dataset = h5_contiguous ();
+    d->link = H5Pcreate (H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group (d->link, 1);
     H5Pset_alignment (d->access, MANIFEST_ALIGNMENT, MANIFEST_ALIGNMENT);
     /* else a piece of it lies behind every few tensors */
     H5Pset_meta_block_size (d->access,
@@ -111,11 +114,47 @@ int draft_create (struct draft *d,
     return -1;
 }
 
-static int create_dataset (hid_t file, struct manifest_row *row)
+/* Types are asked for once each: many datasets have one. */
+static hid_t type_of (struct draft *d, enum slurmdl_type type)
 {
-    hid_t how = h5_contiguous ();
-    hid_t path = H5Pcreate (H5P_LINK_CREATE);
-    hid_t type = storage_h5_type (row->type);
+    if (d->type_of != type || !d->type) {
+        if (d->type > 0)
+            H5Tclose (d->type);
+        d->type = storage_h5_type (type);
+        d->type_of = type;
+    }
+    return d->type;
+}
+
+/* The folder of the last dataset is open once a second one is in it: to go
+ * there from the root takes as long as to make a dataset.
+ */
+static hid_t folder_of (struct draft *d, const char **name)
+{
+    const char *slash = strrchr (*name, '/');
+    size_t n = slash ? (size_t)(slash - *name) : 0;
+
+    if (!slash)
+        return d->file;
+    if (strlen (d->folder) != n || memcmp (d->folder, *name, n)) {
+        if (d->group > 0)
+            H5Gclose (d->group);
+        d->group = 0;
+        snprintf (d->folder, sizeof (d->folder), "%.*s", (int)n, *name);
+        return d->file;
+    }
+    if (d->group == 0)
+        d->group = H5Gopen2 (d->file, d->folder, H5P_DEFAULT);
+    if (d->group > 0)
+        *name = slash + 1;
+    return d->group > 0 ? d->group : d->file;
+}
+
+static int create_dataset (struct draft *file, struct manifest_row *row)
+{
+    const char *name = row->name;
+    hid_t folder = folder_of (file, &name);
+    hid_t type = type_of (file, row->type);
     hsize_t dims[DIMS_MAX];
     hid_t space;
     hid_t d;
@@ -124,15 +163,12 @@ static int create_dataset (hid_t file, struct manifest_row *row)
         dims[i] = row->dims[i];
     space = row->ndims ? H5Screate_simple ((int)row->ndims, dims, NULL)
                        : H5Screate (H5S_SCALAR);
-    H5Pset_create_intermediate_group (path, 1);
-    d = H5Dcreate2 (file, row->name, type, space, path, how, H5P_DEFAULT);
+    d = H5Dcreate2 (
+        folder, name, type, space, file->link, file->dataset, H5P_DEFAULT);
     row->offset = d >= 0 && row->bytes ? H5Dget_offset (d) : 0;
     if (d >= 0)
         H5Dclose (d);
     H5Sclose (space);
-    H5Tclose (type);
-    H5Pclose (path);
-    H5Pclose (how);
     return d < 0 || row->offset == HADDR_UNDEF ? -1 : 0;
 }
 
@@ -165,7 +201,7 @@ struct manifest_row *draft_add (struct draft *d,
     snprintf (row->name, sizeof (row->name), "%s", name);
     errno = 0;
     h5_quiet_begin (&q);
-    rv = create_dataset (d->file, row);
+    rv = create_dataset (d, row);
     h5_quiet_end (&q);
     if (rv < 0) {
         /* one name is a group in another, or the same */
@@ -183,13 +219,21 @@ static int close_h5 (struct draft *d)
     int rv = 0;
 
     h5_quiet_begin (&q);
+    if (d->group > 0)
+        H5Gclose (d->group);
     if (d->file >= 0 && H5Fclose (d->file) < 0)
         rv = -1;
     if (d->access > 0)
         H5Pclose (d->access);
+    if (d->dataset > 0)
+        H5Pclose (d->dataset);
+    if (d->link > 0)
+        H5Pclose (d->link);
+    if (d->type > 0)
+        H5Tclose (d->type);
     h5_quiet_end (&q);
     d->file = -1;
-    d->access = 0;
+    d->access = d->dataset = d->link = d->type = d->group = 0;
     return rv;
 }
 

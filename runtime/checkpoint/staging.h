@@ -10,8 +10,12 @@
  * while it closes a file for the end of the process.
  */
 struct draft {
-    hid_t file; /* -1: closed */
-    hid_t access;
+    hid_t file;                  /* -1: closed */
+    hid_t access, dataset, link; /* property lists; 0: closed */
+    hid_t type;                  /* of the last dataset: 'type_of' */
+    enum slurmdl_type type_of;
+    hid_t group; /* 'folder', or 0 */
+    char folder[DATASET_NAME_SIZE];
     int layout; /* libhdf5's file, or -1 */
     int fd;     /* ours, or -1 */
     struct manifest m;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/array.h"
 #include "runtime/run/run.h"
 #include "runtime/storage/tensor.h"
 
@@ -22,10 +23,7 @@ bool regions_shared (const struct regions *r)
 
 struct region *regions_find (const struct regions *r, const char *name)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (!strcmp (r->list[i].name, name))
-            return &r->list[i];
-    return NULL;
+    return name_index_find (&r->names, r->list, sizeof (*r->list), name);
 }
 
 static int put (struct regions *r, const struct region *new)
@@ -34,10 +32,13 @@ static int put (struct regions *r, const struct region *new)
     struct region *list;
 
     if (!have) {
-        if (!(list = realloc (r->list, (r->n + 1) * sizeof (*list))))
+        if (!(list = array_grow (r->list, r->n, sizeof (*list))))
             return -1;
         r->list = list;
-        list[r->n++] = *new;
+        list[r->n] = *new;
+        if (name_index_add (&r->names, list, sizeof (*list), r->n) < 0)
+            return -1;
+        r->n++;
         return 0;
     }
     if (have->state)
@@ -52,6 +53,7 @@ void regions_clear (struct regions *r)
         if (r->list[i].state)
             free (r->list[i].data);
     free (r->list);
+    name_index_free (&r->names);
     *r = (struct regions){ 0 };
 }
 
@@ -128,6 +130,7 @@ int slurmdl_unprotect (struct slurmdl *run, const char *name)
 {
     struct regions *all = &run->regions;
     struct region *r;
+    size_t at;
     char dataset[DATASET_NAME_SIZE];
     bool own;
 
@@ -144,7 +147,12 @@ int slurmdl_unprotect (struct slurmdl *run, const char *name)
     }
     if (r->state)
         free (r->data);
-    *r = all->list[--all->n];
+    at = (size_t)(r - all->list);
+    name_index_remove (&all->names, all->list, sizeof (*r), at);
+    if (at != --all->n) {
+        name_index_move (&all->names, all->list, sizeof (*r), all->n, at);
+        *r = all->list[all->n];
+    }
     return 0;
 }
 

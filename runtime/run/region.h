@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "runtime/slurmdl.h"
+#include "runtime/storage/name_index.h"
 #include "runtime/storage/slab.h"
 
 enum { DATASET_NAME_SIZE = SLURMDL_NAME_SIZE };
@@ -24,6 +25,7 @@ struct region {
 struct regions {
     struct region *list;
     size_t n;
+    struct name_index names;
 };
 
 /* Whether saving is collective. */

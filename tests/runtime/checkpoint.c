@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
@@ -328,6 +329,7 @@ static void none_that_is_whole_is_an_error (void **state)
 /* Root reads everything: another user tries it. */
 static void what_cannot_be_read_is_an_error (void **state)
 {
+    static const char *const way[] = { ".", "run", "run/a.1", "run/a.1/ckpt" };
     struct slurmdl_error err;
     struct model m;
     int fd = save_two (&m);
@@ -336,13 +338,28 @@ static void what_cannot_be_read_is_an_error (void **state)
     bool root = geteuid () == 0;
 
     close (fd);
+    for (size_t i = 0; i < COUNT (way); i++)
+        assert_int_equal (chmod (in_dir (way[i]), 0755), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000001.h5"), 0644), 0);
     assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000002.h5"), 0), 0);
     if (root)
         assert_int_equal (seteuid (65534), 0);
     assert_int_equal (slurmdl_restore (run, &step, &err), -1);
     assert_int_equal (errno, EACCES);
+    assert_null (strstr (err.text, "00000001.h5"));
     if (root)
         assert_int_equal (seteuid (0), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000001.h5"), 0), 0);
+    if (root)
+        assert_int_equal (seteuid (65534), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_int_equal (errno, EACCES);
+    assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
+    assert_non_null (
+        strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5"));
+    if (root)
+        assert_int_equal (seteuid (0), 0);
+    assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000001.h5"), 0600), 0);
     assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000002.h5"), 0600), 0);
     assert_int_equal (chmod (in_dir ("run/a.1/ckpt"), 0), 0);
     if (root)
@@ -354,6 +371,81 @@ static void what_cannot_be_read_is_an_error (void **state)
     assert_int_equal (chmod (in_dir ("run/a.1/ckpt"), 0700), 0);
     assert_int_equal (step, 7);
     assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    slurmdl_close (run);
+}
+
+/* A disk that refuses from its n-th read on, wherever that is. */
+static long reads_left = -1;
+
+ssize_t pread (int fd, void *buf, size_t n, off_t at)
+{
+    if (reads_left == 0) {
+        errno = EIO;
+        return -1;
+    }
+    if (reads_left > 0)
+        reads_left--;
+    return syscall (SYS_pread64, fd, buf, n, at);
+}
+
+static void a_disk_that_refuses_says_nothing_of_a_file (void **state)
+{
+    struct slurmdl_error err;
+    struct model m;
+    int fd = save_two (&m);
+    struct slurmdl *run = open_run (&m, 0);
+    bool touched = false, named = false;
+    int64_t step = 7;
+    int rv = -1;
+
+    close (fd);
+    for (long n = 0; rv < 0; n++) {
+        assert_true (n < 1000);
+        reads_left = n;
+        if ((rv = slurmdl_restore (run, &step, &err)) < 0) {
+            assert_int_equal (errno, EIO);
+            assert_int_equal (step, 7);
+            assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
+            touched |= strstr (err.text, "what is protected has parts") != NULL;
+            named |= strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5")
+                     != NULL;
+        }
+        reads_left = -1;
+    }
+    assert_int_equal (rv, 1);
+    assert_int_equal (step, 2);
+    assert_true (touched && named);
+    slurmdl_close (run);
+}
+
+/* The link is there: the disk that it leads to is not mounted. */
+static void what_leads_nowhere_is_an_error (void **state)
+{
+    struct slurmdl_error err;
+    struct model m;
+    int fd = save_two (&m);
+    struct slurmdl *run = open_run (&m, 0);
+    char *folder = strdup (in_dir ("run/a.1/ckpt"));
+    char *away = strdup (in_dir ("away"));
+    char *file = strdup (in_dir ("run/a.1/ckpt/00000002.h5"));
+    int64_t step = 7;
+
+    close (fd);
+    assert_int_equal (unlink (file), 0);
+    assert_int_equal (symlink ("/nonexistent/2.h5", file), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    assert_int_equal (step, 1);
+    assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
+    assert_int_equal (unlink (in_dir ("run/a.1/ckpt/00000001.h5")), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_non_null (strstr (err.text, "a.1/ckpt/00000002.h5"));
+    assert_int_equal (rename (folder, away), 0);
+    assert_int_equal (symlink ("/nonexistent", folder), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_non_null (strstr (err.text, "a.1/ckpt: cannot look for"));
+    free (folder);
+    free (away);
+    free (file);
     slurmdl_close (run);
 }
 
@@ -559,6 +651,8 @@ static const struct CMUnitTest tests[] = {
     TEST (what_is_passed_over_is_told),
     TEST (none_that_is_whole_is_an_error),
     TEST (what_cannot_be_read_is_an_error),
+    TEST (a_disk_that_refuses_says_nothing_of_a_file),
+    TEST (what_leads_nowhere_is_an_error),
     TEST (what_is_no_file_is_told),
     TEST (which_is_found),
     TEST (device_memory),
