@@ -2,7 +2,10 @@
 """The adapter for PyTorch: state_dicts as they are, in place, and the order of the data."""
 
 import collections
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 
 import h5py
@@ -189,9 +192,256 @@ with slurmdl.Run("damaged") as run:
     run.unprotect()
     slurmdl.torch.save_model(run, 3, model=net, optimizer=optimizer)
     same(slurmdl.torch.restore_model(run, model=net).step, 3, "after unprotect() it is saved all the same")
-    step = slurmdl.torch.restore_model(run, model=net) or 0
-    same((step, step + 1, list(range(step, 5))), (3, 4, [3, 4]), "restore_model() or 0 is a step, as of restore()")
+    at = slurmdl.torch.restore_model(run, model=net) or 0
+    same((at, at + 1, list(range(at, 5))), (3, 4, [3, 4]), "restore_model() or 0 is a step, as of restore()")
     same(tuple(slurmdl.torch.restore_model(run, model=net))[0], 3, "and can be taken apart")
+
+
+# ---- modules that wrap others have the names of what they wrap
+class OptimizedModule(torch.nn.Module):
+    """As that of torch.compile(), which older versions do not have."""
+
+    def __init__(self, module):
+        super().__init__()
+        self._orig_mod = module
+
+
+class DistributedDataParallel(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+
+def blocks(value):
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)))
+    with torch.no_grad():
+        for t in net.state_dict().values():
+            t.fill_(value)
+    return net
+
+
+def compiled(net):
+    net[0] = OptimizedModule(net[0])
+    net[1] = OptimizedModule(net[1])
+    net[1]._orig_mod[1] = OptimizedModule(net[1]._orig_mod[1])
+    return net
+
+
+ways = {
+    "bare": lambda net: net, "compiled": OptimizedModule, "blocks compiled": compiled, "DDP(compile())": lambda net: (
+        DistributedDataParallel(OptimizedModule(net))), "compile(DDP())": lambda net: OptimizedModule(DistributedDataParallel(net)),
+    "DDP with compiled blocks": lambda net: DistributedDataParallel(compiled(net)),
+    "compiled blocks in one": lambda net: OptimizedModule(compiled(net)),
+    "a block in DDP": lambda net: torch.nn.Sequential(DistributedDataParallel(OptimizedModule(net[0])), net[1]),
+}  # fmt: skip
+for i, (name, wrap) in enumerate(ways.items()):
+    with slurmdl.Run("wrapped") as run:
+        slurmdl.torch.save_model(run, i + 1, model=wrap(blocks(i + 1.0)))
+        plain = blocks(0.0)
+        slurmdl.torch.restore_model(run, model=plain)
+        saved = slurmdl.torch.load("wrapped")["model"]
+        right = list(saved) == list(plain.state_dict()) and saved._metadata == plain.state_dict()._metadata
+        ok(right and all(t.eq(i + 1).all() for t in plain.state_dict().values()), f"{name}: saved as the bare model")
+        wrapped = {way: blocks(0.0) for way in ways}
+        for way, net in wrapped.items():
+            before = net.state_dict()
+            slurmdl.torch.restore_model(run, model=ways[way](net))
+            if not all(t.eq(i + 1).all() for t in before.values()):
+                ok(False, f"{name}: restored into: {way}")
+        ok(True, f"{name}: restored into each of the others")
+
+
+class Twice(torch.nn.Module):
+    """A block and the same one compiled, as for training and inference; and names that look like wrappers."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = torch.nn.Linear(2, 2)
+        self.fast = OptimizedModule(self.block)
+        self.module = torch.nn.Linear(1, 1)
+        self._orig_mode = torch.nn.Linear(1, 1)
+
+
+with slurmdl.Run("twice") as run:
+    net, other = Twice(), Twice()
+    slurmdl.torch.save_model(run, 1, model=net)
+    slurmdl.torch.restore_model(run, model=other)
+    ok(equal(net.state_dict(), other.state_dict()) and other.fast._orig_mod is other.block, "a block that is there twice")
+    names = [n[len("model/") :] for n in slurmdl.load("twice") if n.startswith("model/")]
+    ok("module/weight" in "/".join(names).replace(".", "/") and len(names) == 6, "what is named like a wrapper keeps its name")
+
+# ---- lazy modules that have seen no data
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    lazy = lambda: torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyBatchNorm1d())  # noqa: E731
+    first, second, third, fourth = lazy(), lazy(), lazy(), lazy()
+is_lazy = torch.nn.parameter.is_lazy
+with slurmdl.Run("lazy") as run:
+    slurmdl.torch.save_model(run, 1, model=first)
+    slurmdl.torch.restore_model(run, model=second)
+    ok(is_lazy(second[0].weight) and is_lazy(second[1].running_mean), "a lazy model is saved and restored as one")
+    first(torch.randn(4, 2))
+    with raises(slurmdl.Error, "was saved before its module had seen data", "not into one that has seen data"):
+        slurmdl.torch.restore_model(run, model=first)
+    slurmdl.torch.save_model(run, 2, model=first)
+    slurmdl.torch.restore_model(run, model=third)
+    ok(equal(first.state_dict(), third.state_dict()), "what has seen data is restored into one that has not")
+    third(torch.randn(4, 2))
+    slurmdl.torch.save_model(run, 3, model={"a": fourth, "b": third})
+    slurmdl.torch.restore_model(run, model={"b": second})
+    ok(equal(third.state_dict(), second.state_dict()), "beside one that is still lazy, too")
+
+
+# ---- a restore that fails has changed nothing, or says so
+def kept(net, optimizer, call, kind, text, name):
+    before = pickle.dumps([net.state_dict(), optimizer.state_dict()])
+    with raises(kind, text, name):
+        call()
+    ok(equal(pickle.loads(before), [net.state_dict(), optimizer.state_dict()]), name + ", and nothing has changed")
+
+
+with slurmdl.Run("refused") as run:
+    net, optimizer = make("adam")
+    step(net, optimizer)
+    slurmdl.torch.save_model(run, 1, model=net, optimizer=optimizer, extra=1)
+    for change, text in (
+        (lambda m: m.add_module("more", torch.nn.Linear(1, 1)), "missing in the checkpoint: more.weight, more.bias"),
+        (lambda m: m._modules.pop("low"), "not in the model: low.weight, low.bias"),
+        (lambda m: m._modules.update(b=torch.nn.Linear(4, 5)), "size mismatch: (4, 4) in the checkpoint, (5, 4) in the model"),
+    ):
+        other, adam = make("sgd")[0], make("adam")[1]
+        change(other)
+        call = lambda: slurmdl.torch.restore_model(run, model=other, optimizer=adam)  # noqa: B023, E731
+        kept(other, adam, call, slurmdl.Error, text, text.split(":")[0])
+    other = make("sgd")[0]
+    adam = torch.optim.Adam([{"params": [other.b.weight]}, {"params": [other.b.bias]}])
+    call = lambda: slurmdl.torch.restore_model(run, model=other, optimizer=adam)  # noqa: E731
+    kept(other, adam, call, slurmdl.Error, "have [2] parameters, those of the optimizer [1, 1]", "another number of groups")
+    call = lambda: slurmdl.torch.restore_model(run, model=[other, other], optimizer=adam)  # noqa: E731
+    kept(other, adam, call, slurmdl.Error, "the checkpoint has only one, wanted are 2", "a list of models")
+
+    class Strange:
+        def state_dict(self):
+            return {"a": 1}
+
+        def load_state_dict(self, state):
+            raise KeyError("b")
+
+    slurmdl.torch.save_model(run, 2, model=net, scheduler=Strange())
+    with raises(KeyError, "has changed, in whole or in part: model, scheduler", "a part that refuses its state: what was changed"):
+        slurmdl.torch.restore_model(run, model=other, scheduler=Strange())
+    slurmdl.torch.save_model(run, 3, model=[net, net])
+    one, two, three = (make("sgd")[0] for _ in range(3))
+    with raises(slurmdl.Error, "the checkpoint has 2, wanted are 3", "more models than were saved"):
+        slurmdl.torch.restore_model(run, model=[one, two, three])
+    slurmdl.torch.restore_model(run, model=[one, two])
+    ok(equal(two.state_dict(), net.state_dict()), "as many as were saved")
+
+# ---- files that are damaged, all or some
+with slurmdl.Run("cut") as run:
+    net, optimizer = make("adam")
+    for at in (1, 2, 3, 4):
+        slurmdl.torch.save_model(run, at, model=net)
+        os.rename(f"{run.dir}/ckpt/{at:08}.h5", f"{run.dir}/{at}")
+    for at in (1, 2, 3, 4):
+        os.rename(f"{run.dir}/{at}", f"{run.dir}/ckpt/{at:08}.h5")
+    for at in (3, 4):
+        os.truncate(f"{run.dir}/ckpt/{at:08}.h5", 100)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        same(slurmdl.torch.restore_model(run, model=net).step, 2, "two damaged files are passed over")
+    same(len(said), 1, "that is said once")
+    text = str(said[0].message)
+    ok("00000004.h5" in text and "00000003.h5" in text and "00000002.h5" not in text, "with the names of both")
+    with open(f"{run.dir}/ckpt/00000002.h5", "r+b") as f:
+        f.write(bytes(os.path.getsize(f.name) // 2))
+    os.unlink(f"{run.dir}/ckpt/00000001.h5")
+    os.symlink("/nonexistent/1", f"{run.dir}/ckpt/00000001.h5")
+    try:
+        slurmdl.torch.restore_model(run, model=net)
+        ok(False, "all files are damaged")
+    except slurmdl.Error as error:
+        ok(all(f"{at:08}.h5" in str(error) for at in (1, 2, 3, 4)), "all files are damaged: all are named")
+
+# ---- back to an older step, as slurmdl(3) says
+with slurmdl.Run("back") as run:
+    net, optimizer = make("adam")
+    for at in (5, 10):
+        slurmdl.torch.save_model(run, at, model=net)
+        step(net, optimizer)
+with open(os.path.join(os.environ["srcdir"], "doc/slurmdl.3")) as f:
+    command = next(line for line in f if line.startswith("for f in")).replace("\\-", "-")
+subprocess.run(["sh", "-c", command], env=dict(os.environ, trial="back", step="5"), check=True)
+with slurmdl.Run("back") as run:
+    same(slurmdl.torch.restore_model(run, model=net).step, 5, "the command of slurmdl(3) goes back to step 5")
+    slurmdl.torch.save_model(run, 6, model=net)
+    same(slurmdl.torch.restore_model(run, model=net).step, 6, "and training goes on from there")
+
+# ---- random states and numbers of ranks
+def ranks(n, *words):
+    """What the ranks print, in their order."""
+    env = [dict(os.environ, RANK=str(r), WORLD_SIZE=str(n), DL_RUN_DIR="random") for r in range(n)]
+    started = [subprocess.Popen([sys.executable, "random_ranks.py", *words], env=e, stdout=subprocess.PIPE) for e in env]
+    return [p.communicate()[0].decode().split() for p in started]
+
+
+with open("random_ranks.py", "w") as f:
+    f.write("""
+import random, sys, numpy, torch, slurmdl, slurmdl.torch
+net = torch.nn.Linear(1, 1)
+with slurmdl.init() as run:
+    if sys.argv[1] != "load":
+        random.seed(run.rank); torch.manual_seed(run.rank); numpy.random.seed(run.rank)
+        slurmdl.torch.save_model(run, int(sys.argv[1]), model=net)
+    else:
+        slurmdl.torch.restore_model(run, model=net)
+    print(random.random(), torch.rand(1).item(), numpy.random.rand())
+""")
+alone = ranks(1, "1")
+same(ranks(1, "load"), alone, "the random state of one rank")
+both = ranks(2, "load")
+same(both[0], alone[0], "of one rank by two: rank 0 has its own")
+ok(not set(both[1]) & set(both[0]) and len(set(both[1])) == 3, "rank 1 another one")
+same(ranks(2, "load"), both, "that is always the same")
+two = ranks(2, "2")
+same(ranks(1, "load"), two[:1], "of two ranks by one")
+three = ranks(3, "load")
+same(three[:2], two, "of two by three")
+ok(not set(three[2]) & set(two[0] + two[1]), "and the third another one")
+
+# ---- what else names and values may be
+odd = {
+    "größe/ß": torch.ones(1), "": {"": torch.ones(2)}, "a.b": torch.ones(3), "a": {"b": torch.ones(4)}, 3: torch.ones(5),
+    "3": torch.ones(6), None: torch.ones(7), (1, 2): torch.tensor(5), "none": None, "..": torch.ones(8), "a/..": torch.ones(9),
+    "state": torch.ones(10), "shards": torch.ones(11), "x" * 500 + "/y": torch.ones(12), "new\nline": torch.ones(13),
+    "complex": torch.tensor(1 + 2j), "empty": torch.empty(0, 3, dtype=torch.complex64), "bool": torch.tensor(True), "int": 2**80,
+}  # fmt: skip
+with slurmdl.Run("odd") as run:
+    slurmdl.torch.save_model(run, 1, model=make("sgd")[0], extra=odd)
+    ok(equal(odd, slurmdl.torch.restore_model(run).extra), "names and values of all kinds")
+with slurmdl.Run("groups") as run:
+    net = blocks(1.0)
+    groups = lambda net: torch.optim.AdamW([  # noqa: E731
+        {"params": net[0].parameters(), "lr": 0.5}, {"params": [], "name": "none"}, {"params": net[1].parameters()}], lr=0.1)  # fmt: skip
+    optimizer = groups(net)
+    net[0](torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    slurmdl.torch.save_model(run, 1, model=OptimizedModule(net), optimizer=optimizer)
+    other = blocks(0.0)
+    again = groups(other)
+    slurmdl.torch.restore_model(run, model=compiled(other), optimizer=again)
+    ok(equal(optimizer.state_dict(), again.state_dict()), "several groups, of which one is empty and one has no state")
+with slurmdl.Run("parametrized") as run:
+    def normed():
+        return torch.nn.utils.parametrizations.spectral_norm(OptimizedModule(torch.nn.Linear(3, 3))._orig_mod)
+
+    old = lambda: torch.nn.Sequential(OptimizedModule(torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))), normed())  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, two = old(), old()
+    slurmdl.torch.save_model(run, 1, model=one)
+    slurmdl.torch.restore_model(run, model=two)
+    ok(equal(one.state_dict(), two.state_dict()), "weight norm and parametrizations, compiled")
 
 # ---- a tensor by itself
 with slurmdl.Run("tensor") as run:

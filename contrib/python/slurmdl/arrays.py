@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays and tensors as memory with a type and a shape: of numpy, torch, cupy and whatever has a buffer."""
 
-import contextlib
 import functools
 import os
-from typing import Any, Dict, Iterator, NamedTuple, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from . import _slurmdl
 
@@ -56,9 +55,20 @@ def _check_cuda() -> None:
         raise _slurmdl.Error("slurmdl-cuda.so is not installed: protect a copy on the host, or use slurmdl.torch")
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_tensor_type(kind: type) -> bool:
+    return any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in kind.__mro__)
+
+
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor of torch, which need not be imported for that."""
-    return any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(x).__mro__)
+    return _is_tensor_type(type(x))
+
+
+@functools.lru_cache(maxsize=None)
+def type_of_torch(dtype: Any) -> Optional[str]:
+    """Our name of a type of torch's; None if we have none."""
+    return TYPES.get(str(dtype).split(".")[-1])
 
 
 def _of_tensor(x: Any) -> Memory:
@@ -66,8 +76,8 @@ def _of_tensor(x: Any) -> Memory:
         raise TypeError(
             "the tensor is spread over ranks: give run.protect_shard() each rank's slab, or use slurmdl.torch"
         )
-    name = str(x.dtype).split(".")[-1]
-    if name not in TYPES or str(x.layout) != "torch.strided":
+    code = type_of_torch(x.dtype)
+    if code is None or str(x.layout) != "torch.strided":
         raise TypeError(f"tensors of type {x.dtype}, {x.layout}, cannot be saved")
     if x.is_conj() or x.is_neg():
         raise ValueError("the tensor is a conjugated or negated view: protect its resolve_conj().resolve_neg()")
@@ -77,7 +87,7 @@ def _of_tensor(x: Any) -> Memory:
         if x.device.type != "cuda":
             raise TypeError(f"tensors on {x.device} cannot be saved: copy them to the host")
         _check_cuda()
-    return Memory(TYPES[name], tuple(x.shape), x.data_ptr(), x)
+    return Memory(code, tuple(x.shape), x.data_ptr(), x)
 
 
 def _of_cuda(x: Any) -> Memory:
@@ -111,16 +121,22 @@ def number_of(table: Dict[str, int], word: str, what: str) -> int:
     return table[word]
 
 
-@contextlib.contextmanager
-def naming(name: str) -> Iterator[None]:
+class naming:
     """What is wrong with an array is told with its name."""
-    try:
-        yield
-    except (TypeError, ValueError, BufferError) as error:
-        kind = next(k for k in (TypeError, ValueError, BufferError) if isinstance(error, k))
-        if isinstance(error, UnicodeError) or str(error).startswith((f"{name}:", f"'{name}':")):
-            raise
-        raise kind(f"{name}: {error}") from None
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        name = self._name
+        if not isinstance(error, (TypeError, ValueError, BufferError)) or isinstance(error, UnicodeError):
+            return
+        if not str(error).startswith((f"{name}:", f"'{name}':")):
+            plain = next(k for k in (TypeError, ValueError, BufferError) if isinstance(error, k))
+            raise plain(f"{name}: {error}") from None
 
 
 def dtype_of(code: str) -> Any:

@@ -64,13 +64,17 @@ class FlatOptimizer:
         self._groups = [{**g, "params": sorted(number[n] for n in g["params"])} for g in state["param_groups"]]
         return {"state": {number[name]: x for name, x in state["state"].items()}, "param_groups": self._groups}
 
-    def load_state_dict(self, state: Any) -> None:
-        """After made_state_dict()."""
+    def check(self, state: Any) -> None:
+        """After made_state_dict(): whether the groups are the same."""
         saved, own = ([len(g["params"]) for g in groups] for groups in (state["param_groups"], self._groups))
         if saved != own:
             raise ValueError(
                 f"the parameter groups that were saved have {saved} parameters, those of the optimizer {own}"
             )
+
+    def load_state_dict(self, state: Any) -> None:
+        """After made_state_dict()."""
+        self.check(state)
         if not state["state"]:
             self._optimizer.state.clear()
             for own, group in zip(self._optimizer.param_groups, state["param_groups"]):

@@ -3,15 +3,19 @@
 
 import hashlib
 import re
-from typing import Set, Tuple
+from typing import Dict, Set, Tuple
 
 _MAX = 127
+
+# what makes a part of a name empty, or begin with a dot
+_ODD = re.compile(r"(^|/)(\.|/|$)")
 
 
 class Names:
     """Names of the datasets of a checkpoint: each is another one, and none is a folder of another."""
 
     def __init__(self) -> None:
+        self._found: Dict[str, str] = {}  # folders as they were asked for, and as they are
         self._datasets: Set[str] = set()
         self._folders: Set[str] = set()
 
@@ -25,17 +29,28 @@ class Names:
             name = f"{base}~{n}"
         return name
 
+    def _folder(self, asked: str) -> str:
+        """A folder, with its slash; what has a dataset in it stays one."""
+        folder = self._found.get(asked, "")
+        if asked and folder[:-1] not in self._folders:
+            above, slash, last = asked[:-1].rpartition("/")
+            folder = self._found[asked] = self._free(self._folder(above + slash) + last, True) + "/"
+        return folder
+
     def add(self, path: Tuple[str, ...]) -> str:
         """A name that a checkpoint takes: the parts of the path with slashes, with ~2 behind one that is taken."""
-        whole = "/".join(p for p in re.split("/+", "/".join(path)) if p) or "value"
-        *folders, last = re.sub(r"(^|/)\.+", r"\1_", whole).split("/")
-        folder = ""
-        for part in folders:
-            folder = self._free(folder + part, True) + "/"
-        name = folder + last
+        whole = "/".join(path)
+        if _ODD.search(whole):
+            whole = "/".join(p for p in whole.split("/") if p) or "value"
+            whole = re.sub(r"(^|/)\.+", r"\1_", whole)
+        above, slash, last = whole.rpartition("/")
+        name = self._folder(above + slash) + last
         if len(name.encode()) > _MAX - 4:
             name = name[:80].encode()[:90].decode(errors="ignore") + "~" + hashlib.sha256(name.encode()).hexdigest()[:24]
         name = self._free(name, False)
         self._datasets.add(name)
-        self._folders.update(name[:i] for i, c in enumerate(name) if c == "/")
+        at = name.find("/")
+        while at >= 0:
+            self._folders.add(name[:at])
+            at = name.find("/", at + 1)
         return name

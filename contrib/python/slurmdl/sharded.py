@@ -31,6 +31,8 @@ class Slab(NamedTuple):
 
 def is_sharded(x: Any) -> bool:
     """Whether a DTensor or a ShardedTensor."""
+    if type(x) is torch.Tensor or type(x) is torch.nn.Parameter:
+        return False
     return is_tensor(x) and (hasattr(x, "placements") or hasattr(x, "local_shards"))
 
 

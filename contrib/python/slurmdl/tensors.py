@@ -12,27 +12,32 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from . import _slurmdl
-from .arrays import TYPES, empty, has_cuda, is_tensor
+from .arrays import TYPES, empty, has_cuda, is_tensor, type_of_torch
 from .names import Names
 from .sharded import Slab, is_sharded, like, slab_of
 from .structure import decode
 from .trust import Reader
 
+is_lazy = torch.nn.parameter.is_lazy
 _TORCH_TYPES = {code: getattr(torch, name) for name, code in TYPES.items() if hasattr(torch, name)}
 
 
 def _is_direct(x: Any) -> bool:
     """Whether the library can read and write the tensor's memory where it is."""
-    plain = x.is_contiguous() and not x.is_conj() and not x.is_neg()
-    return plain and (x.device.type == "cpu" or (x.device.type == "cuda" and has_cuda()))
+    if not x.is_contiguous() or x.is_neg() or x.is_conj():
+        return False
+    device = x.device.type
+    return device == "cpu" or (device == "cuda" and has_cuda())
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two tensors that begin at one address are the same."""
+    a, b = ((t.device, t.shape, t.stride(), t.dtype, t.is_conj(), t.is_neg()) for t in (x, y))
+    return a == b
 
 
 def _copy(x: Any) -> Any:
     return x.cpu().resolve_conj().resolve_neg().contiguous()
-
-
-def _type_of(x: Any) -> Optional[str]:
-    return TYPES.get(str(x.dtype).split(".")[-1])
 
 
 def _raw(x: Any) -> Dict[str, Any]:
@@ -63,6 +68,13 @@ def _saved(x: Any) -> Dict[str, Any]:
     return {"saved": base64.b64encode(data.getvalue()).decode()}
 
 
+def _of_lazy(about: Dict[str, Any]) -> Any:
+    kinds = torch.nn.parameter
+    if about["lazy"] == "buffer":
+        return kinds.UninitializedBuffer(dtype=getattr(torch, about["type"]))
+    return kinds.UninitializedParameter(requires_grad=False, dtype=getattr(torch, about["type"]))
+
+
 def _of_coo(about: Dict[str, Any]) -> Any:
     # torch looks whether the indices are inside
     x = torch.sparse_coo_tensor(*map(_of_raw, about["coo"]), about["shape"])
@@ -82,14 +94,19 @@ class Tensors:
         self.copies: Set[str] = set()
         self.others: Dict[str, Any] = {}
         self._seen: Dict[Any, str] = {}
+        self._at: Dict[int, List[Tuple[Any, str]]] = {}
         self._alive: List[Any] = []
 
     def put(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
         """What stands for a tensor or an array in a structure (slurmdl.structure)."""
-        if is_sharded(x):
-            return self._put_slab(path, x)
         if is_tensor(x):
-            return self._put_tensor(path, x.detach())
+            if is_sharded(x):
+                return self._put_slab(path, x)
+            if is_lazy(x):
+                # of a module that has seen no data: it has a type, and no shape yet
+                kind = "parameter" if isinstance(x, torch.nn.Parameter) else "buffer"
+                return {"lazy": kind, "type": str(x.dtype).split(".")[-1]}
+            return self._put_tensor(path, x.detach() if x.requires_grad else x)
         if "numpy" not in sys.modules or type(x) is not sys.modules["numpy"].ndarray:
             return None
         if str(x.dtype) not in TYPES or x.size == 0:
@@ -98,23 +115,30 @@ class Tensors:
         return {"array": self._add(path, a), "type": TYPES[str(a.dtype)], "shape": list(a.shape)}
 
     def _put_tensor(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
-        code = _type_of(x)
+        code = type_of_torch(x.dtype)
         if code is None or x.layout != torch.strided or x.device.type == "meta":
             return _saved(x)
         about = {"type": code, "shape": list(x.shape)}
         if x.numel() == 0:
             return {"tensor": None, **about}
-        key = (x.device, x.data_ptr(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg())
-        if key not in self._seen:
-            self._seen[key] = self._add(path, x)
-            if not _is_direct(x):
-                self.copies.add(self._seen[key])
-        return {"tensor": self._seen[key], **about}
+        # most are the only one at their address
+        at = x.data_ptr()
+        there = self._at.get(at)
+        if there is None:
+            there = self._at[at] = []
+        for other, name in there:
+            if _is_same(other, x):
+                return {"tensor": name, **about}
+        name = self._add(path, x)
+        there.append((x, name))
+        if not _is_direct(x):
+            self.copies.add(name)
+        return {"tensor": name, **about}
 
     def _put_slab(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
         """The same as for a tensor that is not spread; all ranks come to the same names."""
         slab = slab_of(x, "/".join(path))
-        code = _type_of(slab.local)
+        code = type_of_torch(slab.local.dtype)
         if code is None or slab.local.device.type == "meta":
             raise TypeError(f"{'/'.join(path)}: {slab.local.dtype} on {slab.local.device} cannot be saved")
         about = {"type": code, "shape": list(slab.shape)}
@@ -229,6 +253,8 @@ class Targets:
             return _of_raw(about)
         if "coo" in about:
             return _of_coo(about)
+        if "lazy" in about:
+            return _of_lazy(about)
         if "saved" in about:
             return _load(base64.b64decode(about["saved"]), self.reader)
         name = about.get("tensor", about.get("array"))

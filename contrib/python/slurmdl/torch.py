@@ -18,23 +18,26 @@ Tensors are read from and written to memory as they are, each a dataset of its o
 (slurmdl.structure) in the state "torch".
 """
 
+import functools
+import hashlib
 import json
 import os
 import random
 import sys
-from typing import Any, Dict, Iterator, Optional, Tuple
+from collections import Counter, OrderedDict
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
 from . import _slurmdl
-from .arrays import Path, is_tensor, memory_of
+from .arrays import Memory, Path, is_tensor, memory_of, naming, type_of_torch
 from .files import checkpoint_of
 from .fsdp import FlatOptimizer, adapted, flat_models
 from .loader import ResumableLoader
 from .runs import Run
 from .sharded import Slab, is_sharded, size_of_world
 from .structure import decode, encode
-from .tensors import Targets, Tensors, places_of
+from .tensors import Targets, Tensors, is_lazy, places_of
 from .trust import Reader
 
 __all__ = [
@@ -54,15 +57,75 @@ _PARTS = ("model", "optimizer", "scheduler", "scaler", "loader")
 # ---- parts
 
 
+# modules that only wrap another one, by the name of their class, and the name that it has in them
+_WRAPPERS = {
+    "OptimizedModule": "_orig_mod",
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "CheckpointWrapper": "_checkpoint_wrapped_module",
+    "OffloadWrapper": "_checkpoint_wrapped_module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+}
+
+
+@functools.lru_cache(maxsize=None)
+def _wraps(kind: type) -> Optional[str]:
+    return next((_WRAPPERS[c.__name__] for c in kind.__mro__ if c.__name__ in _WRAPPERS), None)
+
+
 def _unwrap(part: Any) -> Any:
     """The model inside DistributedDataParallel, DataParallel or torch.compile()."""
-    while True:
-        if type(part).__name__ in ("DistributedDataParallel", "DataParallel"):
-            part = part.module
-        elif isinstance(part, torch.nn.Module) and hasattr(part, "_orig_mod"):
-            part = part._orig_mod
-        else:
-            return part
+    while isinstance(part, torch.nn.Module) and _wraps(type(part)) in ("module", "_orig_mod"):
+        part = getattr(part, _wraps(type(part)) or "")
+    return part
+
+
+def _bare(module: Any, name: str) -> str:
+    """The name that a state of the module has without the modules in it that only wrap others, such as blocks that are
+    compiled.  Some of these leave themselves out of names."""
+    bare: List[str] = []
+    for part in name.split("."):
+        wraps = _wraps(type(module))
+        while wraps is not None and wraps != part:
+            module = getattr(module, wraps)
+            wraps = _wraps(type(module))
+        if wraps is None:
+            bare.append(part)
+        inner = getattr(module, "_modules", {})
+        module = inner[part] if part in inner else None
+    return ".".join(bare)
+
+
+def _has_wrappers(module: Any) -> bool:
+    return any(_wraps(type(m)) for m in module.modules())
+
+
+def _bare_names(module: Any, names: Iterable[str]) -> Dict[str, str]:
+    """The names of a module's states, and for each the bare one; of two that would be the same both stay."""
+    found = {name: _bare(module, name) for name in names}
+    count = Counter(found.values())
+    return {name: bare if count[bare] == 1 else name for name, bare in found.items()}
+
+
+def _to_bare(module: Any, state: Any) -> Any:
+    """The module's state_dict as the bare module has it."""
+    names = _bare_names(module, state)
+    result = type(state)((names[k], v) for k, v in state.items())
+    if hasattr(state, "_metadata"):
+        # of a wrapper and what it wraps the latter, which comes later
+        result._metadata = OrderedDict((_bare(module, k), v) for k, v in state._metadata.items())
+    return result
+
+
+def _of_bare(module: Any, state: Any) -> Any:
+    """A bare module's state_dict as this module takes it; names that it does not have stay."""
+    own = module.state_dict(keep_vars=True)
+    names = {bare: name for name, bare in _bare_names(module, own).items()}
+    result = type(state)((names.get(k, k), v) for k, v in state.items())
+    if hasattr(state, "_metadata"):
+        bare = {k: _bare(module, k) for k in getattr(own, "_metadata", {})}
+        result._metadata = OrderedDict((k, state._metadata[b]) for k, b in bare.items() if b in state._metadata)
+    return result
 
 
 def _state_of(part: Any) -> Any:
@@ -73,10 +136,12 @@ def _state_of(part: Any) -> Any:
     if isinstance(part, (list, tuple)):
         return [_state_of(v) for v in part]
     state = part.state_dict()
-    if isinstance(part, torch.nn.Module) and any(map(is_sharded, state.values())):
+    if not isinstance(part, torch.nn.Module):
+        return state
+    if any(map(is_sharded, state.values())):
         # the parameters themselves: a weight that is there twice is seen on all ranks
-        return part.state_dict(keep_vars=True)
-    return state
+        state = part.state_dict(keep_vars=True)
+    return _to_bare(part, state) if _has_wrappers(part) else state
 
 
 def _load_state(part: Any, state: Any) -> None:
@@ -87,8 +152,92 @@ def _load_state(part: Any, state: Any) -> None:
     elif isinstance(part, (list, tuple)):
         for v, s in zip(part, state):
             _load_state(v, s)
+    elif isinstance(part, torch.nn.Module) and _has_wrappers(part):
+        part.load_state_dict(_of_bare(part, state))
     else:
         part.load_state_dict(state)
+
+
+# ---- what can be said before anything is written
+
+
+def _is_of_torch(f: Any) -> bool:
+    return str(getattr(f, "__module__", "")).startswith("torch.")
+
+
+def _may_take_others(module: Any) -> bool:
+    """Whether code of somebody's own has a word in what the module takes: names and shapes that it has not may do."""
+    for m in module.modules():
+        kind = type(m)
+        if not all(_is_of_torch(getattr(kind, f, None)) for f in ("load_state_dict", "_load_from_state_dict")):
+            return True
+        if getattr(m, "_load_state_dict_post_hooks", None):
+            return True
+        for hook in (getattr(m, "_load_state_dict_pre_hooks", None) or {}).values():
+            hook = getattr(hook, "hook", hook)
+            while isinstance(hook, functools.partial):
+                hook = hook.func
+            if getattr(hook, "__module__", "") != "torch.nn.modules.lazy":
+                return True
+    return False
+
+
+def _shapes_differ(own: Any, saved: Any) -> Optional[str]:
+    if not is_tensor(own) or not is_tensor(saved) or is_lazy(own):
+        return None
+    if is_lazy(saved):
+        return "was saved before its module had seen data"
+    a, b = tuple(saved.shape), tuple(own.shape)
+    # torch before 0.4 had no tensors without dimensions
+    return None if a == b or (a, b) == ((1,), ()) else f"size mismatch: {a} in the checkpoint, {b} in the model"
+
+
+def _check_module(module: Any, own: Any, saved: Any, where: str) -> None:
+    found = {
+        "missing in the checkpoint": [k for k in own if k not in saved],
+        "not in the model": [k for k in saved if k not in own],
+    }
+    for k in own:
+        why = _shapes_differ(own[k], saved.get(k))
+        if why is not None:
+            found.setdefault(why, []).append(k)
+    if any(found.values()) and not _may_take_others(module):
+        told = [f"{why}: {', '.join(k[:8])}{' ...' if len(k) > 8 else ''}" for why, k in found.items() if k]
+        raise _slurmdl.Error(f"{where} cannot be restored: {'; '.join(told)}")
+
+
+def _check_optimizer(optimizer: Any, saved: Any, where: str) -> None:
+    plain = _is_of_torch(type(optimizer).load_state_dict)
+    if not plain or getattr(optimizer, "_optimizer_load_state_dict_pre_hooks", None) or "param_groups" not in saved:
+        return
+    theirs, own = ([len(g["params"]) for g in groups] for groups in (saved["param_groups"], optimizer.param_groups))
+    if theirs != own:
+        raise _slurmdl.Error(
+            f"{where} cannot be restored: the parameter groups that were saved have {theirs} parameters, those of the "
+            f"optimizer {own}"
+        )
+
+
+def _check(part: Any, own: Any, saved: Any, where: str) -> None:
+    """Raise if a part cannot take what was saved.  'own': its state; None if it was not asked for."""
+    part = _unwrap(part)
+    if isinstance(part, (dict, list, tuple)):
+        several = isinstance(part, dict)
+        fits = isinstance(saved, dict if several else list) and (
+            all(k in saved for k in part) if several else len(saved) == len(part)
+        )
+        if not fits:
+            has: Any = list(saved) if several and type(saved) is dict else len(saved) if isinstance(saved, list) else "only one"
+            wants = list(part) if several else len(part)
+            raise _slurmdl.Error(f"{where} cannot be restored: the checkpoint has {has}, wanted are {wants}")
+        for k, v in part.items() if several else enumerate(part):
+            _check(v, None if own is None else own[k], saved[k], f"{where}[{k!r}]")
+    elif isinstance(part, torch.nn.Module) and isinstance(saved, dict):
+        _check_module(part, _state_of(part) if own is None else own, saved, where)
+    elif isinstance(part, FlatOptimizer):
+        part.check(saved)
+    elif isinstance(part, torch.optim.Optimizer) and isinstance(saved, dict):
+        _check_optimizer(part, saved, where)
 
 
 # ---- random states
@@ -123,8 +272,29 @@ def set_random_state(state: Dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all([_byte_tensor(s) for s in state["cuda"][:n]])
 
 
-def _random_name(run: Run) -> str:
-    return "rng" if run.size == 1 else "rng.%r"
+_RANDOM = "rng.%r"
+
+
+def _read_random(run: Run, reader: Reader) -> Optional[Callable[[], None]]:
+    """What sets the random state of this rank; None if none was saved.
+
+    A rank that had none when the checkpoint was saved, as there were fewer, gets one that follows from rank 0's and its
+    own number: always the same, and another one than any other rank's.
+    """
+    saved, first = run.read_state(_RANDOM), run.read_state("rng.0")
+    if saved is not None:
+        state = decode(json.loads(saved), lambda about: about, reader.unpickle)
+        return functools.partial(set_random_state, state)
+    if first is None:
+        return None
+    return functools.partial(_seed, int(hashlib.sha256(first + b"%d" % run.rank).hexdigest()[:16], 16))
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed >> 1)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
 
 
 # ---- save and restore
@@ -134,24 +304,32 @@ def _text(x: Any) -> bytes:
     return json.dumps(x, separators=(",", ":")).encode()
 
 
-def _protect_one(run: Run, name: str, x: Any) -> None:
-    if isinstance(x, Slab) and x.shape:
-        run.protect_shard(name, x.local, x.shape, x.offset)
-    else:
-        run.protect(name, x.local if isinstance(x, Slab) else x)
+def _memory_of(x: Any) -> Memory:
+    """The same for tensors that can be used as they are."""
+    code = type_of_torch(x.dtype) if type(x) is torch.Tensor and x.device.type == "cpu" else None
+    return memory_of(x) if code is None else Memory(code, tuple(x.shape), x.data_ptr(), x)
+
+
+def _protect_one(run: Run, name: str, x: Any, memory: Memory) -> None:
+    with naming(name):
+        if isinstance(x, Slab) and x.shape:
+            run.protect_slab(name, memory.type, x.shape, x.offset, memory.shape, memory.where, memory.owner)
+        else:
+            run.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
 
 
 def _protect(run: Run, named: Dict[str, Any]) -> None:
     """Protect just these: what save_model() had protected before and is gone is taken out."""
     before: Dict[str, Any] = run.__dict__.setdefault("_torch_protected", {})
     for name in [n for n in before if n not in named]:
-        run.unprotect(name)
+        run.forget(name)
+        del before[name]
     for name, x in named.items():
-        memory = memory_of(x.local if isinstance(x, Slab) else x)
+        memory = _memory_of(x.local if isinstance(x, Slab) else x)
         where = memory.where if isinstance(memory.where, int) else None
         about = (memory.type, memory.shape, where, *(x[2:] if isinstance(x, Slab) else ()))
         if where is None or before.get(name) != about:
-            _protect_one(run, name, x)
+            _protect_one(run, name, x, memory)
             before[name] = about
 
 
@@ -195,7 +373,7 @@ def save_model(
     _protect(run, tensors.to_write())
     run.state(_STATE, _text(index))
     if rng:
-        run.state(_random_name(run), _text(encode(random_state(), lambda path, x: None)))
+        run.state(_RANDOM, _text(encode(random_state(), lambda path, x: None)))
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call, unused-ignore]
         # the library copies on a stream of its own
         torch.cuda.synchronize()
@@ -260,9 +438,10 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     flat = flat_models(parts.get("model"))
     parts = {name: adapted(part, flat) for name, part in parts.items()}
     now = Tensors()
-    in_place = False
+    in_place, own = False, None
     if "model" in parts:
-        model = encode(_state_of(parts["model"]), now.put, ("model",))
+        own = _state_of(parts["model"])
+        model = encode(own, now.put, ("model",))
         in_place = model == index["model"] and not now.copies and not flat
     places = {}
     if "optimizer" in parts:
@@ -271,6 +450,9 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     targets = Targets({**now.others, **now.named}, reader, places)
     states = {name: decode(index[name], targets.get, reader.unpickle) for name in parts}
     extra = decode(index["extra"], targets.get, reader.unpickle)
+    for name, part in parts.items():
+        if name != "model" or not in_place:
+            _check(part, own if name == "model" else None, states[name], name)
     _protect(run, targets.named)
     found = run.restore()
     _protect(run, {})
@@ -279,9 +461,14 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     if found < step:
         return found, None
     targets.finish()
-    for name, state in states.items():
-        if name != "model" or not in_place:
-            _load_state(parts[name], state)
+    for i, (name, state) in enumerate(states.items()):
+        try:
+            if name != "model" or not in_place:
+                _load_state(parts[name], state)
+        except Exception as error:
+            changed = ", ".join(list(states)[: i + 1])
+            error.args = (f"{error} (restore_model() has changed, in whole or in part: {changed})", *error.args[1:])
+            raise
     return step, extra
 
 
@@ -304,26 +491,36 @@ def restore_model(
 
     All ranks call it.  They may be of another number, and the model may be spread over them in another way, or not at
     all; each rank reads what it needs.  The optimizer need not have made a step.  Tensors of 'extra' come back whole.
+    A rank gets its own random state, one that is new a state that follows from rank 0's.
+
+    Names and shapes of the models, and the optimizers' groups, are compared before anything is changed.  If a part
+    refuses its state all the same, or all files are damaged, the error says what was changed.
     What is neither JSON nor a tensor was pickled: it is read if the checkpoint is one's own (slurmdl.trust), else with
     trust=True only; with weights_only=True never.
     """
     given = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "loader": loader}
     parts = {name: part for name, part in given.items() if part is not None}
     _protect(run, {})
+    damaged = False
     found = run.restore()
     while found is not None:
         step = found
         index = _index_of(run, parts)
         reader = Reader(run.restored_origin(), trust, weights_only)
-        found, extra = _load_parts(parts, index, run, step, reader)
+        set_random = _read_random(run, reader) if rng else None
+        try:
+            found, extra = _load_parts(parts, index, run, step, reader)
+        except Exception as error:
+            if damaged:
+                error.args = (f"{error} (what was given has parts of a newer checkpoint, which is damaged)", *error.args[1:])
+            raise
         if found == step:
             break
+        damaged = True
     else:
         return None
-    state = run.read_state(_random_name(run)) if rng else None
-    if state is not None:
-        reader = Reader(run.restored_origin(), trust, weights_only)
-        set_random_state(decode(json.loads(state), lambda about: about, reader.unpickle))
+    if set_random is not None:
+        set_random()
     return Restored(step, extra)
 
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef int (*save_f) (struct slurmdl *, int64_t, struct slurmdl_error *);
 typedef int (*wait_f) (struct slurmdl *, struct slurmdl_error *);
@@ -102,8 +103,12 @@ PyObject *run_restore (PyObject *o, PyObject *args)
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "restore");
-    if (note (&err, 2) < 0)
-        return NULL;
+    /* a file that is damaged is told once, however often it is passed over */
+    if (strcmp (err.text, self->told.text)) {
+        self->told = err;
+        if (note (&err, 2) < 0)
+            return NULL;
+    }
     if (rv == 0)
         Py_RETURN_NONE;
     return PyLong_FromLongLong (step);

@@ -14,6 +14,7 @@ struct run {
     PyThread_type_lock lock;
     unsigned generation;
     bool warned;
+    struct slurmdl_error told; /* by the last restore */
     bool ended; /* with the interpreter: what is logged yet is lost */
 };
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many small tensors: save_model(), restore_model(), slurmdl.torch.save() and load() beside torch.save() and torch.load().
+
+    PYTHONPATH=SITE python3 tests/bench/smalltensors.py DIR [--tensors=20000] [--rounds=7]
+
+SITE has the package slurmdl.  Each round does everything once, one after the other, so that what else the machine does
+hits all alike; the table has the medians, and the medians of the ratios of the rounds.  Ours sync the file and read it
+back; torch's do neither.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import time
+
+import benchlib
+import torch
+
+import slurmdl.torch
+
+
+class Many(torch.nn.Module):
+    """Blocks of ten parameters, as deep models have them."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList()
+        for i in range(n // 10):
+            block = torch.nn.Module()
+            for k in range(10):
+                block.register_parameter(f"weight{k}", torch.nn.Parameter(torch.randn(1 + (7 * i + k) % 200)))
+            self.blocks.append(block)
+
+
+def timed(f, *args, **options):
+    start = time.perf_counter()
+    f(*args, **options)
+    return time.perf_counter() - start
+
+
+def one_round(top, model, other):
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir(parents=True)
+    times = {"torch.save": timed(lambda: torch.save({"model": model.state_dict()}, top / "theirs"))}
+    with slurmdl.Run(top / "run") as run:
+        times["save_model"] = timed(slurmdl.torch.save_model, run, 1, model=model)
+    times["slurmdl.torch.save"] = timed(lambda: slurmdl.torch.save({"model": model.state_dict()}, top / "ours"))
+    times["torch.load"] = timed(lambda: other.load_state_dict(torch.load(top / "theirs")["model"]))
+    with slurmdl.Run(top / "run") as run:
+        times["restore_model"] = timed(slurmdl.torch.restore_model, run, model=other)
+    times["slurmdl.torch.load"] = timed(lambda: other.load_state_dict(slurmdl.torch.load(top / "ours")["model"]))
+    return times
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("dir", type=pathlib.Path)
+    p.add_argument("--tensors", type=int, default=20000)
+    p.add_argument("--rounds", type=int, default=7)
+    a = p.parse_args()
+    torch.set_num_threads(1)
+    model, other = Many(a.tensors), Many(a.tensors)
+    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+    print(f"# torch {torch.__version__}, {a.tensors} tensors, {os.cpu_count()} cores, load average {load}")
+    one_round(a.dir / "bench", model, other)
+    every = [one_round(a.dir / "bench", model, other) for _ in range(a.rounds)]
+    assert all(torch.equal(x, y) for x, y in zip(model.parameters(), other.parameters()))
+    for name in every[0]:
+        peer = "torch.load" if "load" in name or "restore" in name else "torch.save"
+        times, theirs = ([r[n] for r in every] for n in (name, peer))
+        ratio = benchlib.with_interval(benchlib.ratios(times, theirs), "%.2f")
+        print(f"{name:20} {statistics.median(times):7.3f} s   {ratio} of {peer}")
+    shutil.rmtree(a.dir / "bench")
+
+
+if __name__ == "__main__":
+    main()
