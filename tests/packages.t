@@ -120,7 +120,9 @@ exec $work/bin/stage debian/tmp lib/\$(dpkg-architecture -q DEB_HOST_MULTIARCH) 
 END
 chmod +x bin/quiet bin/configured bin/stage bin/dh_auto_install
 ln -s configured bin/dh_auto_configure
-for p in dh_auto_build dh_autoreconf dh_autoreconf_clean dh_update_autotools_config autoreconf; do ln -s quiet bin/$p; done
+printf '#!/bin/sh\nprintf "%%s\\n" "$@" >%s\n' "$work/built" >bin/dh_auto_build
+chmod +x bin/dh_auto_build
+for p in dh_autoreconf dh_autoreconf_clean dh_update_autotools_config autoreconf; do ln -s quiet bin/$p; done
 path=$PATH
 [ -n "$soak" ] || path=$work/bin:$PATH
 
@@ -160,6 +162,8 @@ if command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null; then
     like "$(cat new.files)" "^\.$new/lib/slurm/dl\.so\$" "dl.so is in the PluginDir there"
     like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.conf\$" "with a file for include"
     [ -n "$soak" ] || is "$(grep -e --with-slurm configured | tr '\n' ' ')" "--with-slurm=$new --with-slurm-plugindir=$new/lib/slurm " "configure is told"
+    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "and make where the files for plugstack.conf will be"
+    like "$(cat new.files)" "^\.$new/share/slurm-dl/plugstack.conf.d/dl\.so-is-not-loaded\$" "they are there"
     is "$(field "$plugin" Depends | sed 's/libc6 (>= [0-9.]*)/libc6/'), $(field "$plugin" Recommends)" "libc6, " "it needs the C library only, and pulls nothing in"
     like "$(field "$plugin" Description)" 'It needs the C library only' "and says so"
     for doc in administrator.md NEWS.md SECURITY.md plugin-cost.md dl-spank.8; do
@@ -197,7 +201,7 @@ fi
 rpms () { # rpms NAME RPMBUILD'S WORD...: the packages are in NAME/
     name=$1
     shift
-    [ -n "$soak" ] || set -- --define "configure $work/bin/configured" --define "make_build true" --define "make_install $work/bin/stage %{buildroot} %{_lib}" "$@"
+    [ -n "$soak" ] || set -- --define "configure $work/bin/configured" --define "make_build $work/bin/dh_auto_build" --define "make_install $work/bin/stage %{buildroot} %{_lib}" "$@"
     (cd tree && rm -rf debian && env -u MAKEFLAGS HOME="$work" PATH="$path" timeout 3000 rpmbuild -bb --build-in-place --nodeps \
         --define "_topdir $work/$name" --define "_rpmdir $work/$name" --define '_binary_payload w0.gzdio' --define 'debug_package %{nil}' --define '_build_id_links none' \
         "$@" contrib/slurm-dl.spec) >"$name.out" 2>&1
@@ -214,6 +218,7 @@ if command -v rpmbuild >/dev/null; then
     plugin=$(find rpmnew -name 'slurm-dl-plugin*')
     is "$(basename "$plugin" | sed 's/-1[^-]*$//')" "slurm-dl-plugin-25.11-0.1.0~git7.12345678" "rpm: one command, a package of that release"
     like "$(cat rpmnew.files)" "^$new/lib/slurm/dl\.so\$" "rpm: dl.so is in the PluginDir there"
+    [ -n "$soak" ] || is "$(grep plugstackdir built)" "plugstackdir=$new/share/slurm-dl/plugstack.conf.d" "rpm: make is told where the rest of the package is"
     like "$(cat rpmnew.files)" "/slurm-dl-plugin-25\.11(-[^/]*)?/administrator\.md\$" "rpm: the documents are there"
     is "$(needs "$plugin" | sed 's/libc\.so\.6([A-Z0-9_.]*)(64bit);//g')" "" "rpm: it needs the C library only"
     like "$(rpm -qlp rpmnew/*/slurm-dl-0*.rpm 2>/dev/null)" '/doc/slurm-dl/plugin-cost\.md$' "rpm: slurm-dl has the rest"
