@@ -210,7 +210,7 @@ rpms () { # rpms NAME RPMBUILD'S WORD...: the packages are in NAME/
     rpm -qlp "$name"/*/slurm-dl-plugin*.rpm 2>/dev/null | grep -v '/plugstack.conf.d$\|/share/slurm-dl$\|/share/doc/slurm-dl-plugin[^/]*$\|/licenses/[^/]*$' >"$name.files"
 }
 needs () { # needs FILE: besides what each package needs
-    rpm -qp --requires "$1" 2>/dev/null | grep -v '^rpmlib(\|^rtld(' | sort | tr '\n' ';'
+    rpm -qp --requires "$1" 2>/dev/null | grep -v '^rpmlib(\|^rtld(\|^/bin/sh$' | sort | tr '\n' ';'
 }
 if command -v rpmbuild >/dev/null; then
     [ -d tree ] || tree tree
