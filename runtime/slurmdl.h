@@ -293,9 +293,9 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
  * writes the copy.  Two saves may be in flight, a third waits for the first
  * of them.  The memory of the copy stays; a second one is allocated only by a
  * save that begins while another is in flight.  The call that allocates it
- * waits for that, unless slurmdl_save_prepare() was called.  Where the memory
- * for a copy is not to be had (DL_SNAPSHOT_MAX bytes, else half of what is
- * free), the save is not asynchronous; 'err' then says so although 0 is
+ * waits for that, unless slurmdl_save_prepare() was called.  Where there
+ * is no memory for a copy (DL_SNAPSHOT_MAX bytes, else half of what is free),
+ * the save is not asynchronous; 'err' then says so although 0 is
  * returned.
  *
  * That an earlier save failed is returned by the next call of this function
@@ -308,7 +308,7 @@ int slurmdl_save_async (struct slurmdl *run,
 
 /* Have a thread allocate the memory that the first slurmdl_save_async() of what
  * is protected now will use, so that this costs no more than the later ones.
- * Where it is not to be had, nothing happens.
+ * Where there is none, nothing happens.
  */
 void slurmdl_save_prepare (struct slurmdl *run);
 

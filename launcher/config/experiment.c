@@ -284,7 +284,7 @@ void file_folder_problem (struct problems *p, int e)
 {
     problem_at (p,
                 NO_ORIGIN,
-                "the whole path of its folder is not to be had: %s",
+                "the path of its folder cannot be found: %s",
                 strerror (e));
 }
 

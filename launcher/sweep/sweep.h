@@ -179,7 +179,7 @@ struct sweep {
     struct last_action last_action;
     int64_t memory;       /* bytes that a trial has on each of its nodes, since
                              one ran out of memory; 0: as the experiment says */
-    int64_t memory_limit; /* more is not to be had from Slurm, 0: not known */
+    int64_t memory_limit; /* Slurm gives no more, 0: not known */
     struct fault *faults; /* while there is no result */
     size_t nfaults;
     struct pause_cause cause;

@@ -35,7 +35,7 @@ bool memory_fits (struct worker *w);
 int64_t memory_of_attempt (const struct worker *w);
 
 /* Bytes with which a trial is tried again that ran out of 'had' and was seen to
- * need 'peak' (0: not known).  0: more is not to be had.
+ * need 'peak' (0: not known).  0: more cannot be had.
  */
 int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
 

@@ -356,7 +356,7 @@ static void judge_progress (const struct segment *s, struct segment_report *r)
     }
 }
 
-/* What was logged is not to be had, by no fault of the program's. */
+/* What was logged cannot be read, by no fault of the program's. */
 static void judge_loss (const struct segment *s, struct segment_report *r)
 {
     r->verdict.last = false;

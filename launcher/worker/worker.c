@@ -186,7 +186,7 @@ static int claim (struct worker *w, long trial, struct slurmdl_error *err)
     return rv < 0 ? -1 : rv == 0;
 }
 
-/* 1: the trial is ours, 0: it is not to be had now, 2: look again, -1 */
+/* 1: the trial is ours, 0: it cannot be had now, 2: look again, -1 */
 static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const char *owner;
