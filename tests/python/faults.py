@@ -57,7 +57,7 @@ SMALLER = "the memory is smaller than its shape says"
 
 
 def submit(what, n, row, given, out, name="t"):
-    return world.submit_memory(name, what, "f32", 0, n, row, 0, given, out, 1.0, 1.0, 0, None, 0, None, 0)
+    return world.submit_memory(name, what, "f32", 0, n, row, (), 0, given, out, 1.0, 1.0, 0, None, 0, None, 0)
 
 
 room, tight = bytearray(4096), bytearray(16)
