@@ -179,8 +179,7 @@ static int unknown_command (const char *name)
         if (c->group != CMD_HIDDEN)
             words[n++] = c->name;
     meant = other_word (name, others) ?: nearest_word (name, words);
-    complain ("unknown command '%s'%s%s%s",
-              name,
+    complain ("unknown command '%s'%s%s%s", name,
               DID_YOU_MEAN (meant, "'", "'", "; see dl --help"));
     return EXIT_USAGE;
 }
@@ -195,9 +194,7 @@ static int check_output (void)
     errno = 0;
     if (fflush (stdout) == 0 && !failed)
         return EXIT_OK;
-    complain ("cannot write standard output%s%s",
-              errno ? ": " : "",
-              errno ? strerror (errno) : "");
+    complain ("cannot write standard output%s%s", errno ? ": " : "", errno ? strerror (errno) : "");
     return EXIT_IO;
 }
 
@@ -227,8 +224,7 @@ int main (int argc, char **argv)
     terminal_guard ();
     /* nothing that is made here is everybody's to write to */
     umask (umask (077) | S_IWOTH);
-    if (!strcmp (name, "--help") || !strcmp (name, "-h")
-        || !strcmp (name, "help")) {
+    if (!strcmp (name, "--help") || !strcmp (name, "-h") || !strcmp (name, "help")) {
         help_all (commands);
         return argc > 1 ? EXIT_OK : EXIT_USAGE;
     }
@@ -237,8 +233,7 @@ int main (int argc, char **argv)
         return EXIT_OK;
     }
     if (!strcmp (name, "--complete") || !strcmp (name, "--complete-help")) {
-        complete (
-            commands, argc - 2, argv + 2, !strcmp (name, "--complete-help"));
+        complete (commands, argc - 2, argv + 2, !strcmp (name, "--complete-help"));
         return EXIT_OK;
     }
     for (const struct cmd *c = commands; c->name; c++)

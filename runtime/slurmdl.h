@@ -81,8 +81,8 @@ int slurmdl_close (struct slurmdl *run);
 const char *slurmdl_experiment (const struct slurmdl *run); /* "" if none */
 long slurmdl_trial (const struct slurmdl *run);             /* 0 if none */
 long slurmdl_attempt (const struct slurmdl *run);           /* 1, 2, ... */
-const char *slurmdl_dir (const struct slurmdl *run); /* of this attempt */
-uint32_t slurmdl_seed (const struct slurmdl *run);   /* of this trial */
+const char *slurmdl_dir (const struct slurmdl *run);        /* of this attempt */
+uint32_t slurmdl_seed (const struct slurmdl *run);          /* of this trial */
 long slurmdl_rank (const struct slurmdl *run);
 long slurmdl_size (const struct slurmdl *run);
 
@@ -98,13 +98,9 @@ int64_t slurmdl_length (const struct slurmdl *run);
  * program can be tried by hand.  A name that is absent, or whose value is
  * not of the kind asked for, gives 'otherwise'; slurmdl_hp() tells which.
  */
-double
-slurmdl_float (const struct slurmdl *run, const char *name, double otherwise);
-int64_t
-slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise);
-const char *slurmdl_string (const struct slurmdl *run,
-                            const char *name,
-                            const char *otherwise);
+double slurmdl_float (const struct slurmdl *run, const char *name, double otherwise);
+int64_t slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise);
+const char *slurmdl_string (const struct slurmdl *run, const char *name, const char *otherwise);
 
 /* The value as text, NULL with errno ENOENT if there is no such name. */
 const char *slurmdl_hp (const struct slurmdl *run, const char *name);
@@ -137,10 +133,7 @@ struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name);
  * handle is EINVAL.
  */
 int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value);
-int slurmdl_log (struct slurmdl *run,
-                 const char *name,
-                 int64_t step,
-                 double value);
+int slurmdl_log (struct slurmdl *run, const char *name, int64_t step, double value);
 
 /* What is logged from now on belongs to this epoch.  A call is a row of the
  * metric "epoch", whose step is that of the row before it.
@@ -148,35 +141,21 @@ int slurmdl_log (struct slurmdl *run,
 int slurmdl_epoch (struct slurmdl *run, double epoch);
 
 /* Records of up to 16 MiB; what is given is copied. */
-int slurmdl_log_vector (struct slurmdl *run,
-                        const char *name,
-                        int64_t step,
-                        size_t n,
+int slurmdl_log_vector (struct slurmdl *run, const char *name, int64_t step, size_t n,
                         const double *values);
 
 /* 'edges' has nbins + 1 ascending values. */
-int slurmdl_log_histogram (struct slurmdl *run,
-                           const char *name,
-                           int64_t step,
-                           size_t nbins,
-                           const double *edges,
-                           const uint64_t *counts);
+int slurmdl_log_histogram (struct slurmdl *run, const char *name, int64_t step, size_t nbins,
+                           const double *edges, const uint64_t *counts);
 
-int slurmdl_log_text (struct slurmdl *run,
-                      const char *name,
-                      int64_t step,
+int slurmdl_log_text (struct slurmdl *run, const char *name, int64_t step,
                       const char *text); /* UTF-8 */
 
 /* 'pixels': rows from the top, in each the pixels, in each its 1 to 4
  * channels (grey, grey and alpha, RGB, RGBA).
  */
-int slurmdl_log_image (struct slurmdl *run,
-                       const char *name,
-                       int64_t step,
-                       unsigned width,
-                       unsigned height,
-                       unsigned channels,
-                       const unsigned char *pixels);
+int slurmdl_log_image (struct slurmdl *run, const char *name, int64_t step, unsigned width,
+                       unsigned height, unsigned channels, const unsigned char *pixels);
 
 /* Something that happened, as parameters or a note: a kind that is a name
  * like a metric's, and a JSON object, which is checked to be UTF-8 only.
@@ -229,12 +208,8 @@ enum { SLURMDL_DIMS_MAX = 8, SLURMDL_NAME_SIZE = 128 };
  * more, or one of ours ("manifest", "shards", "state", alone or before a slash)
  * is EINVAL.
  */
-int slurmdl_protect (struct slurmdl *run,
-                     const char *name,
-                     enum slurmdl_type type,
-                     int ndims,
-                     const uint64_t *dims,
-                     void *data);
+int slurmdl_protect (struct slurmdl *run, const char *name, enum slurmdl_type type, int ndims,
+                     const uint64_t *dims, void *data);
 
 /* Say that 'data' is this rank's slab of a tensor of the shape 'global': it
  * begins at 'offset' and has the shape 'local' (both with 'ndims' numbers, 1
@@ -246,13 +221,8 @@ int slurmdl_protect (struct slurmdl *run,
  * own (slurmdl_state()) and calls them in the same order.  The ranks meet
  * through files in the run's folder, which all of them must see.
  */
-int slurmdl_protect_shard (struct slurmdl *run,
-                           const char *name,
-                           enum slurmdl_type type,
-                           int ndims,
-                           const uint64_t *global,
-                           const uint64_t *offset,
-                           const uint64_t *local,
+int slurmdl_protect_shard (struct slurmdl *run, const char *name, enum slurmdl_type type, int ndims,
+                           const uint64_t *global, const uint64_t *offset, const uint64_t *local,
                            void *data);
 
 /* Take 'name' out again (ENOENT if it is not in); NULL: all, states too. */
@@ -263,19 +233,13 @@ int slurmdl_unprotect (struct slurmdl *run, const char *name);
  * name again replaces them.  A name with "%r" is each rank's own (%r is its
  * number): saving is then collective, as with slabs.
  */
-int slurmdl_state (struct slurmdl *run,
-                   const char *name,
-                   const void *bytes,
-                   size_t n);
+int slurmdl_state (struct slurmdl *run, const char *name, const void *bytes, size_t n);
 
 /* What slurmdl_state() had put into the checkpoint that was restored, or
  * after slurmdl_open() without one, is put for the next.  '*bytes' is the
  * caller's to free().  Fails with ENOENT.
  */
-int slurmdl_read_state (struct slurmdl *run,
-                        const char *name,
-                        void **bytes,
-                        size_t *n);
+int slurmdl_read_state (struct slurmdl *run, const char *name, void **bytes, size_t *n);
 
 /* Save all protected memory as ckpt/STEP.h5: one HDF5 file, whole and on
  * stable storage when this returns.  An older one of this attempt is removed
@@ -302,9 +266,7 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
  * (whose own save is begun all the same) or of slurmdl_save_wait(), once; else
  * by slurmdl_close().
  */
-int slurmdl_save_async (struct slurmdl *run,
-                        int64_t step,
-                        struct slurmdl_error *err);
+int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 
 /* Have a thread allocate the memory that the first slurmdl_save_async() of what
  * is protected now will use, so that this costs no more than the later ones.
@@ -333,18 +295,13 @@ int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
  * some, cannot be read (an I/O error, EACCES).  A caller who takes -1 for 0
  * trains from the beginning, and loses what was saved.
  */
-int slurmdl_restore (struct slurmdl *run,
-                     int64_t *step,
-                     struct slurmdl_error *err);
+int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err);
 
 /* The same for the protected names that match 'pattern' (fnmatch(3), NULL:
  * all) alone, from the checkpoint 'path' (NULL: the newest).  It is not
  * collective, and slurmdl_read_state() is not changed by it.
  */
-int slurmdl_restore_only (struct slurmdl *run,
-                          const char *pattern,
-                          const char *path,
-                          int64_t *step,
+int slurmdl_restore_only (struct slurmdl *run, const char *pattern, const char *path, int64_t *step,
                           struct slurmdl_error *err);
 
 /* ---- stopping ---- */
@@ -384,12 +341,8 @@ enum {
  * the mean, the standard deviation and the number of NaN and infinite values;
  * of complex numbers the absolute values.  Memory of the host.
  */
-int slurmdl_log_samples (struct slurmdl *run,
-                         const char *name,
-                         int64_t step,
-                         enum slurmdl_type type,
-                         size_t n,
-                         const void *values);
+int slurmdl_log_samples (struct slurmdl *run, const char *name, int64_t step,
+                         enum slurmdl_type type, size_t n, const void *values);
 
 /* ---- metrics and checkpoint files by themselves ---- */
 
@@ -400,14 +353,9 @@ struct slurmdl_metrics;
  * ever has two writers.  It is a valid HDF5 file from the moment it has its
  * name until it is closed, whatever is killed.
  */
-struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
-                                                struct slurmdl_error *err);
-int slurmdl_metrics_log (struct slurmdl_metrics *m,
-                         const char *name,
-                         int64_t step,
-                         double value);
-int slurmdl_metrics_flush (struct slurmdl_metrics *m,
-                           struct slurmdl_error *err);
+struct slurmdl_metrics *slurmdl_metrics_create (const char *dir, struct slurmdl_error *err);
+int slurmdl_metrics_log (struct slurmdl_metrics *m, const char *name, int64_t step, double value);
+int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err);
 /* Returns -1 if metrics were lost. */
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m);
 
@@ -430,18 +378,13 @@ struct slurmdl_row {
  * logged them (slurmdl_restore() in the middle of it) are left out.
  */
 typedef int (*slurmdl_row_f) (const struct slurmdl_row *row, void *arg);
-int slurmdl_metrics_read (const char *path,
-                          slurmdl_row_f f,
-                          void *arg,
-                          struct slurmdl_error *err);
+int slurmdl_metrics_read (const char *path, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
 
 /* The same for all metrics files of an attempt's folder, the oldest first.
  * A folder without any is no error; a damaged file is one, with EBADMSG, after
  * the others have been read.
  */
-int slurmdl_metrics_read_dir (const char *dir,
-                              slurmdl_row_f f,
-                              void *arg,
+int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg,
                               struct slurmdl_error *err);
 
 /* The same for all attempts a.1/, a.2/, .. of the trial's folder 'dir', with
@@ -449,10 +392,7 @@ int slurmdl_metrics_read_dir (const char *dir,
  * step, or has logged the same metric at that step or a lower one.  A damaged
  * file is passed over, and the reading fails with EBADMSG at its end.
  */
-int slurmdl_trial_read (const char *dir,
-                        slurmdl_row_f f,
-                        void *arg,
-                        struct slurmdl_error *err);
+int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
 
 /* The lowest step to which the attempt with the folder 'dir' was restored.
  * Returns 1, or 0 if it began anew.
@@ -478,13 +418,9 @@ struct slurmdl_record {
 
 /* The same for records that are no scalars. */
 typedef int (*slurmdl_record_f) (const struct slurmdl_record *r, void *arg);
-int slurmdl_records_read (const char *path,
-                          slurmdl_record_f f,
-                          void *arg,
+int slurmdl_records_read (const char *path, slurmdl_record_f f, void *arg,
                           struct slurmdl_error *err);
-int slurmdl_records_read_dir (const char *dir,
-                              slurmdl_record_f f,
-                              void *arg,
+int slurmdl_records_read_dir (const char *dir, slurmdl_record_f f, void *arg,
                               struct slurmdl_error *err);
 
 struct slurmdl_histogram {
@@ -504,15 +440,11 @@ struct slurmdl_image {
 /* Decode a record; what is pointed to is the record's.  EINVAL if it is of
  * another kind, or makes no sense.
  */
-int slurmdl_record_histogram (const struct slurmdl_record *r,
-                              struct slurmdl_histogram *h);
-int slurmdl_record_image (const struct slurmdl_record *r,
-                          struct slurmdl_image *image);
+int slurmdl_record_histogram (const struct slurmdl_record *r, struct slurmdl_histogram *h);
+int slurmdl_record_image (const struct slurmdl_record *r, struct slurmdl_image *image);
 
 /* Read the whole checkpoint and compare its checksums.  '*step' is set. */
-int slurmdl_checkpoint_verify (const char *path,
-                               int64_t *step,
-                               struct slurmdl_error *err);
+int slurmdl_checkpoint_verify (const char *path, int64_t *step, struct slurmdl_error *err);
 
 /* Find the newest checkpoint that verifies under the attempts a.1/ .. of the
  * trial's folder 'dir', with a step of at most 'max_step'.  Of equal steps
@@ -521,10 +453,7 @@ int slurmdl_checkpoint_verify (const char *path,
  * Returns its path, which the caller frees; NULL with errno ENOENT if there
  * is none.
  */
-char *slurmdl_checkpoint_find (const char *dir,
-                               int64_t max_step,
-                               long prefer,
-                               int64_t *step);
+char *slurmdl_checkpoint_find (const char *dir, int64_t max_step, long prefer, int64_t *step);
 
 /* ---- the tensors of a checkpoint ---- */
 
@@ -549,8 +478,7 @@ struct slurmdl_checkpoint;
  * verified at once; data are when they are read.  NULL with EBADMSG if it is
  * damaged, with EPROTONOSUPPORT if a later version has written it.
  */
-struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
-                                                    struct slurmdl_error *err);
+struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path, struct slurmdl_error *err);
 void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c);
 int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c);
 
@@ -560,8 +488,8 @@ int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c);
 struct slurmdl_origin {
     const char *path; /* belongs to the checkpoint */
     uint32_t owner;   /* user id of who wrote it; UINT32_MAX: others may have */
-    int own; /* the file and its data are this user's or root's, and nobody else
-                may write */
+    int own;          /* the file and its data are this user's or root's, and nobody else
+                         may write */
 };
 
 /* Fill '*origin'.  What a file that is not one's own has for an interpreter, a
@@ -569,28 +497,20 @@ struct slurmdl_origin {
  * slurmdl_restored_origin() is that of the checkpoint that was restored, and
  * fails with ENOENT if none was; the path lives until the next is restored.
  */
-int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
-                               struct slurmdl_origin *origin);
-int slurmdl_restored_origin (const struct slurmdl *run,
-                             struct slurmdl_origin *origin);
+int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c, struct slurmdl_origin *origin);
+int slurmdl_restored_origin (const struct slurmdl *run, struct slurmdl_origin *origin);
 size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c);
 /* Tensor 'i' < count; EINVAL if there is none. */
-int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
-                             size_t i,
+int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c, size_t i,
                              struct slurmdl_tensor *t);
 /* Its number; -1 with ENOENT. */
-int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
-                                        const char *name);
+int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c, const char *name);
 /* Read the slab of shape 'dims' at 'offset' (NULL for both: all) into 'data'
  * (the host's).  The saved parts that it touches are read and verified:
  * EBADMSG.
  */
-int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
-                             const char *name,
-                             const uint64_t *offset,
-                             const uint64_t *dims,
-                             void *data,
-                             struct slurmdl_error *err);
+int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c, const char *name, const uint64_t *offset,
+                             const uint64_t *dims, void *data, struct slurmdl_error *err);
 
 /* Remove a checkpoint; in an experiment without a symbolic link on the way,
  * which another member of a group may have put there.
@@ -603,13 +523,11 @@ int slurmdl_checkpoint_remove (const char *path, struct slurmdl_error *err);
  * regular file, a device, say.
  */
 struct slurmdl_writer;
-struct slurmdl_writer *
-slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err);
-int slurmdl_writer_add (
-    struct slurmdl_writer *w,
-    const struct slurmdl_tensor *t, /* name to dims, state */
-    const void *data,
-    struct slurmdl_error *err);
+struct slurmdl_writer *slurmdl_writer_open (const char *path, int64_t step,
+                                            struct slurmdl_error *err);
+int slurmdl_writer_add (struct slurmdl_writer *w,
+                        const struct slurmdl_tensor *t, /* name to dims, state */
+                        const void *data, struct slurmdl_error *err);
 /* The data are of that user, and not of the one who writes: for a copy of
  * another user's file.
  */

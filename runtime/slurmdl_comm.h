@@ -87,9 +87,7 @@ const char *slurmdl_comm_bootstrap (const struct slurmdl_comm *c);
  * then by rank; NULL with errno 0 for a negative color.  All ranks call it.
  * It is closed by its owner, before 'c'.
  */
-struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c,
-                                         long color,
-                                         long key,
+struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c, long color, long key,
                                          struct slurmdl_error *err);
 
 /* ---- collectives ---- */
@@ -111,61 +109,35 @@ enum slurmdl_op {
     SLURMDL_PRODUCT,
 };
 
-int slurmdl_allreduce (struct slurmdl_comm *c,
-                       const void *in,
-                       void *out,
-                       size_t n,
-                       enum slurmdl_type type,
-                       enum slurmdl_op op,
-                       struct slurmdl_error *err);
+int slurmdl_allreduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                       enum slurmdl_type type, enum slurmdl_op op, struct slurmdl_error *err);
 
 /* 'out' is used on rank 'root' only. */
-int slurmdl_reduce (struct slurmdl_comm *c,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    long root,
+int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                    enum slurmdl_type type, enum slurmdl_op op, long root,
                     struct slurmdl_error *err);
 
 /* Rank r gets the r-th part, counts[r] elements, of the reduced 'in'.
  * NULL: n / size and one more for each of the first n % size ranks.
  */
-int slurmdl_reduce_scatter (struct slurmdl_comm *c,
-                            const void *in,
-                            void *out,
-                            size_t n,
-                            const size_t *counts,
-                            enum slurmdl_type type,
-                            enum slurmdl_op op,
+int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                            const size_t *counts, enum slurmdl_type type, enum slurmdl_op op,
                             struct slurmdl_error *err);
 
 /* 'out' gets bytes[r] bytes of each rank r, in the order of ranks; NULL: each
  * rank has the same number, 'own'.
  */
-int slurmdl_allgather (struct slurmdl_comm *c,
-                       const void *in,
-                       size_t own,
-                       void *out,
-                       const size_t *bytes,
-                       struct slurmdl_error *err);
+int slurmdl_allgather (struct slurmdl_comm *c, const void *in, size_t own, void *out,
+                       const size_t *bytes, struct slurmdl_error *err);
 
-int slurmdl_broadcast (struct slurmdl_comm *c,
-                       void *data,
-                       size_t bytes,
-                       long root,
+int slurmdl_broadcast (struct slurmdl_comm *c, void *data, size_t bytes, long root,
                        struct slurmdl_error *err);
 
 /* Rank r gets to[r] bytes of 'in', which are in the order of ranks; from[r]
  * come from it into 'out'.
  */
-int slurmdl_alltoall (struct slurmdl_comm *c,
-                      const void *in,
-                      const size_t *to,
-                      void *out,
-                      const size_t *from,
-                      struct slurmdl_error *err);
+int slurmdl_alltoall (struct slurmdl_comm *c, const void *in, const size_t *to, void *out,
+                      const size_t *from, struct slurmdl_error *err);
 
 int slurmdl_barrier (struct slurmdl_comm *c, struct slurmdl_error *err);
 
@@ -243,35 +215,26 @@ struct slurmdl_request {
  * comes from slurmdl_wait(), as EPROTO, on all ranks; the communicator is
  * not broken by it.
  */
-int64_t slurmdl_submit (struct slurmdl_comm *c,
-                        const struct slurmdl_request *r,
+int64_t slurmdl_submit (struct slurmdl_comm *c, const struct slurmdl_request *r,
                         struct slurmdl_error *err);
 
 /* 1: done (or failed: slurmdl_wait() tells), 0: not yet. */
 int slurmdl_done (struct slurmdl_comm *c, int64_t ticket);
 
 /* Wait for it, and give the ticket back; ticket 0: for all of this rank's. */
-int slurmdl_wait (struct slurmdl_comm *c,
-                  int64_t ticket,
-                  struct slurmdl_error *err);
+int slurmdl_wait (struct slurmdl_comm *c, int64_t ticket, struct slurmdl_error *err);
 
 /* The same, for a request without 'out': the result, '*n' elements, and how
  * many came from each rank ('counts', size numbers, or NULL).  The caller
  * frees '*out'.
  */
-int slurmdl_take (struct slurmdl_comm *c,
-                  int64_t ticket,
-                  void **out,
-                  size_t *n,
-                  size_t *counts,
+int slurmdl_take (struct slurmdl_comm *c, int64_t ticket, void **out, size_t *n, size_t *counts,
                   struct slurmdl_error *err);
 
 /* This rank has no more data: until all ranks have come here it takes part
  * in the others' sums with zeros.  '*last' is the last rank to come.
  */
-int slurmdl_join (struct slurmdl_comm *c,
-                  long *last,
-                  struct slurmdl_error *err);
+int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err);
 
 /* Write what happens to named tensors, in Chrome's trace format, to 'path': one
  * file a rank, if it has "%r" (its number), else only rank 0 writes.  It is
@@ -279,9 +242,7 @@ int slurmdl_join (struct slurmdl_comm *c,
  * when a rank asks for what is new (CYCLE_START).  DL_TIMELINE and
  * DL_TIMELINE_CYCLES=1 do the same.
  */
-int slurmdl_timeline (struct slurmdl_comm *c,
-                      const char *path,
-                      int cycles,
+int slurmdl_timeline (struct slurmdl_comm *c, const char *path, int cycles,
                       struct slurmdl_error *err);
 
 /* Whether there is something new to tell the user, as slurmdl_trouble():
@@ -302,8 +263,7 @@ struct slurmdl_comm_stats {
     size_t fusion_bytes;       /* as set */
     double cycle_ms;
 };
-void slurmdl_comm_stats (struct slurmdl_comm *c,
-                         struct slurmdl_comm_stats *stats);
+void slurmdl_comm_stats (struct slurmdl_comm *c, struct slurmdl_comm_stats *stats);
 
 /* ---- elastic training ---- */
 
@@ -357,9 +317,8 @@ struct slurmdl_elastic_options {
 };
 
 /* The folder is made.  'o' may be NULL.  NULL on failure. */
-struct slurmdl_elastic *
-slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
-                      struct slurmdl_error *err);
+struct slurmdl_elastic *slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
+                                              struct slurmdl_error *err);
 
 /* Ends it, and its communicator.  After the last commit all ranks call it:
  * those that wait to be taken in then end (ECANCELED).  NULL is accepted.
@@ -375,8 +334,7 @@ int slurmdl_elastic_close (struct slurmdl_elastic *e);
  * is to be smaller, or the training has ended; ETIMEDOUT if fewer than 'min'
  * ranks have come.
  */
-struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
-                                           struct slurmdl_error *err);
+struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e, struct slurmdl_error *err);
 
 /* Say that 'data' is part of the state, as slurmdl_protect(): the same on all
  * ranks, or this rank's slab of a tensor, as slurmdl_protect_shard().  The
@@ -384,35 +342,21 @@ struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
  * formed, before slurmdl_elastic_restore(); together they cover the tensor
  * once.  Fails with EINVAL and ENOMEM.
  */
-int slurmdl_elastic_protect (struct slurmdl_elastic *e,
-                             const char *name,
-                             enum slurmdl_type type,
-                             int ndims,
-                             const uint64_t *dims,
-                             void *data,
+int slurmdl_elastic_protect (struct slurmdl_elastic *e, const char *name, enum slurmdl_type type,
+                             int ndims, const uint64_t *dims, void *data,
                              struct slurmdl_error *err);
-int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
-                                   const char *name,
-                                   enum slurmdl_type type,
-                                   int ndims,
-                                   const uint64_t *global,
-                                   const uint64_t *offset,
-                                   const uint64_t *local,
-                                   void *data,
+int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e, const char *name,
+                                   enum slurmdl_type type, int ndims, const uint64_t *global,
+                                   const uint64_t *offset, const uint64_t *local, void *data,
                                    struct slurmdl_error *err);
 
 /* Put 'n' bytes, which are copied, into the commits from now on, the same on
  * all ranks; and read what a commit had.  '*bytes' is the caller's to free();
  * ENOENT if there is none of this name.
  */
-int slurmdl_elastic_state (struct slurmdl_elastic *e,
-                           const char *name,
-                           const void *bytes,
-                           size_t n,
+int slurmdl_elastic_state (struct slurmdl_elastic *e, const char *name, const void *bytes, size_t n,
                            struct slurmdl_error *err);
-int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
-                                const char *name,
-                                void **bytes,
+int slurmdl_elastic_read_state (struct slurmdl_elastic *e, const char *name, void **bytes,
                                 size_t *n);
 
 /* All ranks, after the same step: copy the state to memory, and each slab to
@@ -422,9 +366,7 @@ int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
  * Returns 0; 1 if it is whole, and ranks wait to come in, or are to go; -1 if
  * a rank was lost.  In both the world is to be formed anew.
  */
-int slurmdl_elastic_commit (struct slurmdl_elastic *e,
-                            int64_t step,
-                            struct slurmdl_error *err);
+int slurmdl_elastic_commit (struct slurmdl_elastic *e, int64_t step, struct slurmdl_error *err);
 
 /* All ranks of a new world: fill the protected memory from the newest commit
  * that the ranks have together, and commit that in the new world.
@@ -436,9 +378,7 @@ int slurmdl_elastic_commit (struct slurmdl_elastic *e,
  * with EINVAL, on all ranks, if what is protected is not what was committed,
  * which no new world mends.
  */
-int slurmdl_elastic_restore (struct slurmdl_elastic *e,
-                             int64_t *step,
-                             struct slurmdl_error *err);
+int slurmdl_elastic_restore (struct slurmdl_elastic *e, int64_t *step, struct slurmdl_error *err);
 
 /* The world that is, and how it came to be. */
 struct slurmdl_elastic_world {
@@ -447,8 +387,7 @@ struct slurmdl_elastic_world {
     long lost, left;    /* of the world before: lost, or not needed */
     double seconds;     /* that slurmdl_elastic_form() took here */
 };
-void slurmdl_elastic_world (const struct slurmdl_elastic *e,
-                            struct slurmdl_elastic_world *world);
+void slurmdl_elastic_world (const struct slurmdl_elastic *e, struct slurmdl_elastic_world *world);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@ struct param {
     long count;      /* points of a grid, 0: not given */
 
     /* What follows may be zero. */
-    double step; /* PARAM_FLOAT, PARAM_INT: only min, min + step, ...; 0: all */
+    double step;               /* PARAM_FLOAT, PARAM_INT: only min, min + step, ...; 0: all */
     double mean, deviation;    /* of a normal distribution, cut off at min and
                                   max (of the exponent where the type is
                                   PARAM_LOG); deviation 0: uniform */
@@ -82,20 +82,20 @@ struct search_config {
     long max_concurrent;    /* trials at once, 0: as many as the method uses */
 
     /* What follows may be zero. */
-    const char *sampler;    /* where points come from: name of a kind of full
-                               trainings; NULL: as the method has it */
-    const char *constraint; /* which points are allowed: constraint.h */
-    const double *points;   /* tried first: ... */
-    long npoints;           /* ... so many points */
+    const char *sampler;              /* where points come from: name of a kind of full
+                                         trainings; NULL: as the method has it */
+    const char *constraint;           /* which points are allowed: constraint.h */
+    const double *points;             /* tried first: ... */
+    long npoints;                     /* ... so many points */
     const struct search_known *known; /* from an earlier search */
     long nknown;
-    long repeats;       /* each point is trained by so many trials and has
-                           the mean of their values; 0 is 1 */
-    double max_seconds; /* no segment begins once all those that ended took
-                           so long in sum (searcher_spend()); 0: no limit */
-    bool cost_aware;    /* prefer points that are expected to take less
-                           time; gp and auto */
-    long objectives;    /* values of a trial; 0 is 1 */
+    long repeats;                /* each point is trained by so many trials and has
+                                    the mean of their values; 0 is 1 */
+    double max_seconds;          /* no segment begins once all those that ended took
+                                    so long in sum (searcher_spend()); 0: no limit */
+    bool cost_aware;             /* prefer points that are expected to take less
+                                    time; gp and auto */
+    long objectives;             /* values of a trial; 0 is 1 */
     bool larger[OBJECTIVES_MAX]; /* objective k > 0 is to be maximised */
     int64_t min_length;          /* median: no trial is stopped before; pbt: a
                                     generation; 0: chosen */
@@ -131,10 +131,8 @@ extern const struct searcher_kind searcher_kinds[];
  * index of the parameter that is at fault, -1 if the search_config is, or -1 -
  * column if its constraint is, at that column (from 1).
  */
-const char *searcher_check (const struct search_config *config,
-                            const struct param *params,
-                            size_t n,
-                            int *param);
+const char *searcher_check (const struct search_config *config, const struct param *params,
+                            size_t n, int *param);
 
 struct searcher;
 
@@ -146,8 +144,7 @@ struct searcher;
  * Returns NULL on failure with errno set: EINVAL (see searcher_check()),
  * ENOMEM.
  */
-struct searcher *searcher_create (const struct search_config *config,
-                                  const struct param *params,
+struct searcher *searcher_create (const struct search_config *config, const struct param *params,
                                   size_t n);
 void searcher_destroy (struct searcher *s);
 
@@ -166,18 +163,17 @@ enum search_answer {
 };
 
 struct search_op {
-    long trial;     /* 1, 2, ... in the order of creation */
-    bool fresh;     /* the trial is new: the point says where it lies */
-    int64_t length; /* train it to this total length */
-    long from;      /* begin with this trial's checkpoint of the length ... */
+    long trial;          /* 1, 2, ... in the order of creation */
+    bool fresh;          /* the trial is new: the point says where it lies */
+    int64_t length;      /* train it to this total length */
+    long from;           /* begin with this trial's checkpoint of the length ... */
     int64_t from_length; /* ... if from is not 0 (pbt) */
 };
 
 /* Ask what to do next; changes nothing.  On SEARCH_RUN 'op' is filled and,
  * for a fresh trial, its point is written to x[0 .. n-1].
  */
-enum search_answer
-searcher_ask (const struct searcher *s, struct search_op *op, double *x);
+enum search_answer searcher_ask (const struct searcher *s, struct search_op *op, double *x);
 
 /* The events.  Each returns 0 on success, and -1 with errno EINVAL, and no
  * change, if it does not fit the state (an unknown trial, a result for a
@@ -185,18 +181,13 @@ searcher_ask (const struct searcher *s, struct search_op *op, double *x);
  */
 
 /* A segment has begun; 'x' as searcher_ask() gave it (ignored if !fresh). */
-int searcher_begin (struct searcher *s,
-                    const struct search_op *op,
-                    const double *x);
+int searcher_begin (struct searcher *s, const struct search_op *op, const double *x);
 
 /* The segment that ends at 'length' gave the metric, or each objective, its
  * value.  One that is not finite makes a bad trial: it is never promoted, and
  * the search goes on.
  */
-int searcher_observe (struct searcher *s,
-                      long trial,
-                      int64_t length,
-                      const double *values);
+int searcher_observe (struct searcher *s, long trial, int64_t length, const double *values);
 
 /* The trial ended for good without a result (it failed too often): a bad
  * trial.
@@ -233,10 +224,7 @@ double searcher_half (const struct param *param, double x);
  * that stop trials early (HAS_REPORTS) learn from it; for others it does
  * nothing.
  */
-int searcher_report (struct searcher *s,
-                     long trial,
-                     int64_t length,
-                     double value);
+int searcher_report (struct searcher *s, long trial, int64_t length, double value);
 
 /* Should the trial, which is being trained, stop now?  It is then observed with
  * the length that it has.
@@ -271,10 +259,7 @@ int searcher_spend (struct searcher *s, long trial, double seconds);
  * shorter max_length; more than 32 rungs or changes of the length; more than
  * 1000 brackets) or ENOMEM.
  */
-int searcher_extend (struct searcher **s,
-                     long max_trials,
-                     int64_t max_length,
-                     double max_seconds);
+int searcher_extend (struct searcher **s, long max_trials, int64_t max_length, double max_seconds);
 
 /* config->max_seconds are spent: no segment begins any more. */
 bool searcher_is_spent (const struct searcher *s);
@@ -296,11 +281,8 @@ struct search_rung {
  *
  * Returns how many rungs there are, -1 with errno EINVAL.
  */
-int searcher_preview (const struct search_config *config,
-                      const struct param *params,
-                      size_t n,
-                      struct search_rung *rungs,
-                      size_t max);
+int searcher_preview (const struct search_config *config, const struct param *params, size_t n,
+                      struct search_rung *rungs, size_t max);
 
 /* Seed for the training of 'trial', 0 .. 2^31-1, the same for each attempt. */
 uint32_t searcher_trial_seed (uint64_t seed, long trial);

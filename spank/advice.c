@@ -14,10 +14,8 @@
  */
 static long gpus_asked (const struct binding *b)
 {
-    static const char *const by_task[] = { "SLURM_GPUS_PER_TASK",
-                                           "SLURM_NTASKS_PER_GPU",
-                                           "SLURM_GPU_BIND",
-                                           "SLURM_TRES_BIND" };
+    static const char *const by_task[] = { "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU",
+                                           "SLURM_GPU_BIND", "SLURM_TRES_BIND" };
     char text[BINDING_TEXT];
     long asked;
     long on_node = variables_number (&b->vars, "SLURM_GPUS_ON_NODE");
@@ -25,8 +23,7 @@ static long gpus_asked (const struct binding *b)
     variables_text (&b->vars, "SLURM_STEP_GPUS", text, BINDING_TEXT);
     asked = words_count (text);
     for (size_t i = 0; i < sizeof (by_task) / sizeof (*by_task); i++)
-        if (on_node > asked
-            && variables_text (&b->vars, by_task[i], text, BINDING_TEXT) == 0)
+        if (on_node > asked && variables_text (&b->vars, by_task[i], text, BINDING_TEXT) == 0)
             return on_node;
     return asked;
 }
@@ -39,30 +36,22 @@ static void report_hidden_gpus (const struct binding *b)
     long asked = gpus_asked (b);
     int open;
 
-    if (!b->view || b->local_size < 2 || b->r.devices >= b->local_size
-        || b->r.devices >= asked)
+    if (!b->view || b->local_size < 2 || b->r.devices >= b->local_size || b->r.devices >= asked)
         return;
     open = binding_gpus (b->t, b->view->vendor, true);
     if (open < asked)
-        slurm_error (
-            "dl: this task may open %d of the %ld GPUs that the job has on "
-            "this node (--gpus-per-task or --gpu-bind hides the others), so "
-            "NCCL cannot use NVLink between ranks; use --gpus-per-node=%ld "
-            "instead of --gpus-per-task, or --gpu-bind=none, or from Slurm "
-            "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing",
-            open,
-            asked,
-            asked);
+        slurm_error ("dl: this task may open %d of the %ld GPUs that the job has on "
+                     "this node (--gpus-per-task or --gpu-bind hides the others), so "
+                     "NCCL cannot use NVLink between ranks; use --gpus-per-node=%ld "
+                     "instead of --gpus-per-task, or --gpu-bind=none, or from Slurm "
+                     "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing",
+                     open, asked, asked);
     else if (!b->own_gpu)
-        slurm_error (
-            "dl: %s shows this task %d of the %ld GPUs that the job has on "
-            "this node: a program that takes LOCAL_RANK as its device fails; "
-            "use --gpus-per-node=%ld instead of --gpus-per-task, or "
-            "--gpu-bind=none",
-            b->view->variable,
-            b->r.devices,
-            asked,
-            asked);
+        slurm_error ("dl: %s shows this task %d of the %ld GPUs that the job has on "
+                     "this node: a program that takes LOCAL_RANK as its device fails; "
+                     "use --gpus-per-node=%ld instead of --gpus-per-task, or "
+                     "--gpu-bind=none",
+                     b->view->variable, b->r.devices, asked, asked);
 }
 
 static void report_lost_cpus (const struct binding *b)
@@ -74,9 +63,7 @@ static void report_lost_cpus (const struct binding *b)
         slurm_error ("dl: the job has --cpus-per-task=%ld, this task %d: srun "
                      "of Slurm 22.05 and 23.02 does not take it from sbatch; "
                      "give it to srun, or export SRUN_CPUS_PER_TASK=%ld",
-                     asked,
-                     have,
-                     asked);
+                     asked, have, asked);
 }
 
 static void report_far_ranks (const struct binding *b)
@@ -92,8 +79,7 @@ static void report_far_ranks (const struct binding *b)
         slurm_error ("dl: %d of %d ranks on this node have no core in the NUMA "
                      "node of their GPU (the step's CPUs are %s): ask for "
                      "--exclusive, or --gres-flags=enforce-binding",
-                     n,
-                     r.local_size,
+                     n, r.local_size,
                      b->r.home ? "bound by --cpu-bind"
                                : cpus_print (&b->r.cpus, cpus, sizeof (cpus)));
 }
@@ -114,18 +100,11 @@ static void report_place (const struct binding *b, const struct cpu_set *now)
 
     variables_text (&b->vars, "SLURMD_NODENAME", node, sizeof (node));
     for (int i = 0; i < b->p.count && used < (int)sizeof (gpus); i++)
-        used += snprintf (gpus + used,
-                          sizeof (gpus) - (size_t)used,
-                          "%s%s",
-                          i ? "," : "GPU ",
+        used += snprintf (gpus + used, sizeof (gpus) - (size_t)used, "%s%s", i ? "," : "GPU ",
                           gpu_name (b, i));
-    slurm_spank_log ("dl: rank %ld on %s: %s, CPUs %s, NIC %s%s%s",
-                     b->rank,
-                     node,
-                     gpus,
+    slurm_spank_log ("dl: rank %ld on %s: %s, CPUs %s, NIC %s%s%s", b->rank, node, gpus,
                      cpus_print (now, cpus, sizeof (cpus)),
-                     b->p.nic < 0 ? "none" : b->t->nic[b->p.nic].name,
-                     b->p.nic < 0 ? "" : " at ",
+                     b->p.nic < 0 ? "none" : b->t->nic[b->p.nic].name, b->p.nic < 0 ? "" : " at ",
                      b->p.nic < 0 ? "" : distance_names[b->p.nic_distance]);
 }
 

@@ -59,11 +59,9 @@ static void apply_memory (const struct binding *b)
     int mode = -1;
 
     if (b->t->nodes < 2 || id < 0 || id >= 1024
-        || syscall (SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) < 0
-        || mode != MPOL_DEFAULT)
+        || syscall (SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) < 0 || mode != MPOL_DEFAULT)
         return;
-    nodes[(size_t)id / (8 * sizeof (*nodes))] |=
-        1ul << (size_t)id % (8 * sizeof (*nodes));
+    nodes[(size_t)id / (8 * sizeof (*nodes))] |= 1ul << (size_t)id % (8 * sizeof (*nodes));
     syscall (SYS_set_mempolicy, MPOL_PREFERRED, nodes, 8 * sizeof (nodes) + 1);
 }
 
@@ -72,8 +70,7 @@ static void apply_cpus (struct binding *b)
     if (cpus_count (&b->p.cpus) == 0)
         return;
     if (set_cpus (&b->p.cpus) < 0)
-        slurm_error ("dl: --dl-bind: cannot set the affinity of rank %ld: %m",
-                     b->rank);
+        slurm_error ("dl: --dl-bind: cannot set the affinity of rank %ld: %m", b->rank);
     else
         apply_memory (b);
 }

@@ -27,8 +27,8 @@ static int check_profile (const char *value, char *why, size_t size)
         return -1;
     }
     nccl_path (path, dir, value);
-    if (spank_context () == S_CTX_REMOTE || is_builtin (value)
-        || access (dir, R_OK) < 0 || access (path, F_OK) == 0)
+    if (spank_context () == S_CTX_REMOTE || is_builtin (value) || access (dir, R_OK) < 0
+        || access (path, F_OK) == 0)
         return 0;
     snprintf (why, size, "no such profile in %.100s", dir);
     return -1;

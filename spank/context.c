@@ -52,8 +52,7 @@ int option_folder (char *buf, size_t size)
 
     if (!*dir || n < 0 || (size_t)n >= size)
         return -1;
-    return access (buf, W_OK | X_OK) == 0
-                   || (errno == ENOENT && mkdir (buf, 0700) == 0)
+    return access (buf, W_OK | X_OK) == 0 || (errno == ENOENT && mkdir (buf, 0700) == 0)
                ? 0
                : access (buf, W_OK | X_OK);
 }
@@ -71,15 +70,14 @@ static int find_build (struct dl_phdr_info *info, size_t size, void *arg)
 
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++)
-        ours |=
-            info->dlpi_phdr[i].p_type == PT_LOAD
-            && here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz;
+        ours |= info->dlpi_phdr[i].p_type == PT_LOAD
+                && here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz;
     for (int i = 0; ours && i < info->dlpi_phnum; i++) {
         const ElfW (Phdr) *h = &info->dlpi_phdr[i];
         const ElfW (Nhdr) *n = (const void *)(info->dlpi_addr + h->p_vaddr);
         const unsigned char *id = (const unsigned char *)(n + 1) + 4;
-        if (h->p_type == PT_NOTE && h->p_memsz >= sizeof (*n) + 12
-            && n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+        if (h->p_type == PT_NOTE && h->p_memsz >= sizeof (*n) + 12 && n->n_type == NT_GNU_BUILD_ID
+            && n->n_namesz == 4) {
             for (int k = 0; k < 8; k++)
                 snprintf (text + 2 * (size_t)k, 3, "%02x", id[k]);
             return 1;

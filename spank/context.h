@@ -24,18 +24,18 @@ struct site_policy {
     char allow[PLUGIN_OPTIONS][LIST_MAX + 1];     /* "": all values */
     char deny[PLUGIN_OPTIONS][LIST_MAX + 1];
     long min[PLUGIN_OPTIONS], max[PLUGIN_OPTIONS]; /* 0: none */
-    bool no_default[PLUGIN_OPTIONS]; /* an argument of the option is wrong */
-    char nccl_dir[PATH_LENGTH];      /* of site profiles */
-    char command[PATH_LENGTH];       /* dl */
-    char monitor_dir[PATH_LENGTH];   /* of what defaults keep; "": nothing */
-    bool named;                      /* 'default' is for a partition */
+    bool no_default[PLUGIN_OPTIONS];               /* an argument of the option is wrong */
+    char nccl_dir[PATH_LENGTH];                    /* of site profiles */
+    char command[PATH_LENGTH];                     /* dl */
+    char monitor_dir[PATH_LENGTH];                 /* of what defaults keep; "": nothing */
+    bool named;                                    /* 'default' is for a partition */
     char unused[1];
 };
 
 struct plugin_context {
     char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* by the user; "": not */
     char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* that, or the site's default */
-    int ac; /* the arguments in plugstack.conf of this node */
+    int ac;                                    /* the arguments in plugstack.conf of this node */
     char **av;
     bool no_defaults; /* none of the site's holds in this step */
     struct site_policy policy;
@@ -72,5 +72,4 @@ enum { PLUGIN_BUILD = 20 };
 void plugin_build (char build[PLUGIN_BUILD]);
 
 /* Say one line, whatever bytes of the user's are in it. */
-void plugin_complain (const char *fmt, ...)
-    __attribute__ ((format (printf, 1, 2)));
+void plugin_complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));

@@ -34,25 +34,17 @@ static int make_folder (struct debug *d)
     struct stat st;
 
     variable_text (d->sp, "DL_DEBUG_DIR", parent, sizeof (parent));
-    if (!*parent && !option_is_given (PLUGIN_DEBUG)
-        && option_folder (parent, sizeof (parent)) < 0)
+    if (!*parent && !option_is_given (PLUGIN_DEBUG) && option_folder (parent, sizeof (parent)) < 0)
         return -1;
     if (*parent != '/' && !getcwd (cwd, sizeof (cwd)))
         return -1;
     spank_get_item (d->sp, S_JOB_STEPID, &step);
-    job = variable_text (d->sp, "SLURM_JOB_ID", text, sizeof (text)) == 0 ? text
-                                                                          : "0";
+    job = variable_text (d->sp, "SLURM_JOB_ID", text, sizeof (text)) == 0 ? text : "0";
     if (*parent == '/')
         snprintf (d->folder, PATH_MAX, "%s/dl-debug-%s.%u", parent, job, step);
     else
-        snprintf (d->folder,
-                  PATH_MAX,
-                  "%s%s%s/dl-debug-%s.%u",
-                  cwd,
-                  *parent ? "/" : "",
-                  parent,
-                  job,
-                  step);
+        snprintf (d->folder, PATH_MAX, "%s%s%s/dl-debug-%s.%u", cwd, *parent ? "/" : "", parent,
+                  job, step);
     /* NCCL and PyTorch follow links: nobody else may make any in it */
     if (mkdir (d->folder, 0755) == 0)
         return 0;
@@ -61,8 +53,7 @@ static int make_folder (struct debug *d)
     if (lstat (d->folder, &st) < 0)
         return -1;
     errno = EPERM;
-    return S_ISDIR (st.st_mode) && st.st_uid == geteuid ()
-                   && !(st.st_mode & (S_IWGRP | S_IWOTH))
+    return S_ISDIR (st.st_mode) && st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH))
                ? 0
                : -1;
 }
@@ -145,8 +136,7 @@ static void set_python (struct debug *d)
     snprintf (file, sizeof (file), "%s/sitecustomize.py", ours);
     if (access (file, R_OK) < 0)
         return;
-    if (spank_getenv (d->sp, "PYTHONPATH", theirs, sizeof (theirs))
-        == ESPANK_NOSPACE)
+    if (spank_getenv (d->sp, "PYTHONPATH", theirs, sizeof (theirs)) == ESPANK_NOSPACE)
         return;
     variable_text (d->sp, "PYTHONPATH", theirs, sizeof (theirs));
     n = strlen (ours);
@@ -160,16 +150,13 @@ static void start_watcher (const struct debug *d)
 {
     char seconds[32];
     char pid[32];
-    const char *args[] = {
-        "watch-ranks", d->folder, seconds, pid, d->options.kill ? "kill" : NULL,
-        NULL
-    };
+    const char *args[] = { "watch-ranks", d->folder, seconds, pid, d->options.kill ? "kill" : NULL,
+                           NULL };
 
     snprintf (seconds, sizeof (seconds), "%ld", d->options.seconds);
     snprintf (pid, sizeof (pid), "%d", (int)getpid ());
     if (helper_detach (d->sp, args, d->folder) < 0)
-        slurm_error ("dl: --dl-debug: hangs are not detected: %.200s: %s",
-                     option_command (),
+        slurm_error ("dl: --dl-debug: hangs are not detected: %.200s: %s", option_command (),
                      strerror (errno));
 }
 
@@ -182,8 +169,7 @@ static void set_all (struct debug *d)
         if (local == 0 && option_is_given (PLUGIN_DEBUG))
             slurm_error ("dl: --dl-debug: nothing is kept: %.300s: %s; choose "
                          "another folder with DL_DEBUG_DIR",
-                         d->folder,
-                         strerror (errno));
+                         d->folder, strerror (errno));
         return;
     }
     begin (d);

@@ -23,8 +23,7 @@ bool defaults_are_off (void)
 
 static bool is_path (const char *argument)
 {
-    return !strncmp (argument, "dl=/", 4)
-           || !strncmp (argument, "nccl_dir=/", 10)
+    return !strncmp (argument, "dl=/", 4) || !strncmp (argument, "nccl_dir=/", 10)
            || !strncmp (argument, "monitor_dir=/", 13);
 }
 
@@ -39,11 +38,7 @@ void defaults_tell (bool any, int ac, char **av, const char *call)
     unsetenv (variable);
     if (!any)
         return;
-    n = snprintf (text,
-                  sizeof (text),
-                  "%s%s%s%s",
-                  call,
-                  defaults_are_off () ? "off," : "",
+    n = snprintf (text, sizeof (text), "%s%s%s%s", call, defaults_are_off () ? "off," : "",
                   *option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
                           && !facts_user_binds ()
                       ? "bind,"
@@ -91,9 +86,7 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
 
 void defaults_clear (spank_t sp)
 {
-    static const char *const names[] = { "DL_SECRET",
-                                         "DL_GATHER",
-                                         ORDER_VARIABLE };
+    static const char *const names[] = { "DL_SECRET", "DL_GATHER", ORDER_VARIABLE };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         spank_unsetenv (sp, names[i]);
@@ -105,13 +98,9 @@ void defaults_report (bool binds)
     size_t n = 0;
 
     for (int row = 0; row < PLUGIN_OPTIONS && n < sizeof (text); row++)
-        if (option_is_on (row) && !option_is_given (row)
-            && (row != PLUGIN_BIND || binds))
-            n += (size_t)snprintf (text + n,
-                                   sizeof (text) - n,
-                                   " --%s=%s",
-                                   plugin_options[row].name,
-                                   option_value (row));
+        if (option_is_on (row) && !option_is_given (row) && (row != PLUGIN_BIND || binds))
+            n += (size_t)snprintf (text + n, sizeof (text) - n, " --%s=%s",
+                                   plugin_options[row].name, option_value (row));
     if (n > 0)
         slurm_spank_log ("dl: this site's default is%s; --dl=off or "
                          "DL_DEFAULTS=off switches it off",

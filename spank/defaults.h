@@ -10,9 +10,9 @@ enum { WORD_TEXT = 8192, WORDS = 256 };
 
 /* What srun told the tasks of its step. */
 struct defaults_word {
-    bool known;    /* srun told something */
-    bool may_bind; /* the user has not chosen the cores */
-    bool starts;   /* srun was told to start programs of MPI, or several ones */
+    bool known;        /* srun told something */
+    bool may_bind;     /* the user has not chosen the cores */
+    bool starts;       /* srun was told to start programs of MPI, or several ones */
     const char *first; /* srun's own words; NULL: none */
     int ac;            /* the arguments in plugstack.conf that hold here */
     char **av;

@@ -27,10 +27,8 @@ void ending_open (spank_t sp)
     int pair[2];
     uint32_t tasks = 0;
 
-    if (ending.tasks
-        || spank_get_item (sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS
-        || tasks == 0
-        || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+    if (ending.tasks || spank_get_item (sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS
+        || tasks == 0 || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return;
     setsockopt (pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof (on));
     ending = (struct ending){ pair[0], pair[1], tasks };
@@ -56,16 +54,14 @@ static pid_t next_helper (void)
     } control;
     char byte;
     struct iovec io = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &io,
-                        .msg_iovlen = 1,
-                        .msg_control = &control,
-                        .msg_controllen = sizeof (control) };
+    struct msghdr m = {
+        .msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof (control)
+    };
     struct cmsghdr *c;
     struct ucred who = { .pid = -1 };
 
-    if (recvmsg (ending.own, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1
-        && (c = CMSG_FIRSTHDR (&m)) && c->cmsg_level == SOL_SOCKET
-        && c->cmsg_type == SCM_CREDENTIALS)
+    if (recvmsg (ending.own, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 && (c = CMSG_FIRSTHDR (&m))
+        && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
         memcpy (&who, CMSG_DATA (c), sizeof (who));
     return who.pid;
 }

@@ -18,11 +18,8 @@ void facts_of_task (spank_t sp, struct step_facts *f)
 
     memset (f, 0, sizeof (*f));
     f->known = true;
-    f->gpus = rv == ESPANK_NOSPACE || (rv == ESPANK_SUCCESS && *gpus)
-                  ? ANSWER_YES
-                  : ANSWER_NO;
-    variable_text (
-        sp, "SLURM_JOB_PARTITION", f->partition, sizeof (f->partition));
+    f->gpus = rv == ESPANK_NOSPACE || (rv == ESPANK_SUCCESS && *gpus) ? ANSWER_YES : ANSWER_NO;
+    variable_text (sp, "SLURM_JOB_PARTITION", f->partition, sizeof (f->partition));
     variable_text (sp, "SLURM_JOB_ACCOUNT", f->account, sizeof (f->account));
     variable_text (sp, "SLURM_JOB_QOS", f->qos, sizeof (f->qos));
 }
@@ -87,8 +84,8 @@ int facts_option (char c, const char *name, char *buf, size_t size)
 
 static bool names_gpus (const char *word)
 {
-    return !strncmp (word, "-G", 2) || strcasestr (word, "gpu")
-           || strstr (word, "gres") || strstr (word, "tres");
+    return !strncmp (word, "-G", 2) || strcasestr (word, "gpu") || strstr (word, "gres")
+           || strstr (word, "tres");
 }
 
 static bool is_variable_of_gpus (const char *variable)
@@ -100,8 +97,7 @@ static bool is_variable_of_gpus (const char *variable)
         return false;
     memcpy (name, variable, n);
     name[n] = '\0';
-    return strstr (name, "GPU") || strstr (name, "GRES")
-           || strstr (name, "TRES");
+    return strstr (name, "GPU") || strstr (name, "GRES") || strstr (name, "TRES");
 }
 
 void facts_of_command (struct step_facts *f)
@@ -119,9 +115,7 @@ void facts_of_command (struct step_facts *f)
 /* As getopt_long takes them, shortened. */
 static bool is_option_of_cores (const char *word)
 {
-    static const char *const options[] = {
-        "--cpu-b", "--cpu_b", "--hint", "--threads-per"
-    };
+    static const char *const options[] = { "--cpu-b", "--cpu_b", "--hint", "--threads-per" };
 
     for (size_t i = 0; i < sizeof (options) / sizeof (*options); i++)
         if (!strncmp (word, options[i], strlen (options[i])))

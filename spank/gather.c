@@ -44,9 +44,7 @@ static const char *level_word (const char *level)
 
 static void start (spank_t sp, const char *level, bool table)
 {
-    const char *args[] = {
-        "gather", level_word (level), table ? "table" : "plain", NULL
-    };
+    const char *args[] = { "gather", level_word (level), table ? "table" : "plain", NULL };
     char line[128];
 
     unsetenv (variable);
@@ -55,11 +53,9 @@ static void start (spank_t sp, const char *level, bool table)
         setenv (variable, line, 1);
     else
         slurm_error ("dl: %s: cannot run %s: %s",
-                     is_wanted (level, false)
-                         ? "--dl-check: each node is checked alone"
-                         : "--dl-debug: no table of the ranks",
-                     option_command (),
-                     strerror (errno));
+                     is_wanted (level, false) ? "--dl-check: each node is checked alone"
+                                              : "--dl-debug: no table of the ranks",
+                     option_command (), strerror (errno));
 }
 
 /* srun calls this for each component of a heterogeneous job. */
@@ -102,9 +98,7 @@ static void describe_self (char self[SELF_TEXT])
 
 void gather_task (spank_t sp, const char *level, bool table)
 {
-    const char *args[] = {
-        "check-rank", level_word (level), table ? "table" : "plain", NULL
-    };
+    const char *args[] = { "check-rank", level_word (level), table ? "table" : "plain", NULL };
     char self[SELF_TEXT];
     unsigned seconds = strcmp (level, "full") ? QUICK : FULL;
     int status;
@@ -118,11 +112,9 @@ void gather_task (spank_t sp, const char *level, bool table)
         _exit (status);
     if (status != 0 && variable_number (sp, "SLURM_LOCALID") <= 0)
         slurm_error ("dl: %s: %s: %s",
-                     is_wanted (level, false)
-                         ? "--dl-check: this node is not checked"
-                         : "--dl-debug: this node is not in the table",
-                     option_command (),
-                     status < 0 ? strerror (errno) : "it did not end well");
+                     is_wanted (level, false) ? "--dl-check: this node is not checked"
+                                              : "--dl-debug: this node is not in the table",
+                     option_command (), status < 0 ? strerror (errno) : "it did not end well");
     spank_unsetenv (sp, variable);
     spank_unsetenv (sp, "DL_PLUGIN");
 }

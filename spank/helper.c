@@ -29,16 +29,15 @@ static bool is_users (spank_t sp)
     if (spank_context () == S_CTX_LOCAL)
         return true;
     return spank_get_item (sp, S_JOB_UID, &user) == ESPANK_SUCCESS
-           && getresuid (&real, &effective, &saved) == 0 && real == user
-           && effective == user && saved == user;
+           && getresuid (&real, &effective, &saved) == 0 && real == user && effective == user
+           && saved == user;
 }
 
 static char **environment (spank_t sp)
 {
     char **env;
 
-    if (spank_context () == S_CTX_LOCAL
-        || spank_get_item (sp, S_JOB_ENV, &env) != ESPANK_SUCCESS)
+    if (spank_context () == S_CTX_LOCAL || spank_get_item (sp, S_JOB_ENV, &env) != ESPANK_SUCCESS)
         return environ;
     return env;
 }
@@ -150,8 +149,7 @@ pid_t helper_fork (int fds[2])
  */
 static void guard (pid_t helper, int ready, const char *folder)
 {
-    struct pollfd p[] = { { .fd = 0, .events = POLLRDHUP },
-                          { .fd = 1, .events = POLLIN } };
+    struct pollfd p[] = { { .fd = 0, .events = POLLRDHUP }, { .fd = 1, .events = POLLIN } };
 
     plain_signals ();
     dup2 (ending_of_helper (), 0);
@@ -208,8 +206,8 @@ static int read_line (int fd, unsigned seconds, char *line, size_t size)
     struct pollfd p = { .fd = fd, .events = POLLIN };
     size_t n = 0;
 
-    while (n + 1 < size && poll (&p, 1, (int)seconds * 1000) == 1
-           && read (fd, line + n, 1) == 1 && line[n] != '\n')
+    while (n + 1 < size && poll (&p, 1, (int)seconds * 1000) == 1 && read (fd, line + n, 1) == 1
+           && line[n] != '\n')
         n++;
     line[n] = '\0';
     if (n > 0)
@@ -235,11 +233,7 @@ static int detach_with (char **argv, char **env, int in, int out)
 }
 
 /* life[1] stays open here, and nowhere else. */
-int helper_ask (spank_t sp,
-                const char *const *args,
-                unsigned seconds,
-                char *line,
-                size_t size)
+int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size)
 {
     char *argv[ARGS + 1];
     int life[2] = { -1, -1 };

@@ -41,8 +41,4 @@ pid_t helper_fork (int fds[2]);
  * that it prints, for which it has 'seconds'.  Returns the other end of that
  * socket, or -1 with errno.
  */
-int helper_ask (spank_t sp,
-                const char *const *args,
-                unsigned seconds,
-                char *line,
-                size_t size);
+int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size);

@@ -18,8 +18,7 @@ static int add_host (char *list, size_t *used, char *host)
     if (star)
         *star = '\0';
     for (; times > 0; times--) {
-        int n = snprintf (
-            list + *used, ORDER_TEXT - *used, "%s%s", *used ? "," : "", host);
+        int n = snprintf (list + *used, ORDER_TEXT - *used, "%s%s", *used ? "," : "", host);
         if (n < 0 || *used + (size_t)n >= ORDER_TEXT)
             return -1;
         *used += (size_t)n;

@@ -41,10 +41,8 @@ static void look (struct evidence *e, const char *text, size_t n)
         "torch.distributed.run",      "torch.distributed.launch",
         "accelerate.commands.launch", NULL
     };
-    static const char *const apart[] = {
-        "SLURM_PROCID", "SLURM_LOCALID", "mpi4py", "libmpi.so",
-        "libmpich",     "horovod",       NULL
-    };
+    static const char *const apart[] = { "SLURM_PROCID", "SLURM_LOCALID", "mpi4py", "libmpi.so",
+                                         "libmpich",     "horovod",       NULL };
 
     e->together = e->together || has_any (text, n, together);
     e->apart = e->apart || has_any (text, n, apart);
@@ -77,10 +75,8 @@ static void read_program (struct evidence *e, spank_t sp, const char *name)
         return;
     }
     variable_text (sp, "PATH", list, sizeof (list));
-    for (char *d = strtok_r (list, ":", &next); d;
-         d = strtok_r (NULL, ":", &next)) {
-        if (snprintf (path, sizeof (path), "%s/%s", d, name)
-                >= (int)sizeof (path)
+    for (char *d = strtok_r (list, ":", &next); d; d = strtok_r (NULL, ":", &next)) {
+        if (snprintf (path, sizeof (path), "%s/%s", d, name) >= (int)sizeof (path)
             || access (path, X_OK) < 0)
             continue;
         read_file (e, path);
@@ -90,9 +86,7 @@ static void read_program (struct evidence *e, spank_t sp, const char *name)
 
 static bool is_launcher (const char *name)
 {
-    static const char *const names[] = { "torchrun",
-                                         "accelerate",
-                                         "deepspeed" };
+    static const char *const names[] = { "torchrun", "accelerate", "deepspeed" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         if (!strcmp (name, names[i]))
@@ -108,8 +102,8 @@ bool meant_for (spank_t sp, bool named)
     int argc = 0;
     int files = 0;
 
-    if (spank_get_item (sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS
-        || argc < 1 || !argv || !argv[0])
+    if (spank_get_item (sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 || !argv
+        || !argv[0])
         return named;
     name = strrchr (argv[0], '/') ? strrchr (argv[0], '/') + 1 : argv[0];
     e.together = e.together || is_launcher (name);

@@ -37,16 +37,14 @@ void monitor_task (spank_t sp)
     const char *args[] = { "sample", option_value (PLUGIN_MONITOR), NULL };
     uint32_t local_rank;
 
-    if (spank_get_item (sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS
-        || local_rank != 0)
+    if (spank_get_item (sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS || local_rank != 0)
         return;
     if (!option_is_given (PLUGIN_MONITOR)) {
         sample_quietly (sp, args);
         return;
     }
     if (helper_detach (sp, args, NULL) < 0)
-        slurm_error ("dl: --dl-monitor: cannot run %s: %s; nothing is sampled",
-                     option_command (),
+        slurm_error ("dl: --dl-monitor: cannot run %s: %s; nothing is sampled", option_command (),
                      strerror (errno));
 }
 

@@ -30,8 +30,7 @@ static void read_fabric (struct fabric *f)
 {
     fabric_read (SYSFS, f);
     for (int i = 0; i < f->ninterfaces; i++)
-        if (if_nametoindex (f->interfaces[i].name)
-            != (unsigned)f->interfaces[i].index) {
+        if (if_nametoindex (f->interfaces[i].name) != (unsigned)f->interfaces[i].index) {
             f->ninterfaces = 0;
             return;
         }
@@ -41,8 +40,7 @@ static bool is_rank_0 (spank_t sp)
 {
     char rank[16];
 
-    return spank_getenv (sp, "SLURM_PROCID", rank, sizeof (rank))
-               == ESPANK_SUCCESS
+    return spank_getenv (sp, "SLURM_PROCID", rank, sizeof (rank)) == ESPANK_SUCCESS
            && !strcmp (rank, "0");
 }
 
@@ -72,13 +70,7 @@ void nccl_task (spank_t sp)
         return;
     variables_text (&v, "DL_NCCL_SET", stale, sizeof (stale));
     read_fabric (&f);
-    nccl_choose (option_nccl_dir (),
-                 NCCL_CONF,
-                 name,
-                 &f,
-                 &profile,
-                 loud ? say : NULL,
-                 NULL);
+    nccl_choose (option_nccl_dir (), NCCL_CONF, name, &f, &profile, loud ? say : NULL, NULL);
     if (loud)
         lint (sp, stale, &f);
     nccl_set (&v, &profile);

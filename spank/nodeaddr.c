@@ -74,8 +74,7 @@ static int read_node (void *arg, const char *line)
     char *to = name ? name + LIST : NULL;
     struct pairs p = { .s = s };
 
-    if (name && slurmconf_value (line, "NodeName", name, LIST)
-        && strcasecmp (name, "DEFAULT")
+    if (name && slurmconf_value (line, "NodeName", name, LIST) && strcasecmp (name, "DEFAULT")
         && (slurmconf_value (line, "NodeAddr", to, LIST)
             || slurmconf_value (line, "NodeHostname", to, LIST))
         && layout_each_host (to, add_text, &p.to) == 0)
@@ -107,19 +106,14 @@ static void read_aliases (struct node_search *s, const char *list)
         if (colon && (size_t)(colon - list) < NAME && len < NAME) {
             const char *from = colon + 1 + (colon[1] == '[');
             snprintf (node, NAME, "%.*s", (int)(colon - list), list);
-            snprintf (to,
-                      NAME,
-                      "%.*s",
-                      (int)strcspn (from, colon[1] == '[' ? "]" : ":,"),
-                      from);
+            snprintf (to, NAME, "%.*s", (int)strcspn (from, colon[1] == '[' ? "]" : ":,"), from);
             s->rv = s->emit (s->arg, node, to);
         }
         list += len + (list[len] == ',');
     }
 }
 
-void nodeaddr_each (spank_t sp,
-                    int (*emit) (void *arg, const char *node, const char *to),
+void nodeaddr_each (spank_t sp, int (*emit) (void *arg, const char *node, const char *to),
                     void *arg)
 {
     struct node_search s = { emit, arg, 0 };

@@ -8,6 +8,5 @@
  * address (NodeAddr, else NodeHostname) with its NodeName: from these files, as
  * the user, and never by asking slurmctld.  Until it does not return 0.
  */
-void nodeaddr_each (spank_t sp,
-                    int (*emit) (void *arg, const char *node, const char *to),
+void nodeaddr_each (spank_t sp, int (*emit) (void *arg, const char *node, const char *to),
                     void *arg);

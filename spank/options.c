@@ -39,14 +39,11 @@ static int set_option (int row, const char *value, int remote)
 
     if (is_absent (value) && !(value = o->bare)) {
         if (!remote)
-            plugin_complain ("--%s=: the value is missing; see dl-spank(7)",
-                             o->name);
+            plugin_complain ("--%s=: the value is missing; see dl-spank(7)", o->name);
         return remote ? 0 : -1;
     }
     if (option_check (row, value, why, sizeof (why)) < 0
-        || (!remote
-            && policy_check (&context->policy, row, value, why, sizeof (why))
-                   < 0)) {
+        || (!remote && policy_check (&context->policy, row, value, why, sizeof (why)) < 0)) {
         plugin_complain ("--%s=%.64s: %s", o->name, value, why);
         return remote ? 0 : -1;
     }
@@ -86,10 +83,7 @@ static void complain_of (const char *arg, const char *why)
 static void log_of (const char *arg, const char *why)
 {
     complain_of (arg, why);
-    syslog (LOG_DAEMON | LOG_WARNING,
-            "slurm-dl: plugstack.conf: %.64s: %.600s",
-            arg,
-            why);
+    syslog (LOG_DAEMON | LOG_WARNING, "slurm-dl: plugstack.conf: %.64s: %.600s", arg, why);
 }
 
 /* dl doctor asks in the name of root. */
@@ -114,10 +108,7 @@ void options_begin (int ac, char **av)
     memset (context, 0, sizeof (*context));
     context->ac = ac;
     context->av = av;
-    policy_read (&context->policy,
-                 &nothing,
-                 ac,
-                 av,
+    policy_read (&context->policy, &nothing, ac, av,
                  !is_remote () && is_administrator () ? complain_of : NULL);
 }
 
@@ -136,30 +127,20 @@ static void decide (struct plugin_context *context, int row, bool loud)
     char why[WHY_SIZE] = "";
 
     if (!*value)
-        value = context->no_defaults || defaults_are_off ()
-                    ? ""
-                    : context->policy.fallback[row];
+        value = context->no_defaults || defaults_are_off () ? "" : context->policy.fallback[row];
     else if (!policy_has (&context->policy, row)
-             || policy_check (&context->policy, row, value, why, sizeof (why))
-                    < 0) {
+             || policy_check (&context->policy, row, value, why, sizeof (why)) < 0) {
         if (loud)
-            plugin_complain ("--%s=%s: %s",
-                             plugin_options[row].name,
-                             value,
-                             *why ? why : is_off);
+            plugin_complain ("--%s=%s: %s", plugin_options[row].name, value, *why ? why : is_off);
         value = "";
     }
     snprintf (context->value[row], VALUE_MAX + 1, "%s", value);
 }
 
-void options_decide (const struct step_facts *facts,
-                     bool loud,
-                     int ac,
-                     char **av)
+void options_decide (const struct step_facts *facts, bool loud, int ac, char **av)
 {
     struct plugin_context *context = context_own ();
-    bool tells =
-        loud && !is_remote () && is_any_given () && !is_administrator ();
+    bool tells = loud && !is_remote () && is_any_given () && !is_administrator ();
 
     policy_read (&context->policy, facts, ac, av, tells ? complain_of : NULL);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
@@ -186,10 +167,7 @@ void options_lost (void)
             if (!at || at > *v + strcspn (*v, "="))
                 continue;
             if (strcmp (at + strlen (name), "off"))
-                plugin_complain ("--%s=%s: %s",
-                                 plugin_options[i].name,
-                                 at + strlen (name),
-                                 is_off);
+                plugin_complain ("--%s=%s: %s", plugin_options[i].name, at + strlen (name), is_off);
             break;
         }
     }

@@ -24,7 +24,4 @@ void options_lost (void);
  * those of the site.  'loud': a task tells what the policy takes away; srun
  * tells a user who gave some option what is wrong in the site's policy.
  */
-void options_decide (const struct step_facts *facts,
-                     bool loud,
-                     int ac,
-                     char **av);
+void options_decide (const struct step_facts *facts, bool loud, int ac, char **av);

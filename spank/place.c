@@ -65,8 +65,7 @@ static bool is_one_machine (const struct nodes *n)
     for (long i = 0; i < n->l->nodes; i++)
         if (!*n->to[i]
             || ((i == 0 || strcmp (n->to[i], n->to[i - 1]))
-                && (reach_resolve (n->to[i], &a) == REACH_UNKNOWN
-                    || !is_own (&a))))
+                && (reach_resolve (n->to[i], &a) == REACH_UNKNOWN || !is_own (&a))))
             return false;
     return true;
 }
@@ -101,9 +100,7 @@ static const char *name_of (const struct task *t, long node)
 /* An address of 'node': by its name, or as Slurm has it.  One of this machine
  * is none unless it is known that the step has others.
  */
-static bool find_node (const struct task *t,
-                       const struct nodes *n,
-                       long node,
+static bool find_node (const struct task *t, const struct nodes *n, long node,
                        struct reach_address *to)
 {
     const char *name = n->to && *n->to[node] ? n->to[node] : name_of (t, node);
@@ -112,9 +109,7 @@ static bool find_node (const struct task *t,
 }
 
 /* Another node, beginning with the next one. */
-static bool find_peer (const struct task *t,
-                       const struct nodes *n,
-                       struct reach_address *to)
+static bool find_peer (const struct task *t, const struct nodes *n, struct reach_address *to)
 {
     long nodes = t->facts.nodes;
 
@@ -124,8 +119,7 @@ static bool find_peer (const struct task *t,
     return false;
 }
 
-static void set_way (struct task *t,
-                     const struct reach_address *master,
+static void set_way (struct task *t, const struct reach_address *master,
                      const struct reach_address *own)
 {
     struct rank_facts *f = &t->facts;
@@ -138,14 +132,12 @@ static void set_way (struct task *t,
 /* A name may well lead to an address that only this machine has, such as that
  * of a bridge of containers.
  */
-static bool is_beside (const struct reach_address *a,
-                       const struct reach_address *b)
+static bool is_beside (const struct reach_address *a, const struct reach_address *b)
 {
     char first[64], second[64];
 
     return reach_interface (a, first, sizeof (first)) == 0
-           && reach_interface (b, second, sizeof (second)) == 0
-           && !strcmp (first, second);
+           && reach_interface (b, second, sizeof (second)) == 0 && !strcmp (first, second);
 }
 
 /* From the master's node: the way to another node.  Its own name may well be a
@@ -155,8 +147,7 @@ static bool set_master_here (struct task *t, const struct nodes *n)
 {
     struct rank_facts *f = &t->facts;
     struct reach_address peer, own, named;
-    bool known =
-        reach_resolve (f->master, &named) == REACH_FOUND && is_own (&named);
+    bool known = reach_resolve (f->master, &named) == REACH_FOUND && is_own (&named);
 
     if (find_peer (t, n, &peer)) {
         if (reach_source (&peer, &own) < 0)
@@ -190,8 +181,7 @@ static bool set_master_there (struct task *t, const struct nodes *n)
 
 static bool set_master (struct task *t, const struct nodes *n)
 {
-    return master_node (t) == t->facts.node ? set_master_here (t, n)
-                                            : set_master_there (t, n);
+    return master_node (t) == t->facts.node ? set_master_here (t, n) : set_master_there (t, n);
 }
 
 /* Whether the names of nodes are those of hosts: then one without an address is
@@ -206,8 +196,7 @@ static bool names_are_hosts (const struct task *t)
 }
 
 /* What was found, or else what is missing; one line for each node. */
-static void
-report_name (const struct task *t, const char *name, const char *instead)
+static void report_name (const struct task *t, const char *name, const char *instead)
 {
     char host[ADDRESS];
 
@@ -218,26 +207,18 @@ report_name (const struct task *t, const char *name, const char *instead)
         plugin_complain ("%s cannot resolve the name %s, the node of rank %ld, "
                          "to an address of another machine, and takes %s of "
                          "slurm.conf: mend /etc/hosts or the DNS of %s",
-                         host,
-                         name,
-                         t->master_rank,
-                         instead,
-                         host);
+                         host, name, t->master_rank, instead, host);
     else
         plugin_complain ("%s does not know an address of %s, the node of rank "
                          "%ld, which other machines can reach, and ranks there "
                          "will not meet: mend /etc/hosts or the DNS of %s, or "
                          "set NodeAddr in slurm.conf",
-                         host,
-                         name,
-                         t->master_rank,
-                         host);
+                         host, name, t->master_rank, host);
 }
 
 static void set_unknown (struct task *t, const char *name)
 {
-    snprintf (t->facts.unknown,
-              sizeof (t->facts.unknown),
+    snprintf (t->facts.unknown, sizeof (t->facts.unknown),
               "the master is not set: no address of %.60s is known that other "
               "nodes reach: mend /etc/hosts or the DNS, set NodeAddr in "
               "slurm.conf, or export MASTER_ADDR",
@@ -250,8 +231,7 @@ static void find_way (struct task *t)
 {
     struct reach_address to, own;
 
-    if (reach_resolve (t->facts.master, &to) == REACH_FOUND
-        && reach_source (&to, &own) == 0)
+    if (reach_resolve (t->facts.master, &to) == REACH_FOUND && reach_source (&to, &own) == 0)
         set_way (t, &to, &own);
 }
 
@@ -296,8 +276,7 @@ static void find_loopback (struct task *t)
 
 static int first_ephemeral (void)
 {
-    int fd =
-        open ("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
+    int fd = open ("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
     char text[64] = "";
     ssize_t n = fd < 0 ? 0 : read (fd, text, sizeof (text) - 1);
 

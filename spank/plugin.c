@@ -28,8 +28,7 @@ SPANK_PLUGIN (dl, 1)
 /* `dl doctor` looks for it in the file. */
 #define TEXT(number)    #number
 #define RELEASE(number) PLUGIN_RELEASE TEXT (number)
-static const char release[] __attribute__ ((used)) =
-    RELEASE (SLURM_VERSION_NUMBER);
+static const char release[] __attribute__ ((used)) = RELEASE (SLURM_VERSION_NUMBER);
 
 /* Only in a task of an ordinary step, as the user: a batch script's
  * environment would leak into all that it starts.
@@ -38,9 +37,9 @@ static int is_ordinary_step (spank_t sp)
 {
     uint32_t step;
 
-    return spank_get_item (sp, S_JOB_STEPID, &step) == ESPANK_SUCCESS
-           && step != SLURM_BATCH_SCRIPT && step != SLURM_EXTERN_CONT
-           && step != SLURM_INTERACTIVE_STEP && step != SLURM_PENDING_STEP;
+    return spank_get_item (sp, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step != SLURM_BATCH_SCRIPT
+           && step != SLURM_EXTERN_CONT && step != SLURM_INTERACTIVE_STEP
+           && step != SLURM_PENDING_STEP;
 }
 
 static bool is_any (bool (*is_it) (int row))
@@ -114,8 +113,7 @@ int slurm_spank_user_init (spank_t sp, int ac, char **av)
     const struct step_facts nothing = { .gpus = ANSWER_UNKNOWN };
 
     options_decide (&nothing, false, ac, av);
-    if (is_ordinary_step (sp)
-        && (option_is_on (PLUGIN_MONITOR) || option_is_on (PLUGIN_DEBUG)))
+    if (is_ordinary_step (sp) && (option_is_on (PLUGIN_MONITOR) || option_is_on (PLUGIN_DEBUG)))
         ending_open (sp);
     return 0;
 }
@@ -139,13 +137,11 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
 
     defaults_hear (sp, &w, ac, av);
     facts_of_task (sp, &facts);
-    options_decide (
-        &facts, variable_number (sp, "SLURM_PROCID") == 0, w.ac, w.av);
+    options_decide (&facts, variable_number (sp, "SLURM_PROCID") == 0, w.ac, w.av);
     if (option_is_on (PLUGIN_FRAMEWORK) && !option_is_given (PLUGIN_FRAMEWORK)
         && (task_has_ranks (sp)
             || (!strcmp (option_value (PLUGIN_FRAMEWORK), "auto")
-                && (w.starts
-                    || !meant_for (sp, context_own ()->policy.named)))))
+                && (w.starts || !meant_for (sp, context_own ()->policy.named)))))
         option_switch_off (PLUGIN_FRAMEWORK);
     rollcall_answer (sp, w.first, is_any_on ());
     if (w.known && !is_any_on ())
@@ -163,8 +159,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     if (variable_number (sp, "SLURM_PROCID") == 0)
         defaults_report (may_bind);
     if (option_is_on (PLUGIN_FRAMEWORK))
-        task_environment (
-            sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
+        task_environment (sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
     if (*option_value (PLUGIN_BIND) && may_bind)
         bind_task (sp);
     if (*option_value (PLUGIN_NCCL))

@@ -32,8 +32,7 @@ struct target {
 
 typedef int take_f (struct target t, const char *value, char *why, size_t size);
 
-static int
-take_text (struct target t, const char *value, char *why, size_t size)
+static int take_text (struct target t, const char *value, char *why, size_t size)
 {
     if (strnlen (value, t.size) >= t.size) {
         snprintf (why, size, "too long");
@@ -43,8 +42,7 @@ take_text (struct target t, const char *value, char *why, size_t size)
     return 0;
 }
 
-static int
-take_path (struct target t, const char *value, char *why, size_t size)
+static int take_path (struct target t, const char *value, char *why, size_t size)
 {
     if (*value != '/') {
         snprintf (why, size, "not a path from /");
@@ -53,8 +51,7 @@ take_path (struct target t, const char *value, char *why, size_t size)
     return take_text (t, value, why, size);
 }
 
-static int
-take_number (struct target t, const char *value, char *why, size_t size)
+static int take_number (struct target t, const char *value, char *why, size_t size)
 {
     size_t digits = strspn (value, "0123456789");
 
@@ -63,8 +60,7 @@ take_number (struct target t, const char *value, char *why, size_t size)
         return -1;
     }
     if (plugin_options[t.row].words) {
-        snprintf (
-            why, size, "--%s takes no number", plugin_options[t.row].name);
+        snprintf (why, size, "--%s takes no number", plugin_options[t.row].name);
         return -1;
     }
     *(long *)t.field = strtol (value, NULL, 10);
@@ -96,13 +92,11 @@ static int row_of (const char *name)
     return -1;
 }
 
-static int
-take_options (struct target t, const char *value, char *why, size_t size)
+static int take_options (struct target t, const char *value, char *why, size_t size)
 {
     char name[KEY_SIZE];
 
-    for (const char *l = value; (l = next_part (l, name, sizeof (name)));
-         l = rest (l))
+    for (const char *l = value; (l = next_part (l, name, sizeof (name))); l = rest (l))
         if (row_of (name) < 0) {
             snprintf (why, size, "'%s' is not an option", name);
             return -1;
@@ -110,36 +104,29 @@ take_options (struct target t, const char *value, char *why, size_t size)
     return take_text (t, value, why, size);
 }
 
-static int
-take_list (struct target t, const char *value, char *why, size_t size)
+static int take_list (struct target t, const char *value, char *why, size_t size)
 {
     char word[VALUE_MAX + 1];
 
-    for (const char *l = value; (l = next_part (l, word, sizeof (word)));
-         l = rest (l))
-        if (plugin_options[t.row].words
-            && option_check (t.row, word, why, size) < 0)
+    for (const char *l = value; (l = next_part (l, word, sizeof (word))); l = rest (l))
+        if (plugin_options[t.row].words && option_check (t.row, word, why, size) < 0)
             return -1;
     return take_text (t, value, why, size);
 }
 
-static int
-take_value (struct target t, const char *value, char *why, size_t size)
+static int take_value (struct target t, const char *value, char *why, size_t size)
 {
     if (t.row == PLUGIN_ROLES) {
         snprintf (why, size, "roles are set by each job");
         return -1;
     }
     if (!policy_has (t.policy, t.row)) {
-        snprintf (
-            why, size, "--%s is not in options=", plugin_options[t.row].name);
+        snprintf (why, size, "--%s is not in options=", plugin_options[t.row].name);
         return -1;
     }
-    if ((t.row == PLUGIN_MONITOR || t.row == PLUGIN_DEBUG)
-        && strcmp (value, "off") && !*t.policy->monitor_dir) {
-        snprintf (why,
-                  size,
-                  "it needs monitor_dir=, a folder for what nobody asked for");
+    if ((t.row == PLUGIN_MONITOR || t.row == PLUGIN_DEBUG) && strcmp (value, "off")
+        && !*t.policy->monitor_dir) {
+        snprintf (why, size, "it needs monitor_dir=, a folder for what nobody asked for");
         return -1;
     }
     if (option_check (t.row, value, why, size) < 0
@@ -148,8 +135,7 @@ take_value (struct target t, const char *value, char *why, size_t size)
     return take_text (t, value, why, size);
 }
 
-static int
-take_when (struct target t, const char *value, char *why, size_t size)
+static int take_when (struct target t, const char *value, char *why, size_t size)
 {
     (void)t;
     return condition_check (value, why, size);
@@ -157,9 +143,8 @@ take_when (struct target t, const char *value, char *why, size_t size)
 
 /* ---- the table ---- */
 
-#define OWN(field)                                                             \
-    offsetof (struct site_policy, field),                                      \
-        sizeof (((struct site_policy *)NULL)->field)
+#define OWN(field)                                                                                 \
+    offsetof (struct site_policy, field), sizeof (((struct site_policy *)NULL)->field)
 #define EACH(field) OWN (field[0])
 
 /* Which steps an argument that follows no when= is for. */
@@ -173,9 +158,8 @@ enum argument_scope {
  * which they are read: a default is looked up in nccl_dir.
  */
 static const struct argument {
-    const char *name; /* NULL: not for --dl */
-    const char
-        *prefix; /* of the NAME of --dl-NAME; NULL: not for each option */
+    const char *name;   /* NULL: not for --dl */
+    const char *prefix; /* of the NAME of --dl-NAME; NULL: not for each option */
     take_f *take;
     size_t offset, size;
     enum argument_scope scope;
@@ -254,20 +238,15 @@ static bool follows_when (char **av, int i)
 }
 
 /* A default that may hold is one until a node knows better; a bound is none. */
-static bool holds (const struct argument *a,
-                   const struct step_facts *facts,
-                   const char *condition)
+static bool holds (const struct argument *a, const struct step_facts *facts, const char *condition)
 {
-    enum answer holds =
-        condition_holds (condition, facts, a->scope == OF_STEPS);
+    enum answer holds = condition_holds (condition, facts, a->scope == OF_STEPS);
 
-    return holds == ANSWER_YES
-           || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
+    return holds == ANSWER_YES || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
 }
 
 /* A default never relies on what was not understood. */
-static void
-no_default (struct site_policy *p, const struct argument *a, int row)
+static void no_default (struct site_policy *p, const struct argument *a, int row)
 {
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
         if (i == row || a->scope == OF_SITE)
@@ -275,10 +254,7 @@ no_default (struct site_policy *p, const struct argument *a, int row)
 }
 
 /* One that does not hold here is checked all the same. */
-static int read_argument (struct site_policy *p,
-                          const struct step_facts *facts,
-                          char **av,
-                          int i,
+static int read_argument (struct site_policy *p, const struct step_facts *facts, char **av, int i,
                           char *why)
 {
     struct site_policy other;
@@ -303,27 +279,20 @@ static int read_argument (struct site_policy *p,
 typedef void reject_f (const char *arg, const char *why);
 
 /* 'unknown': not an argument; that and a condition also end what follows. */
-static void
-tell (reject_f *reject, int ac, char **av, int i, const char *why, bool unknown)
+static void tell (reject_f *reject, int ac, char **av, int i, const char *why, bool unknown)
 {
     char line[2 * WHY_SIZE];
-    bool ends = (unknown || !strncmp (av[i], "when=", 5)) && i + 1 < ac
-                && strncmp (av[i + 1], "when=", 5);
+    bool ends =
+        (unknown || !strncmp (av[i], "when=", 5)) && i + 1 < ac && strncmp (av[i + 1], "when=", 5);
 
-    snprintf (line,
-              sizeof (line),
-              "%s; ignored%s",
-              why,
+    snprintf (line, sizeof (line), "%s; ignored%s", why,
               ends ? ", and what follows it, up to the next when=, holds for "
                      "no step"
                    : "");
     reject (av[i], line);
 }
 
-void policy_read (struct site_policy *p,
-                  const struct step_facts *facts,
-                  int ac,
-                  char **av,
+void policy_read (struct site_policy *p, const struct step_facts *facts, int ac, char **av,
                   reject_f *reject)
 {
     char why[WHY_SIZE];
@@ -337,8 +306,7 @@ void policy_read (struct site_policy *p,
             tell (reject, ac, av, i, "no such argument", true);
     for (int k = 0; k < ARGUMENTS; k++)
         for (int i = 0; i < ac; i++)
-            if (find (av[i], &row) == k
-                && read_argument (p, facts, av, i, why) < 0 && reject)
+            if (find (av[i], &row) == k && read_argument (p, facts, av, i, why) < 0 && reject)
                 tell (reject, ac, av, i, why, false);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)
         if (p->no_default[i])
@@ -352,10 +320,7 @@ bool policy_has (const struct site_policy *p, int row)
     return !*p->options || word_listed (p->options, plugin_options[row].name);
 }
 
-static int check_word (const struct site_policy *p,
-                       int row,
-                       const char *word,
-                       char *why,
+static int check_word (const struct site_policy *p, int row, const char *word, char *why,
                        size_t size)
 {
     if (!strcmp (word, "off") || !strcmp (word, "none"))
@@ -369,10 +334,7 @@ static int check_word (const struct site_policy *p,
     return -1;
 }
 
-static int check_number (const struct site_policy *p,
-                         int row,
-                         const char *word,
-                         char *why,
+static int check_number (const struct site_policy *p, int row, const char *word, char *why,
                          size_t size)
 {
     double x;
@@ -392,18 +354,12 @@ static int check_number (const struct site_policy *p,
     return -1;
 }
 
-int policy_check (const struct site_policy *p,
-                  int row,
-                  const char *value,
-                  char *why,
-                  size_t size)
+int policy_check (const struct site_policy *p, int row, const char *value, char *why, size_t size)
 {
     char word[VALUE_MAX + 1];
 
-    for (const char *l = value; (l = next_part (l, word, sizeof (word)));
-         l = rest (l))
-        if (check_word (p, row, word, why, size) < 0
-            || check_number (p, row, word, why, size) < 0)
+    for (const char *l = value; (l = next_part (l, word, sizeof (word))); l = rest (l))
+        if (check_word (p, row, word, why, size) < 0 || check_number (p, row, word, why, size) < 0)
             return -1;
     return 0;
 }

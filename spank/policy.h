@@ -10,17 +10,10 @@
  * nobody).  No step gets a default of its option.  What follows a wrong
  * condition or an unknown argument, up to the next when=, holds for no step.
  */
-void policy_read (struct site_policy *p,
-                  const struct step_facts *facts,
-                  int ac,
-                  char **av,
+void policy_read (struct site_policy *p, const struct step_facts *facts, int ac, char **av,
                   void (*reject) (const char *arg, const char *why));
 
 bool policy_has (const struct site_policy *p, int row);
 
 /* -1 and why if this site does not take a value that the option has. */
-int policy_check (const struct site_policy *p,
-                  int row,
-                  const char *value,
-                  char *why,
-                  size_t size);
+int policy_check (const struct site_policy *p, int row, const char *value, char *why, size_t size);

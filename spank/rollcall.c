@@ -53,13 +53,12 @@ struct node_answer {
 };
 
 struct rollcall {
-    volatile bool
-        *content; /* in memory that srun sees: there is nothing to say */
+    volatile bool *content; /* in memory that srun sees: there is nothing to say */
     int srun, listener, port;
     char token[2 * TOKEN + 1];
     char asked[ASKED_TEXT];           /* options of the user's; "": none */
     bool launched, on, is_told, same; /* all builds are */
-    long first; /* second in which somebody answered; 0: nobody has */
+    long first;                       /* second in which somebody answered; 0: nobody has */
     struct caller callers[CALLERS];
     int ncallers;
     struct node_answer *answers;
@@ -90,10 +89,7 @@ static void name_node (struct names *names, const char *node)
     size_t used = strlen (names->text);
 
     if (names->n++ < NAMED)
-        snprintf (names->text + used,
-                  sizeof (names->text) - used,
-                  "%s%.60s",
-                  used ? "," : "",
+        snprintf (names->text + used, sizeof (names->text) - used, "%s%.60s", used ? "," : "",
                   node);
 }
 
@@ -104,8 +100,7 @@ static const char *more (const struct names *names)
 
 static int by_node (const void *a, const void *b)
 {
-    return strcmp (((const struct node_answer *)a)->node,
-                   ((const struct node_answer *)b)->node);
+    return strcmp (((const struct node_answer *)a)->node, ((const struct node_answer *)b)->node);
 }
 
 static int note_missing (void *arg, const char *node)
@@ -177,22 +172,15 @@ static void tell (struct rollcall *r, const char *since)
     if (missing.n == 0 && !none && others.n == 0)
         return;
     if (missing.n > 0 || none)
-        snprintf (line,
-                  sizeof (line),
+        snprintf (line, sizeof (line),
                   "no answer from %s%s%s: dl.so is missing there, so that "
                   "tasks have nothing of %s, or it cannot reach TCP port %d of "
                   "this host, or no task ran",
-                  missing.n > 0 ? missing.text : "any node of this step",
-                  more (&missing),
-                  since,
-                  *r->asked ? r->asked : "the site's defaults",
-                  r->port);
+                  missing.n > 0 ? missing.text : "any node of this step", more (&missing), since,
+                  *r->asked ? r->asked : "the site's defaults", r->port);
     if (others.n > 0)
-        snprintf (line + strlen (line),
-                  sizeof (line) - strlen (line),
-                  "%sanother build of dl.so on %s%s",
-                  *line ? "; " : "",
-                  others.text,
+        snprintf (line + strlen (line), sizeof (line) - strlen (line),
+                  "%sanother build of dl.so on %s%s", *line ? "; " : "", others.text,
                   more (&others));
     dprintf (STDERR_FILENO, "dl: %s; see dl-spank(8)\n", line);
     r->is_told = true;
@@ -222,14 +210,7 @@ static void take_answer (struct rollcall *r, const char *text)
     char token[2 * TOKEN + 1], on[4], list[LIST];
     struct node_answer a, *grown;
 
-    if (sscanf (text,
-                "%32s %3s %19s %255s %4095s",
-                token,
-                on,
-                a.build,
-                a.node,
-                list)
-            != 5
+    if (sscanf (text, "%32s %3s %19s %255s %4095s", token, on, a.build, a.node, list) != 5
         || strcmp (token, r->token))
         return;
     if (!(grown = reallocarray (r->answers, r->n + 1, sizeof (*grown))))
@@ -246,8 +227,7 @@ static void take_answer (struct rollcall *r, const char *text)
 static void drop (struct rollcall *r, int i)
 {
     close (r->callers[i].fd);
-    memmove (&r->callers[i],
-             &r->callers[i + 1],
+    memmove (&r->callers[i], &r->callers[i + 1],
              (size_t)(--r->ncallers - i) * sizeof (*r->callers));
 }
 
@@ -308,8 +288,7 @@ static int serve (struct rollcall *r)
         p[0] = (struct pollfd){ .fd = r->srun, .events = POLLIN };
         p[1] = (struct pollfd){ .fd = r->listener, .events = POLLIN };
         for (int i = 0; i < r->ncallers; i++)
-            p[i + 2] =
-                (struct pollfd){ .fd = r->callers[i].fd, .events = POLLIN };
+            p[i + 2] = (struct pollfd){ .fd = r->callers[i].fd, .events = POLLIN };
         if (late && left <= 0) {
             char since[32];
             snprintf (since, sizeof (since), " for %d s", LATE_S);
@@ -361,14 +340,11 @@ static bool is_exported (void)
 
 static int bind_to (int fd, int family, int port)
 {
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-                                .sin6_port = htons ((uint16_t)port) };
-    struct sockaddr_in four = { .sin_family = AF_INET,
-                                .sin_port = htons ((uint16_t)port) };
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons ((uint16_t)port) };
+    struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons ((uint16_t)port) };
 
-    return family == AF_INET6
-               ? bind (fd, (struct sockaddr *)&six, sizeof (six))
-               : bind (fd, (struct sockaddr *)&four, sizeof (four));
+    return family == AF_INET6 ? bind (fd, (struct sockaddr *)&six, sizeof (six))
+                              : bind (fd, (struct sockaddr *)&four, sizeof (four));
 }
 
 /* In the site's range of ports for srun, if there is one: others may not pass
@@ -382,8 +358,7 @@ static int bind_any (int fd, int family)
         return bind_to (fd, family, 0);
     first = getpid () % (to - from + 1);
     for (long i = 0; i <= to - from; i++)
-        if (bind_to (fd, family, (int)(from + (first + i) % (to - from + 1)))
-            == 0)
+        if (bind_to (fd, family, (int)(from + (first + i) % (to - from + 1))) == 0)
             return 0;
     return -1;
 }
@@ -396,8 +371,7 @@ static int open_listener (int *port)
     static const int off = 0;
 
     for (int i = 0; i < 2; i++) {
-        int fd =
-            socket (families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int fd = socket (families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
             continue;
         if (i == 0)
@@ -432,12 +406,8 @@ static void start (char *word, size_t size)
 
     if (!r)
         return;
-    r->content = mmap (NULL,
-                       sizeof (*r->content),
-                       PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS,
-                       -1,
-                       0);
+    r->content = mmap (NULL, sizeof (*r->content), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (r->content == MAP_FAILED) {
         free (r);
         return;
@@ -497,12 +467,8 @@ void rollcall_launch (void)
         return;
     for (int row = 0; row < PLUGIN_OPTIONS && n < sizeof (asked); row++)
         if (option_is_on (row) && option_is_given (row))
-            n += (size_t)snprintf (asked + n,
-                                   sizeof (asked) - n,
-                                   "%s--%s=%s",
-                                   n ? " " : "",
-                                   plugin_options[row].name,
-                                   option_value (row));
+            n += (size_t)snprintf (asked + n, sizeof (asked) - n, "%s--%s=%s", n ? " " : "",
+                                   plugin_options[row].name, option_value (row));
     send_text ('L', asked);
 }
 
@@ -517,8 +483,7 @@ void rollcall_end (void)
 
     if (clerk < 0)
         return;
-    if (snprintf (
-            text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "")
+    if (snprintf (text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "")
         >= (int)sizeof (text))
         *text = '\0';
     send_text ('E', text);
@@ -532,19 +497,15 @@ void rollcall_end (void)
 
 static int connect_to (const char *address, int port)
 {
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-                                .sin6_port = htons ((uint16_t)port) };
-    struct sockaddr_in four = { .sin_family = AF_INET,
-                                .sin_port = htons ((uint16_t)port) };
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons ((uint16_t)port) };
+    struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons ((uint16_t)port) };
     bool is_four = inet_pton (AF_INET, address, &four.sin_addr) == 1;
-    struct sockaddr *to =
-        is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six;
+    struct sockaddr *to = is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six;
     struct pollfd p = { .events = POLLOUT };
 
     if (!is_four && inet_pton (AF_INET6, address, &six.sin6_addr) != 1)
         return -1;
-    p.fd =
-        socket (to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    p.fd = socket (to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (p.fd < 0)
         return -1;
     if (connect (p.fd, to, is_four ? sizeof (four) : sizeof (six)) == 0
@@ -563,24 +524,14 @@ void rollcall_answer (spank_t sp, const char *word, bool on)
     int fd;
 
     if (!token || variable_number (sp, "SLURM_LOCALID") != 0
-        || variable_text (
-               sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address))
-               < 0
+        || variable_text (sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address)) < 0
         || variable_text (sp, "SLURMD_NODENAME", node, sizeof (node)) < 0)
         return;
-    if (variable_text (sp, "SLURM_STEP_NODELIST", list, sizeof (list)) < 0
-        || !*list)
+    if (variable_text (sp, "SLURM_STEP_NODELIST", list, sizeof (list)) < 0 || !*list)
         snprintf (list, sizeof (list), "-");
     plugin_build (build);
-    snprintf (text,
-              sizeof (text),
-              "%.*s %s %s %s %s\n",
-              (int)strcspn (token + 1, ","),
-              token + 1,
-              on ? "on" : "off",
-              build,
-              node,
-              list);
+    snprintf (text, sizeof (text), "%.*s %s %s %s %s\n", (int)strcspn (token + 1, ","), token + 1,
+              on ? "on" : "off", build, node, list);
     if ((fd = connect_to (address, port)) < 0)
         return;
     send (fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -15,10 +15,9 @@
 #include "spank/variable.h"
 
 /* What must differ between ranks, or be their number. */
-static const char *const counts[] = { "RANK",           "WORLD_SIZE",
-                                      "PET_NODE_RANK",  "PET_NNODES",
-                                      "JAX_PROCESS_ID", "JAX_NUM_PROCESSES",
-                                      "HOROVOD_RANK",   "HOROVOD_SIZE" };
+static const char *const counts[] = { "RANK",         "WORLD_SIZE",     "PET_NODE_RANK",
+                                      "PET_NNODES",   "JAX_PROCESS_ID", "JAX_NUM_PROCESSES",
+                                      "HOROVOD_RANK", "HOROVOD_SIZE" };
 
 /* This task is about to listen there: report now what would else be a time-out.
  */
@@ -27,29 +26,22 @@ static void test_port (const struct task *t, int port)
     char text[8];
 
     if (exported_port_is_taken (port))
-        slurm_error ("dl: port %d of this node is in use; set MASTER_PORT%s",
-                     port,
-                     variables_text (
-                         &t->vars, "SLURM_STEP_RESV_PORTS", text, sizeof (text))
-                             < 0
+        slurm_error ("dl: port %d of this node is in use; set MASTER_PORT%s", port,
+                     variables_text (&t->vars, "SLURM_STEP_RESV_PORTS", text, sizeof (text)) < 0
                          ? ", or ask for MpiParams=ports=... in slurm.conf"
                          : "");
 }
 
 /* Not the port in whose place the program takes the user's. */
-static void
-test_ports (const struct task *t, const char *framework, const char *stale)
+static void test_ports (const struct task *t, const char *framework, const char *stale)
 {
     const struct rank_facts *f = &t->facts;
-    bool own = exported_has (t, stale, "MASTER_PORT")
-               || exported_has (t, stale, "PET_MASTER_PORT")
+    bool own = exported_has (t, stale, "MASTER_PORT") || exported_has (t, stale, "PET_MASTER_PORT")
                || exported_has (t, stale, "JAX_COORDINATOR_ADDRESS");
 
     if (rankenv_needs_task_ports (framework)) {
         if (f->task_port)
-            test_port (t,
-                       f->task_port
-                           + (int)(f->one_machine ? f->rank : f->local_rank));
+            test_port (t, f->task_port + (int)(f->one_machine ? f->rank : f->local_rank));
     } else if (f->rank == t->master_rank && strcmp (framework, "mpi") && !own) {
         test_port (t, strcmp (framework, "jax") ? f->port : f->port2);
     }
@@ -58,13 +50,10 @@ test_ports (const struct task *t, const char *framework, const char *stale)
 /* One line for the step, not one for each rank; what only this node sees is
  * reported by its first task.
  */
-static void
-report (const struct task *t, const char *framework, const char *why)
+static void report (const struct task *t, const char *framework, const char *why)
 {
     if (*why
-        && (t->facts.rank <= 0
-            || ((t->contradicted || *t->facts.unknown)
-                && !t->facts.local_rank)))
+        && (t->facts.rank <= 0 || ((t->contradicted || *t->facts.unknown) && !t->facts.local_rank)))
         slurm_error ("dl: --dl=%s: %s", framework, why);
 }
 
@@ -73,10 +62,7 @@ static int program (spank_t sp, char ***argv)
 {
     int argc;
 
-    return spank_get_item (sp, S_JOB_ARGV, &argc, argv) == ESPANK_SUCCESS
-                   && *argv
-               ? argc
-               : 0;
+    return spank_get_item (sp, S_JOB_ARGV, &argc, argv) == ESPANK_SUCCESS && *argv ? argc : 0;
 }
 
 /* mpirun starts one of these on each node, and the ranks from there: they would
@@ -84,9 +70,8 @@ static int program (spank_t sp, char ***argv)
  */
 static bool is_mpirun (spank_t sp)
 {
-    static const char *const programs[] = {
-        "orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy"
-    };
+    static const char *const programs[] = { "orted", "prted", "hydra_pmi_proxy",
+                                            "hydra_bstrap_proxy" };
     const char *name;
     char **argv;
 
@@ -118,8 +103,7 @@ static const char *argument (char **argv, int n, const char *name)
 }
 
 /* What torchrun is told on its command line, which wins, or by a variable. */
-static const char *
-setting (spank_t sp, const char *option, const char *name, char text[32])
+static const char *setting (spank_t sp, const char *option, const char *name, char text[32])
 {
     char **argv = NULL;
     int n = program (sp, &argv);
@@ -143,8 +127,7 @@ static void report_static (spank_t sp, const struct task *t)
     char text[32];
 
     if (t->facts.elastic && t->facts.nodes > 1 && t->facts.rank == 0
-        && !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text),
-                    "static"))
+        && !strcmp (setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "static"))
         plugin_complain ("torchrun with --max-restarts or --nnodes=MIN:MAX on "
                          "several nodes needs --rdzv-backend=c10d: with static "
                          "no other node hears of a restart");
@@ -172,17 +155,12 @@ static void report_exported (spank_t sp, const struct task *t, const char *name)
     char own[32];
 
     for (int i = 0; i < t->environment.n; i++)
-        if (!strcmp (v[i].name, name)
-            && variable_text (sp, name, own, sizeof (own)) == 0
+        if (!strcmp (v[i].name, name) && variable_text (sp, name, own, sizeof (own)) == 0
             && strcmp (own, v[i].value)
-            && (t->facts.rank == 0
-                || (t->facts.rank == 1 && !strcmp (own, "0"))))
-            plugin_complain (
-                "%s=%s was exported, and stays, but here it is %s: "
-                "unset it in the job script",
-                name,
-                own,
-                v[i].value);
+            && (t->facts.rank == 0 || (t->facts.rank == 1 && !strcmp (own, "0"))))
+            plugin_complain ("%s=%s was exported, and stays, but here it is %s: "
+                             "unset it in the job script",
+                             name, own, v[i].value);
 }
 
 /* What the user exported stays, and is looked at as hard as what is set. */
@@ -195,8 +173,7 @@ static void check_exported (const struct task *t, const char *stale)
         plugin_complain ("%s", lines[i]);
 }
 
-static void
-set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
+static void set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
     char stale[GIVEN_TEXT];
     int n;
@@ -211,8 +188,7 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
     }
     if (is_mpirun (sp)) {
         if (option_is_given (PLUGIN_FRAMEWORK))
-            report (t,
-                    framework,
+            report (t, framework,
                     "nothing is set: mpirun starts the ranks itself: start "
                     "them with srun");
         return;

@@ -10,16 +10,12 @@
 #include <unistd.h>
 
 /* What a rank found wrong; its exit status is the line. */
-#define NEED(x)                                                                \
-    do {                                                                       \
-        if (!(x)) {                                                            \
-            fprintf (stderr,                                                   \
-                     "# line %d: %s (%s)\n",                                   \
-                     __LINE__,                                                 \
-                     #x,                                                       \
-                     strerror (errno));                                        \
-            _exit (1);                                                         \
-        }                                                                      \
+#define NEED(x)                                                                                    \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            fprintf (stderr, "# line %d: %s (%s)\n", __LINE__, #x, strerror (errno));              \
+            _exit (1);                                                                             \
+        }                                                                                          \
     } while (0)
 
 typedef void (*rank_f) (int rank, int size, void *arg);

@@ -32,10 +32,10 @@
 #pragma GCC poison skip _skip
 
 /* In the function of a case: it ends here, and counts as skipped. */
-#define SKIP_CASE(why)                                                         \
-    do {                                                                       \
-        skip_case (__func__, why);                                             \
-        return;                                                                \
+#define SKIP_CASE(why)                                                                             \
+    do {                                                                                           \
+        skip_case (__func__, why);                                                                 \
+        return;                                                                                    \
     } while (0)
 
 /* What cmocka runs, and prints the names of. */
@@ -55,9 +55,7 @@ static inline void skip_case (const char *name, const char *why)
     fail_msg ("%s is no case", name);
 }
 
-static inline int run_cases (const struct CMUnitTest *cases,
-                             size_t n,
-                             CMFixtureFunction setup,
+static inline int run_cases (const struct CMUnitTest *cases, size_t n, CMFixtureFunction setup,
                              CMFixtureFunction teardown)
 {
     if (!(unit_cases = malloc (n * sizeof (*cases))))
@@ -67,13 +65,13 @@ static inline int run_cases (const struct CMUnitTest *cases,
     return _cmocka_run_group_tests ("tests", unit_cases, n, setup, teardown);
 }
 #undef cmocka_run_group_tests
-#define cmocka_run_group_tests(cases, setup, teardown)                         \
+#define cmocka_run_group_tests(cases, setup, teardown)                                             \
     run_cases (cases, COUNT (cases), setup, teardown)
 #undef cmocka_run_group_tests_name
 
 /* The end of a test: main(), which runs the cases of a table. */
-#define RUN_TESTS(tests)                                                       \
-    int main (void)                                                            \
-    {                                                                          \
-        return cmocka_run_group_tests (tests, NULL, NULL);                     \
+#define RUN_TESTS(tests)                                                                           \
+    int main (void)                                                                                \
+    {                                                                                              \
+        return cmocka_run_group_tests (tests, NULL, NULL);                                         \
     }

@@ -49,9 +49,7 @@ static int no_checkpoint (const char *dir)
 
     snprintf (trials, sizeof (trials), "%s/trials", dir);
     if (access (trials, F_OK) == 0)
-        complain ("%s: is an experiment; name the folder of a trial: %s/NNNN",
-                  dir,
-                  trials);
+        complain ("%s: is an experiment; name the folder of a trial: %s/NNNN", dir, trials);
     else
         complain ("%s: no checkpoint in this folder passes verification", dir);
     return EXIT_NOT_FOUND;
@@ -67,8 +65,7 @@ static struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
     char *found = NULL;
     struct stat st;
 
-    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)
-        && !(found = newest_in (path))) {
+    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode) && !(found = newest_in (path))) {
         *rv = no_checkpoint (path);
         return NULL;
     }
@@ -90,9 +87,7 @@ static int is_part (const struct dirent *e)
 
 enum { LEVELS = 3 };
 
-static size_t look_into (const char *dir,
-                         int level,
-                         void (*f) (const char *path, void *arg),
+static size_t look_into (const char *dir, int level, void (*f) (const char *path, void *arg),
                          void *arg)
 {
     struct dirent **list;
@@ -119,8 +114,7 @@ static size_t look_into (const char *dir,
 /* Call 'f' for a file; for a folder of a trial or an attempt, for each of its
  * checkpoints, damaged ones too.  Returns how often.
  */
-static size_t
-ckpt_each (const char *path, void (*f) (const char *path, void *arg), void *arg)
+static size_t ckpt_each (const char *path, void (*f) (const char *path, void *arg), void *arg)
 {
     struct stat st;
 
@@ -136,8 +130,7 @@ static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
     size_t at = (size_t)snprintf (buf, size, "[");
 
     for (int i = 0; i < t->ndims && at < size; i++)
-        at += (size_t)snprintf (
-            buf + at, size - at, "%s%" PRIu64, i ? ", " : "", t->dims[i]);
+        at += (size_t)snprintf (buf + at, size - at, "%s%" PRIu64, i ? ", " : "", t->dims[i]);
     if (at < size)
         snprintf (buf + at, size - at, "]");
 }
@@ -148,15 +141,12 @@ static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
 static const char *numpy_type (enum slurmdl_type type)
 {
     static const char *const names[] = {
-        [SLURMDL_I8] = "|i1",      [SLURMDL_U8] = "|u1",
-        [SLURMDL_I32] = "<i4",     [SLURMDL_U32] = "<u4",
-        [SLURMDL_I64] = "<i8",     [SLURMDL_U64] = "<u8",
-        [SLURMDL_F16] = "<f2",     [SLURMDL_F32] = "<f4",
-        [SLURMDL_F64] = "<f8",     [SLURMDL_BF16] = "<u2",
-        [SLURMDL_BOOL] = "|b1",    [SLURMDL_C64] = "<c8",
-        [SLURMDL_C128] = "<c16",   [SLURMDL_I16] = "<i2",
-        [SLURMDL_U16] = "<u2",     [SLURMDL_F8_E4M3] = "|u1",
-        [SLURMDL_F8_E5M2] = "|u1",
+        [SLURMDL_I8] = "|i1",      [SLURMDL_U8] = "|u1",      [SLURMDL_I32] = "<i4",
+        [SLURMDL_U32] = "<u4",     [SLURMDL_I64] = "<i8",     [SLURMDL_U64] = "<u8",
+        [SLURMDL_F16] = "<f2",     [SLURMDL_F32] = "<f4",     [SLURMDL_F64] = "<f8",
+        [SLURMDL_BF16] = "<u2",    [SLURMDL_BOOL] = "|b1",    [SLURMDL_C64] = "<c8",
+        [SLURMDL_C128] = "<c16",   [SLURMDL_I16] = "<i2",     [SLURMDL_U16] = "<u2",
+        [SLURMDL_F8_E4M3] = "|u1", [SLURMDL_F8_E5M2] = "|u1",
     };
 
     return names[type];
@@ -168,47 +158,32 @@ static const char *numpy_type (enum slurmdl_type type)
 static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
 {
     char text[512];
-    int n = snprintf (text,
-                      sizeof (text),
-                      "{'descr': '%s', 'fortran_order': False, 'shape': (",
+    int n = snprintf (text, sizeof (text), "{'descr': '%s', 'fortran_order': False, 'shape': (",
                       numpy_type (t->type));
     int padded;
 
     for (int i = 0; i < t->ndims; i++)
-        n += snprintf (
-            text + n, sizeof (text) - (size_t)n, "%" PRIu64 ",", t->dims[i]);
+        n += snprintf (text + n, sizeof (text) - (size_t)n, "%" PRIu64 ",", t->dims[i]);
     n += snprintf (text + n, sizeof (text) - (size_t)n, "), }");
     padded = (10 + n + 1 + 63) / 64 * 64 - 10;
-    return fprintf (f,
-                    "\x93NUMPY\x01%c%c%c%-*s\n",
-                    0,
-                    padded & 0xff,
-                    padded >> 8,
-                    padded - 1,
-                    text)
+    return fprintf (f, "\x93NUMPY\x01%c%c%c%-*s\n", 0, padded & 0xff, padded >> 8, padded - 1, text)
                    < 0
                ? -1
                : 0;
 }
 
-static char *
-file_for (const struct settings *st, const struct slurmdl_tensor *t, bool npy)
+static char *file_for (const struct settings *st, const struct slurmdl_tensor *t, bool npy)
 {
     const char *slash = strrchr (t->name, '/');
     char *path;
 
     if (st->output)
         return strdup (st->output);
-    return asprintf (
-               &path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw")
-                   < 0
-               ? NULL
-               : path;
+    return asprintf (&path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw") < 0 ? NULL
+                                                                                           : path;
 }
 
-static int write_tensor (const char *path,
-                         const struct slurmdl_tensor *t,
-                         const void *data,
+static int write_tensor (const char *path, const struct slurmdl_tensor *t, const void *data,
                          bool npy)
 {
     struct slurmdl_error err = { "" };
@@ -229,10 +204,8 @@ static int write_tensor (const char *path,
     return EXIT_IO;
 }
 
-static int extract (struct slurmdl_checkpoint *c,
-                    const struct settings *st,
-                    const struct slurmdl_tensor *t,
-                    bool npy)
+static int extract (struct slurmdl_checkpoint *c, const struct settings *st,
+                    const struct slurmdl_tensor *t, bool npy)
 {
     struct slurmdl_error err = { "" };
     char *path = file_for (st, t, npy);
@@ -250,9 +223,7 @@ static int extract (struct slurmdl_checkpoint *c,
         printf ("%s\n", path);
     if (rv == EXIT_OK && npy && numpy_type (t->type)[1] == 'u'
         && *slurmdl_type_name (t->type) != 'u')
-        complain ("%s: numpy has no %s; these are its bits",
-                  path,
-                  slurmdl_type_name (t->type));
+        complain ("%s: numpy has no %s; these are its bits", path, slurmdl_type_name (t->type));
     free (data);
     free (path);
     return rv;
@@ -275,9 +246,7 @@ static int ckpt_extract (const struct settings *st)
         return rv;
     i = slurmdl_checkpoint_find_tensor (c, st->args[2]);
     if (i < 0) {
-        complain ("%s: no tensor '%s'; dl ckpt ls lists them",
-                  st->args[1],
-                  st->args[2]);
+        complain ("%s: no tensor '%s'; dl ckpt ls lists them", st->args[1], st->args[2]);
         rv = EXIT_NOT_FOUND;
     } else {
         slurmdl_checkpoint_info (c, (size_t)i, &t);
@@ -301,9 +270,7 @@ static int ckpt_export (const struct settings *st)
     return rv;
 }
 
-static int import_tensor (struct slurmdl_writer *w,
-                          const struct safetensors *s,
-                          size_t i,
+static int import_tensor (struct slurmdl_writer *w, const struct safetensors *s, size_t i,
                           struct slurmdl_error *err)
 {
     void *data = malloc (s->list[i].bytes + 1);
@@ -364,11 +331,11 @@ static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
     return sign * ldexp (m + (1 << mantissa), e - bias - mantissa);
 }
 
-#define AS(ctype)                                                              \
-    {                                                                          \
-        ctype v;                                                               \
-        memcpy (&v, p + i * sizeof (v), sizeof (v));                           \
-        return (double)v;                                                      \
+#define AS(ctype)                                                                                  \
+    {                                                                                              \
+        ctype v;                                                                                   \
+        memcpy (&v, p + i * sizeof (v), sizeof (v));                                               \
+        return (double)v;                                                                          \
     }
 
 /* Number 'i'; a complex one is two. */
@@ -376,8 +343,7 @@ static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
 {
     uint16_t half;
 
-    memcpy (&half,
-            p + (slurmdl_type_size (type) == 2 ? i * 2 : 0),
+    memcpy (&half, p + (slurmdl_type_size (type) == 2 ? i * 2 : 0),
             slurmdl_type_size (type) == 2 ? 2 : 0);
     switch (type) {
     case SLURMDL_I8:
@@ -416,8 +382,7 @@ static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
 }
 
 /* The largest difference; NaN against a number is infinite. */
-static double largest (const struct slurmdl_tensor *t,
-                       const unsigned char *a,
+static double largest (const struct slurmdl_tensor *t, const unsigned char *a,
                        const unsigned char *b)
 {
     bool pairs = t->type == SLURMDL_C64 || t->type == SLURMDL_C128;
@@ -447,11 +412,8 @@ static const char *const texts[] = {
     [ONLY_SECOND] = "only in the second",
 };
 
-static int compare_values (struct slurmdl_checkpoint *a,
-                           struct slurmdl_checkpoint *b,
-                           const struct slurmdl_tensor *t,
-                           double *most,
-                           struct slurmdl_error *err)
+static int compare_values (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                           const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
 {
     unsigned char *x = malloc (t->bytes + 1);
     unsigned char *y = malloc (t->bytes + 1);
@@ -470,11 +432,8 @@ static int compare_values (struct slurmdl_checkpoint *a,
     return rv;
 }
 
-static int compare (struct slurmdl_checkpoint *a,
-                    struct slurmdl_checkpoint *b,
-                    const struct slurmdl_tensor *t,
-                    double *most,
-                    struct slurmdl_error *err)
+static int compare (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                    const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
 {
     int64_t i = slurmdl_checkpoint_find_tensor (b, t->name);
     struct slurmdl_tensor u;
@@ -498,10 +457,8 @@ static void say (const char *name, int d, double most, json_t *list)
     if (list) {
         v = json_pack ("{s:s, s:s}", "name", name, "difference", texts[d]);
         if (d == VALUES)
-            json_object_set_new (v,
-                                 "largest",
-                                 isfinite (most) ? json_real (most)
-                                                 : json_string ("inf"));
+            json_object_set_new (v, "largest",
+                                 isfinite (most) ? json_real (most) : json_string ("inf"));
         json_array_append_new (list, v);
     } else if (d == VALUES)
         printf ("%s: values differ by at most %g\n", name, most);
@@ -512,9 +469,7 @@ static void say (const char *name, int d, double most, json_t *list)
 }
 
 /* The number of differences; -1 on an error. */
-static long compare_all (struct slurmdl_checkpoint *a,
-                         struct slurmdl_checkpoint *b,
-                         json_t *list,
+static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b, json_t *list,
                          struct slurmdl_error *err)
 {
     struct slurmdl_tensor t;
@@ -550,8 +505,7 @@ static int ckpt_diff (const struct settings *st)
         rv = fail (&err);
     if (b && n >= 0) {
         rv = n ? EXIT_FAILED : EXIT_OK;
-        if (list
-            && (json_put (list, stdout, JSON_INDENT (2)) < 0 || puts ("") < 0))
+        if (list && (json_put (list, stdout, JSON_INDENT (2)) < 0 || puts ("") < 0))
             rv = EXIT_IO;
     }
     json_decref (list);
@@ -568,19 +522,9 @@ static json_t *tensor_json (const struct slurmdl_tensor *t)
 
     for (int i = 0; i < t->ndims; i++)
         json_array_append_new (shape, json_integer ((json_int_t)t->dims[i]));
-    return json_pack ("{s:s, s:s, s:o, s:I, s:i, s:b}",
-                      "name",
-                      t->name,
-                      "type",
-                      slurmdl_type_name (t->type),
-                      "shape",
-                      shape,
-                      "bytes",
-                      (json_int_t)t->bytes,
-                      "shards",
-                      (int)t->shards,
-                      "state",
-                      t->state != 0);
+    return json_pack ("{s:s, s:s, s:o, s:I, s:i, s:b}", "name", t->name, "type",
+                      slurmdl_type_name (t->type), "shape", shape, "bytes", (json_int_t)t->bytes,
+                      "shards", (int)t->shards, "state", t->state != 0);
 }
 
 static int print_json (json_t *v)
@@ -602,11 +546,8 @@ static int ls_json (struct slurmdl_checkpoint *c)
 
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++)
         json_array_append_new (tensors, tensor_json (&t));
-    return print_json (json_pack ("{s:I, s:o}",
-                                  "step",
-                                  (json_int_t)slurmdl_checkpoint_step (c),
-                                  "tensors",
-                                  tensors));
+    return print_json (json_pack ("{s:I, s:o}", "step", (json_int_t)slurmdl_checkpoint_step (c),
+                                  "tensors", tensors));
 }
 
 static void add_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
@@ -618,8 +559,7 @@ static void add_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
     snprintf (bytes, sizeof (bytes), "%" PRIu64, t->bytes);
     snprintf (shards, sizeof (shards), "%u", t->shards);
     scols_line_set_data (line, 0, t->name);
-    scols_line_set_data (
-        line, 1, t->state ? "state" : slurmdl_type_name (t->type));
+    scols_line_set_data (line, 1, t->state ? "state" : slurmdl_type_name (t->type));
     scols_line_set_data (line, 2, shape);
     scols_line_set_data (line, 3, bytes);
     scols_line_set_data (line, 4, shards);
@@ -645,10 +585,8 @@ static int ls_table (struct slurmdl_checkpoint *c)
         add_line (tb, &t);
         sum += t.bytes;
     }
-    printf ("step %lld: %zu tensors, %" PRIu64 " bytes\n",
-            (long long)slurmdl_checkpoint_step (c),
-            i,
-            sum);
+    printf ("step %lld: %zu tensors, %" PRIu64 " bytes\n", (long long)slurmdl_checkpoint_step (c),
+            i, sum);
     scols_print_table (tb);
     scols_unref_table (tb);
     return EXIT_OK;
@@ -681,17 +619,10 @@ static void verify_file (const char *path, void *arg)
     if (!good)
         v->rv = fail (&err);
     else if (!v->list)
-        printf (
-            "%s: step %lld, every checksum is right\n", path, (long long)step);
+        printf ("%s: step %lld, every checksum is right\n", path, (long long)step);
     if (v->list)
-        json_array_append_new (v->list,
-                               json_pack ("{s:s, s:b, s:I}",
-                                          "path",
-                                          path,
-                                          "whole",
-                                          good,
-                                          "step",
-                                          (json_int_t)step));
+        json_array_append_new (v->list, json_pack ("{s:s, s:b, s:I}", "path", path, "whole", good,
+                                                   "step", (json_int_t)step));
 }
 
 static int verify (const struct settings *st)

@@ -26,14 +26,12 @@ static const struct {
     enum slurmdl_type type;
     const char *name;
 } types[] = {
-    { SLURMDL_BOOL, "BOOL" },       { SLURMDL_U8, "U8" },
-    { SLURMDL_I8, "I8" },           { SLURMDL_F8_E5M2, "F8_E5M2" },
-    { SLURMDL_F8_E4M3, "F8_E4M3" }, { SLURMDL_I16, "I16" },
-    { SLURMDL_U16, "U16" },         { SLURMDL_F16, "F16" },
-    { SLURMDL_BF16, "BF16" },       { SLURMDL_I32, "I32" },
-    { SLURMDL_U32, "U32" },         { SLURMDL_F32, "F32" },
-    { SLURMDL_C64, "C64" },         { SLURMDL_F64, "F64" },
-    { SLURMDL_I64, "I64" },         { SLURMDL_U64, "U64" },
+    { SLURMDL_BOOL, "BOOL" },       { SLURMDL_U8, "U8" },           { SLURMDL_I8, "I8" },
+    { SLURMDL_F8_E5M2, "F8_E5M2" }, { SLURMDL_F8_E4M3, "F8_E4M3" }, { SLURMDL_I16, "I16" },
+    { SLURMDL_U16, "U16" },         { SLURMDL_F16, "F16" },         { SLURMDL_BF16, "BF16" },
+    { SLURMDL_I32, "I32" },         { SLURMDL_U32, "U32" },         { SLURMDL_F32, "F32" },
+    { SLURMDL_C64, "C64" },         { SLURMDL_F64, "F64" },         { SLURMDL_I64, "I64" },
+    { SLURMDL_U64, "U64" },
 };
 
 enum { TYPES = sizeof (types) / sizeof (*types) };
@@ -64,14 +62,11 @@ static int bad (const char *path, const char *what, struct slurmdl_error *err)
     return errorf (err, "%s: is not a safetensors file: %s", path, what);
 }
 
-static int not_ours (const char *path,
-                     const char *name,
-                     const char *what,
+static int not_ours (const char *path, const char *name, const char *what,
                      struct slurmdl_error *err)
 {
     errno = ENOTSUP;
-    return errorf (
-        err, "%s: '%s' cannot be in a checkpoint: %s", path, name, what);
+    return errorf (err, "%s: '%s' cannot be in a checkpoint: %s", path, name, what);
 }
 
 static bool natural (const json_t *v, uint64_t *n)
@@ -82,9 +77,7 @@ static bool natural (const json_t *v, uint64_t *n)
     return true;
 }
 
-static int read_shape (const json_t *shape,
-                       struct slurmdl_tensor *t,
-                       const char *path,
+static int read_shape (const json_t *shape, struct slurmdl_tensor *t, const char *path,
                        struct slurmdl_error *err)
 {
     t->bytes = slurmdl_type_size (t->type);
@@ -100,29 +93,20 @@ static int read_shape (const json_t *shape,
     return 0;
 }
 
-static int read_place (const json_t *place,
-                       const struct slurmdl_tensor *t,
-                       uint64_t size,
-                       uint64_t *begin,
-                       const char *path,
-                       struct slurmdl_error *err)
+static int read_place (const json_t *place, const struct slurmdl_tensor *t, uint64_t size,
+                       uint64_t *begin, const char *path, struct slurmdl_error *err)
 {
     uint64_t end;
 
     if (!json_is_array (place) || json_array_size (place) != 2
-        || !natural (json_array_get (place, 0), begin)
-        || !natural (json_array_get (place, 1), &end) || end < *begin
-        || end > size || end - *begin != t->bytes)
+        || !natural (json_array_get (place, 0), begin) || !natural (json_array_get (place, 1), &end)
+        || end < *begin || end > size || end - *begin != t->bytes)
         return bad (path, "data_offsets do not fit the shape or the file", err);
     return 0;
 }
 
-static int read_entry (struct safetensors *s,
-                       const char *name,
-                       const json_t *v,
-                       uint64_t size,
-                       const char *path,
-                       struct slurmdl_error *err)
+static int read_entry (struct safetensors *s, const char *name, const json_t *v, uint64_t size,
+                       const char *path, struct slurmdl_error *err)
 {
     struct slurmdl_tensor *t = &s->list[s->n];
     const char *type;
@@ -139,12 +123,7 @@ static int read_entry (struct safetensors *s,
         return not_ours (path, name, what, err);
     }
     if (read_shape (json_object_get (v, "shape"), t, path, err) < 0
-        || read_place (json_object_get (v, "data_offsets"),
-                       t,
-                       size,
-                       &s->offsets[s->n],
-                       path,
-                       err)
+        || read_place (json_object_get (v, "data_offsets"), t, size, &s->offsets[s->n], path, err)
                < 0)
         return -1;
     s->n++;
@@ -161,14 +140,11 @@ static void read_owner (struct safetensors *s, const json_t *v)
     if (!text || !s->own)
         return;
     id = strtoul (text, &end, 10);
-    s->owner =
-        *text && !*end && id < ORIGIN_OTHERS ? (uint32_t)id : ORIGIN_OTHERS;
+    s->owner = *text && !*end && id < ORIGIN_OTHERS ? (uint32_t)id : ORIGIN_OTHERS;
     s->own = s->owner == 0 || s->owner == geteuid ();
 }
 
-static int read_metadata (struct safetensors *s,
-                          const json_t *v,
-                          const char *path,
+static int read_metadata (struct safetensors *s, const json_t *v, const char *path,
                           struct slurmdl_error *err)
 {
     const char *key;
@@ -179,9 +155,9 @@ static int read_metadata (struct safetensors *s,
 
     if (!json_is_object (v))
         return bad (path, "__metadata__ is not an object", err);
-    json_object_foreach ((json_t *)v, key, value) if (
-        !json_is_string (
-            value)) return bad (path, "__metadata__ is not of strings", err);
+    json_object_foreach ((json_t *)v, key, value)
+        if (!json_is_string (value))
+            return bad (path, "__metadata__ is not of strings", err);
     read_owner (s, v);
     if (!step)
         return 0;
@@ -210,9 +186,7 @@ static int by_place (const void *a, const void *b)
 /* Put the tensors in the order of their data, of which no byte may be in none
  * or in two.
  */
-static int put_in_order (struct safetensors *s,
-                         uint64_t size,
-                         const char *path,
+static int put_in_order (struct safetensors *s, uint64_t size, const char *path,
                          struct slurmdl_error *err)
 {
     struct tensor_order *order = calloc (s->n + 1, sizeof (*order));
@@ -227,8 +201,7 @@ static int put_in_order (struct safetensors *s,
     }
     for (size_t i = 0; i < s->n; i++)
         /* of those that begin at one place the empty ones come first */
-        order[i] = (struct tensor_order){ s->offsets[i],
-                                          s->list[i].bytes ? s->n + i : i };
+        order[i] = (struct tensor_order){ s->offsets[i], s->list[i].bytes ? s->n + i : i };
     qsort (order, s->n, sizeof (*order), by_place);
     for (size_t i = 0; i < s->n && rv == 0; i++) {
         list[i] = s->list[order[i].i % (s->n ? s->n : 1)];
@@ -245,12 +218,8 @@ static int put_in_order (struct safetensors *s,
     return rv;
 }
 
-static int read_entries (struct safetensors *s,
-                         json_t *header,
-                         uint64_t base,
-                         uint64_t size,
-                         const char *path,
-                         struct slurmdl_error *err)
+static int read_entries (struct safetensors *s, json_t *header, uint64_t base, uint64_t size,
+                         const char *path, struct slurmdl_error *err)
 {
     const char *name;
     json_t *v;
@@ -260,8 +229,7 @@ static int read_entries (struct safetensors *s,
     s->offsets = calloc (n + 1, sizeof (*s->offsets));
     if (!s->list || !s->offsets)
         return errorf (err, "out of memory");
-    json_object_foreach (header, name, v)
-    {
+    json_object_foreach (header, name, v) {
         if (!strcmp (name, "__metadata__")) {
             if (read_metadata (s, v, path, err) < 0)
                 return -1;
@@ -275,8 +243,7 @@ static int read_entries (struct safetensors *s,
     return 0;
 }
 
-static int
-read_header (struct safetensors *s, const char *path, struct slurmdl_error *err)
+static int read_header (struct safetensors *s, const char *path, struct slurmdl_error *err)
 {
     unsigned char length[8];
     struct stat st;
@@ -300,23 +267,18 @@ read_header (struct safetensors *s, const char *path, struct slurmdl_error *err)
         free (text);
         return errorf (err, "%s: %s", path, strerror (errno));
     }
-    header = n && *text == '{'
-                 ? json_loadb (text, n, JSON_REJECT_DUPLICATES, NULL)
-                 : NULL;
+    header = n && *text == '{' ? json_loadb (text, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
     free (text);
     if (!json_is_object (header)) {
         json_decref (header);
         return bad (path, "its header is no JSON object", err);
     }
-    rv = read_entries (
-        s, header, 8 + n, (uint64_t)st.st_size - 8 - n, path, err);
+    rv = read_entries (s, header, 8 + n, (uint64_t)st.st_size - 8 - n, path, err);
     json_decref (header);
     return rv;
 }
 
-int safetensors_open (struct safetensors *s,
-                      const char *path,
-                      struct slurmdl_error *err)
+int safetensors_open (struct safetensors *s, const char *path, struct slurmdl_error *err)
 {
     *s = (struct safetensors){ .step = -1 };
     if ((s->fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
@@ -327,15 +289,11 @@ int safetensors_open (struct safetensors *s,
     return -1;
 }
 
-int safetensors_read (const struct safetensors *s,
-                      size_t i,
-                      void *data,
-                      struct slurmdl_error *err)
+int safetensors_read (const struct safetensors *s, size_t i, void *data, struct slurmdl_error *err)
 {
     if (io_read_at (s->fd, data, s->list[i].bytes, (off_t)s->offsets[i]) == 0)
         return 0;
-    return errorf (
-        err, "'%s': cannot read: %s", s->list[i].name, strerror (errno));
+    return errorf (err, "'%s': cannot read: %s", s->list[i].name, strerror (errno));
 }
 
 void safetensors_close (struct safetensors *s)
@@ -360,24 +318,16 @@ static json_t *entry_of (const struct slurmdl_tensor *t, uint64_t at)
 
     for (int i = 0; i < t->ndims; i++)
         json_array_append_new (shape, json_integer ((json_int_t)t->dims[i]));
-    return json_pack ("{s:s, s:o, s:[I,I]}",
-                      "dtype",
-                      name_of_type (t->type),
-                      "shape",
-                      shape,
-                      "data_offsets",
-                      (json_int_t)at,
-                      (json_int_t)(at + t->bytes));
+    return json_pack ("{s:s, s:o, s:[I,I]}", "dtype", name_of_type (t->type), "shape", shape,
+                      "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
 }
 
 static bool has_prefix (const struct slurmdl_tensor *t, const char *prefix)
 {
-    return !strncmp (t->name, prefix, strlen (prefix))
-           && t->name[strlen (prefix)];
+    return !strncmp (t->name, prefix, strlen (prefix)) && t->name[strlen (prefix)];
 }
 
-static json_t *make_header (struct slurmdl_checkpoint *c,
-                            const char *prefix,
+static json_t *make_header (struct slurmdl_checkpoint *c, const char *prefix,
                             struct slurmdl_error *err)
 {
     json_t *header = json_object ();
@@ -387,36 +337,24 @@ static json_t *make_header (struct slurmdl_checkpoint *c,
     char step[32], owner[16];
     bool own;
 
-    snprintf (
-        step, sizeof (step), "%lld", (long long)slurmdl_checkpoint_step (c));
+    snprintf (step, sizeof (step), "%lld", (long long)slurmdl_checkpoint_step (c));
     if (slurmdl_checkpoint_origin (c, &origin) < 0)
         origin = (struct slurmdl_origin){ .owner = ORIGIN_OTHERS };
     own = origin.own;
     snprintf (owner, sizeof (owner), "%u", origin.owner);
-    json_object_set_new (header,
-                         "__metadata__",
-                         json_pack ("{s:s, s:s, s:s*}",
-                                    "format",
-                                    "pt",
-                                    "slurmdl_step",
-                                    step,
-                                    "slurmdl_owner",
-                                    own ? NULL : owner));
+    json_object_set_new (header, "__metadata__",
+                         json_pack ("{s:s, s:s, s:s*}", "format", "pt", "slurmdl_step", step,
+                                    "slurmdl_owner", own ? NULL : owner));
     for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
         if (!has_prefix (&t, prefix))
             continue;
         if (!name_of_type (t.type)) {
             errno = ENOTSUP;
-            errorf (err,
-                    "'%s': safetensors has no type %s",
-                    t.name,
-                    slurmdl_type_name (t.type));
+            errorf (err, "'%s': safetensors has no type %s", t.name, slurmdl_type_name (t.type));
             json_decref (header);
             return NULL;
         }
-        if (json_object_set_new (
-                header, t.name + strlen (prefix), entry_of (&t, at))
-            < 0) {
+        if (json_object_set_new (header, t.name + strlen (prefix), entry_of (&t, at)) < 0) {
             errno = ENOTSUP;
             errorf (err, "'%s': the name is not UTF-8", t.name);
             json_decref (header);
@@ -444,8 +382,7 @@ static int write_header (int fd, const json_t *header, off_t *end)
 
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)padded >> 8 * i);
-    if (text && io_write_at (fd, length, 8, 0) == 0
-        && io_write_at (fd, text, n, 8) == 0
+    if (text && io_write_at (fd, length, 8, 0) == 0 && io_write_at (fd, text, n, 8) == 0
         && io_write_at (fd, "       ", padded - n, (off_t)(8 + n)) == 0)
         rv = 0;
     free (text);
@@ -453,15 +390,11 @@ static int write_header (int fd, const json_t *header, off_t *end)
     return rv;
 }
 
-static int write_tensor (int fd,
-                         struct slurmdl_checkpoint *c,
-                         const struct slurmdl_tensor *t,
-                         off_t *at,
-                         struct slurmdl_error *err)
+static int write_tensor (int fd, struct slurmdl_checkpoint *c, const struct slurmdl_tensor *t,
+                         off_t *at, struct slurmdl_error *err)
 {
     void *data = malloc (t->bytes + 1);
-    int rv =
-        data ? slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, err) : -1;
+    int rv = data ? slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, err) : -1;
 
     if (rv == 0)
         rv = io_write_at (fd, data, t->bytes, *at);
@@ -470,9 +403,7 @@ static int write_tensor (int fd,
     return rv;
 }
 
-static int write_all (int fd,
-                      struct slurmdl_checkpoint *c,
-                      const char *prefix,
+static int write_all (int fd, struct slurmdl_checkpoint *c, const char *prefix,
                       struct slurmdl_error *err)
 {
     json_t *header = make_header (c, prefix, err);
@@ -487,9 +418,7 @@ static int write_all (int fd,
     return rv < 0 || fsync (fd) < 0 ? -1 : 0;
 }
 
-int safetensors_write (struct slurmdl_checkpoint *c,
-                       const char *prefix,
-                       const char *path,
+int safetensors_write (struct slurmdl_checkpoint *c, const char *prefix, const char *path,
                        struct slurmdl_error *err)
 {
     char tmp[PATH_MAX];

@@ -23,20 +23,13 @@ struct safetensors {
  * every byte of data belongs to one tensor.  Fails with EBADMSG, or ENOTSUP
  * for a type, name or shape that a checkpoint cannot have.
  */
-int safetensors_open (struct safetensors *s,
-                      const char *path,
-                      struct slurmdl_error *err);
-int safetensors_read (const struct safetensors *s,
-                      size_t i,
-                      void *data,
-                      struct slurmdl_error *err);
+int safetensors_open (struct safetensors *s, const char *path, struct slurmdl_error *err);
+int safetensors_read (const struct safetensors *s, size_t i, void *data, struct slurmdl_error *err);
 void safetensors_close (struct safetensors *s);
 
 /* Write the tensors of a checkpoint whose names begin with 'prefix', with the
  * rest of their names; 'path' gets its name when it is whole.  ENOENT if there
  * is none.
  */
-int safetensors_write (struct slurmdl_checkpoint *c,
-                       const char *prefix,
-                       const char *path,
+int safetensors_write (struct slurmdl_checkpoint *c, const char *prefix, const char *path,
                        struct slurmdl_error *err);

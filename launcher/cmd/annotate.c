@@ -21,8 +21,7 @@ static int put_mark (struct sweep *s, struct event event)
     struct slurmdl_error err = { "" };
 
     event.by = user_name ();
-    return sweep_insist (s, event, NULL, NULL, &err) < 0 ? fail_on (s, &err)
-                                                         : EXIT_OK;
+    return sweep_insist (s, event, NULL, NULL, &err) < 0 ? fail_on (s, &err) : EXIT_OK;
 }
 
 static bool can_archive (const struct sweep *s, const void *arg)
@@ -34,9 +33,7 @@ static bool can_archive (const struct sweep *s, const void *arg)
 static int archive (struct sweep *s, bool undo)
 {
     struct slurmdl_error err = { "" };
-    struct event event = { .op = EVENT_ARCHIVE,
-                           .by = user_name (),
-                           .off = undo };
+    struct event event = { .op = EVENT_ARCHIVE, .by = user_name (), .off = undo };
     int rv;
 
     if (s->archived == !undo) {
@@ -46,14 +43,11 @@ static int archive (struct sweep *s, bool undo)
     if ((rv = sweep_insist (s, event, can_archive, NULL, &err)) < 0)
         return fail_on (s, &err);
     if (rv == 1) {
-        complain ("%s is %s: only an experiment that has ended can be archived",
-                  s->dir,
+        complain ("%s is %s: only an experiment that has ended can be archived", s->dir,
                   sweep_state_name (s->state));
         return EXIT_USAGE;
     }
-    printf (undo ? "%s: shown again\n"
-                 : "%s: archived; 'dl ls --all' shows it\n",
-            s->dir);
+    printf (undo ? "%s: shown again\n" : "%s: archived; 'dl ls --all' shows it\n", s->dir);
     return EXIT_OK;
 }
 
@@ -83,14 +77,12 @@ static int check_label (const char *name)
     bool good = is_utf8 (name) && *name && strlen (name) <= LABEL_MAX;
 
     for (const char *c = name; *c; c++)
-        good = good && *c != ',' && !isspace ((unsigned char)*c)
-               && !iscntrl ((unsigned char)*c);
+        good = good && *c != ',' && !isspace ((unsigned char)*c) && !iscntrl ((unsigned char)*c);
     if (good)
         return EXIT_OK;
     complain ("label: '%.80s' must be 1 to %d bytes of UTF-8 without commas "
               "and blanks",
-              name,
-              LABEL_MAX);
+              name, LABEL_MAX);
     return EXIT_USAGE;
 }
 
@@ -99,14 +91,10 @@ static int label (struct sweep *s, const char *name, bool undo)
     int rv = EXIT_OK;
 
     if (has_label (s, name) == !undo) {
-        printf ("%s %s the label %s\n",
-                s->dir,
-                undo ? "does not have" : "already has",
-                name);
+        printf ("%s %s the label %s\n", s->dir, undo ? "does not have" : "already has", name);
         return EXIT_OK;
     }
-    rv = put_mark (
-        s, (struct event){ .op = EVENT_LABEL, .label = name, .off = undo });
+    rv = put_mark (s, (struct event){ .op = EVENT_LABEL, .label = name, .off = undo });
     if (rv == EXIT_OK)
         printf ("%s: label %s%s\n", s->dir, name, undo ? " taken off" : "");
     return rv;
@@ -134,32 +122,24 @@ static int exclude (struct sweep *s, const char *name, bool undo)
     int rv;
 
     if (is_out == !undo) {
-        printf ("%s: %s is %s excluded%s%s\n",
-                s->dir,
-                name,
-                undo ? "not" : "already",
-                is_out ? ": " : "",
-                is_out ? h->why : "");
+        printf ("%s: %s is %s excluded%s%s\n", s->dir, name, undo ? "not" : "already",
+                is_out ? ": " : "", is_out ? h->why : "");
         return EXIT_OK;
     }
-    rv = put_mark (s,
-                   (struct event){ .op = EVENT_EXCLUDE,
-                                   .host = name,
-                                   .why = undo ? NULL : "by hand",
-                                   .off = undo });
+    rv = put_mark (
+        s, (struct event){
+               .op = EVENT_EXCLUDE, .host = name, .why = undo ? NULL : "by hand", .off = undo });
     if (rv == EXIT_OK)
         printf (undo ? "%s: attempts may begin on %s again\n"
                      : "%s: no attempt begins on %s any more\n",
-                s->dir,
-                name);
+                s->dir, name);
     return rv;
 }
 
 static bool is_host (const char *name)
 {
     for (const char *c = name; *c; c++)
-        if (!isgraph ((unsigned char)*c) || (unsigned char)*c > 0x7f
-            || strchr ("/,[]", *c))
+        if (!isgraph ((unsigned char)*c) || (unsigned char)*c > 0x7f || strchr ("/,[]", *c))
             return false;
     return *name;
 }

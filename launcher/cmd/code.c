@@ -20,8 +20,7 @@
 
 /* ---- a new experiment ---- */
 
-static int select_files (const struct experiment *e,
-                         const char *experiments,
+static int select_files (const struct experiment *e, const char *experiments,
                          struct code_files *files)
 {
     struct slurmdl_error err = { "" };
@@ -44,8 +43,7 @@ static void warn_absolute (const struct code_files *files)
 /* What is not frozen has no copy for each attempt either.  Who has DL_FREEZE in
  * the profile wants that everywhere, and need not read it each time.
  */
-static void warn_shared (const struct experiment *e,
-                         const struct code_files *files)
+static void warn_shared (const struct experiment *e, const struct code_files *files)
 {
     if (files->is_off && !e->code_freeze && e->work != WORK_SHARED
         && strcmp (e->searcher_name, "single"))
@@ -60,9 +58,7 @@ static bool is_frozen (const struct code_files *files)
     return files->n > files->nlinks + files->nfolders && !*files->why;
 }
 
-int code_freeze (struct experiment *e,
-                 const char *experiments,
-                 struct code_of_run *r)
+int code_freeze (struct experiment *e, const char *experiments, struct code_of_run *r)
 {
     struct slurmdl_error err = { "" };
     int rv;
@@ -72,8 +68,7 @@ int code_freeze (struct experiment *e,
         return rv;
     warn_absolute (&r->files);
     warn_shared (e, &r->files);
-    if (is_frozen (&r->files)
-        && code_archive_pack (&r->files, &r->archive, &err) == 0)
+    if (is_frozen (&r->files) && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
     if (r->files.is_text && r->frozen.archive)
         complain ("%s has more than 64 MiB or 20000 files: of them only text "
@@ -113,16 +108,11 @@ int code_preview (const struct experiment *e, const char *experiments)
     if (is_frozen (&files))
         printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
                 "other%s stay%s there\n",
-                n,
-                n == 1 ? "" : "s",
-                files.root,
-                (double)files.bytes / 1024,
+                n, n == 1 ? "" : "s", files.root, (double)files.bytes / 1024,
                 files.is_text  ? " (only text: there is too much)"
                 : files.is_git ? " (as git lists them)"
                                : "",
-                files.nlinks,
-                files.nlinks == 1 ? "" : "s",
-                files.nlinks == 1 ? "s" : "");
+                files.nlinks, files.nlinks == 1 ? "" : "s", files.nlinks == 1 ? "s" : "");
     else
         printf ("code: not frozen: %s\n",
                 *files.why ? files.why
@@ -139,10 +129,7 @@ int code_preview (const struct experiment *e, const char *experiments)
 /* ---- an experiment that is there ---- */
 
 /* Where nobody else may write. */
-static int base_path (const struct sweep *s,
-                      char *buf,
-                      size_t size,
-                      struct slurmdl_error *err)
+static int base_path (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err)
 {
     char folder[PATH_MAX];
 
@@ -150,18 +137,13 @@ static int base_path (const struct sweep *s,
         snprintf (folder, sizeof (folder), "%s", s->dir);
     else if (record_folder (s, folder, sizeof (folder), err) < 0)
         return -1;
-    return snprintf (buf,
-                     size,
-                     s->is_mended ? "%s/code-%.12s" : "%s/code",
-                     folder,
-                     s->code)
+    return snprintf (buf, size, s->is_mended ? "%s/code-%.12s" : "%s/code", folder, s->code)
                    < (int)size
                ? 0
                : -1;
 }
 
-static int make_copy (const struct sweep *s,
-                      const struct code_copy *copy,
+static int make_copy (const struct sweep *s, const struct code_copy *copy,
                       struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
@@ -177,20 +159,15 @@ static int make_copy (const struct sweep *s,
     return rv;
 }
 
-static int scratch_path (struct scratch *own,
-                         char *buf,
-                         size_t size,
-                         struct slurmdl_error *err)
+static int scratch_path (struct scratch *own, char *buf, size_t size, struct slurmdl_error *err)
 {
     if (scratch_make (own, SCRATCH_ANY, err) < 0)
         return -1;
-    return snprintf (buf, size, "%s/" SCRATCH_CODE, own->path) < (int)size ? 0
-                                                                           : -1;
+    return snprintf (buf, size, "%s/" SCRATCH_CODE, own->path) < (int)size ? 0 : -1;
 }
 
 /* The copy is there, and 'dir' in it stands for the experiment file's. */
-static int
-find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
+static int find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
 {
     struct slurmdl_error err = { "" };
     char base[PATH_MAX];
@@ -200,8 +177,7 @@ find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
                            : base_path (s, base, sizeof (base), &err) < 0)
         return fail (&err);
     if (code_copy_path (&copy, dir, size) < 0 && errno == ENAMETOOLONG) {
-        complain (
-            "%s: the path of its copy in %s is too long", s->exp->dir, base);
+        complain ("%s: the path of its copy in %s is too long", s->exp->dir, base);
         return EXIT_IO;
     }
     if (code_copy_path (&copy, dir, size) < 0) {
@@ -217,9 +193,7 @@ int code_prepare (const struct sweep *s)
 {
     char dir[PATH_MAX];
 
-    return s->code && !s->exp->code_local
-               ? find_copy (s, NULL, dir, sizeof (dir))
-               : EXIT_OK;
+    return s->code && !s->exp->code_local ? find_copy (s, NULL, dir, sizeof (dir)) : EXIT_OK;
 }
 
 int code_enter (struct sweep *s, struct scratch *own)
@@ -240,20 +214,14 @@ int code_enter (struct sweep *s, struct scratch *own)
     return EXIT_OK;
 }
 
-int code_now (const struct sweep *s,
-              struct code_archive *a,
-              struct slurmdl_error *err)
+int code_now (const struct sweep *s, struct code_archive *a, struct slurmdl_error *err)
 {
     struct code_files files;
     char folder[PATH_MAX];
     int rv;
 
     *a = (struct code_archive){ .data = NULL };
-    snprintf (folder,
-              sizeof (folder),
-              "%.*s",
-              (int)(strrchr (s->dir, '/') - s->dir),
-              s->dir);
+    snprintf (folder, sizeof (folder), "%.*s", (int)(strrchr (s->dir, '/') - s->dir), s->dir);
     rv = code_select (s->exp, folder, &files, err);
     if (rv == 0)
         rv = code_archive_pack (&files, a, err);
@@ -266,17 +234,15 @@ int code_now (const struct sweep *s,
 /* Programs: a folder has logs and results as well. */
 static bool is_program (const char *path)
 {
-    static const char *const ends[] = { ".py", ".pyx", ".sh", ".bash", ".R",
-                                        ".r",  ".jl",  ".pl", ".lua",  ".m",
-                                        ".c",  ".h",   ".cc", ".cpp",  ".hpp",
-                                        ".cu", ".cuh", ".rs", ".go",   NULL };
+    static const char *const ends[] = { ".py",  ".pyx", ".sh",  ".bash", ".R",  ".r",  ".jl",
+                                        ".pl",  ".lua", ".m",   ".c",    ".h",  ".cc", ".cpp",
+                                        ".hpp", ".cu",  ".cuh", ".rs",   ".go", NULL };
     const char *end = strrchr (path, '.');
 
     return end && strings_contain (ends, end);
 }
 
-static void
-add_program (const char *path, const void *text, size_t size, void *o)
+static void add_program (const char *path, const void *text, size_t size, void *o)
 {
     char digest[DIGEST_SIZE];
 
@@ -286,17 +252,15 @@ add_program (const char *path, const void *text, size_t size, void *o)
     json_object_set_new (o, path, json_string (digest));
 }
 
-static bool has_other_programs (const struct sweep *s,
-                                const struct code_archive *now)
+static bool has_other_programs (const struct sweep *s, const struct code_archive *now)
 {
     struct code_archive old = { .data = NULL };
     json_t *a = json_object ();
     json_t *b = json_object ();
-    bool differs =
-        store_get (s->dir, s->code, &old, NULL) == 0
-        && code_archive_each (old.data, old.size, add_program, a, NULL) == 0
-        && code_archive_each (now->data, now->size, add_program, b, NULL) == 0
-        && !json_equal (a, b);
+    bool differs = store_get (s->dir, s->code, &old, NULL) == 0
+                   && code_archive_each (old.data, old.size, add_program, a, NULL) == 0
+                   && code_archive_each (now->data, now->size, add_program, b, NULL) == 0
+                   && !json_equal (a, b);
 
     code_archive_free (&old);
     json_decref (a);
@@ -311,9 +275,7 @@ static void say_changed (const struct sweep *s)
               "with the old code, as there are results of it: 'dl diff %s %s' "
               "shows what has changed, 'dl run' makes an experiment of the new "
               "code",
-              s->dir,
-              s->word,
-              s->exp->dir);
+              s->dir, s->word, s->exp->dir);
 }
 
 int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])

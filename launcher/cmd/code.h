@@ -20,9 +20,7 @@ struct code_of_run {
  * and set e->frozen_code; where that cannot be, a line says so, and the trials
  * run what is in the folder.  Returns an exit status.
  */
-int code_freeze (struct experiment *e,
-                 const char *experiments,
-                 struct code_of_run *r);
+int code_freeze (struct experiment *e, const char *experiments, struct code_of_run *r);
 void code_of_run_free (struct code_of_run *r);
 
 /* Say what would be frozen (dl run --dry-run). */
@@ -43,9 +41,7 @@ int code_enter (struct sweep *s, struct scratch *own);
 /* What would be frozen of an experiment's folder as it is now; a->data is NULL
  * if nothing would.  Returns -1 with 'err'.
  */
-int code_now (const struct sweep *s,
-              struct code_archive *a,
-              struct slurmdl_error *err);
+int code_now (const struct sweep *s, struct code_archive *a, struct slurmdl_error *err);
 
 /* Of an experiment that has no result yet: freeze its code again if that has
  * changed, and write the digest for the event "resume"; "": it has not.  If

@@ -59,12 +59,10 @@ static char **first_words (const struct experiment *e)
 static bool is_of_shell (const char *word)
 {
     static const char *const list[] = {
-        ".",       "!",     ":",     "[",     "cd",     "case",
-        "command", "echo",  "eval",  "exec",  "exit",   "export",
-        "false",   "for",   "if",    "kill",  "module", "printf",
-        "pwd",     "read",  "set",   "shift", "source", "test",
-        "time",    "times", "trap",  "true",  "type",   "ulimit",
-        "umask",   "unset", "until", "wait",  "while",  NULL,
+        ".",    "!",    ":",      "[",     "cd",     "case",  "command", "echo",   "eval",
+        "exec", "exit", "export", "false", "for",    "if",    "kill",    "module", "printf",
+        "pwd",  "read", "set",    "shift", "source", "test",  "time",    "times",  "trap",
+        "true", "type", "ulimit", "umask", "unset",  "until", "wait",    "while",  NULL,
     };
 
     return strings_contain (list, word);
@@ -88,15 +86,9 @@ static bool sets_path (const struct experiment *e)
 
 /* ---- files ---- */
 
-static bool
-is_there (const struct experiment *e, const char *name, int mode, char *path)
+static bool is_there (const struct experiment *e, const char *name, int mode, char *path)
 {
-    snprintf (path,
-              PATH_MAX,
-              "%s%s%s",
-              *name == '/' ? "" : e->dir,
-              *name == '/' ? "" : "/",
-              name);
+    snprintf (path, PATH_MAX, "%s%s%s", *name == '/' ? "" : e->dir, *name == '/' ? "" : "/", name);
     return access (path, mode) == 0;
 }
 
@@ -121,27 +113,20 @@ static char *nearest_file (const struct experiment *e, const char *name)
     return copy;
 }
 
-static void
-say_missing (const struct experiment *e, const char *name, struct problems *p)
+static void say_missing (const struct experiment *e, const char *name, struct problems *p)
 {
     char *meant = nearest_file (e, name);
 
-    problem_at (p,
-                e->entrypoint_origin,
+    problem_at (p, e->entrypoint_origin,
                 "'entrypoint': there is no file '%s'%s%s, where the trials run"
                 "%s%s%s",
-                name,
-                *name == '/' ? "" : " in ",
-                *name == '/' ? "" : e->dir,
+                name, *name == '/' ? "" : " in ", *name == '/' ? "" : e->dir,
                 DID_YOU_MEAN (meant, "'", "'", ""));
     free (meant);
 }
 
 /* Another machine may have what is under a name with its whole path. */
-static void check_file (const struct experiment *e,
-                        const char *name,
-                        int mode,
-                        bool local,
+static void check_file (const struct experiment *e, const char *name, int mode, bool local,
                         struct problems *p)
 {
     char path[PATH_MAX];
@@ -151,10 +136,7 @@ static void check_file (const struct experiment *e,
     if (access (path, F_OK) < 0)
         say_missing (e, name, p);
     else
-        problem_at (p,
-                    e->entrypoint_origin,
-                    "'entrypoint': '%s' cannot be run: chmod +x %s",
-                    name,
+        problem_at (p, e->entrypoint_origin, "'entrypoint': '%s' cannot be run: chmod +x %s", name,
                     path);
 }
 
@@ -208,9 +190,8 @@ static const char *script_of (char **words)
 
 static bool is_missing (const struct experiment *e, char **words)
 {
-    return words && *words && !strpbrk (*words, "/=") && !is_of_shell (*words)
-           && !e->software.image && !sets_path (e)
-           && software_is_loaded (&e->software) && !is_in_path (e, *words);
+    return words && *words && !strpbrk (*words, "/=") && !is_of_shell (*words) && !e->software.image
+           && !sets_path (e) && software_is_loaded (&e->software) && !is_in_path (e, *words);
 }
 
 /* Slurm's nodes may have what this host lacks, so this is no mistake. */
@@ -219,14 +200,10 @@ static void warn_of_program (const struct experiment *e, char **words)
     if (is_missing (e, words))
         complain ("%s: there is no program '%s' in PATH on this host: it must "
                   "be on the nodes",
-                  e->file,
-                  *words);
+                  e->file, *words);
 }
 
-static void check_program (const struct experiment *e,
-                           char **words,
-                           bool local,
-                           struct problems *p)
+static void check_program (const struct experiment *e, char **words, bool local, struct problems *p)
 {
     const char *script;
 
@@ -235,19 +212,14 @@ static void check_program (const struct experiment *e,
     if (strchr (*words, '/'))
         check_file (e, *words, X_OK, local && !e->software.image, p);
     else if (local && is_missing (e, words))
-        problem_at (p,
-                    e->entrypoint_origin,
-                    "'entrypoint': there is no program '%s' in PATH",
+        problem_at (p, e->entrypoint_origin, "'entrypoint': there is no program '%s' in PATH",
                     *words);
     if ((script = script_of (words)))
         check_file (e, script, F_OK, local, p);
 }
 
 /* The {name} of a pattern that is nearest to that of a metric. */
-static void near_name (const struct experiment *e,
-                       const char *metric,
-                       char *hint,
-                       size_t size)
+static void near_name (const struct experiment *e, const char *metric, char *hint, size_t size)
 {
     char **names = NULL;
 
@@ -277,15 +249,12 @@ static void warn_of_metrics (const struct experiment *e)
             complain ("%s: no metrics.pattern has %s, the metric of the "
                       "search%s: a trial has a result only if its program "
                       "logs it in another way",
-                      e->file,
-                      name,
-                      hint);
+                      e->file, name, hint);
     }
 }
 
 /* Python's format and the shell's variable are left as they are. */
-static void
-warn_of_braces (const struct experiment *e, const char *text, const char *path)
+static void warn_of_braces (const struct experiment *e, const char *text, const char *path)
 {
     size_t n = strlen (path);
 
@@ -296,14 +265,8 @@ warn_of_braces (const struct experiment *e, const char *text, const char *path)
             continue;
         complain ("%s:%d: 'entrypoint': %s{%s%c%s is %s; the hyperparameter is "
                   "{%s}",
-                  e->file,
-                  e->entrypoint_origin.line,
-                  dollar ? "$" : "",
-                  path,
-                  c,
-                  dollar ? "" : "...}",
-                  dollar ? "a variable of the shell" : "left as it is",
-                  path);
+                  e->file, e->entrypoint_origin.line, dollar ? "$" : "", path, c,
+                  dollar ? "" : "...}", dollar ? "a variable of the shell" : "left as it is", path);
         return;
     }
 }
@@ -326,13 +289,10 @@ static void warn_of_when (const struct experiment *e)
         const struct param *d = &e->params[i];
         int of = d->when ? space_find (e->params, e->nparams, d->when) : -1;
         const struct param *o = of < 0 ? NULL : &e->params[of];
-        if (o && o->step == 0
-            && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
+        if (o && o->step == 0 && (o->type == PARAM_FLOAT || o->type == PARAM_LOG))
             complain ("%s: hyperparameter '%s' is hardly ever active: its "
                       "'when' wants one value of the range of '%s'",
-                      e->file,
-                      d->name,
-                      o->name);
+                      e->file, d->name, o->name);
     }
 }
 
@@ -341,17 +301,13 @@ static void warn_of_lists (const struct experiment *e)
 {
     for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
-        if (h->dim >= 0 || !json_is_array (h->values)
-            || e->search.max_trials < 2
+        if (h->dim >= 0 || !json_is_array (h->values) || e->search.max_trials < 2
             || (e->nparams > 0 && !experiment_has_placeholder (e, h->path)))
             continue;
         complain ("%s:%d: %seach trial has the whole list "
                   "'%s'; to choose from it: { type = \"categorical\"; "
                   "vals = [...]; }",
-                  e->file,
-                  h->origin.line,
-                  e->nparams == 0 ? "nothing is searched: " : "",
-                  h->path);
+                  e->file, h->origin.line, e->nparams == 0 ? "nothing is searched: " : "", h->path);
         return;
     }
 }
@@ -360,8 +316,7 @@ static void warn_of_lists (const struct experiment *e)
 static void warn_of_rungs (const struct experiment *e)
 {
     static const char *const undivided[] = { "median", "pbt", NULL };
-    double least =
-        strings_contain (undivided, e->searcher_name) ? 2 : e->search.divisor;
+    double least = strings_contain (undivided, e->searcher_name) ? 2 : e->search.divisor;
 
     if (!(experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS))
         && (e->search.divisor != 4 || e->search.max_rungs != 5))
@@ -369,18 +324,13 @@ static void warn_of_rungs (const struct experiment *e)
                   "'searcher.divisor' and 'searcher.max_rungs' are for "
                   "searchers with rungs, such as \"asha\" with "
                   "'searcher.sampler'",
-                  e->file,
-                  e->searcher_name);
-    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
-             && strcmp (e->searcher_name, "auto")
+                  e->file, e->searcher_name);
+    else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS) && strcmp (e->searcher_name, "auto")
              && (double)e->search.max_length < least)
         complain ("%s: searcher \"%s\" stops no trial early: "
                   "'searcher.max_length', the length of a full training, is "
                   "%lld, but must be at least %g for that",
-                  e->file,
-                  e->searcher_name,
-                  (long long)e->search.max_length,
-                  least);
+                  e->file, e->searcher_name, (long long)e->search.max_length, least);
 }
 
 /* Where the last command of a text begins that another one is piped into, NULL:
@@ -411,9 +361,8 @@ static const char *last_of_pipe (const char *text)
 
 static void warn_of_pipe (const struct experiment *e)
 {
-    const char *last = e->entrypoint && !strstr (e->entrypoint, "pipefail")
-                           ? last_of_pipe (e->entrypoint)
-                           : NULL;
+    const char *last =
+        e->entrypoint && !strstr (e->entrypoint, "pipefail") ? last_of_pipe (e->entrypoint) : NULL;
 
     if (!last)
         return;
@@ -422,10 +371,7 @@ static void warn_of_pipe (const struct experiment *e)
               "last command, '%.*s': a crash before it counts as a result; the "
               "attempt's log has the output without 'tee', or use bash -o "
               "pipefail -c '...'",
-              e->file,
-              e->entrypoint_origin.line,
-              (int)strcspn (last, " \t\n"),
-              last);
+              e->file, e->entrypoint_origin.line, (int)strcspn (last, " \t\n"), last);
 }
 
 void command_warn (const struct experiment *e)

@@ -36,17 +36,14 @@ static bool has_work (const struct sweep *s)
 /* It was not passed over. */
 static bool took_effect (const struct sweep *s, const struct event *e)
 {
-    return e->op == EVENT_RETRY
-               ? sweep_trial (s, (long)e->trial)->state == TRIAL_OPEN
-               : s->state == SWEEP_RUNNING;
+    return e->op == EVENT_RETRY ? sweep_trial (s, (long)e->trial)->state == TRIAL_OPEN
+                                : s->state == SWEEP_RUNNING;
 }
 
 /* Apply the events to another copy of the sweep.  Returns 0, 1 if nothing
  * would be left to do, -1.
  */
-static int rehearse (const struct sweep *s,
-                     const struct event *events,
-                     size_t n,
+static int rehearse (const struct sweep *s, const struct event *events, size_t n,
                      struct slurmdl_error *err)
 {
     struct sweep *copy = NULL;
@@ -87,30 +84,22 @@ static int no_work (const struct sweep *s, const struct settings *st)
     else
         complain ("%s has %s: nothing is left to do; --trials N (there are "
                   "%ld) or --length L (it is %lld) says how it goes on",
-                  s->dir,
-                  sweep_state_name (s->state),
-                  points_of (s),
-                  (long long)c->max_length);
+                  s->dir, sweep_state_name (s->state), points_of (s), (long long)c->max_length);
     return EXIT_USAGE;
 }
 
 /* Put the events as one entry if they still make sense.  Returns an exit
  * status, -1 if somebody was faster.
  */
-static int put_rehearsed (struct sweep *s,
-                          struct event *events,
-                          size_t n,
+static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
                           const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     int rv = rehearse (s, events, n, &err);
 
     if (rv < 0) {
-        complain ("%s: the searcher %s does not support this%s%s",
-                  s->dir,
-                  s->exp->searcher_name,
-                  *err.text ? ": " : "",
-                  err.text);
+        complain ("%s: the searcher %s does not support this%s%s", s->dir, s->exp->searcher_name,
+                  *err.text ? ": " : "", err.text);
         return EXIT_USAGE;
     }
     if (rv > 0)
@@ -128,38 +117,27 @@ static int check_continue (const struct sweep *s, const struct settings *st)
     const struct search_config *c = &s->exp->search;
 
     if (!sweep_has_ended (s))
-        complain (
-            "%s is %s: only one that has ended can be continued; 'dl resume' "
-            "starts workers",
-            s->dir,
-            sweep_state_name (s->state));
-    else if (st->trials
-             && !(experiment_needs (s->exp)
-                  & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
+        complain ("%s is %s: only one that has ended can be continued; 'dl resume' "
+                  "starts workers",
+                  s->dir, sweep_state_name (s->state));
+    else if (st->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
         complain ("%s: --trials: the searcher %s sets the number of trials "
                   "itself",
-                  s->dir,
-                  s->exp->searcher_name);
+                  s->dir, s->exp->searcher_name);
     else if (st->trials && (long)st->trials < points_of (s))
-        complain ("%s: --trials %ld: there are %ld already",
-                  s->dir,
-                  (long)st->trials,
+        complain ("%s: --trials %ld: there are %ld already", s->dir, (long)st->trials,
                   points_of (s));
     else if (st->length && st->length < c->max_length)
-        complain ("%s: --length %lld: it is %lld already, and can only grow",
-                  s->dir,
-                  (long long)st->length,
-                  (long long)c->max_length);
+        complain ("%s: --length %lld: it is %lld already, and can only grow", s->dir,
+                  (long long)st->length, (long long)c->max_length);
     else if (sweep_is_late (s))
         complain ("%s: searcher.max_hours (%g) have passed; 'dl fork' makes "
                   "a new one",
-                  s->dir,
-                  s->exp->max_hours);
+                  s->dir, s->exp->max_hours);
     else if (s->searcher && searcher_is_spent (s->searcher))
         complain ("%s: searcher.max_gpu_hours (%g) is used up; 'dl fork' makes "
                   "a new one",
-                  s->dir,
-                  s->exp->max_gpu_hours);
+                  s->dir, s->exp->max_gpu_hours);
     else
         return EXIT_OK;
     return EXIT_USAGE;
@@ -173,8 +151,7 @@ static bool goes_on (const struct sweep *s, const struct settings *st)
     return s->state == SWEEP_RUNNING && !st->workers && s->last_action.what
            && !strcmp (s->last_action.what, "continued")
            && (!st->trials || (long)st->trials == c->max_trials)
-           && (!st->length || st->length == c->max_length)
-           && peer_count (s->dir, 0, NULL) > 0;
+           && (!st->length || st->length == c->max_length) && peer_count (s->dir, 0, NULL) > 0;
 }
 
 static int say_goes_on (const struct sweep *s, const struct settings *st)
@@ -196,25 +173,21 @@ static void say_missing (const struct sweep *s)
 
     for (long n = 1; n <= s->ntrials; n++) {
         long attempt = trial_last (sweep_trial (s, n)).attempt;
-        if (attempt && attempt_is_missing (s, n, attempt, dir, sizeof (dir))
-            && missing++ == 0)
+        if (attempt && attempt_is_missing (s, n, attempt, dir, sizeof (dir)) && missing++ == 0)
             snprintf (first, sizeof (first), "%s", dir);
     }
     if (missing)
         complain ("%s: missing, although the result of this attempt was "
                   "accepted (%ld trial%s so): a trial that goes on begins "
                   "with the newest checkpoint that is left, or anew",
-                  first,
-                  missing,
-                  missing == 1 ? " is" : "s are");
+                  first, missing, missing == 1 ? " is" : "s are");
 }
 
 static int go_on (struct sweep *s, const struct settings *st)
 {
-    struct event event = { .op = EVENT_CONTINUE,
-                           .by = user_name (),
-                           .max_trials = st->trials,
-                           .max_length = st->length };
+    struct event event = {
+        .op = EVENT_CONTINUE, .by = user_name (), .max_trials = st->trials, .max_length = st->length
+    };
     int rv = -1;
 
     while (rv == -1) {
@@ -253,8 +226,7 @@ static bool is_number (const char *text)
 }
 
 /* Append the event for one trial, if that has failed. */
-static int
-add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
+static int add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
 {
     const struct sweep_trial *t;
     long trial;
@@ -264,20 +236,15 @@ add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
         return rv;
     t = sweep_trial (s, trial);
     if (t->state != TRIAL_FAILED) {
-        complain ("%s: trial %ld has not failed: it is %s",
-                  s->dir,
-                  trial,
-                  trial_state_name (s, t));
+        complain ("%s: trial %ld has not failed: it is %s", s->dir, trial, trial_state_name (s, t));
         return EXIT_USAGE;
     }
-    e[(*n)++] =
-        (struct event){ .op = EVENT_RETRY, .by = user_name (), .trial = trial };
+    e[(*n)++] = (struct event){ .op = EVENT_RETRY, .by = user_name (), .trial = trial };
     return EXIT_OK;
 }
 
 /* The events that open again the trials that are named, or all. */
-static int
-fill_retries (const struct sweep *s, char **names, struct event *e, size_t *n)
+static int fill_retries (const struct sweep *s, char **names, struct event *e, size_t *n)
 {
     int rv = EXIT_OK;
     char name[32];
@@ -309,10 +276,8 @@ static int go_on_with (struct sweep *s, const struct settings *st)
         return fail_on (s, &err);
     if (workers == 0)
         return start_missing_workers (s, st, true);
-    printf (
-        "%s: %ld workers will train them; if there are none, use 'dl resume'\n",
-        s->dir,
-        workers);
+    printf ("%s: %ld workers will train them; if there are none, use 'dl resume'\n", s->dir,
+            workers);
     return EXIT_OK;
 }
 
@@ -338,9 +303,7 @@ static int retry (struct sweep *s, char **names, const struct settings *st)
             break;
         }
         if ((rv = put_rehearsed (s, events, n, st)) == EXIT_OK) {
-            printf ("%s: %ld trial%s tried again\n",
-                    s->dir,
-                    retries,
+            printf ("%s: %ld trial%s tried again\n", s->dir, retries,
                     retries == 1 ? " is" : "s are");
             fflush (stdout);
             rv = go_on_with (s, st);

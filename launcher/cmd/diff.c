@@ -17,10 +17,7 @@
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 
-static void print_difference (long n,
-                              const char *name,
-                              const char *first,
-                              const char *second,
+static void print_difference (long n, const char *name, const char *first, const char *second,
                               void *title)
 {
     if (n == 0)
@@ -50,8 +47,7 @@ static json_t *files_in (const char *name, struct code_archive *a)
     struct slurmdl_error err = { "" };
     json_t *o = json_object ();
 
-    if (a->data
-        && code_archive_each (a->data, a->size, note_file, o, &err) < 0) {
+    if (a->data && code_archive_each (a->data, a->size, note_file, o, &err) < 0) {
         complain ("%s: %s", name, err.text);
         json_decref (o);
         o = NULL;
@@ -99,10 +95,8 @@ static long compare_records (const struct sweep *a, const struct sweep *b)
 
     if (first && second) {
         n = compare ("made with", here, there);
-        n += compare (
-            "packages",
-            json_object_get (json_object_get (first, "python"), "packages"),
-            json_object_get (json_object_get (second, "python"), "packages"));
+        n += compare ("packages", json_object_get (json_object_get (first, "python"), "packages"),
+                      json_object_get (json_object_get (second, "python"), "packages"));
     }
     json_decref (first);
     json_decref (second);
@@ -167,8 +161,7 @@ static int compare_folder (struct sweep *s, const char *folder)
     long changes = 0;
 
     if (!s->code) {
-        complain ("%s: its code is not frozen: there is nothing to compare",
-                  s->dir);
+        complain ("%s: its code is not frozen: there is nothing to compare", s->dir);
         return EXIT_USAGE;
     }
     if (strncmp (folder, s->root, n) || (folder[n] && folder[n] != '/')) {

@@ -54,8 +54,7 @@ static void put_real (FILE *f, double v)
     fputs (text, f);
 }
 
-static void
-put_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
+static void put_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
 {
     switch (type) {
     case COLUMN_INT:
@@ -81,11 +80,7 @@ void csv_put_names (FILE *f, const struct columns *c, bool safe)
     fputc ('\n', f);
 }
 
-void csv_put_trial (FILE *f,
-                    const struct sweep *s,
-                    const struct columns *c,
-                    long trial,
-                    bool safe)
+void csv_put_trial (FILE *f, const struct sweep *s, const struct columns *c, long trial, bool safe)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct cell cell = column_cell (&c->list[i], s, trial);
@@ -95,8 +90,7 @@ void csv_put_trial (FILE *f,
     fputc ('\n', f);
 }
 
-static void
-put_csv (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
+static void put_csv (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
     csv_put_names (f, c, safe);
     for (long n = 1; n <= s->ntrials; n++)
@@ -118,16 +112,14 @@ static json_t *cell_json (enum column_type type, const struct cell *cell)
     return cell->text ? json_string (cell->text) : json_null ();
 }
 
-static json_t *
-trial_json (const struct sweep *s, const struct columns *c, long n)
+static json_t *trial_json (const struct sweep *s, const struct columns *c, long n)
 {
     json_t *hparams = json_object ();
     json_t *o = json_object ();
 
     for (size_t i = 0; i < c->n; i++) {
         struct cell cell = column_cell (&c->list[i], s, n);
-        json_object_set_new (c->list[i].hparam ? hparams : o,
-                             c->list[i].name,
+        json_object_set_new (c->list[i].hparam ? hparams : o, c->list[i].name,
                              cell_json (c->list[i].type, &cell));
     }
     json_object_set_new (o, "hyperparameters", hparams);
@@ -135,8 +127,7 @@ trial_json (const struct sweep *s, const struct columns *c, long n)
 }
 
 /* A trial a line, so that line tools have some use of it too. */
-static void
-put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
+static void put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
     (void)safe;
     fputc ('[', f);
@@ -153,10 +144,7 @@ put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 
 struct export_format {
     const char *name;
-    void (*put) (FILE *f,
-                 const struct sweep *s,
-                 const struct columns *c,
-                 bool safe);
+    void (*put) (FILE *f, const struct sweep *s, const struct columns *c, bool safe);
 };
 
 /* clang-format off */
@@ -188,10 +176,7 @@ static void follow_links (char *path, size_t size, const char *given)
     char folder[PATH_MAX];
     char found[PATH_MAX];
 
-    snprintf (folder,
-              sizeof (folder),
-              "%.*s",
-              slash ? (int)(slash - given) + 1 : 1,
+    snprintf (folder, sizeof (folder), "%.*s", slash ? (int)(slash - given) + 1 : 1,
               slash ? given : ".");
     if (user_may_follow (given) && realpath (given, found))
         snprintf (path, size, "%s", found);
@@ -208,14 +193,11 @@ static bool is_special (const char *path)
 {
     struct stat st;
 
-    return user_may_follow (path) && stat (path, &st) == 0
-           && !S_ISREG (st.st_mode) && !user_is_of_others (&st);
+    return user_may_follow (path) && stat (path, &st) == 0 && !S_ISREG (st.st_mode)
+           && !user_is_of_others (&st);
 }
 
-static int write_into (const char *path,
-                       const char *buf,
-                       size_t size,
-                       struct slurmdl_error *err)
+static int write_into (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
 {
     FILE *f = user_open_output (path, err);
     bool good;
@@ -228,10 +210,7 @@ static int write_into (const char *path,
     return errorf (err, "%s: cannot write: %s", path, strerror (errno));
 }
 
-static int write_text (const char *path,
-                       const char *buf,
-                       size_t size,
-                       struct slurmdl_error *err)
+static int write_text (const char *path, const char *buf, size_t size, struct slurmdl_error *err)
 {
     char file[PATH_MAX];
 
@@ -245,10 +224,8 @@ static int write_text (const char *path,
     return publish_replace (file, buf, size, err);
 }
 
-static int export_text (const struct sweep *s,
-                        const struct export_format *format,
-                        const struct settings *st,
-                        struct slurmdl_error *err)
+static int export_text (const struct sweep *s, const struct export_format *format,
+                        const struct settings *st, struct slurmdl_error *err)
 {
     struct logged_metrics logged = { .n = 0 };
     struct columns columns;
@@ -257,10 +234,8 @@ static int export_text (const struct sweep *s,
     FILE *f = NULL;
     int rv = -1;
 
-    if (columns_create (&columns, s) == 0
-        && logged_read_all (&logged, s, NULL, s->ntrials) >= 0
-        && columns_add_logged (&columns, &logged) == 0
-        && (f = open_memstream (&buf, &size)))
+    if (columns_create (&columns, s) == 0 && logged_read_all (&logged, s, NULL, s->ntrials) >= 0
+        && columns_add_logged (&columns, &logged) == 0 && (f = open_memstream (&buf, &size)))
         format->put (f, s, &columns, st->safe_csv);
     if (f && fclose (f) == 0)
         rv = write_text (st->output, buf, size, err);
@@ -274,8 +249,7 @@ static int export_text (const struct sweep *s,
     return rv;
 }
 
-static int
-export_h5 (const struct sweep *s, const char *path, struct slurmdl_error *err)
+static int export_h5 (const struct sweep *s, const char *path, struct slurmdl_error *err)
 {
     char file[PATH_MAX];
 
@@ -292,8 +266,7 @@ static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
 {
     complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
               "of a trial)",
-              err->text,
-              s->word);
+              err->text, s->word);
     return EXIT_DAMAGED;
 }
 
@@ -309,17 +282,13 @@ static double pause_of (const struct settings *st)
     return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
 }
 
-static int put_format (const struct sweep *s,
-                       const struct export_format *format,
-                       const struct settings *st,
-                       struct slurmdl_error *err)
+static int put_format (const struct sweep *s, const struct export_format *format,
+                       const struct settings *st, struct slurmdl_error *err)
 {
-    return format->put ? export_text (s, format, st, err)
-                       : export_h5 (s, st->output, err);
+    return format->put ? export_text (s, format, st, err) : export_h5 (s, st->output, err);
 }
 
-static int export_table (struct sweep *s,
-                         const struct export_format *format,
+static int export_table (struct sweep *s, const struct export_format *format,
                          const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -336,8 +305,7 @@ static int export_table (struct sweep *s,
     return rv < 0 ? fail (&err) : rv > 0 ? say_damaged (s, &err) : EXIT_OK;
 }
 
-static int check_export (const struct settings *st,
-                         const struct export_format *format)
+static int check_export (const struct settings *st, const struct export_format *format)
 {
     const char *name = format->name ? format->name : st->format;
 
@@ -360,8 +328,7 @@ static int check_export (const struct settings *st,
 
 int cmd_export (const struct settings *st)
 {
-    const struct export_format *format =
-        find_format (st->format ? st->format : formats[0].name);
+    const struct export_format *format = find_format (st->format ? st->format : formats[0].name);
     struct sweep *s;
     int rv = check_export (st, format);
 

@@ -39,18 +39,11 @@ static void print_log_end (const struct sweep *s)
     char text[TAIL + 1];
     size_t n;
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/log",
-              s->dir,
-              s->cause.trial,
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/log", s->dir, s->cause.trial,
               s->cause.attempt);
-    if ((n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL))
-        == 0)
+    if ((n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
         return;
-    printf ("the end of the log of trial %ld, attempt %ld:\n",
-            s->cause.trial,
-            s->cause.attempt);
+    printf ("the end of the log of trial %ld, attempt %ld:\n", s->cause.trial, s->cause.attempt);
     print_lines (text_last_lines (text, n, LINES));
 }
 
@@ -72,10 +65,9 @@ static void newest_log (const struct sweep *s, char *path, size_t size)
     while ((e = readdir (d))) {
         size_t n = strlen (e->d_name);
         /* the name goes to the terminal */
-        if (n < 5 || strcmp (e->d_name + n - 4, ".log")
-            || !word_fits (e->d_name)
-            || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
-            || st.st_size == 0 || st.st_mtim.tv_sec < newest.tv_sec)
+        if (n < 5 || strcmp (e->d_name + n - 4, ".log") || !word_fits (e->d_name)
+            || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size == 0
+            || st.st_mtim.tv_sec < newest.tv_sec)
             continue;
         newest = st.st_mtim;
         if (snprintf (path, size, "%s/%s", dir, e->d_name) >= (int)size)
@@ -91,9 +83,7 @@ void print_last_words (const struct sweep *s)
     size_t n;
 
     newest_log (s, path, sizeof (path));
-    if (!*path
-        || (n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL))
-               == 0)
+    if (!*path || (n = file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL)) == 0)
         return;
     printf ("the end of %s:\n", path);
     print_lines (text_last_lines (text, n, LINES));
@@ -101,8 +91,7 @@ void print_last_words (const struct sweep *s)
 
 /* A limit that was too low is raised by a command.  Returns whether it is one.
  */
-static bool
-print_remedy (const struct sweep *s, const char *why, const char *command)
+static bool print_remedy (const struct sweep *s, const char *why, const char *command)
 {
     const struct experiment *e = s->exp;
 
@@ -110,18 +99,11 @@ print_remedy (const struct sweep *s, const char *why, const char *command)
         printf ("'dl %s --set resources.time=TIME %s' goes on with a longer "
                 "time limit than %s, of which the last %lld s (worker.grace) "
                 "are for saving\n",
-                command,
-                s->word,
-                e->time ? e->time : "the partition's",
-                (long long)e->grace);
-    else if (why
-             && (!strcmp (why, "out of memory")
-                 || strstr (why, "out of memory (killed")))
+                command, s->word, e->time ? e->time : "the partition's", (long long)e->grace);
+    else if (why && (!strcmp (why, "out of memory") || strstr (why, "out of memory (killed")))
         printf ("'dl %s --set resources.%s=SIZE %s' goes on with more than "
                 "%s%s\n",
-                command,
-                e->max_memory ? "max_memory" : "memory",
-                s->word,
+                command, e->max_memory ? "max_memory" : "memory", s->word,
                 e->max_memory ? e->max_memory
                 : e->memory   ? e->memory
                               : "the partition gives",
@@ -140,24 +122,20 @@ void print_fault (const struct sweep *s)
         return;
     printf ("paused after %d attempts that failed alike, before any result: "
             "%s\n",
-            FAULT_LIMIT,
-            s->cause.why);
+            FAULT_LIMIT, s->cause.why);
     print_log_end (s);
     if (print_remedy (s, s->cause.why, "resume"))
         return;
     printf ("when the program is mended, 'dl resume %s' goes on and tries %d "
             "times more; for another experiment file, 'dl kill %s' and 'dl "
             "run'\n",
-            s->word,
-            FAULT_LIMIT,
-            s->word);
+            s->word, FAULT_LIMIT, s->word);
 }
 
 void print_limits (const struct sweep *s)
 {
     if (s->expired)
-        printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
-                s->exp->max_hours);
+        printf ("searcher.max_hours (%g) is over: no segment begins any more\n", s->exp->max_hours);
     if (s->searcher && searcher_is_spent (s->searcher))
         printf ("searcher.max_gpu_hours (%g) is used up: no segment begins any "
                 "more\n",
@@ -172,9 +150,7 @@ void print_shared_files (const struct sweep *s)
         return;
     printf ("shared: trials %ld and %ld wrote the same file, %s, in the folder "
             "that all trials share",
-            f.trials[0],
-            f.trials[1],
-            f.path);
+            f.trials[0], f.trials[1], f.path);
     if (f.others)
         printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
     puts (s->exp->work == WORK_SHARED
@@ -219,8 +195,7 @@ static struct cause_count commonest (const struct sweep *s)
 }
 
 /* The first trial whose program went beyond the length, or did not reach it. */
-static const struct sweep_trial *
-ended_elsewhere (const struct sweep *s, bool beyond, long *n)
+static const struct sweep_trial *ended_elsewhere (const struct sweep *s, bool beyond, long *n)
 {
     const struct sweep_trial *first = NULL;
 
@@ -245,17 +220,13 @@ static void print_ended (const struct sweep *s)
         printf ("trial %ld logged steps to %lld, but its segment was to end at "
                 "%lld%s: its program does not use {length} (DL_LENGTH), or "
                 "counts steps in another unit\n",
-                trial_number (s, first),
-                (long long)first->ended,
-                (long long)first->length,
+                trial_number (s, first), (long long)first->ended, (long long)first->length,
                 n > 1 ? ", and others like it" : "");
     else if ((first = ended_elsewhere (s, false, &n)))
         printf ("trial %ld ended at %lld of %lld with status 0%s: if that was "
                 "a crash, 'dl logs' shows it, and the entrypoint hides it (a "
                 "pipe ends with the status of its last command)\n",
-                trial_number (s, first),
-                (long long)first->ended,
-                (long long)first->length,
+                trial_number (s, first), (long long)first->ended, (long long)first->length,
                 n > 1 ? ", and others like it" : "");
 }
 
@@ -268,10 +239,7 @@ void print_failed (const struct sweep *s)
     if (failed == 0 || sweep_is_faulty (s))
         return;
     most = commonest (s);
-    printf ("failed: %ld of %ld trial%s",
-            failed,
-            s->ntrials,
-            s->ntrials == 1 ? "" : "s");
+    printf ("failed: %ld of %ld trial%s", failed, s->ntrials, s->ntrials == 1 ? "" : "s");
     if (s->state == SWEEP_PARTIAL)
         printf (", more than max_failed (%ld)", sweep_max_failed (s));
     if (most.why && most.count < failed)
@@ -297,7 +265,5 @@ void print_results (const struct sweep *s)
     if ((damaged = results_damaged (s)) > 0)
         printf ("metrics of %ld trial%s are damaged: 'dl export --format=h5' "
                 "names the first file, 'dl show %s TRIAL' those of a trial\n",
-                damaged,
-                damaged == 1 ? "" : "s",
-                s->word);
+                damaged, damaged == 1 ? "" : "s", s->word);
 }

@@ -66,10 +66,7 @@ static void say_why (const struct sweep *s)
         if (sweep_trial (s, i)->why) {
             printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its "
                     "output\n",
-                    i,
-                    sweep_trial (s, i)->why,
-                    dir,
-                    i);
+                    i, sweep_trial (s, i)->why, dir, i);
             break;
         }
     free (dir);
@@ -113,11 +110,7 @@ static int conclude (struct follow_view *v, bool workers_left)
     char elapsed[32];
 
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
-    printf ("\n%s: %s after %s, %ld trials\n",
-            s->exp->name,
-            state_text (s),
-            elapsed,
-            s->ntrials);
+    printf ("\n%s: %s after %s, %ld trials\n", s->exp->name, state_text (s), elapsed, s->ntrials);
     say_best (s);
     print_failed (s);
     print_limits (s);
@@ -139,8 +132,7 @@ static int conclude (struct follow_view *v, bool workers_left)
         complain ("no worker is left: this machine is excluded from the "
                   "experiment; 'dl resume' on another one goes on");
     else
-        complain ("no worker is left%s%s; 'dl resume' goes on",
-                  *v->x->note ? ": " : "",
+        complain ("no worker is left%s%s; 'dl resume' goes on", *v->x->note ? ": " : "",
                   v->x->note);
     return EXIT_NO_WORKERS;
 }
@@ -171,8 +163,7 @@ static void say_note (struct follow_view *v)
 {
     char elapsed[32];
 
-    if (v->s->ntrials || v->x->ops == &executor_local
-        || !strcmp (v->note, v->x->note))
+    if (v->s->ntrials || v->x->ops == &executor_local || !strcmp (v->note, v->x->note))
         return;
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
     snprintf (v->note, sizeof (v->note), "%s", v->x->note);
@@ -209,8 +200,7 @@ static void finish_local (struct follow_view *v)
     struct slurmdl_error err = { "" };
 
     /* they read the end of the sweep, or the stop, by themselves */
-    while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
-           && v->x->ops->tick (v->x))
+    while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local && v->x->ops->tick (v->x))
         usleep (20000);
     if (v->s->state != SWEEP_RUNNING) /* what they have put since then */
         sweep_sync (v->s, &err);
@@ -234,14 +224,8 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
     int rv;
 
     follow_signals ();
-    printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n",
-            s->dir,
-            s->exp->searcher_name,
-            x->granted,
-            x->granted == 1 ? "" : "s",
-            x->ops->name,
-            *x->job ? " job " : "",
-            x->job);
+    printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n", s->dir, s->exp->searcher_name, x->granted,
+            x->granted == 1 ? "" : "s", x->ops->name, *x->job ? " job " : "", x->job);
     print_direction (s);
     said->start = monotonic ();
     if (v.tty)

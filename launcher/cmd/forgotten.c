@@ -101,16 +101,14 @@ static bool is_of_python (const char *path, const char *text)
 {
     const char *line = strndupa (text, strcspn (text, "\n"));
 
-    return ends_with (path, ".py")
-           || (!strncmp (line, "#!", 2) && strstr (line, "python"));
+    return ends_with (path, ".py") || (!strncmp (line, "#!", 2) && strstr (line, "python"));
 }
 
 static bool is_of_shell (const char *path, const char *text)
 {
     const char *line = strndupa (text, strcspn (text, "\n"));
 
-    return ends_with (path, ".sh")
-           || (!strncmp (line, "#!", 2) && ends_with (line, "sh"));
+    return ends_with (path, ".sh") || (!strncmp (line, "#!", 2) && ends_with (line, "sh"));
 }
 
 static bool is_file (const char *path)
@@ -126,8 +124,7 @@ static void read_script (struct program_texts *t, const char *path)
     bool is_binary;
     char *text;
 
-    if (!realpath (path, whole)
-        || strings_contain ((const char *const *)t->paths, whole))
+    if (!realpath (path, whole) || strings_contain ((const char *const *)t->paths, whole))
         return;
     text = read_text (whole, &is_binary);
     if (!text || t->n++ >= TEXTS_MOST) {
@@ -153,14 +150,10 @@ static void read_script (struct program_texts *t, const char *path)
 /* ---- Python's imports ---- */
 
 /* "a.b" in a folder: a/b.py, a/b/__init__.py; whether it is there. */
-static bool read_module (struct program_texts *t,
-                         const char *dir,
-                         const char *name,
-                         size_t length)
+static bool read_module (struct program_texts *t, const char *dir, const char *name, size_t length)
 {
     char path[PATH_MAX];
-    int n =
-        snprintf (path, sizeof (path) - 16, "%s/%.*s", dir, (int)length, name);
+    int n = snprintf (path, sizeof (path) - 16, "%s/%.*s", dir, (int)length, name);
     bool found = false;
 
     if (n < 0 || (size_t)n >= sizeof (path) - 16)
@@ -178,26 +171,16 @@ static bool read_module (struct program_texts *t,
 }
 
 /* Also "from pack import part" of the folder pack/. */
-static bool read_from (struct program_texts *t,
-                       const char *dir,
-                       const char *name,
-                       size_t length,
+static bool read_from (struct program_texts *t, const char *dir, const char *name, size_t length,
                        const char *parts)
 {
     bool found = length == 0 || read_module (t, dir, name, length);
 
-    while (found && *(parts += strspn (parts, " \t(,\\")) && *parts != '\n'
-           && *parts != '#') {
+    while (found && *(parts += strspn (parts, " \t(,\\")) && *parts != '\n' && *parts != '#') {
         size_t n = strcspn (parts, " \t,()\n\\#");
         char *both;
         if (n > 0
-            && asprintf (&both,
-                         "%.*s%s%.*s",
-                         (int)length,
-                         name,
-                         length ? "." : "",
-                         (int)n,
-                         parts)
+            && asprintf (&both, "%.*s%s%.*s", (int)length, name, length ? "." : "", (int)n, parts)
                    > 0) {
             read_module (t, dir, both, strlen (both));
             free (both);
@@ -207,9 +190,7 @@ static bool read_from (struct program_texts *t,
     return found;
 }
 
-static void read_import (struct program_texts *t,
-                         const char *name,
-                         const char *parts,
+static void read_import (struct program_texts *t, const char *name, const char *parts,
                          const char *dir)
 {
     size_t length = strcspn (name, " \t,;\n#");
@@ -267,13 +248,8 @@ static bool read_words (struct program_texts *t, const char *text)
 
     while (*(text += strspn (text, metas))) {
         size_t n = strcspn (text, metas);
-        snprintf (path,
-                  sizeof (path),
-                  "%s%s%.*s",
-                  *text == '/' ? "" : t->e->dir,
-                  *text == '/' ? "" : "/",
-                  (int)n,
-                  text);
+        snprintf (path, sizeof (path), "%s%s%.*s", *text == '/' ? "" : t->e->dir,
+                  *text == '/' ? "" : "/", (int)n, text);
         if (n == 2 && !strncmp (text, "-c", 2))
             found = true;
         if (module && !is_file (path))
@@ -290,9 +266,8 @@ static bool read_words (struct program_texts *t, const char *text)
 
 static bool is_assignment (const char *word, size_t n)
 {
-    size_t name = strspn (word,
-                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                          "0123456789_");
+    size_t name = strspn (word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_");
 
     return name > 0 && name < n && word[name] == '=';
 }
@@ -309,23 +284,17 @@ static bool is_keyword (const char *word, size_t n)
     return false;
 }
 
-static void
-read_command (struct program_texts *t, const char *word, size_t n, bool found)
+static void read_command (struct program_texts *t, const char *word, size_t n, bool found)
 {
     char *name = strndup (word, n);
     const char *base = strrchr (name, '/') ? strrchr (name, '/') + 1 : name;
     char path[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *name == '/' ? "" : t->e->dir,
-              *name == '/' ? "" : "/",
+    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : t->e->dir, *name == '/' ? "" : "/",
               name);
     if (strings_contain (runners, base) || !strncmp (base, "python3.", 8))
         t->unknown |= !found;
-    else if (!strings_contain (plain, base)
-             && !(strchr (name, '/') && is_file (path)))
+    else if (!strings_contain (plain, base) && !(strchr (name, '/') && is_file (path)))
         t->unknown = true;
     free (name);
 }
@@ -350,9 +319,7 @@ static void read_shell (struct program_texts *t, const char *text)
         if (*text == '"' || *text == '\'') { /* an argument, but $(...) */
             const char *end = strchr (text + 1, *text);
             const char *inner = strstr (text, "$(");
-            text = inner && end && inner < end && *text == '"' ? inner + 1
-                   : end                                       ? end + 1
-                                                               : "";
+            text = inner && end && inner < end && *text == '"' ? inner + 1 : end ? end + 1 : "";
             t->unknown |= (first || argument) && *text != '(';
             first = *text == '(';
             continue;
@@ -401,8 +368,7 @@ static void texts_read (struct program_texts *t, const struct experiment *e)
         bool found = false;
         for (char **a = e->argv; *a; a++) {
             bool module = a > e->argv && !strcmp (a[-1], "-m");
-            found |= read_words (t, *a)
-                     || (module && read_module (t, e->dir, *a, strlen (*a)));
+            found |= read_words (t, *a) || (module && read_module (t, e->dir, *a, strlen (*a)));
         }
         read_command (t, e->argv[0], strlen (e->argv[0]), found);
     }
@@ -427,12 +393,11 @@ static bool has_text (const struct program_texts *t, const char *text)
 /* Whether it reads all that there is, however it is called. */
 static bool reads_all (const struct program_texts *t)
 {
-    static const char *const names[] = {
-        "slurmdl",          "determined", "DL_HPARAMS", "hparams.json",
-        "\"DL_\"",          "'DL_'",      "DL_HP_\"",   "DL_HP_'",
-        "DL_HP_{",          "DL_HP_%",    "DL_HP_$",    "^DL_",
-        "os.environ.items", NULL
-    };
+    static const char *const names[] = { "slurmdl",          "determined", "DL_HPARAMS",
+                                         "hparams.json",     "\"DL_\"",    "'DL_'",
+                                         "DL_HP_\"",         "DL_HP_'",    "DL_HP_{",
+                                         "DL_HP_%",          "DL_HP_$",    "^DL_",
+                                         "os.environ.items", NULL };
 
     for (const char *const *n = names; *n; n++)
         if (has_text (t, *n))
@@ -442,10 +407,7 @@ static bool reads_all (const struct program_texts *t)
 
 /* ---- what nothing uses ---- */
 
-static void where_text (const struct experiment *e,
-                        struct origin origin,
-                        char *buf,
-                        size_t size)
+static void where_text (const struct experiment *e, struct origin origin, char *buf, size_t size)
 {
     if (origin.option)
         snprintf (buf, size, "--set %s", origin.option);
@@ -497,42 +459,30 @@ static bool has_dollar (const struct experiment *e, const char *path)
         if (!strncmp (*v, path, n) && (*v)[n] == '=')
             return false;
     for (; (at = strchr (at, '$')); at++)
-        if (!strncmp (at + 1, path, n) && !isalnum ((unsigned char)at[n + 1])
-            && at[n + 1] != '_')
+        if (!strncmp (at + 1, path, n) && !isalnum ((unsigned char)at[n + 1]) && at[n + 1] != '_')
             return true;
     return false;
 }
 
-static void warn_of_hparams (const struct experiment *e,
-                             const struct program_texts *t)
+static void warn_of_hparams (const struct experiment *e, const struct program_texts *t)
 {
     char where[512], variable[256];
 
     for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
-        bool dollar =
-            !experiment_has_placeholder (e, h->path) && has_dollar (e, h->path);
+        bool dollar = !experiment_has_placeholder (e, h->path) && has_dollar (e, h->path);
         if (h->dim < 0 || experiment_has_placeholder (e, h->path))
             continue;
         hparams_variable (variable, sizeof (variable), h->path);
-        where_text (e,
-                    dollar ? e->entrypoint_origin : h->origin,
-                    where,
-                    sizeof (where));
+        where_text (e, dollar ? e->entrypoint_origin : h->origin, where, sizeof (where));
         if (dollar)
             complain ("%s: 'entrypoint': $%s is a variable of the shell; the "
                       "hyperparameter is {%s}",
-                      where,
-                      h->path,
-                      h->path);
-        else if (!t->unknown && !reads_all (t) && !has_text (t, variable)
-                 && !decides (e, h->path))
+                      where, h->path, h->path);
+        else if (!t->unknown && !reads_all (t) && !has_text (t, variable) && !decides (e, h->path))
             complain ("%s: nothing uses the hyperparameter '%s': the "
                       "entrypoint has no {%s}%s%s%s",
-                      where,
-                      h->path,
-                      h->path,
-                      script_name (t) ? ", and " : "",
+                      where, h->path, h->path, script_name (t) ? ", and " : "",
                       script_name (t) ? script_name (t) : "",
                       script_name (t) ? " reads neither its variable (DL_HP_*) "
                                         "nor slurmdl"
@@ -547,34 +497,27 @@ static bool has_any (const struct program_texts *t, const char *const *texts)
     return *texts;
 }
 
-static void warn_of_length (const struct experiment *e,
-                            const struct program_texts *t)
+static void warn_of_length (const struct experiment *e, const struct program_texts *t)
 {
-    static const char *const uses[] = {
-        "{length}", "DL_LENGTH", "slurmdl", "determined", NULL
-    };
+    static const char *const uses[] = { "{length}", "DL_LENGTH", "slurmdl", "determined", NULL };
     char where[512];
 
-    if (!(experiment_needs (e) & HAS_RUNGS) || e->search.max_length < 2
-        || t->unknown || has_any (t, uses))
+    if (!(experiment_needs (e) & HAS_RUNGS) || e->search.max_length < 2 || t->unknown
+        || has_any (t, uses))
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
     complain ("%s: searcher \"%s\" trains to several lengths, but the "
               "entrypoint has no {length}%s%s%s: every segment is a whole "
               "training",
-              where,
-              e->searcher_name,
-              script_name (t) ? ", and " : "",
+              where, e->searcher_name, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_LENGTH" : "");
 }
 
-static void warn_of_seed (const struct experiment *e,
-                          const struct program_texts *t)
+static void warn_of_seed (const struct experiment *e, const struct program_texts *t)
 {
-    static const char *const uses[] = { "{seed}",    "DL_SEED",    "{repeat}",
-                                        "DL_REPEAT", "{trial}",    "DL_TRIAL",
-                                        "slurmdl",   "determined", NULL };
+    static const char *const uses[] = { "{seed}",   "DL_SEED", "{repeat}",   "DL_REPEAT", "{trial}",
+                                        "DL_TRIAL", "slurmdl", "determined", NULL };
     char where[512];
 
     if (e->search.repeats < 2 || t->unknown || has_any (t, uses))
@@ -583,9 +526,7 @@ static void warn_of_seed (const struct experiment *e,
     complain ("%s: 'searcher.repeats' is %ld, but the entrypoint has no "
               "{seed}%s%s%s: repeats differ only if the program draws a seed "
               "of its own",
-              where,
-              e->search.repeats,
-              script_name (t) ? ", and " : "",
+              where, e->search.repeats, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_SEED" : "");
 }
@@ -624,16 +565,14 @@ struct direction {
 
 static void judge (struct direction *d, const char *word, bool given)
 {
-    d->up |= strings_contain (larger, word)
-             || (!given && strings_contain (larger_mostly, word));
-    d->down |= strings_contain (smaller, word)
-               || (!given && strings_contain (smaller_mostly, word));
+    d->up |= strings_contain (larger, word) || (!given && strings_contain (larger_mostly, word));
+    d->down |=
+        strings_contain (smaller, word) || (!given && strings_contain (smaller_mostly, word));
     d->other |= strings_contain (turned, word);
 }
 
 /* A word in small letters: with its digits, and without those at its end. */
-static void
-judge_part (struct direction *d, const char *word, size_t n, bool given)
+static void judge_part (struct direction *d, const char *word, size_t n, bool given)
 {
     char text[64];
 
@@ -661,8 +600,7 @@ static size_t count_of (const char *at, int (*is) (int c))
  */
 static int direction_of (const char *metric, bool given)
 {
-    struct direction d = { .other = metric[0] == '1'
-                                    && !isalnum ((unsigned char)metric[1]) };
+    struct direction d = { .other = metric[0] == '1' && !isalnum ((unsigned char)metric[1]) };
 
     for (const char *at = metric; *at;) {
         size_t n = count_of (at, isalnum), k = 0;
@@ -691,11 +629,8 @@ static void warn_of_direction (const struct experiment *e)
         where_text (e, e->metric_origin, where, sizeof (where));
         complain ("%s: '%s' is %s, and its name suggests that %s is better: "
                   "'searcher.smaller_is_better = %s' %s it",
-                  where,
-                  e->metrics[i],
-                  is_larger ? "maximised" : "minimised",
-                  is_larger ? "smaller" : "larger",
-                  is_larger ? "true" : "false",
+                  where, e->metrics[i], is_larger ? "maximised" : "minimised",
+                  is_larger ? "smaller" : "larger", is_larger ? "true" : "false",
                   is_larger ? "minimises" : "maximises");
     }
 }

@@ -32,10 +32,8 @@ static void put_string (config_t *cf, const char *key, const char *text)
     config_t value;
 
     config_init (&value);
-    config_setting_set_string (config_setting_add (config_root_setting (&value),
-                                                   "value",
-                                                   CONFIG_TYPE_STRING),
-                               text);
+    config_setting_set_string (
+        config_setting_add (config_root_setting (&value), "value", CONFIG_TYPE_STRING), text);
     edit_put (cf, key, config_lookup (&value, "value"));
     config_destroy (&value);
 }
@@ -55,11 +53,9 @@ static void drop_groups (config_t *cf, const struct fork_source *o)
     int n = is_list ? config_setting_length (s) : s ? 1 : 0;
 
     for (int i = n - 1; i >= 0; i--) {
-        config_setting_t *word =
-            is_list ? config_setting_get_elem (s, (unsigned)i) : s;
+        config_setting_t *word = is_list ? config_setting_get_elem (s, (unsigned)i) : s;
         const char *text = config_setting_get_string (word);
-        char *less =
-            text ? hparams_drop_groups (o->s->exp, text, hparams) : NULL;
+        char *less = text ? hparams_drop_groups (o->s->exp, text, hparams) : NULL;
         if (less && !*less && is_list)
             config_setting_remove_elem (s, (unsigned)i);
         else if (less && strcmp (less, text))
@@ -77,21 +73,19 @@ static void make_single (config_t *cf, const void *source)
     config_setting_t *group = config_lookup (cf, "searcher");
 
     for (int i = config_setting_length (group) - 1; i >= 0; i--) {
-        const char *name =
-            config_setting_name (config_setting_get_elem (group, (unsigned)i));
+        const char *name = config_setting_name (config_setting_get_elem (group, (unsigned)i));
         if (!is_kept (name))
             config_setting_remove_elem (group, (unsigned)i);
     }
     put_string (cf, "searcher.name", "single");
     if (o->seeds > 1)
-        config_setting_set_int64 (
-            config_setting_add (group, "repeats", CONFIG_TYPE_INT64), o->seeds);
+        config_setting_set_int64 (config_setting_add (group, "repeats", CONFIG_TYPE_INT64),
+                                  o->seeds);
     if (sweep_metrics (o->s) > 1) {
         put_string (cf, "searcher.metric", o->s->exp->metric);
         config_setting_remove (group, "smaller_is_better");
-        config_setting_set_bool (
-            config_setting_add (group, "smaller_is_better", CONFIG_TYPE_BOOL),
-            o->s->exp->search.smaller_is_better);
+        config_setting_set_bool (config_setting_add (group, "smaller_is_better", CONFIG_TYPE_BOOL),
+                                 o->s->exp->search.smaller_is_better);
     }
     config_setting_remove (root, "hyperparameters");
     edit_add_json (root, "hyperparameters", trial_hparams (o->s, t));
@@ -121,23 +115,15 @@ static int find_files (const struct sweep *s, long trial, char ***list)
                                .number = sweep_trial (s, trial)->over + 1 };
     char path[PATH_MAX];
 
-    snprintf (a.dir,
-              sizeof (a.dir),
-              "%s/trials/%04ld/a.%ld",
-              s->dir,
-              trial,
-              a.number);
-    return attempt_with_files (&a, NULL, path, sizeof (path)) < 0
-               ? -1
-               : list_trainer_files (path, list);
+    snprintf (a.dir, sizeof (a.dir), "%s/trials/%04ld/a.%ld", s->dir, trial, a.number);
+    return attempt_with_files (&a, NULL, path, sizeof (path)) < 0 ? -1
+                                                                  : list_trainer_files (path, list);
 }
 
 /* Files say nothing of the step that they are of: it is that of the trial's
  * last result.
  */
-static void take_files (struct experiment *e,
-                        const struct sweep *s,
-                        long trial,
+static void take_files (struct experiment *e, const struct sweep *s, long trial,
                         const struct settings *st)
 {
     int64_t length = sweep_trial (s, trial)->length;
@@ -152,18 +138,14 @@ static void take_files (struct experiment *e,
         complain ("trial %ld was trained to length %lld, and the fork trains "
                   "to %lld: it begins from the beginning; with --set "
                   "searcher.max_length=L it goes on from the trial's files",
-                  trial,
-                  (long long)length,
-                  (long long)first);
+                  trial, (long long)length, (long long)first);
         strings_free (e->source_files);
         e->source_files = NULL;
     } else
         e->source_length = length;
 }
 
-static int take_checkpoint (struct experiment *e,
-                            const struct sweep *s,
-                            long trial,
+static int take_checkpoint (struct experiment *e, const struct sweep *s, long trial,
                             const struct settings *st)
 {
     int64_t length = first_length (e);
@@ -173,11 +155,8 @@ static int take_checkpoint (struct experiment *e,
     e->source_trial = trial;
     if (st->seeds)
         return 0;
-    e->source_file =
-        slurmdl_checkpoint_find (path,
-                                 INT64_MAX,
-                                 trial_last (sweep_trial (s, trial)).attempt,
-                                 &e->source_length);
+    e->source_file = slurmdl_checkpoint_find (
+        path, INT64_MAX, trial_last (sweep_trial (s, trial)).attempt, &e->source_length);
     if (!e->source_file) {
         take_files (e, s, trial, st);
         return 0;
@@ -188,10 +167,7 @@ static int take_checkpoint (struct experiment *e,
     complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
               "would be trained to length %lld first (lengths count from the "
               "beginning): --set searcher.max_length=L",
-              s->dir,
-              trial,
-              (long long)e->source_length,
-              (long long)length);
+              s->dir, trial, (long long)e->source_length, (long long)length);
     return EXIT_USAGE;
 }
 
@@ -217,8 +193,7 @@ static int make_fork (struct sweep *s, long trial, const struct settings *st)
         return rv;
     e->source = strdup (s->dir);
     /* NAME is to be the old one, not its newest fork */
-    if (!strcmp (e->name, s->exp->name)
-        && asprintf (&e->folder, "%s-fork", e->name) < 0)
+    if (!strcmp (e->name, s->exp->name) && asprintf (&e->folder, "%s-fork", e->name) < 0)
         e->folder = NULL;
     if (trial && (rv = take_checkpoint (e, s, trial, st))) {
         experiment_destroy (e);

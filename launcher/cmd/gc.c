@@ -31,17 +31,11 @@ static void print_report (const struct gc_report *r, bool dry)
         files[gone]++;
         bytes[gone] += f->bytes;
         if (outcomes[f->outcome][dry])
-            printf ("%s %s (%lld bytes)\n",
-                    outcomes[f->outcome][dry],
-                    f->path,
+            printf ("%s %s (%lld bytes)\n", outcomes[f->outcome][dry], f->path,
                     (long long)f->bytes);
     }
-    printf ("%s %zu files, %lld bytes; %zu files, %lld bytes stay\n",
-            outcomes[GC_DELETED][dry],
-            files[true],
-            (long long)bytes[true],
-            files[false],
-            (long long)bytes[false]);
+    printf ("%s %zu files, %lld bytes; %zu files, %lld bytes stay\n", outcomes[GC_DELETED][dry],
+            files[true], (long long)bytes[true], files[false], (long long)bytes[false]);
 }
 
 /* Without the key nothing that trials saved themselves is removed. */
@@ -68,10 +62,7 @@ static void print_superseded (const struct sweep *s)
                     "by those of later attempts, the largest is %s; with "
                     "the key checkpoint_policy.files, a list of patterns, in "
                     "%s/experiment.conf 'dl gc' removes them\n",
-                    n,
-                    (long long)bytes,
-                    largest->below,
-                    s->dir);
+                    n, (long long)bytes, largest->below, s->dir);
         trainer_files_free (&list);
     }
 }
@@ -85,8 +76,7 @@ int cmd_gc (const struct settings *st)
 
     if (rv)
         return rv;
-    if (!st->dry_run
-        && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
+    if (!st->dry_run && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
         complain ("%s: workers are at work, and save checkpoints; 'dl pause' "
                   "first",
                   s->dir);

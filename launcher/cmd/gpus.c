@@ -17,21 +17,15 @@
 enum { NOW = 60 }; /* s */
 
 /* What the user has not said. */
-static int
-add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
+static int add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
 {
-    if ((!e->given.nodes
-         && strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes)
-                < 0)
+    if ((!e->given.nodes && strings_addf (sets, "resources.nodes_per_trial=%ld", shape->nodes) < 0)
         || (!e->given.node_gpus
-            && strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus)
-                   < 0)
+            && strings_addf (sets, "resources.gpus_per_node=%ld", shape->gpus) < 0)
         || (!e->given.ranks
-            && strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks)
-                   < 0))
+            && strings_addf (sets, "resources.ranks_per_node=%ld", shape->ranks) < 0))
         return -1;
-    return *shape->partition ? strings_addf (
-               sets, "resources.partition=\"%s\"", shape->partition)
+    return *shape->partition ? strings_addf (sets, "resources.partition=\"%s\"", shape->partition)
                              : 0;
 }
 
@@ -45,8 +39,7 @@ static void start_text (char *buf, size_t size, const struct shape *s)
         snprintf (buf, size, "; a job would start now");
     else if (s->seconds >= 0) {
         duration_text (wait, sizeof (wait), s->seconds);
-        snprintf (
-            buf, size, "; a job would start at %s (in %s)", s->start, wait);
+        snprintf (buf, size, "; a job would start at %s (in %s)", s->start, wait);
     }
 }
 
@@ -55,13 +48,10 @@ static void preempt_text (char *buf, size_t size, const struct shape *s)
 {
     *buf = '\0';
     if (*s->how)
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "; jobs of partition %s preempt those of %s (PreemptMode=%s)"
                   ": resources.partition chooses another one",
-                  s->preempts,
-                  s->partition,
-                  s->how);
+                  s->preempts, s->partition, s->how);
 }
 
 static void say_shape (const struct experiment *e, const struct shape *s)
@@ -74,26 +64,17 @@ static void say_shape (const struct experiment *e, const struct shape *s)
     fprintf (stderr,
              "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s"
              "%s%s\n",
-             (long long)experiment_gpus (e),
-             s->nodes,
-             s->nodes == 1 ? "" : "s",
-             s->gpus,
-             s->gpus == 1 ? "" : "s",
-             s->ranks,
-             s->ranks == 1 ? "" : "s",
-             *s->partition ? ", in partition " : "",
-             s->partition,
-             when,
-             preempted);
+             (long long)experiment_gpus (e), s->nodes, s->nodes == 1 ? "" : "s", s->gpus,
+             s->gpus == 1 ? "" : "s", s->ranks, s->ranks == 1 ? "" : "s",
+             *s->partition ? ", in partition " : "", s->partition, when, preempted);
 }
 
 /* Several nodes that the user has chosen. */
 static void say_given (const struct experiment *e)
 {
-    const struct shape s = { .nodes = (long)e->nodes,
-                             .gpus = (long)e->node_gpus,
-                             .ranks = (long)e->ranks,
-                             .seconds = -1 };
+    const struct shape s = {
+        .nodes = (long)e->nodes, .gpus = (long)e->node_gpus, .ranks = (long)e->ranks, .seconds = -1
+    };
 
     if (e->slots > 0 && e->nodes > 1)
         say_shape (e, &s);
@@ -102,9 +83,7 @@ static void say_given (const struct experiment *e)
 /* Without Slurm all are on this machine, and the command has all of them.
  * Returns an exit status, -1 if nothing is to be changed.
  */
-static int find_shape (const struct experiment *e,
-                       const struct settings *st,
-                       struct shape *shape)
+static int find_shape (const struct experiment *e, const struct settings *st, struct shape *shape)
 {
     struct slurmdl_error err = { "" };
     int rv;
@@ -124,9 +103,7 @@ static int find_shape (const struct experiment *e,
     return st->dry_run ? -1 : EXIT_SLURM;
 }
 
-int gpus_to_nodes (struct experiment **e,
-                   const char *path,
-                   const struct edit *edit,
+int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *edit,
                    const struct settings *st)
 {
     struct edit more = *edit;

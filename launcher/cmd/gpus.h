@@ -11,7 +11,5 @@
  * and read it again with these.  Returns an exit status; '*e' is gone unless
  * that is 0.
  */
-int gpus_to_nodes (struct experiment **e,
-                   const char *path,
-                   const struct edit *edit,
+int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *edit,
                    const struct settings *st);

@@ -16,27 +16,17 @@ static void print_opt (const struct opt *o)
 {
     char left[64];
 
-    snprintf (left,
-              sizeof (left),
-              "--%s%s%s",
-              o->name,
-              o->arginfo ? "=" : "",
+    snprintf (left, sizeof (left), "--%s%s%s", o->name, o->arginfo ? "=" : "",
               o->arginfo ? o->arginfo : "");
-    printf ("  %-14s%s%s%s%s%s\n",
-            left,
-            strlen (left) > 14 ? "\n                 " : " ",
-            o->help,
-            o->env ? " [$" : "",
-            o->env ? o->env : "",
-            o->env ? "]" : "");
+    printf ("  %-14s%s%s%s%s%s\n", left, strlen (left) > 14 ? "\n                 " : " ", o->help,
+            o->env ? " [$" : "", o->env ? o->env : "", o->env ? "]" : "");
 }
 
 void help_cmd (const struct cmd *cmd)
 {
     const struct opt *rows[OPTIONS_MAX + 1];
 
-    printf (
-        "usage: dl %s [OPTION...] %s\n%s\n\n", cmd->name, cmd->args, cmd->help);
+    printf ("usage: dl %s [OPTION...] %s\n%s\n\n", cmd->name, cmd->args, cmd->help);
     options_list (cmd, rows);
     for (const struct opt **o = rows; *o; o++)
         print_opt (*o);
@@ -78,8 +68,7 @@ struct completion {
     bool described;
 };
 
-static void
-print_word (const struct completion *c, const char *word, const char *what)
+static void print_word (const struct completion *c, const char *word, const char *what)
 {
     printf (c->described && what && *what ? "%s\t%s\n" : "%s\n", word, what);
 }
@@ -102,8 +91,7 @@ static int keep_folder (const char *dir, void *arg)
     const char *base = strrchr (dir, '/') + 1;
     size_t n = strlen (c->name);
 
-    if (!strncmp (base, c->name, n)
-        && (!base[n] || (base[n] == '-' && strlen (base + n) == 5)))
+    if (!strncmp (base, c->name, n) && (!base[n] || (base[n] == '-' && strlen (base + n) == 5)))
         snprintf (c->found, sizeof (c->found), "%s", dir);
     return 0;
 }
@@ -123,8 +111,7 @@ static void print_trial_numbers (const struct completion *c)
     snprintf (path, sizeof (path), "%s/trials", c->found);
     n = *c->found ? scandir (path, &list, is_trial, alphasort) : -1;
     for (int i = 0; i < n; i++) {
-        snprintf (
-            word, sizeof (word), "%ld", strtol (list[i]->d_name, NULL, 10));
+        snprintf (word, sizeof (word), "%ld", strtol (list[i]->d_name, NULL, 10));
         print_word (c, word, "trial");
         free (list[i]);
     }
@@ -148,11 +135,7 @@ static void print_options (const struct completion *c, const struct cmd *cmd)
 
     options_list (cmd, rows);
     for (const struct opt **o = rows; *o; o++) {
-        snprintf (word,
-                  sizeof (word),
-                  "--%s%s",
-                  (*o)->name,
-                  (*o)->arginfo ? "=" : "");
+        snprintf (word, sizeof (word), "--%s%s", (*o)->name, (*o)->arginfo ? "=" : "");
         print_word (c, word, (*o)->help);
     }
     print_word (c, "--help", "print the options");
@@ -178,8 +161,7 @@ static void look_at_words (struct completion *c, int argc, char **argv)
 void complete (const struct cmd *table, int argc, char **argv, bool described)
 {
     const struct cmd *cmd = argc > 0 ? find_cmd (table, argv[0]) : NULL;
-    struct completion c = { .dir = getenv ("DL_DIR") ?: ".",
-                            .described = described };
+    struct completion c = { .dir = getenv ("DL_DIR") ?: ".", .described = described };
 
     look_at_words (&c, argc, argv);
     if (cmd && strncmp (cmd->args + (*cmd->args == '['), "EXPERIMENT", 10))
@@ -191,8 +173,7 @@ void complete (const struct cmd *table, int argc, char **argv, bool described)
     print_options (&c, cmd);
     if (argc == 1 && cmd->words)
         cmd->words ();
-    if (strstr (cmd->args, "EXPERIMENT")
-        && (!c.name || strchr (cmd->args, '.')))
+    if (strstr (cmd->args, "EXPERIMENT") && (!c.name || strchr (cmd->args, '.')))
         each_experiment (c.dir, print_name, &c);
     if (strstr (cmd->args, "TRIAL") && c.name) {
         each_experiment (c.dir, keep_folder, &c);

@@ -25,13 +25,11 @@ static char **arguments (const struct settings *st)
     bool bad;
 
     own_program (self);
-    bad = add_option (&words, "dl", self) < 0
-          || add_option (&words, "output", st->output) < 0
+    bad = add_option (&words, "dl", self) < 0 || add_option (&words, "output", st->output) < 0
           || add_option (&words, "from", st->format) < 0
           || add_option (&words, "entrypoint", st->entrypoint) < 0
           || (st->coverage && strings_add (&words, "--coverage") < 0)
-          || strings_add (&words, "--") < 0
-          || strings_add_all (&words, st->args) < 0;
+          || strings_add (&words, "--") < 0 || strings_add_all (&words, st->args) < 0;
     if (!bad)
         return words;
     strings_free (words);

@@ -43,17 +43,10 @@ static void say_soft (const struct sweep *s, const char *what, const char *how)
 
     executor_cancel (s, "--state=PENDING", NULL);
     if (v.alive)
-        printf ("%s: %s and end within %lld s; '%s' goes on\n",
-                s->dir,
-                what,
-                delay_of (s),
-                how);
+        printf ("%s: %s and end within %lld s; '%s' goes on\n", s->dir, what, delay_of (s), how);
     else
-        printf ("%s: %.*s: no worker was at work; '%s' goes on\n",
-                s->dir,
-                (int)strcspn (what, ";"),
-                what,
-                how);
+        printf ("%s: %.*s: no worker was at work; '%s' goes on\n", s->dir, (int)strcspn (what, ";"),
+                what, how);
     free (v.list);
 }
 
@@ -73,9 +66,7 @@ static void say_kill (const struct sweep *s)
 
     if (executor_cancel (s, NULL, &err) < 0)
         complain ("%s: its jobs were not cancelled: %s", s->dir, err.text);
-    printf ("%s: killed; what runs ends within %lld s\n",
-            s->dir,
-            (long long)s->exp->heartbeat + 1);
+    printf ("%s: killed; what runs ends within %lld s\n", s->dir, (long long)s->exp->heartbeat + 1);
 }
 
 static const struct state_request {
@@ -100,44 +91,32 @@ static int say_why_not (const struct sweep *s, const struct state_request *w)
         return EXIT_OK;
     }
     if (w->ends) {
-        printf (
-            "%s has already ended (%s)\n", s->dir, sweep_state_name (s->state));
+        printf ("%s has already ended (%s)\n", s->dir, sweep_state_name (s->state));
         return EXIT_OK;
     }
-    complain ("%s has ended (%s): there is nothing to %s",
-              s->dir,
-              sweep_state_name (s->state),
+    complain ("%s has ended (%s): there is nothing to %s", s->dir, sweep_state_name (s->state),
               event_name (w->op));
     return EXIT_USAGE;
 }
 
-static int put_request (struct sweep *s,
-                        const struct state_request *w,
-                        struct slurmdl_error *err)
+static int put_request (struct sweep *s, const struct state_request *w, struct slurmdl_error *err)
 {
-    return sweep_insist (s,
-                         (struct event){ .op = w->op, .by = user_name () },
-                         is_allowed,
-                         &w->op,
+    return sweep_insist (s, (struct event){ .op = w->op, .by = user_name () }, is_allowed, &w->op,
                          err);
 }
 
 /* What holds nodes ends all the same. */
-static int
-say_full (struct sweep *s, const struct state_request *w, const char *why)
+static int say_full (struct sweep *s, const struct state_request *w, const char *why)
 {
     struct slurmdl_error err = { "" };
     int rv = executor_cancel (s, NULL, &err);
 
-    complain ("%s; %s%s: make room, then 'dl %s %s' again",
-              why,
+    complain ("%s; %s%s: make room, then 'dl %s %s' again", why,
               rv < 0            ? "its jobs were not cancelled: "
               : s->nsubmits > 0 ? "its jobs were cancelled, the request is not "
                                   "in the log"
                                 : "the request is not in the log",
-              err.text,
-              event_name (w->op),
-              s->word);
+              err.text, event_name (w->op), s->word);
     return EXIT_IO;
 }
 
@@ -159,8 +138,7 @@ static int grant (struct sweep *s, const struct state_request *w)
     return rv < 0 ? fail_on (s, &err) : rv == 0 ? EXIT_OK : say_why_not (s, w);
 }
 
-static int request_state (const struct settings *st,
-                          const struct state_request *w)
+static int request_state (const struct settings *st, const struct state_request *w)
 {
     struct sweep *s;
     char why[PATH_MAX + 300];
@@ -170,8 +148,7 @@ static int request_state (const struct settings *st,
         return rv;
     rv = grant (s, w);
     /* else a worker does, whose user runs the experiment's commands */
-    if (rv == EXIT_OK && w->ends && s->state == w->state
-        && trust_check (s, why, sizeof (why)) == 0)
+    if (rv == EXIT_OK && w->ends && s->state == w->state && trust_check (s, why, sizeof (why)) == 0)
         notify_end (s);
     sweep_close (s);
     return rv;
@@ -201,44 +178,35 @@ int kill_experiment (struct sweep *s)
 
 static int say_ended (const struct sweep *s)
 {
-    bool whole = s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
-                 || s->state == SWEEP_PARTIAL;
+    bool whole =
+        s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
 
-    complain ("%s %s %s; 'dl continue%s' goes on",
-              s->dir,
-              whole ? "has" : "was",
-              sweep_state_name (s->state),
-              whole ? " --trials N' or 'dl continue --length L" : "");
+    complain ("%s %s %s; 'dl continue%s' goes on", s->dir, whole ? "has" : "was",
+              sweep_state_name (s->state), whole ? " --trials N' or 'dl continue --length L" : "");
     return EXIT_USAGE;
 }
 
 /* Trials that a shared fault has ended come back. */
-static size_t fill_resume (const struct sweep *s,
-                           const char *code,
-                           const char *slots,
+static size_t fill_resume (const struct sweep *s, const char *code, const char *slots,
                            struct event *events)
 {
     char cause[FAULT_KEY];
     char key[FAULT_KEY];
     size_t n = 1;
 
-    events[0] = (struct event){ .op = EVENT_RESUME,
-                                .by = user_name (),
-                                .code = *code ? code : NULL };
+    events[0] =
+        (struct event){ .op = EVENT_RESUME, .by = user_name (), .code = *code ? code : NULL };
     /* who has not read the pause yet must not go on beside those that come */
     if (*slots)
-        events[n++] = (struct event){ .op = EVENT_SCALE,
-                                      .by = user_name (),
-                                      .workers = s->wanted,
-                                      .slots = slots };
+        events[n++] = (struct event){
+            .op = EVENT_SCALE, .by = user_name (), .workers = s->wanted, .slots = slots
+        };
     fault_key (cause, s->cause.why ? s->cause.why : "");
     for (long i = 1; i <= s->ntrials && s->cause.why; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
         fault_key (key, t->why ? t->why : "");
         if (t->state == TRIAL_FAILED && !strcmp (key, cause))
-            events[n++] = (struct event){ .op = EVENT_RETRY,
-                                          .by = user_name (),
-                                          .trial = i };
+            events[n++] = (struct event){ .op = EVENT_RETRY, .by = user_name (), .trial = i };
     }
     return n;
 }
@@ -253,8 +221,7 @@ static char *slots_at_work (const struct sweep *s)
     FILE *f = open_memstream (&text, &size);
 
     for (long i = 0; f && i < v.n; i++)
-        if (worker_is_alive (s, &v.list[i])
-            && !sweep_retires (s, v.list[i].slot))
+        if (worker_is_alive (s, &v.list[i]) && !sweep_retires (s, v.list[i].slot))
             fprintf (f, "%s%s", ftell (f) ? " " : "", v.list[i].slot);
     if (f)
         fclose (f);
@@ -263,17 +230,14 @@ static char *slots_at_work (const struct sweep *s)
 }
 
 /* Of several at once one has put it; 1: another one. */
-static int
-put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
+static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 {
     int rv = 1;
 
     while (rv == 1 && sweep_allows (s->state, EVENT_RESUME)) {
-        struct event *events =
-            calloc ((size_t)s->ntrials + 2, sizeof (*events));
+        struct event *events = calloc ((size_t)s->ntrials + 2, sizeof (*events));
         char *slots = slots_at_work (s);
-        rv = events && slots ? sweep_publish (
-                 s, events, fill_resume (s, code, slots, events), err)
+        rv = events && slots ? sweep_publish (s, events, fill_resume (s, code, slots, events), err)
                              : errorf (err, "out of memory");
         free (events);
         free (slots);
@@ -286,8 +250,7 @@ static long workers_at_work (const struct sweep *s)
 {
     double look = 2 * (double)s->exp->heartbeat;
 
-    return peer_count (s->dir, 0, NULL) <= 0 ? 0
-                                             : peer_count (s->dir, look, NULL);
+    return peer_count (s->dir, 0, NULL) <= 0 ? 0 : peer_count (s->dir, look, NULL);
 }
 
 /* Start the workers that are missing; with --wait the work of others counts as
@@ -304,9 +267,7 @@ static int resume (struct sweep *s, const struct settings *st)
     if (was_running && !st->workers && (workers = workers_at_work (s)) > 0) {
         printf ("%s is running, with %ld worker%s: nothing to resume; 'dl "
                 "scale N' changes their number, 'dl wait' waits for the end\n",
-                s->dir,
-                workers,
-                workers == 1 ? "" : "s");
+                s->dir, workers, workers == 1 ? "" : "s");
         return EXIT_OK;
     }
     if (s->state == SWEEP_PAUSED && (rv = code_mend (s, code)))
@@ -323,8 +284,7 @@ static int resume (struct sweep *s, const struct settings *st)
         trust_record (s, NULL);
     }
     /* tasks that run, after a pause, are about to end: put_resume() says so */
-    return sweep_has_ended (s) ? say_ended (s)
-                               : start_missing_workers (s, st, was_running);
+    return sweep_has_ended (s) ? say_ended (s) : start_missing_workers (s, st, was_running);
 }
 
 static int resume_and_wait (struct sweep *s, const struct settings *st)

@@ -51,15 +51,13 @@ static char *labels_text (const struct sweep *s)
 }
 
 /* Scripts get the state alone. */
-static void
-set_state (struct libscols_line *line, const struct sweep *s, bool json)
+static void set_state (struct libscols_line *line, const struct sweep *s, bool json)
 {
     double idle = json ? NAN : sweep_idle (s);
     char text[32];
 
     if (isnan (idle)) {
-        table_set (
-            line, 1, "%s", sweep_has_lost_log (s) ? "damaged" : state_text (s));
+        table_set (line, 1, "%s", sweep_has_lost_log (s) ? "damaged" : state_text (s));
         return;
     }
     duration_text (text, sizeof (text), idle);
@@ -74,13 +72,11 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     time_text (created, sizeof (created), s->created > 0 ? s->created : NAN);
     table_set (line, 2, "%s", s->exp->searcher_name);
     if (s->searcher)
-        table_set (
-            line, 3, "%.0f%%", floor (100 * searcher_progress (s->searcher)));
+        table_set (line, 3, "%.0f%%", floor (100 * searcher_progress (s->searcher)));
     table_set (line, 4, "%ld", s->ntrials);
     table_set (line, 5, "%s", s->exp->metric);
     if (best)
-        table_set (
-            line, 6, "%.6g", point_result (s, trial_point (s, best), 0).value);
+        table_set (line, 6, "%.6g", point_result (s, trial_point (s, best), 0).value);
     table_set (line, 7, "%s", created);
     scols_line_refer_data (line, 8, labels_text (s));
 }
@@ -144,19 +140,14 @@ static int add_experiment (const char *dir, void *arg)
 /* An empty table says nothing: in the wrong folder, with a misspelt label. */
 static void say_none (const struct settings *st)
 {
-    complain (
-        "no experiment%s%s%s in %s (%sset the folder with --dir or DL_DIR)",
-        st->label ? " with the label '" : "",
-        st->label ? st->label : "",
-        st->label ? "'" : "",
-        st->dir,
-        st->all ? "" : "--all lists archived ones; ");
+    complain ("no experiment%s%s%s in %s (%sset the folder with --dir or DL_DIR)",
+              st->label ? " with the label '" : "", st->label ? st->label : "",
+              st->label ? "'" : "", st->dir, st->all ? "" : "--all lists archived ones; ");
 }
 
 int cmd_ls (const struct settings *st)
 {
-    struct libscols_table *tb =
-        table_create ("experiments", experiment_columns, st->json);
+    struct libscols_table *tb = table_create ("experiments", experiment_columns, st->json);
 
     struct listing l = { tb, st };
 

@@ -16,8 +16,7 @@ static int add_metric (FILE *f, const char *arg)
     char *end;
     double value;
 
-    if (eq && eq > arg && eq[1] && eq - arg < 64
-        && strcspn (arg, " \t\n") > (size_t)(eq - arg)) {
+    if (eq && eq > arg && eq[1] && eq - arg < 64 && strcspn (arg, " \t\n") > (size_t)(eq - arg)) {
         value = strtod (eq + 1, &end);
         if (!*end) {
             fprintf (f, "%.*s %.17g\n", (int)(eq - arg), arg, value);

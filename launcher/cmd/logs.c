@@ -33,12 +33,7 @@ struct log_reading {
 
 static void log_path (char *buf, size_t size, const struct log_reading *r)
 {
-    snprintf (buf,
-              size,
-              "%s/trials/%04ld/a.%ld/log",
-              r->s->dir,
-              r->trial,
-              r->attempt);
+    snprintf (buf, size, "%s/trials/%04ld/a.%ld/log", r->s->dir, r->trial, r->attempt);
 }
 
 static bool has_log (const struct log_reading *r)
@@ -113,13 +108,11 @@ static int next_attempt (struct log_reading *r)
     struct log_reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
     long over = sweep_trial (r->s, r->trial)->over;
 
-    for (next.attempt = r->attempt + 1; next.attempt <= over + 1;
-         next.attempt++)
+    for (next.attempt = r->attempt + 1; next.attempt <= over + 1; next.attempt++)
         if (has_log (&next) && open_log (&next, -1) == 0) {
             if (r->fd >= 0)
                 close (r->fd);
-            printf (
-                "==> trial %ld, attempt %ld <==\n", next.trial, next.attempt);
+            printf ("==> trial %ld, attempt %ld <==\n", next.trial, next.attempt);
             *r = next;
             return 1;
         }
@@ -127,8 +120,7 @@ static int next_attempt (struct log_reading *r)
 }
 
 /* 1: go on, 0: the end, -1 */
-static int
-follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
+static int follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
     bool ended;
 
@@ -148,8 +140,7 @@ follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
     return !(is_over (r) || (ended && one));
 }
 
-static int
-follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
+static int follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
     int rv = 1;
 
@@ -178,16 +169,12 @@ static int print_log (struct log_reading *r, const struct settings *st)
     if ((r->attempt = (long)st->attempt) == 0)
         last_attempt (r);
     if (open_log (r, st->lines) == 0 || (st->follow && errno == ENOENT)) {
-        rv = st->follow ? follow_log (r, st->attempt > 0, &err)
-                        : print_more (r, &err);
+        rv = st->follow ? follow_log (r, st->attempt > 0, &err) : print_more (r, &err);
         return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
     }
     log_path (path, sizeof (path), r);
     if (errno == ENOENT && r->attempt > sweep_trial (r->s, r->trial)->over)
-        complain ("%s: trial %ld has no attempt %ld yet",
-                  r->s->dir,
-                  r->trial,
-                  r->attempt);
+        complain ("%s: trial %ld has no attempt %ld yet", r->s->dir, r->trial, r->attempt);
     else
         complain ("%s: %s", path, inside_error (errno));
     return EXIT_NOT_FOUND;
@@ -200,8 +187,7 @@ int cmd_logs (const struct settings *st)
     int rv;
 
     if (!named && experiment_is_there (st, st->args[0])) {
-        complain ("logs: the number of the trial is missing: dl logs %s TRIAL",
-                  st->args[0]);
+        complain ("logs: the number of the trial is missing: dl logs %s TRIAL", st->args[0]);
         return EXIT_USAGE;
     }
     if ((rv = open_experiment (st, named ? st->args[0] : NULL, &r.s)))

@@ -48,12 +48,7 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
     case OPT_LIST:
         return strings_add (at, arg);
     case OPT_WORD:
-        snprintf (word,
-                  sizeof (word),
-                  "--%s%s%s",
-                  o->name,
-                  arg ? "=" : "",
-                  arg ? arg : "");
+        snprintf (word, sizeof (word), "--%s%s%s", o->name, arg ? "=" : "", arg ? arg : "");
         return strings_add (at, word);
     case OPT_INT:
     case OPT_COUNT:
@@ -67,8 +62,7 @@ int options_list (const struct cmd *cmd, const struct opt **rows)
 {
     int n = 0;
 
-    for (const struct opt *const *group = cmd->options; group && *group;
-         group++)
+    for (const struct opt *const *group = cmd->options; group && *group; group++)
         for (const struct opt *o = *group; o->name && n < OPTIONS_MAX; o++)
             rows[n++] = o;
     rows[n] = NULL;
@@ -118,9 +112,7 @@ static int find_letter (const struct spelling *s, int letter)
     return i;
 }
 
-static void complain_of_option (const struct cmd *cmd,
-                                const struct spelling *s,
-                                const char *bad)
+static void complain_of_option (const struct cmd *cmd, const struct spelling *s, const char *bad)
 {
     const char *words[OPTIONS_MAX + 1] = { 0 };
     const char *meant = NULL;
@@ -129,32 +121,22 @@ static void complain_of_option (const struct cmd *cmd,
     for (int i = 0; i < s->n; i++)
         words[i] = s->rows[i]->name;
     if (!strncmp (bad, "--", 2)) {
-        snprintf (
-            name, sizeof (name), "%.*s", (int)strcspn (bad + 2, "="), bad + 2);
+        snprintf (name, sizeof (name), "%.*s", (int)strcspn (bad + 2, "="), bad + 2);
         meant = nearest_word (name, words);
     }
     if (meant && !strcmp (meant, name))
-        complain ("%s: --%s %s",
-                  cmd->name,
-                  name,
-                  strchr (bad, '=') ? "takes no argument"
-                                    : "needs an argument");
+        complain ("%s: --%s %s", cmd->name, name,
+                  strchr (bad, '=') ? "takes no argument" : "needs an argument");
     else
-        complain ("%s: unknown option '%s'%s%s%s",
-                  cmd->name,
-                  bad,
+        complain ("%s: unknown option '%s'%s%s%s", cmd->name, bad,
                   DID_YOU_MEAN (meant, "'--", "'", ""));
 }
 
 static void set_defaults (const struct spelling *s, struct settings *st)
 {
-    *st = (struct settings){ .step = -1,
-                             .lines = -1,
-                             .timeout = -1,
-                             .rank = -1,
-                             .restarts = 3,
-                             .minutes = -1,
-                             .gpus = -1 };
+    *st = (struct settings){
+        .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3, .minutes = -1, .gpus = -1
+    };
     for (int i = 0; i < s->n; i++) {
         const struct opt *o = s->rows[i];
         const char *value = o->env ? getenv (o->env) : NULL;
@@ -172,11 +154,7 @@ static int check_settings (const struct cmd *cmd, const struct settings *st)
     else if (cmd->max_args >= 0 && st->nargs > cmd->max_args)
         complain ("%s: '%.80s' is an argument too many; usage: dl %s "
                   "[OPTION...]%s%s",
-                  cmd->name,
-                  st->args[cmd->max_args],
-                  cmd->name,
-                  *cmd->args ? " " : "",
-                  cmd->args);
+                  cmd->name, st->args[cmd->max_args], cmd->name, *cmd->args ? " " : "", cmd->args);
     else if (st->local && st->detach)
         complain ("%s: --detach cannot be used with --local: local workers end "
                   "with dl",
@@ -188,10 +166,7 @@ static int check_settings (const struct cmd *cmd, const struct settings *st)
     return -1;
 }
 
-int settings_parse (const struct cmd *cmd,
-                    int argc,
-                    char **argv,
-                    struct settings *st)
+int settings_parse (const struct cmd *cmd, int argc, char **argv, struct settings *st)
 {
     struct spelling s;
     int i = 0;

@@ -27,17 +27,14 @@ struct cmd {
     const struct opt *const *options;       /* groups, NULL-ended, or NULL */
     int min_args, max_args;                 /* -1: any number */
     int (*run) (const struct settings *st); /* returns an enum dl_exit */
-    bool takes_program;   /* what follows the first argument is for that */
-    void (*words) (void); /* print what may follow its name, or NULL */
+    bool takes_program;                     /* what follows the first argument is for that */
+    void (*words) (void);                   /* print what may follow its name, or NULL */
 };
 
 /* Parse what follows the command's name.  Returns 0; 1 if --help was given;
  * -1 after a line on stderr.  settings_free() in any case.
  */
-int settings_parse (const struct cmd *cmd,
-                    int argc,
-                    char **argv,
-                    struct settings *st);
+int settings_parse (const struct cmd *cmd, int argc, char **argv, struct settings *st);
 void settings_free (struct settings *st);
 
 /* The options of a command, NULL-ended, into an array of OPTIONS_MAX + 1.

@@ -25,17 +25,11 @@ static void print_progress (const struct sweep *s, long trial)
     struct metric_progress p;
     char ago[32];
 
-    printf (": trial %ld to %lld",
-            trial,
-            (long long)sweep_trial (s, trial)->target);
+    printf (": trial %ld to %lld", trial, (long long)sweep_trial (s, trial)->target);
     if (trial_progress (s, trial, &p) < 0)
         return;
     duration_text (ago, sizeof (ago), progress_age (&p));
-    printf (", at %lld: %s %.6g, %s ago",
-            (long long)p.step,
-            sweep_metric (s, 0),
-            p.value,
-            ago);
+    printf (", at %lld: %s %.6g, %s ago", (long long)p.step, sweep_metric (s, 0), p.value, ago);
     if (isfinite (progress_rate (&p)))
         printf (", %.3g a second", progress_rate (&p));
 }
@@ -64,8 +58,7 @@ static void print_resume (const struct sweep *s)
     if (last_job (s))
         printf ("'squeue --jobs=%s' says whether Slurm has requeued them; 'dl "
                 "resume %s' starts others\n",
-                last_job (s)->job,
-                s->word);
+                last_job (s)->job, s->word);
     else
         printf ("'dl resume %s' starts workers\n", s->word);
 }
@@ -83,21 +76,15 @@ static void print_waiting (const struct sweep *s, const struct submit *a)
     if (*why) {
         printf ("no worker of job %s has begun: %s; when that is mended, 'dl "
                 "resume %s' starts others\n",
-                a->job,
-                why,
-                s->word);
+                a->job, why, s->word);
         return;
     }
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
     printf ("no worker of job %s has started: submitted %s, %s ago; see "
             "'squeue --jobs=%s'%s%s%s\n",
-            a->job,
-            when,
-            text,
-            a->job,
-            type ? " (its nodes must see this folder, which is on " : "",
-            type ? type : "",
+            a->job, when, text, a->job,
+            type ? " (its nodes must see this folder, which is on " : "", type ? type : "",
             type ? ", this machine's own)" : "");
 }
 
@@ -152,13 +139,9 @@ static void print_source (const struct sweep *s)
     const struct experiment *e = s->exp;
 
     if (e->source && e->source_trial && !e->source_length)
-        printf ("forked from %s, the configuration of trial %ld\n",
-                e->source,
-                e->source_trial);
+        printf ("forked from %s, the configuration of trial %ld\n", e->source, e->source_trial);
     else if (e->source && e->source_trial)
-        printf ("forked from %s, trial %ld at length %lld\n",
-                e->source,
-                e->source_trial,
+        printf ("forked from %s, trial %ld at length %lld\n", e->source, e->source_trial,
                 (long long)e->source_length);
     else if (e->source)
         printf ("forked from %s\n", e->source);
@@ -171,8 +154,7 @@ static void print_memory (const struct sweep *s)
     if (s->memory == 0)
         return;
     slurm_bytes_text (text, sizeof (text), s->memory);
-    printf ("memory: %s for each trial, since some ran out of it%s\n",
-            text,
+    printf ("memory: %s for each trial, since some ran out of it%s\n", text,
             s->memory_limit ? "; Slurm has no more" : "");
 }
 
@@ -183,12 +165,8 @@ static void print_last_action (const struct sweep *s)
     if (!s->last_action.what)
         return;
     time_text (when, sizeof (when), s->last_action.time);
-    printf ("last: %s%s by %s, %s\n",
-            s->last_action.what,
-            s->last_action.undone ? " (undone)" : "",
-            s->last_action.by && *s->last_action.by ? s->last_action.by
-                                                    : "somebody",
-            when);
+    printf ("last: %s%s by %s, %s\n", s->last_action.what, s->last_action.undone ? " (undone)" : "",
+            s->last_action.by && *s->last_action.by ? s->last_action.by : "somebody", when);
 }
 
 /* By what its workers said last: Slurm is not asked. */
@@ -198,8 +176,7 @@ static void print_jobs (const struct sweep *s, const struct worker_view *v)
         const struct submit *a = &s->submits[i];
         long alive = 0;
         for (long k = 0; k < v->n; k++)
-            alive += worker_is_of (&v->list[k], a)
-                     && worker_is_alive (s, &v->list[k]);
+            alive += worker_is_of (&v->list[k], a) && worker_is_alive (s, &v->list[k]);
         printf ("job %s: workers %ld-%ld", a->job, a->first, a->last);
         if (workers_begun (v, a) && alive == 0)
             printf (", all have ended");
@@ -213,11 +190,9 @@ void print_overview (const struct sweep *s)
 {
     struct worker_view v = workers_look (s);
 
-    printf (
-        "%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");
+    printf ("%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");
     print_idle (s, &v);
-    printf (", searcher %s, %.0f %% done\n",
-            s->exp->searcher_name,
+    printf (", searcher %s, %.0f %% done\n", s->exp->searcher_name,
             floor (100 * searcher_progress (s->searcher)));
     print_direction (s);
     print_best (s);

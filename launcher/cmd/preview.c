@@ -65,8 +65,7 @@ static bool waits_for (const struct param *d, const char *name, double value)
 static double count_tree (const struct experiment *e, const struct param *d);
 
 /* Points of all that wait for 'value' of 'd'. */
-static double
-count_below (const struct experiment *e, const struct param *d, double value)
+static double count_below (const struct experiment *e, const struct param *d, double value)
 {
     double points = 1;
 
@@ -77,10 +76,7 @@ count_below (const struct experiment *e, const struct param *d, double value)
 }
 
 /* Does a parameter before 'last', or an earlier value of it, name 'value'? */
-static bool is_counted (const struct experiment *e,
-                        const struct param *last,
-                        long at,
-                        double value)
+static bool is_counted (const struct experiment *e, const struct param *last, long at, double value)
 {
     for (const struct param *p = e->params; p < last; p++)
         if (waits_for (p, last->when, value))
@@ -125,15 +121,11 @@ static bool is_most (const struct experiment *e)
     return experiment_needs (e) & HAS_REPORTS;
 }
 
-static void make_plan (struct preview_plan *plan,
-                       const struct experiment *e,
-                       double seconds,
+static void make_plan (struct preview_plan *plan, const struct experiment *e, double seconds,
                        double bytes)
 {
-    *plan =
-        (struct preview_plan){ .exp = e, .seconds = seconds, .bytes = bytes };
-    plan->n = searcher_preview (
-        &e->search, e->params, e->nparams, plan->rungs, RUNGS);
+    *plan = (struct preview_plan){ .exp = e, .seconds = seconds, .bytes = bytes };
+    plan->n = searcher_preview (&e->search, e->params, e->nparams, plan->rungs, RUNGS);
     if (plan->n > RUNGS)
         plan->n = RUNGS;
     for (int i = 0; i < plan->n; i++) {
@@ -157,8 +149,7 @@ static double trial_hours (const struct preview_plan *plan)
 
 static double count_files (const struct preview_plan *plan)
 {
-    return TRIAL_FILES * plan->trials + SEGMENT_FILES * plan->segments
-           + OTHER_FILES;
+    return TRIAL_FILES * plan->trials + SEGMENT_FILES * plan->segments + OTHER_FILES;
 }
 
 static double megabytes (const struct preview_plan *plan)
@@ -186,12 +177,9 @@ static void print_head (const struct preview_plan *plan)
 
     printf ("%s: searcher %s, metric", e->name, e->searcher_name);
     for (size_t i = 0; i < e->nmetrics; i++)
-        printf ("%s %s (%s is better)",
-                i ? "," : "",
-                e->metrics[i],
+        printf ("%s %s (%s is better)", i ? "," : "", e->metrics[i],
                 e->search.larger[i] ? "larger" : "smaller");
-    printf (
-        ", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
+    printf (", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
 }
 
 static void print_choices (const struct hparam *h)
@@ -210,8 +198,7 @@ static void print_range (const struct experiment *e, const struct hparam *h)
     if (d->type == PARAM_CATEGORICAL)
         print_choices (h);
     else
-        printf ("%.9g to %.9g%s",
-                is_log ? pow (d->base, d->min) : d->min,
+        printf ("%.9g to %.9g%s", is_log ? pow (d->base, d->min) : d->min,
                 is_log ? pow (d->base, d->max) : d->max,
                 is_log || d->base > 1 ? ", logarithmic" : "");
     if (d->step > 0)
@@ -232,30 +219,23 @@ static void print_space (const struct preview_plan *plan)
 
     printf ("space: %zu dimension%s", e->nparams, e->nparams == 1 ? "" : "s");
     if (isfinite (plan->points))
-        printf (", %s%.15g point%s",
-                e->search.constraint ? "at most " : "",
-                plan->points,
+        printf (", %s%.15g point%s", e->search.constraint ? "at most " : "", plan->points,
                 plan->points == 1 ? "" : "s");
     puts (e->search.constraint ? ", constrained" : "");
     print_ranges (e);
     if (e->search.npoints > 0)
-        printf ("tried first: %ld given point%s\n",
-                e->search.npoints,
+        printf ("tried first: %ld given point%s\n", e->search.npoints,
                 e->search.npoints == 1 ? "" : "s");
     if (e->search.nknown > 0)
-        printf ("known before: %ld point%s of %s\n",
-                e->search.nknown,
-                e->search.nknown == 1 ? "" : "s",
-                e->warm_start);
+        printf ("known before: %ld point%s of %s\n", e->search.nknown,
+                e->search.nknown == 1 ? "" : "s", e->warm_start);
 }
 
 static void print_rungs (const struct preview_plan *plan)
 {
     printf ("\n%12s %10s %14s\n", "length", "trials end", "sum");
     for (int i = 0; i < plan->n; i++)
-        printf ("%12lld %10ld %14.0f\n",
-                (long long)plan->rungs[i].length,
-                plan->rungs[i].trials,
+        printf ("%12lld %10ld %14.0f\n", (long long)plan->rungs[i].length, plan->rungs[i].trials,
                 (double)plan->rungs[i].trials * (double)plan->rungs[i].length);
     printf ("%12s %10.0f %14.0f\n\n", "all", plan->trials, plan->length);
 }
@@ -268,17 +248,11 @@ static void print_time (const struct preview_plan *plan)
 
     printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld "
             "worker%s\n",
-            hours,
-            gpus,
-            wall_hours (plan),
-            (long long)e->workers,
-            e->workers == 1 ? "" : "s");
+            hours, gpus, wall_hours (plan), (long long)e->workers, e->workers == 1 ? "" : "s");
     if (e->max_gpu_hours > 0 && fmax (gpus, hours) > e->max_gpu_hours)
-        printf ("'searcher.max_gpu_hours' = %.9g will end it early\n",
-                e->max_gpu_hours);
+        printf ("'searcher.max_gpu_hours' = %.9g will end it early\n", e->max_gpu_hours);
     if (e->max_hours > 0 && wall_hours (plan) > e->max_hours)
-        printf ("'searcher.max_hours' = %.9g will end it early\n",
-                e->max_hours);
+        printf ("'searcher.max_hours' = %.9g will end it early\n", e->max_hours);
 }
 
 /* Of a file that the trials save, one a segment: how many stay at the end. */
@@ -286,9 +260,8 @@ static double count_kept (const struct preview_plan *plan)
 {
     const struct gc_policy *p = &plan->exp->policy;
 
-    return fmin (plan->segments,
-                 plan->trials * (double)(p->trial_best + p->trial_latest)
-                     + (double)p->experiment_best);
+    return fmin (plan->segments, plan->trials * (double)(p->trial_best + p->trial_latest)
+                                     + (double)p->experiment_best);
 }
 
 static void print_trainer_files (const struct preview_plan *plan)
@@ -301,12 +274,10 @@ static void print_trainer_files (const struct preview_plan *plan)
     if (n > 0)
         printf ("checkpoint_policy.files: at most %.0f files, one of each "
                 "pattern in each segment; at most %.0f stay at the end",
-                n * plan->segments,
-                n * count_kept (plan));
+                n * plan->segments, n * count_kept (plan));
     if (n > 0 && plan->bytes > 0)
         printf (": %.3g MB, as those that were saved have %.3g MB each\n",
-                n * count_kept (plan) * plan->bytes / 1e6,
-                plan->bytes / 1e6);
+                n * count_kept (plan) * plan->bytes / 1e6, plan->bytes / 1e6);
     else if (n > 0)
         puts ("; their bytes are not among these MB: 'dl try' prints what one "
               "attempt saves");
@@ -318,26 +289,20 @@ static void print_trainer_files (const struct preview_plan *plan)
 
 static void print_totals (const struct preview_plan *plan)
 {
-    printf ("%.0f trial%s, as much as %.1f full trainings, %s%.0f segment%s\n",
-            plan->trials,
-            plan->trials == 1 ? "" : "s",
-            plan->length / full_length (plan),
-            plan->n > 1 ? "at most " : "",
-            plan->segments,
-            plan->segments == 1 ? "" : "s");
+    printf ("%.0f trial%s, as much as %.1f full trainings, %s%.0f segment%s\n", plan->trials,
+            plan->trials == 1 ? "" : "s", plan->length / full_length (plan),
+            plan->n > 1 ? "at most " : "", plan->segments, plan->segments == 1 ? "" : "s");
     if (is_most (plan->exp))
         puts ("trials may be stopped early: it costs less");
     printf ("on the disk: about %.0f files and folders, %.3g MB, besides "
             "checkpoints and output\n",
-            count_files (plan),
-            megabytes (plan));
+            count_files (plan), megabytes (plan));
     print_trainer_files (plan);
     if (plan->seconds > 0)
         print_time (plan);
 }
 
-static void
-print_plan (const struct experiment *e, double seconds, double bytes)
+static void print_plan (const struct experiment *e, double seconds, double bytes)
 {
     struct preview_plan plan;
 
@@ -360,15 +325,10 @@ static json_t *rungs_json (const struct preview_plan *plan)
     json_t *list = json_array ();
 
     for (int i = 0; i < plan->n; i++)
-        json_array_append_new (list,
-                               json_pack ("{s:I, s:I, s:f}",
-                                          "length",
-                                          (json_int_t)plan->rungs[i].length,
-                                          "trials",
-                                          (json_int_t)plan->rungs[i].trials,
-                                          "sum",
-                                          (double)plan->rungs[i].trials
-                                              * (double)plan->rungs[i].length));
+        json_array_append_new (
+            list, json_pack ("{s:I, s:I, s:f}", "length", (json_int_t)plan->rungs[i].length,
+                             "trials", (json_int_t)plan->rungs[i].trials, "sum",
+                             (double)plan->rungs[i].trials * (double)plan->rungs[i].length));
     return list;
 }
 
@@ -377,10 +337,7 @@ static void set_times (json_t *v, const struct preview_plan *plan)
     double hours = trial_hours (plan);
 
     json_object_set_new (v, "trial_hours", json_real (hours));
-    json_object_set_new (
-        v,
-        "gpu_hours",
-        json_real (hours * (double)experiment_gpus (plan->exp)));
+    json_object_set_new (v, "gpu_hours", json_real (hours * (double)experiment_gpus (plan->exp)));
     json_object_set_new (v, "wall_hours", json_real (wall_hours (plan)));
 }
 
@@ -412,8 +369,7 @@ static json_t *plan_json (const struct preview_plan *plan)
     if (v && plan->seconds > 0)
         set_times (v, plan);
     if (v && plan->bytes > 0)
-        json_object_set_new (
-            v, "megabytes_of_a_file", json_real (plan->bytes / 1e6));
+        json_object_set_new (v, "megabytes_of_a_file", json_real (plan->bytes / 1e6));
     return v;
 }
 
@@ -426,8 +382,7 @@ static void print_json (const struct preview_plan *plan)
     json_decref (v);
 }
 
-static void
-preview (const struct experiment *e, bool json, double seconds, double bytes)
+static void preview (const struct experiment *e, bool json, double seconds, double bytes)
 {
     struct preview_plan plan;
 

@@ -29,8 +29,7 @@ static json_t *read_record (const struct sweep *s)
         digest_of (digest, text, size);
     if (!text)
         complain ("%s", err.text);
-    else if (strcmp (digest, s->provenance)
-             || !(v = json_loadb (text, size, 0, NULL)))
+    else if (strcmp (digest, s->provenance) || !(v = json_loadb (text, size, 0, NULL)))
         complain ("%s: this is not the record that was made with the "
                   "experiment",
                   path);
@@ -76,9 +75,7 @@ static void print_git (const json_t *git)
 
     if (!commit)
         return;
-    printf ("git: %s (%s)%s\n",
-            commit,
-            branch ? branch : "no branch",
+    printf ("git: %s (%s)%s\n", commit, branch ? branch : "no branch",
             diff ? ", and this difference:" : "");
     if (diff)
         printf ("%s\n", diff);
@@ -93,8 +90,7 @@ static void print_python (json_t *python)
 
     if (!python)
         return;
-    printf ("python: %s, %s\n",
-            json_string_value (json_object_get (python, "version")) ?: "?",
+    printf ("python: %s, %s\n", json_string_value (json_object_get (python, "version")) ?: "?",
             json_string_value (json_object_get (python, "executable")) ?: "?");
     json_object_foreach_safe (packages, next, name, v)
         printf ("  %s %s\n", name, json_string_value (v) ?: "?");

@@ -22,8 +22,7 @@ enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
 
 int queue_add (struct queue *q, struct worker_slot slot)
 {
-    struct worker_slot *list =
-        array_grow (q->list, (size_t)q->n, sizeof (*list));
+    struct worker_slot *list = array_grow (q->list, (size_t)q->n, sizeof (*list));
 
     if (!list)
         return -1;
@@ -48,8 +47,7 @@ static int read_tasks (struct queue *p, const struct sweep *s, char *text)
 {
     char *save = NULL;
 
-    for (char *line = strtok_r (text, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save)) {
+    for (char *line = strtok_r (text, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
         struct worker_slot place = { 0 };
         char state[32];
         if (sscanf (line, "%ld %ld %31s", &place.job, &place.task, state) != 3
@@ -78,9 +76,7 @@ static char *job_list (const struct sweep *s)
     return text;
 }
 
-int queue_find (struct queue *p,
-                const struct sweep *s,
-                struct slurmdl_error *err)
+int queue_find (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
     struct command c = { 0 };
     char *jobs = job_list (s);
@@ -111,8 +107,7 @@ done:
     return rv;
 }
 
-static size_t
-add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
+static size_t add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
 {
     size_t capacity = SLOTS_MAX - n;
 
@@ -127,10 +122,7 @@ add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
     return n;
 }
 
-int queue_retire (struct sweep *s,
-                  long workers,
-                  const struct queue *p,
-                  long n,
+int queue_retire (struct sweep *s, long workers, const struct queue *p, long n,
                   struct slurmdl_error *err)
 {
     char *slots = calloc (1, SLOTS_MAX);
@@ -148,9 +140,7 @@ int queue_retire (struct sweep *s,
                                        .by = user_name (),
                                        .workers = workers,
                                        .slots = len ? slots : NULL },
-                       NULL,
-                       NULL,
-                       err);
+                       NULL, NULL, err);
     free (slots);
     return rv;
 }
@@ -164,22 +154,18 @@ static bool has (const struct queue *q, long job, long task)
 }
 
 /* A worker of this task is at work, or may be. */
-static bool
-is_at_work (const struct peer_info *list, long n, long job, long task)
+static bool is_at_work (const struct peer_info *list, long n, long job, long task)
 {
     char slot[64];
     size_t len = (size_t)snprintf (slot, sizeof (slot), "%ld_%ld", job, task);
 
     for (long i = 0; i < n; i++)
-        if (!list[i].gone && !strncmp (list[i].slot, slot, len)
-            && strchr (".", list[i].slot[len]))
+        if (!list[i].gone && !strncmp (list[i].slot, slot, len) && strchr (".", list[i].slot[len]))
             return true;
     return false;
 }
 
-int queue_retire_unseen (struct sweep *s,
-                         const struct queue *seen,
-                         size_t nsubmits,
+int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubmits,
                          struct slurmdl_error *err)
 {
     long workers = s->wanted ? s->wanted : (long)s->exp->workers;
@@ -194,12 +180,10 @@ int queue_retire_unseen (struct sweep *s,
         /* whoever has put it: an array is no longer than that */
         long last = a->last < TASKS_MAX ? a->last : TASKS_MAX;
         for (long task = a->first > 0 ? a->first : 1;
-             task <= last && rv == 0 && unseen.n < UNSEEN_MAX;
-             task++)
+             task <= last && rv == 0 && unseen.n < UNSEEN_MAX; task++)
             if (!has (seen, job, task) && !is_retired (s, job, task)
                 && !is_at_work (peers, n, job, task))
-                rv = queue_add (
-                    &unseen, (struct worker_slot){ .job = job, .task = task });
+                rv = queue_add (&unseen, (struct worker_slot){ .job = job, .task = task });
     }
     if (rv == 0 && unseen.n > 0)
         rv = queue_retire (s, workers, &unseen, unseen.n, err);

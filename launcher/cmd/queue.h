@@ -26,24 +26,17 @@ int queue_add (struct queue *q, struct worker_slot slot);
 /* Add the tasks that Slurm has of the experiment's arrays, asked by squeue,
  * but those that are to end.
  */
-int queue_find (struct queue *q,
-                const struct sweep *s,
-                struct slurmdl_error *err);
+int queue_find (struct queue *q, const struct sweep *s, struct slurmdl_error *err);
 
 /* Publish the request for so many workers, of which the first 'n' in 'q' are to
  * end.
  */
-int queue_retire (struct sweep *s,
-                  long workers,
-                  const struct queue *q,
-                  long n,
+int queue_retire (struct sweep *s, long workers, const struct queue *q, long n,
                   struct slurmdl_error *err);
 
 /* Whatever Slurm said, or did not say: of the first 'nsubmits' arrays those
  * tasks are to end, should they begin, that are not in 'seen' and have no
  * worker at work.
  */
-int queue_retire_unseen (struct sweep *s,
-                         const struct queue *seen,
-                         size_t nsubmits,
+int queue_retire_unseen (struct sweep *s, const struct queue *seen, size_t nsubmits,
                          struct slurmdl_error *err);

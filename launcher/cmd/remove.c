@@ -34,9 +34,7 @@ static int check_workers (const char *dir, double seconds, bool force)
         return fail (&err);
     complain ("%s: %ld worker%s at work on it; --force removes it "
               "nevertheless",
-              dir,
-              n,
-              n == 1 ? " is" : "s are");
+              dir, n, n == 1 ? " is" : "s are");
     return EXIT_BUSY;
 }
 
@@ -55,8 +53,7 @@ static int check_sweep (struct sweep *s, bool force)
     if (!sweep_has_ended (s) && s->state != SWEEP_NEW) {
         complain ("%s is %s: 'dl stop' ends it; --force removes it "
                   "nevertheless",
-                  s->dir,
-                  sweep_state_name (s->state));
+                  s->dir, sweep_state_name (s->state));
         return EXIT_BUSY;
     }
     return check_workers (s->dir, 2 * (double)s->exp->heartbeat, force);
@@ -75,9 +72,7 @@ static int check (const char *dir, bool force)
         if ((rv = check_sweep (s, force)) == EXIT_OK)
             record_remove (s);
     } else if (!force) {
-        complain ("%s: cannot be read (%s); --force removes it nevertheless",
-                  dir,
-                  err.text);
+        complain ("%s: cannot be read (%s); --force removes it nevertheless", dir, err.text);
         rv = EXIT_DAMAGED;
     }
     sweep_close (s);
@@ -104,11 +99,8 @@ static int find (const struct settings *st, const char *name, char *dir)
         snprintf (path, sizeof (path), "%s/%s", st->dir, name);
     if (lstat (path, &s) < 0) {
         bool meant = experiment_find (st, name, found, PATH_MAX) == 0;
-        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)",
-                  name,
-                  st->dir,
-                  meant ? ": the newest is " : "",
-                  meant ? found : "");
+        complain ("rm: no experiment '%s' in %s (its full name is needed%s%s)", name, st->dir,
+                  meant ? ": the newest is " : "", meant ? found : "");
         return EXIT_NOT_FOUND;
     }
     if (S_ISLNK (s.st_mode)) {
@@ -116,8 +108,7 @@ static int find (const struct settings *st, const char *name, char *dir)
         return EXIT_USAGE;
     }
     snprintf (found, sizeof (found), "%s/experiment.conf", path);
-    if (S_ISDIR (s.st_mode) && access (found, F_OK) == 0
-        && realpath (path, dir))
+    if (S_ISDIR (s.st_mode) && access (found, F_OK) == 0 && realpath (path, dir))
         return EXIT_OK;
     complain ("rm: %s is not an experiment", path);
     return EXIT_NOT_FOUND;

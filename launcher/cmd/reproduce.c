@@ -38,10 +38,8 @@ static int check_trial (const struct sweep *s, long number)
     const struct sweep_trial *t = sweep_trial (s, number);
 
     if (!t || t->length == 0)
-        complain ("%s: %s%.0ld has no result to compare with",
-                  s->dir,
-                  t ? "trial " : "the experiment",
-                  t ? number : 0);
+        complain ("%s: %s%.0ld has no result to compare with", s->dir,
+                  t ? "trial " : "the experiment", t ? number : 0);
     else
         return EXIT_OK;
     return EXIT_USAGE;
@@ -67,8 +65,7 @@ static int in_allocation (struct sweep *s, long number, bool trust)
     command_add (&c, s->dir, NULL);
     command_add (&c, trial, NULL);
     c.argv[c.n] = NULL;
-    printf ("trial %ld has %lld ranks: a job for them by salloc\n",
-            number,
+    printf ("trial %ld has %lld ranks: a job for them by salloc\n", number,
             (long long)(s->exp->nodes * s->exp->ranks));
     fflush (stdout);
     setenv ("DL_PIN", s->pin, 1);
@@ -100,41 +97,28 @@ static int find_source (struct sweep *s, long number, struct slurmdl_error *err)
         attempt = trial_milestone (sweep_trial (s, t->from), t->from_length);
         snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, t->from);
     }
-    e->source_file =
-        slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
+    e->source_file = slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
     if (e->source_file && length == e->source_length)
         return 0;
     fork_source_dir (dir, sizeof (dir), s->dir);
-    if (!t->from && list_trainer_files (dir, &e->source_files) == 0
-        && e->source_files)
+    if (!t->from && list_trainer_files (dir, &e->source_files) == 0 && e->source_files)
         return 0;
     errno = ENOENT;
     return errorf (err,
                    "%s: trial %ld began with the checkpoint of %s%.0ld at "
                    "length %lld, which is no longer there: nothing trains it "
                    "again",
-                   s->dir,
-                   number,
-                   t->from ? "trial " : "the experiment that this is a fork of",
-                   t->from,
-                   (long long)e->source_length);
+                   s->dir, number, t->from ? "trial " : "the experiment that this is a fork of",
+                   t->from, (long long)e->source_length);
 }
 
 /* Ranks on other machines see the folder of the experiments. */
-static int open_place (struct try_run *t,
-                       struct sweep *s,
-                       long number,
-                       struct slurmdl_error *err)
+static int open_place (struct try_run *t, struct sweep *s, long number, struct slurmdl_error *err)
 {
     char above[PATH_MAX];
 
-    snprintf (above,
-              sizeof (above),
-              "%.*s",
-              (int)(strrchr (s->dir, '/') - s->dir),
-              s->dir);
-    if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err)
-        < 0)
+    snprintf (above, sizeof (above), "%.*s", (int)(strrchr (s->dir, '/') - s->dir), s->dir);
+    if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err) < 0)
         return -1;
     return s->exp->source_file || s->exp->source_files
                ? fork_source_publish (s->exp, t->sweep.dir, err)
@@ -144,8 +128,7 @@ static int open_place (struct try_run *t,
 /* ---- the code ---- */
 
 /* A copy that is as new: trials may have changed that of the experiment. */
-static int
-take_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
+static int take_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
 {
     struct code_archive a;
     int rv;
@@ -166,50 +149,36 @@ take_code (struct sweep *s, struct try_run *t, struct slurmdl_error *err)
 /* Of a large file the digest would take longer than the training. */
 static void compare_image (const struct sweep *s)
 {
-    json_t *record =
-        s->provenance && s->exp->software.image ? provenance_read (s) : NULL;
+    json_t *record = s->provenance && s->exp->software.image ? provenance_read (s) : NULL;
 
     if (software_image_differs (record))
         complain ("%s: the image %s is not the file that it was when the "
                   "experiment was made (dl show --provenance)",
-                  s->dir,
-                  s->exp->software.image);
+                  s->dir, s->exp->software.image);
     json_decref (record);
 }
 
 /* ---- the metric ---- */
 
 /* At the length that was trained again. */
-static double value_of (const struct sweep *s,
-                        const struct sweep_trial *t,
-                        int64_t length,
+static double value_of (const struct sweep *s, const struct sweep_trial *t, int64_t length,
                         size_t i)
 {
     for (size_t k = 0; k < t->nmilestones; k++)
         if (t->milestones[k].length == length)
-            return sweep_metrics (s) > 1 ? t->milestones[k].values[i]
-                                         : t->milestones[k].metric;
+            return sweep_metrics (s) > 1 ? t->milestones[k].values[i] : t->milestones[k].metric;
     return NAN;
 }
 
 /* "3 segments, 4 attempts" that the value at 'length' took. */
-static bool pieces_text (const struct sweep_trial *t,
-                         int64_t length,
-                         char *buf,
-                         size_t size)
+static bool pieces_text (const struct sweep_trial *t, int64_t length, char *buf, size_t size)
 {
     long attempts = trial_milestone (t, length), segments = 0;
 
-    while ((size_t)segments < t->nmilestones
-           && t->milestones[segments].length <= length)
+    while ((size_t)segments < t->nmilestones && t->milestones[segments].length <= length)
         segments++;
-    snprintf (buf,
-              size,
-              "%ld segment%s, %ld attempt%s",
-              segments,
-              segments == 1 ? "" : "s",
-              attempts,
-              attempts == 1 ? "" : "s");
+    snprintf (buf, size, "%ld segment%s, %ld attempt%s", segments, segments == 1 ? "" : "s",
+              attempts, attempts == 1 ? "" : "s");
     return segments > 1 || attempts > 1;
 }
 
@@ -250,11 +219,8 @@ static int compare (const struct try_run *t, const struct sweep *s)
         double then = value_of (s, old, t->attempt.length, i);
         bool equal = is_same (values[i], then);
         printf ("%s: %s is %.9g at length %lld, and was %.9g\n",
-                equal ? "reproduced" : "not reproduced",
-                sweep_metric (s, i),
-                values[i],
-                (long long)t->attempt.length,
-                then);
+                equal ? "reproduced" : "not reproduced", sweep_metric (s, i), values[i],
+                (long long)t->attempt.length, then);
         same &= equal;
     }
     if (!same)
@@ -281,10 +247,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
         t.trial->x = old->x;
         t.trial->target = t.attempt.length = trial_result (s, number, 0).length;
         pieces_text (old, t.attempt.length, pieces, sizeof (pieces));
-        printf ("trial %ld of %s, length %lld (%s)\n",
-                number,
-                s->dir,
-                (long long)t.attempt.length,
+        printf ("trial %ld of %s, length %lld (%s)\n", number, s->dir, (long long)t.attempt.length,
                 pieces);
         try_run_print_command (&t);
         software_print (&t.sweep.exp->software);
@@ -313,8 +276,7 @@ int cmd_reproduce (const struct settings *st)
         rv = parse_trial (s, st->args[1], &number);
     if (rv == 0)
         rv = check_trial (s, number);
-    if (rv == 0 && experiment_has_ranks (s->exp) && !st->dry_run
-        && !getenv ("SLURM_JOB_ID"))
+    if (rv == 0 && experiment_has_ranks (s->exp) && !st->dry_run && !getenv ("SLURM_JOB_ID"))
         rv = in_allocation (s, number, st->trust);
     else if (rv == 0)
         rv = run_again (s, number, st->dry_run);

@@ -103,21 +103,17 @@ static int give_up_memory (struct sweep *s)
 
     job_memory_find ("", &here);
     slurm_bytes_text (need, sizeof (need), s->memory);
-    snprintf (why,
-              sizeof (why),
-              "out of memory: Slurm has no job with %s for each trial",
-              need);
+    snprintf (why, sizeof (why), "out of memory: Slurm has no job with %s for each trial", need);
     while (events && rv == 1) {
         size_t n = 0;
         for (long i = 1; i <= s->ntrials; i++)
             if (sweep_trial (s, i)->state == TRIAL_OPEN
                 && sweep_trial (s, i)->memory * s->exp->lanes > here.bytes)
-                events[n++] =
-                    (struct event){ .op = EVENT_EXIT,
-                                    .by = "memory",
-                                    .trial = i,
-                                    .memory = here.bytes / s->exp->lanes,
-                                    .why = why };
+                events[n++] = (struct event){ .op = EVENT_EXIT,
+                                              .by = "memory",
+                                              .trial = i,
+                                              .memory = here.bytes / s->exp->lanes,
+                                              .why = why };
         rv = n && here.bytes > 0 ? sweep_publish (s, events, n, &err) : 0;
     }
     free (events);
@@ -142,10 +138,9 @@ static int grow (struct sweep *s, const struct settings *st)
 static void exclude_here (struct sweep *s)
 {
     const char *host = getenv ("SLURMD_NODENAME");
-    struct event event = { .op = EVENT_EXCLUDE,
-                           .by = "check",
-                           .host = (char *)host,
-                           .why = "it failed its check" };
+    struct event event = {
+        .op = EVENT_EXCLUDE, .by = "check", .host = (char *)host, .why = "it failed its check"
+    };
     struct slurmdl_error err = { "" };
     const struct host *h;
     int rv = 1;

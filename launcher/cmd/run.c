@@ -22,18 +22,15 @@ int cmd_run (const struct settings *st)
 {
     const struct edit edit = { .sets = st->sets };
     struct experiment *e;
-    int rv = refuse_experiment (st, st->args[0])
-                 ? EXIT_USAGE
-                 : read_experiment (st->args[0], &edit, &e);
+    int rv =
+        refuse_experiment (st, st->args[0]) ? EXIT_USAGE : read_experiment (st->args[0], &edit, &e);
 
     if (rv == 0)
         rv = gpus_to_nodes (&e, st->args[0], &edit, st);
     return rv ? rv : run_new (e, st);
 }
 
-static int worker_status (enum worker_end end,
-                          bool is_task,
-                          const struct slurmdl_error *err)
+static int worker_status (enum worker_end end, bool is_task, const struct slurmdl_error *err)
 {
     int rv;
 

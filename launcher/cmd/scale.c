@@ -23,8 +23,7 @@
 
 enum { TEXT_MAX = 1 << 12 };
 
-static int
-find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
+static int find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
     struct peer_info *list;
     long n = peer_list (s->dir, &list, err);
@@ -32,8 +31,7 @@ find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
     for (long i = 0; i < n; i++) {
         struct worker_slot place = { .local = true };
         if (!list[i].gone && list[i].here
-            && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task)
-                   == 2
+            && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task) == 2
             && !sweep_retires (s, list[i].slot) && queue_add (p, place) < 0)
             n = errorf (err, "out of memory");
     }
@@ -76,8 +74,7 @@ static void cancel (const struct sweep *s, const struct queue *p, long n)
     command_add (&c, "--", NULL);
     for (long i = 0; i < n && k < COMMAND_ARGS - 5; i++)
         if (may_cancel (s, &p->list[i])
-            && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task)
-                   > 0)
+            && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task) > 0)
             command_add (&c, names[k++], NULL);
     if (k > 0 && command_run (&c, NULL, text, sizeof (text)) != 0)
         complain ("scancel: %s", text);
@@ -100,19 +97,13 @@ static int more (struct sweep *s, const struct settings *st, long workers)
     if ((rv = x.ops->start (&x, &err)) < 0)
         complain ("%s", err.text);
     else
-        printf ("%s: %ld more worker%s (job %s)\n",
-                s->dir,
-                x.granted,
-                x.granted == 1 ? "" : "s",
+        printf ("%s: %ld more worker%s (job %s)\n", s->dir, x.granted, x.granted == 1 ? "" : "s",
                 x.job);
     x.ops->close (&x);
     return rv < 0 ? EXIT_SLURM : EXIT_OK;
 }
 
-static int scale (struct sweep *s,
-                  const struct settings *st,
-                  struct queue *p,
-                  long workers)
+static int scale (struct sweep *s, const struct settings *st, struct queue *p, long workers)
 {
     struct slurmdl_error err = { "" };
     bool local = p->n > 0;
@@ -152,11 +143,7 @@ static int scale_elastic (const char *dir, long nodes)
 
     if (rv < 0)
         return fail (&err);
-    printf ("%s: %ld node%s%s\n",
-            dir,
-            nodes,
-            nodes == 1 ? "" : "s",
-            rv ? ", as before" : "");
+    printf ("%s: %ld node%s%s\n", dir, nodes, nodes == 1 ? "" : "s", rv ? ", as before" : "");
     return EXIT_OK;
 }
 
@@ -168,8 +155,8 @@ static bool was_elastic (const struct settings *st)
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/%s", st->dir, name);
-    return !strncmp (slash ? slash + 1 : name, "elastic.", 8)
-           && access (name, F_OK) != 0 && access (dir, F_OK) != 0;
+    return !strncmp (slash ? slash + 1 : name, "elastic.", 8) && access (name, F_OK) != 0
+           && access (dir, F_OK) != 0;
 }
 
 int cmd_scale (const struct settings *st)
@@ -183,25 +170,20 @@ int cmd_scale (const struct settings *st)
     int rv;
 
     if (*end || end == st->args[0] || workers < 1 || workers > WORKERS_MAX) {
-        complain ("scale: '%s' is not a number of workers from 1 to %d",
-                  st->args[0],
-                  WORKERS_MAX);
+        complain ("scale: '%s' is not a number of workers from 1 to %d", st->args[0], WORKERS_MAX);
         return EXIT_USAGE;
     }
     if (find_elastic (st, dir, sizeof (dir)))
         return scale_elastic (dir, workers);
     if (was_elastic (st)) {
-        complain ("no run of dl elastic %s in %s; it has ended, or use --dir",
-                  st->args[1],
+        complain ("no run of dl elastic %s in %s; it has ended, or use --dir", st->args[1],
                   st->dir);
         return EXIT_NOT_FOUND;
     }
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
     if (s->state != SWEEP_RUNNING) {
-        complain ("%s is %s: there is nothing to scale",
-                  s->dir,
-                  sweep_state_name (s->state));
+        complain ("%s is %s: there is nothing to scale", s->dir, sweep_state_name (s->state));
         rv = EXIT_USAGE;
     } else if (find_local (&places, s, &err) < 0)
         rv = fail_on (s, &err);

@@ -38,8 +38,7 @@ static const struct {
     { "reason", "why" },
 };
 
-static void
-add_name (struct column_names *names, const char *name, size_t column)
+static void add_name (struct column_names *names, const char *name, size_t column)
 {
     names->list[names->n++] = (struct column_name){ name, column };
 }
@@ -54,9 +53,7 @@ static size_t find_fixed (const struct columns *c, const char *name)
 }
 
 /* The metric's own name means the value by which trials are compared. */
-static void add_others (struct column_names *names,
-                        const struct columns *c,
-                        const struct sweep *s)
+static void add_others (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     for (size_t i = 0; i < sizeof (also) / sizeof (*also); i++)
         if (find_fixed (c, also[i].column) < c->n)
@@ -64,22 +61,18 @@ static void add_others (struct column_names *names,
     if (sweep_metrics (s) == 1)
         add_name (names, sweep_metric (s, 0), find_fixed (c, "best"));
     for (size_t i = 0, k = 0; sweep_metrics (s) > 1 && i < c->n; i++)
-        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam
-            && !c->list[i].logged)
+        if (!strncmp (c->list[i].name, "metric.", 7) && !c->list[i].hparam && !c->list[i].logged)
             add_name (names, sweep_metric (s, k++), i);
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].logged)
             add_name (names, c->list[i].text, i);
     for (size_t i = 0; i < c->n; i++)
-        if (c->list[i].hparam
-            && asprintf (&names->owned[i], "hp.%s", c->list[i].name) > 0)
+        if (c->list[i].hparam && asprintf (&names->owned[i], "hp.%s", c->list[i].name) > 0)
             add_name (names, names->owned[i], i);
 }
 
 /* The first that fits counts: a column before a hyperparameter of its name. */
-static int names_make (struct column_names *names,
-                       const struct columns *c,
-                       const struct sweep *s)
+static int names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
     size_t most = 2 * c->n + sizeof (also) / sizeof (*also) + sweep_metrics (s);
 
@@ -102,8 +95,7 @@ static void names_free (struct column_names *names, const struct columns *c)
     free (names->list);
 }
 
-static const struct column_name *find_name (const struct column_names *names,
-                                            const char *option,
+static const struct column_name *find_name (const struct column_names *names, const char *option,
                                             const char *name)
 {
     const char **words;
@@ -116,9 +108,7 @@ static const struct column_name *find_name (const struct column_names *names,
     for (size_t i = 0; words && i < names->n; i++)
         words[i] = names->list[i].name;
     meant = words ? nearest_word (name, words) : NULL;
-    complain ("--%s: there is no column '%s'%s%s%s",
-              option,
-              name,
+    complain ("--%s: there is no column '%s'%s%s%s", option, name,
               DID_YOU_MEAN (meant, "'", "'", "; 'dl export' has all of them"));
     free (words);
     return NULL;
@@ -126,8 +116,7 @@ static const struct column_name *find_name (const struct column_names *names,
 
 /* ---- --columns ---- */
 
-static int choose_columns (struct selection *sel,
-                           const struct column_names *names,
+static int choose_columns (struct selection *sel, const struct column_names *names,
                            const char *wanted)
 {
     struct columns *c = &sel->shown;
@@ -164,9 +153,7 @@ static const char *const states[] = { "open",   "paused",        "completed",
 enum { NSTATES = sizeof (states) / sizeof (*states) };
 
 /* Those of all trials, each once, sorted. */
-static int texts_make (struct column_texts *t,
-                       const struct sweep *s,
-                       const struct result_column *c)
+static int texts_make (struct column_texts *t, const struct sweep *s, const struct result_column *c)
 {
     long n = 0;
 
@@ -192,9 +179,7 @@ static int texts_make (struct column_texts *t,
 static double text_index (const struct column_texts *t, const char *text)
 {
     const char **at =
-        text ? bsearch (
-            &text, t->list, (size_t)t->n, sizeof (*t->list), strings_compare)
-             : NULL;
+        text ? bsearch (&text, t->list, (size_t)t->n, sizeof (*t->list), strings_compare) : NULL;
 
     return at ? (double)(at - t->list) : NAN;
 }
@@ -213,11 +198,7 @@ static void say_unknown (const struct column_names *names, const char *at)
 {
     char word[64];
 
-    snprintf (word,
-              sizeof (word),
-              "%.*s",
-              (int)strcspn (at, " \t\"'`<>=!&|()+-*/%^,"),
-              at);
+    snprintf (word, sizeof (word), "%.*s", (int)strcspn (at, " \t\"'`<>=!&|()+-*/%^,"), at);
     find_name (names, "where", word);
 }
 
@@ -245,13 +226,10 @@ static int compile (struct filter *f, const char *text)
     if (why && !strcmp (why, "there is nothing of this name"))
         say_unknown (f->names, text + column - 1);
     else if (why)
-        complain ("--where: column %d: %s%s",
-                  column,
-                  why,
-                  strstr (why, "choice")
-                      ? " (states are open, paused, completed, failed, "
-                        "'stopped early' and rejected)"
-                      : "");
+        complain ("--where: column %d: %s%s", column, why,
+                  strstr (why, "choice") ? " (states are open, paused, completed, failed, "
+                                           "'stopped early' and rejected)"
+                                         : "");
     free (words);
     free (labels);
     free (nlabels);
@@ -264,10 +242,9 @@ static bool keeps (struct filter *f, long trial)
     for (size_t i = 0; i < f->all->n; i++) {
         const struct result_column *c = &f->all->list[i];
         struct cell cell = column_cell (c, f->s, trial);
-        f->values[i] = c->type == COLUMN_INT ? (double)cell.integer
-                       : c->type == COLUMN_REAL
-                           ? cell.real
-                           : text_index (&f->texts[i], cell.text);
+        f->values[i] = c->type == COLUMN_INT    ? (double)cell.integer
+                       : c->type == COLUMN_REAL ? cell.real
+                                                : text_index (&f->texts[i], cell.text);
     }
     for (size_t i = 0; i < f->names->n; i++)
         f->x[i] = f->values[f->names->list[i].column];
@@ -290,10 +267,8 @@ static int filter_make (struct filter *f, const char *text)
     return compile (f, text);
 }
 
-static int filter_trials (struct selection *sel,
-                          const struct sweep *s,
-                          const struct column_names *names,
-                          const char *text)
+static int filter_trials (struct selection *sel, const struct sweep *s,
+                          const struct column_names *names, const char *text)
 {
     struct filter f = { .s = s, .all = &sel->all, .names = names };
     int rv = filter_make (&f, text);
@@ -347,10 +322,8 @@ static int compare_cells (const void *a, const void *b, void *arg)
     return rv ?: compare_numbers ((double)i, (double)k);
 }
 
-static int sort_trials (struct selection *sel,
-                        const struct sweep *s,
-                        const struct column_names *names,
-                        const char *key)
+static int sort_trials (struct selection *sel, const struct sweep *s,
+                        const struct column_names *names, const char *key)
 {
     struct sorting o = { .s = s, .down = *key == '-' };
     const struct column_name *found = find_name (names, "sort", key + o.down);
@@ -359,27 +332,20 @@ static int sort_trials (struct selection *sel,
         return -1;
     o.column = &sel->all.list[found->column];
     if (sel->n > 0)
-        qsort_r (sel->trials,
-                 (size_t)sel->n,
-                 sizeof (*sel->trials),
-                 compare_cells,
-                 &o);
+        qsort_r (sel->trials, (size_t)sel->n, sizeof (*sel->trials), compare_cells, &o);
     return 0;
 }
 
 /* ---- all ---- */
 
-static int select_by (struct selection *sel,
-                      const struct sweep *s,
-                      const struct settings *st,
+static int select_by (struct selection *sel, const struct sweep *s, const struct settings *st,
                       const struct column_names *names)
 {
     sel->shown = (struct columns){ .n = 0 };
     if (st->columns && choose_columns (sel, names, st->columns) < 0)
         return EXIT_USAGE;
     if (!st->columns)
-        sel->shown =
-            (struct columns){ sel->all.list, sel->all.n - sel->logged.n };
+        sel->shown = (struct columns){ sel->all.list, sel->all.n - sel->logged.n };
     if ((st->where && filter_trials (sel, s, names, st->where) < 0)
         || (st->sort && sort_trials (sel, s, names, st->sort) < 0))
         return EXIT_USAGE;
@@ -394,8 +360,7 @@ static int select_by (struct selection *sel,
  */
 enum { SAMPLE_TRIALS = 8, SAMPLE_ROWS = 10000 };
 
-static bool names_logged (const struct selection *sel,
-                          const struct settings *st)
+static bool names_logged (const struct selection *sel, const struct settings *st)
 {
     const char *const texts[] = { st->columns, st->where, st->sort };
 
@@ -421,9 +386,7 @@ static int read_shown (struct selection *sel, const struct sweep *s)
 }
 
 /* As text there are those that the table chooses. */
-static int show_logged (struct selection *sel,
-                        const struct sweep *s,
-                        const struct settings *st)
+static int show_logged (struct selection *sel, const struct sweep *s, const struct settings *st)
 {
     if (sel->chosen || !(st->json || st->csv))
         return 0;
@@ -433,9 +396,7 @@ static int show_logged (struct selection *sel,
     return 0;
 }
 
-static int add_logged (struct selection *sel,
-                       const struct sweep *s,
-                       const struct settings *st)
+static int add_logged (struct selection *sel, const struct sweep *s, const struct settings *st)
 {
     long sample = sel->n < SAMPLE_TRIALS ? sel->n : SAMPLE_TRIALS;
 
@@ -452,9 +413,7 @@ static int add_logged (struct selection *sel,
                : columns_add_logged (&sel->all, &sel->logged);
 }
 
-int selection_make (struct selection *sel,
-                    const struct sweep *s,
-                    const struct settings *st)
+int selection_make (struct selection *sel, const struct sweep *s, const struct settings *st)
 {
     struct slurmdl_error err = { "out of memory" };
     struct column_names names = { 0 };
@@ -462,8 +421,7 @@ int selection_make (struct selection *sel,
 
     *sel = (struct selection){ .n = s->ntrials };
     if (columns_create (&sel->all, s) == 0 && (sel->trials = sweep_order (s))
-        && add_logged (sel, s, st) == 0
-        && names_make (&names, &sel->all, s) == 0)
+        && add_logged (sel, s, st) == 0 && names_make (&names, &sel->all, s) == 0)
         rv = select_by (sel, s, st, &names);
     names_free (&names, &sel->all);
     if (rv == EXIT_OK && show_logged (sel, s, st) < 0)

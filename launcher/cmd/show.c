@@ -22,8 +22,7 @@ static void print_selected (const struct sweep *s, const struct selection *sel)
     else
         print_trials (s, sel->trials, sel->n);
     if (sel->n < s->ntrials && !sel->chosen)
-        printf (
-            "(%ld of %ld trials; 'dl show' prints all)\n", sel->n, s->ntrials);
+        printf ("(%ld of %ld trials; 'dl show' prints all)\n", sel->n, s->ntrials);
 }
 
 static int show_experiment (const struct sweep *s, const struct settings *st)

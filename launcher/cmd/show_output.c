@@ -20,11 +20,8 @@
 
 /* ---- text ---- */
 
-static void fill_hparam (struct libscols_line *line,
-                         size_t column,
-                         const struct sweep *s,
-                         const struct result_column *c,
-                         long trial)
+static void fill_hparam (struct libscols_line *line, size_t column, const struct sweep *s,
+                         const struct result_column *c, long trial)
 {
     const struct hparam *h = &s->exp->hparams[c->index];
     struct cell cell = column_cell (c, s, trial);
@@ -41,11 +38,8 @@ static void fill_hparam (struct libscols_line *line,
     free (text);
 }
 
-static void fill_cell (struct libscols_line *line,
-                       size_t column,
-                       const struct sweep *s,
-                       const struct result_column *c,
-                       long trial)
+static void fill_cell (struct libscols_line *line, size_t column, const struct sweep *s,
+                       const struct result_column *c, long trial)
 {
     struct cell cell = column_cell (c, s, trial);
     char text[32];
@@ -61,8 +55,7 @@ static void fill_cell (struct libscols_line *line,
     else if (!strcmp (c->name, "seconds")) {
         duration_text (text, sizeof (text), cell.real);
         table_set (line, column, "%s", text);
-    } else if (!strcmp (c->name, "begin_time")
-               || !strcmp (c->name, "end_time")) {
+    } else if (!strcmp (c->name, "begin_time") || !strcmp (c->name, "end_time")) {
         time_text (text, sizeof (text), cell.real);
         table_set (line, column, "%s", text);
     } else
@@ -76,8 +69,7 @@ void show_columns (const struct sweep *s, const struct selection *sel)
     struct libscols_table *tb;
 
     for (size_t i = 0; heads && i < c->n; i++)
-        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text
-                                                            : c->list[i].name,
+        heads[i] = (struct table_column){ c->list[i].logged ? c->list[i].text : c->list[i].name,
                                           c->list[i].type != COLUMN_TEXT };
     if (!heads || !(tb = table_create ("trials", heads, false))) {
         free (heads);
@@ -128,11 +120,9 @@ static json_t *cell_json (enum column_type type, const struct cell *cell)
 }
 
 /* As the trainer has it: a boolean, a list, an integer as such. */
-static json_t *
-shown_hparam (const struct sweep *s, const struct result_column *c, long trial)
+static json_t *shown_hparam (const struct sweep *s, const struct result_column *c, long trial)
 {
-    json_t *v =
-        trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
+    json_t *v = trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
 
     return v ? v : json_null ();
 }
@@ -220,13 +210,8 @@ static json_t *metrics_json (const struct sweep *s)
 
     for (size_t i = 0; i < sweep_metrics (s); i++)
         json_array_append_new (
-            list,
-            json_pack ("{s:s, s:b}",
-                       "name",
-                       sweep_metric (s, i),
-                       "smaller_is_better",
-                       i ? !s->exp->search.larger[i]
-                         : s->exp->search.smaller_is_better));
+            list, json_pack ("{s:s, s:b}", "name", sweep_metric (s, i), "smaller_is_better",
+                             i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better));
     return list;
 }
 
@@ -249,9 +234,7 @@ static void set_best (json_t *o, const struct sweep *s)
     set_new (o, "best_length", best ? json_integer (r.length) : json_null ());
     if (s->exp->search.repeats <= 1)
         return;
-    set_new (o,
-             "best_point",
-             best ? json_integer (trial_point (s, best)) : json_null ());
+    set_new (o, "best_point", best ? json_integer (trial_point (s, best)) : json_null ());
     set_new (o, "best_n", json_integer (r.n));
     set_new (o, "best_deviation", real (r.deviation));
 }

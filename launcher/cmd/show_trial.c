@@ -48,19 +48,14 @@ static void print_headings (struct trial_rows *t, long attempt)
     char dir[PATH_MAX];
 
     while (t->attempt < attempt) {
-        snprintf (dir,
-                  sizeof (dir),
-                  "%s/trials/%04ld/a.%ld",
-                  t->sweep->dir,
-                  t->trial,
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", t->sweep->dir, t->trial,
                   ++t->attempt);
         if (access (dir, F_OK) == 0)
             printf ("  attempt %ld: %s\n", t->attempt, dir);
     }
 }
 
-static struct metric_summary *summary_of (struct trial_rows *t,
-                                          const char *name)
+static struct metric_summary *summary_of (struct trial_rows *t, const char *name)
 {
     struct metric_summary *m;
 
@@ -71,9 +66,7 @@ static struct metric_summary *summary_of (struct trial_rows *t,
         return NULL;
     t->list = m;
     m += t->n;
-    *m = (struct metric_summary){ .name = strdup (name),
-                                  .min = NAN,
-                                  .max = NAN };
+    *m = (struct metric_summary){ .name = strdup (name), .min = NAN, .max = NAN };
     if (!m->name)
         return NULL;
     t->n++;
@@ -100,11 +93,9 @@ static void keep_value (struct metric_summary *m, const struct slurmdl_row *row)
 {
     if (!m->values)
         m->values = json_array ();
-    json_array_append_new (
-        m->values,
-        isfinite (row->value)
-            ? json_pack ("[I, f]", (json_int_t)row->step, row->value)
-            : json_pack ("[I, n]", (json_int_t)row->step));
+    json_array_append_new (m->values, isfinite (row->value)
+                                          ? json_pack ("[I, f]", (json_int_t)row->step, row->value)
+                                          : json_pack ("[I, n]", (json_int_t)row->step));
 }
 
 static int take_row (const struct slurmdl_row *row, void *arg)
@@ -121,10 +112,7 @@ static int take_row (const struct slurmdl_row *row, void *arg)
         keep_value (m, row);
     else if (t->settings->values) {
         print_headings (t, row->attempt);
-        printf ("    %-32s %8lld  %.9g\n",
-                row->name,
-                (long long)row->step,
-                row->value);
+        printf ("    %-32s %8lld  %.9g\n", row->name, (long long)row->step, row->value);
     }
     return 0;
 }
@@ -182,11 +170,7 @@ static void print_summaries (const struct trial_rows *t)
         struct libscols_line *line = scols_table_new_line (tb, NULL);
         table_set (line, 0, "  %s", m->name);
         table_set (line, 1, "%ld", m->rows);
-        table_set (line,
-                   2,
-                   "%lld-%lld",
-                   (long long)m->first_step,
-                   (long long)m->last_step);
+        table_set (line, 2, "%lld-%lld", (long long)m->first_step, (long long)m->last_step);
         table_set (line, 3, "%.6g", m->last);
         table_set (line, 4, "%.6g", m->min);
         table_set (line, 5, "%lld", (long long)m->min_step);
@@ -205,16 +189,11 @@ static void print_progress (const struct sweep *s, long n)
     struct metric_progress p;
     char ago[32];
 
-    if (t->state != TRIAL_OPEN || sweep_has_ended (s)
-        || trial_progress (s, n, &p) < 0)
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s) || trial_progress (s, n, &p) < 0)
         return;
     duration_text (ago, sizeof (ago), progress_age (&p));
-    printf ("  now at %lld of %lld: %s %.6g, %s ago",
-            (long long)p.step,
-            (long long)t->target,
-            sweep_metric (s, 0),
-            p.value,
-            ago);
+    printf ("  now at %lld of %lld: %s %.6g, %s ago", (long long)p.step, (long long)t->target,
+            sweep_metric (s, 0), p.value, ago);
     if (isfinite (progress_rate (&p)))
         printf (", %.3g a second", progress_rate (&p));
     putchar ('\n');
@@ -242,27 +221,19 @@ static void print_head (const struct sweep *s, long n)
 
     printf ("trial %ld: %s", n, trial_state_name (s, t));
     if (t->length > 0)
-        printf (", length %lld, %s %.6g",
-                (long long)t->length,
-                s->exp->metric,
-                t->metric);
+        printf (", length %lld, %s %.6g", (long long)t->length, s->exp->metric, t->metric);
     if (t->length > r.length)
         printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);
     puts (t->length > 0 ? "" : ", no result");
     print_progress (s, n);
     printf ("  hyperparameters: %s\n", text ? text : "");
-    printf ("  seed: %u\n",
-            (unsigned)searcher_trial_seed (s->exp->search.seed, n));
+    printf ("  seed: %u\n", (unsigned)searcher_trial_seed (s->exp->search.seed, n));
     if (s->exp->search.repeats > 1)
         print_point (s, n);
     duration_text (took, sizeof (took), t->seconds);
-    printf ("  time: %s in %ld attempt%s that ended\n",
-            took,
-            t->over,
-            t->over == 1 ? "" : "s");
+    printf ("  time: %s in %ld attempt%s that ended\n", took, t->over, t->over == 1 ? "" : "s");
     if (t->from)
-        printf ("  starts from the checkpoint of trial %ld at length %lld\n",
-                t->from,
+        printf ("  starts from the checkpoint of trial %ld at length %lld\n", t->from,
                 (long long)t->from_length);
     for (size_t i = 1; i < sweep_metrics (s) && trial_values (t); i++)
         printf ("  %s: %.6g\n", sweep_metric (s, i), trial_values (t)[i]);
@@ -277,27 +248,14 @@ static void print_head (const struct sweep *s, long n)
 
 static json_t *summary_json (const struct metric_summary *m)
 {
-    json_t *o = json_pack ("{s:I, s:I, s:I, s:o}",
-                           "rows",
-                           (json_int_t)m->rows,
-                           "first_step",
-                           (json_int_t)m->first_step,
-                           "last_step",
-                           (json_int_t)m->last_step,
-                           "last",
+    json_t *o = json_pack ("{s:I, s:I, s:I, s:o}", "rows", (json_int_t)m->rows, "first_step",
+                           (json_int_t)m->first_step, "last_step", (json_int_t)m->last_step, "last",
                            finite_to_json (m->last));
 
     if (isfinite (m->min))
-        json_object_update_new (o,
-                                json_pack ("{s:f, s:I, s:f, s:I}",
-                                           "min",
-                                           m->min,
-                                           "min_step",
-                                           (json_int_t)m->min_step,
-                                           "max",
-                                           m->max,
-                                           "max_step",
-                                           (json_int_t)m->max_step));
+        json_object_update_new (o, json_pack ("{s:f, s:I, s:f, s:I}", "min", m->min, "min_step",
+                                              (json_int_t)m->min_step, "max", m->max, "max_step",
+                                              (json_int_t)m->max_step));
     if (m->values)
         json_object_set (o, "values", m->values);
     return o;
@@ -317,25 +275,21 @@ static int print_trial_json (struct trial_rows *t)
     o = trial_json (t->sweep, &c, t->trial);
     columns_destroy (&c);
     for (size_t i = 0; i < t->n; i++)
-        json_object_set_new (
-            metrics, t->list[i].name, summary_json (&t->list[i]));
+        json_object_set_new (metrics, t->list[i].name, summary_json (&t->list[i]));
     json_object_set_new (o, "metrics", metrics);
     if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
         json_object_set_new (o, "checkpoint", json_string (path));
-    json_object_set_new (o,
-                         "seed",
-                         json_integer (searcher_trial_seed (
-                             t->sweep->exp->search.seed, t->trial)));
+    json_object_set_new (o, "seed",
+                         json_integer (searcher_trial_seed (t->sweep->exp->search.seed, t->trial)));
     print_json (o);
     return EXIT_OK;
 }
 
 int show_trial (const struct sweep *s, long n, const struct settings *st)
 {
-    struct trial_rows t = { .sweep = s,
-                            .settings = st,
-                            .trial = n,
-                            .last = sweep_trial (s, n)->over + 1 };
+    struct trial_rows t = {
+        .sweep = s, .settings = st, .trial = n, .last = sweep_trial (s, n)->over + 1
+    };
     int rv;
 
     if (!st->json)

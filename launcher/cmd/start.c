@@ -37,15 +37,13 @@
 
 /* ---- dry run ---- */
 
-static void
-print_points (const struct experiment *e, struct searcher *s, const char *name)
+static void print_points (const struct experiment *e, struct searcher *s, const char *name)
 {
     double *x = calloc (e->nparams + 1, sizeof (*x));
     struct search_op op;
 
     for (int i = 0; s && x && i < 3; i++) {
-        if (searcher_ask (s, &op, x) != SEARCH_RUN
-            || searcher_begin (s, &op, x) < 0)
+        if (searcher_ask (s, &op, x) != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
             break;
         json_t *h = hparams_json (e, x);
         char *text = json_dumps (h, JSON_SORT_KEYS | JSON_REAL_PRECISION (9));
@@ -61,12 +59,10 @@ print_points (const struct experiment *e, struct searcher *s, const char *name)
  */
 static void print_first_points (const struct experiment *e)
 {
-    const struct search_config any = { .name = "random",
-                                       .max_trials = 3,
-                                       .max_length = 1,
-                                       .constraint = e->search.constraint };
-    struct searcher *s = searcher_create (
-        e->seed >= 0 ? &e->search : &any, e->params, e->nparams);
+    const struct search_config any = {
+        .name = "random", .max_trials = 3, .max_length = 1, .constraint = e->search.constraint
+    };
+    struct searcher *s = searcher_create (e->seed >= 0 ? &e->search : &any, e->params, e->nparams);
 
     print_points (e, s, e->seed >= 0 ? "trial" : "sample");
     searcher_destroy (s);
@@ -106,9 +102,7 @@ static bool take_back (struct sweep *s)
     return true;
 }
 
-static void say_not_started (struct sweep *s,
-                             const struct executor *x,
-                             bool is_new,
+static void say_not_started (struct sweep *s, const struct executor *x, bool is_new,
                              const char *why)
 {
     if (x->refused && is_new && take_back (s))
@@ -118,19 +112,13 @@ static void say_not_started (struct sweep *s,
     else if (x->refused)
         complain ("%s; 'dl resume %s' starts workers when this is corrected, "
                   "in its file by 'dl resume --set KEY=VALUE %s'",
-                  why,
-                  s->word,
-                  s->word);
+                  why, s->word, s->word);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
                   "if its file is wrong, 'dl rm --force %s' removes it",
-                  why,
-                  s->dir,
-                  s->word,
-                  s->word);
+                  why, s->dir, s->word, s->word);
     else
-        complain (
-            "%s; 'dl resume %s' starts workers of %s", why, s->word, s->dir);
+        complain ("%s; 'dl resume %s' starts workers of %s", why, s->word, s->dir);
 }
 
 /* Arrays of before, and what Slurm has of them. */
@@ -139,9 +127,7 @@ struct start_earlier {
     size_t nsubmits;
 };
 
-static int start_or_not (struct sweep *s,
-                         const struct settings *st,
-                         bool is_new,
+static int start_or_not (struct sweep *s, const struct settings *st, bool is_new,
                          const struct start_earlier *earlier)
 {
     struct slurmdl_error err = { "" };
@@ -161,10 +147,7 @@ static int start_or_not (struct sweep *s,
     if (x.ops->start (&x, &err) < 0) {
         say_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;
-    } else if (earlier
-               && queue_retire_unseen (
-                      s, &earlier->seen, earlier->nsubmits, &err)
-                      < 0)
+    } else if (earlier && queue_retire_unseen (s, &earlier->seen, earlier->nsubmits, &err) < 0)
         rv = fail_on (s, &err);
     else if (st->detach && !st->local)
         puts (s->dir);
@@ -180,8 +163,7 @@ static int start_or_not (struct sweep *s,
 /* A Slurm that does not answer has none: what begins all the same, of an array
  * of before, ends at once.
  */
-static long
-tasks_in_queue (const struct sweep *s, struct queue *q, bool running)
+static long tasks_in_queue (const struct sweep *s, struct queue *q, bool running)
 {
     struct slurmdl_error err = { "" };
     long n = 0;
@@ -204,10 +186,7 @@ static int say_queued (const struct sweep *s, const struct queue *q)
     printf ("%s: Slurm has %ld task%s for its workers, %ld of them pending: "
             "none is added; 'dl scale N' changes their number, --workers N "
             "adds some\n",
-            s->dir,
-            q->n,
-            q->n == 1 ? "" : "s",
-            pending);
+            s->dir, q->n, q->n == 1 ? "" : "s", pending);
     return EXIT_OK;
 }
 
@@ -226,17 +205,13 @@ static int announce_start (struct sweep *s, struct slurmdl_error *err)
     int rv = 1;
 
     while (rv == 1 && s->starts == starts && s->state == SWEEP_RUNNING) {
-        struct event e = { .op = EVENT_SCALE,
-                           .by = user_name (),
-                           .workers = s->wanted };
+        struct event e = { .op = EVENT_SCALE, .by = user_name (), .workers = s->wanted };
         rv = sweep_publish (s, &e, 1, err);
     }
     return rv;
 }
 
-int start_missing_workers (struct sweep *s,
-                           const struct settings *st,
-                           bool running)
+int start_missing_workers (struct sweep *s, const struct settings *st, bool running)
 {
     struct settings mine = *st;
     struct start_earlier before = { .nsubmits = s->nsubmits };
@@ -271,11 +246,10 @@ int start_missing_workers (struct sweep *s,
 
 static bool may_change (const char *set)
 {
-    static const char *const keys[] = {
-        "resources.time",       "resources.memory",  "resources.max_memory",
-        "resources.partition",  "resources.account", "resources.qos",
-        "resources.sbatch_args"
-    };
+    static const char *const keys[] = { "resources.time",       "resources.memory",
+                                        "resources.max_memory", "resources.partition",
+                                        "resources.account",    "resources.qos",
+                                        "resources.sbatch_args" };
     size_t n = strcspn (set, "=");
 
     for (size_t i = 0; i < sizeof (keys) / sizeof (*keys); i++)
@@ -284,8 +258,7 @@ static bool may_change (const char *set)
     complain ("--set %.*s: of an experiment that was made only resources.time, "
               "memory, max_memory, partition, account, qos and sbatch_args "
               "change; 'dl fork --set' makes another one",
-              (int)n,
-              set);
+              (int)n, set);
     return false;
 }
 
@@ -310,8 +283,7 @@ static bool is_at_work (const struct sweep *s)
         return false;
     complain ("%s: workers are at work with the settings that it has: 'dl "
               "pause %s' first",
-              s->dir,
-              s->word);
+              s->dir, s->word);
     return true;
 }
 
@@ -323,13 +295,10 @@ static int put_file (const struct sweep *s, const char *text)
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/experiment.conf", s->dir);
-    return publish_replace (path, text, strlen (text), &err) < 0
-               ? fail_on (s, &err)
-               : EXIT_OK;
+    return publish_replace (path, text, strlen (text), &err) < 0 ? fail_on (s, &err) : EXIT_OK;
 }
 
-static int
-read_again (struct sweep **s, const struct settings *st, const char *text)
+static int read_again (struct sweep **s, const struct settings *st, const char *text)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX], digest[DIGEST_SIZE];
@@ -373,8 +342,7 @@ int change_settings (struct sweep **s, const struct settings *st)
     snprintf (path, sizeof (path), "%s/experiment.conf", (*s)->dir);
     if (is_at_work (*s))
         rv = EXIT_BUSY;
-    else if ((rv = read_experiment (path, &edit, &e)) == 0
-             && (rv = put_file (*s, e->text)) == 0
+    else if ((rv = read_experiment (path, &edit, &e)) == 0 && (rv = put_file (*s, e->text)) == 0
              && (rv = read_again (s, st, e->text)) == 0)
         /* what waits in the queue would have the old ones */
         executor_cancel (*s, "--state=PENDING", NULL);
@@ -405,9 +373,7 @@ static int check_new (struct experiment *e, const struct settings *st)
     return EXIT_OK;
 }
 
-static int make_new (struct experiment *e,
-                     const struct settings *st,
-                     char dir[PATH_MAX],
+static int make_new (struct experiment *e, const struct settings *st, char dir[PATH_MAX],
                      char id[SWEEP_ID_SIZE])
 {
     struct slurmdl_error err = { "" };
@@ -448,8 +414,7 @@ int run_new (struct experiment *e, const struct settings *st)
         return EXIT_DAMAGED;
     }
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
-        complain ("%s; 'dl resume' will ask whether you want to run it",
-                  err.text);
+        complain ("%s; 'dl resume' will ask whether you want to run it", err.text);
     if (st->no_workers)
         puts (s->dir);
     else

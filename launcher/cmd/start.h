@@ -10,9 +10,7 @@
  * 'running': also count tasks that run, which are not about to end.  Returns
  * an exit status.
  */
-int start_missing_workers (struct sweep *s,
-                           const struct settings *st,
-                           bool running);
+int start_missing_workers (struct sweep *s, const struct settings *st, bool running);
 
 /* Change keys of the file of an experiment that has no workers, as --set says:
  * those of what Slurm is asked for, which the search does not depend on.  The

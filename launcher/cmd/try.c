@@ -70,20 +70,17 @@ static int note_row (const struct slurmdl_row *row, void *arg)
 }
 
 /* The searcher wants results of several lengths, of which this is the first. */
-static void print_beyond (const struct trial_attempt *a,
-                          const struct all_logged *all)
+static void print_beyond (const struct trial_attempt *a, const struct all_logged *all)
 {
     const struct experiment *e = a->sweep->exp;
 
     for (int i = 0; i < all->n; i++)
-        if (!strcmp (all->list[i].name, e->metric)
-            && experiment_needs (e) & HAS_RUNGS && e->search.max_length > 1
-            && all->list[i].last > a->length) {
+        if (!strcmp (all->list[i].name, e->metric) && experiment_needs (e) & HAS_RUNGS
+            && e->search.max_length > 1 && all->list[i].last > a->length) {
             printf ("length:     it logged steps to %lld, and was to train to "
                     "%lld: it does not use {length} (DL_LENGTH), or counts "
                     "steps in another unit\n",
-                    (long long)all->list[i].last,
-                    (long long)a->length);
+                    (long long)all->list[i].last, (long long)a->length);
             return;
         }
 }
@@ -96,13 +93,9 @@ static void print_logged (const struct trial_attempt *a)
     slurmdl_metrics_read_dir (a->dir, note_row, &all, NULL);
     for (int i = 0; i < all.n; i++)
         printf ("%s%s: %ld value%s, steps %lld to %lld, the last is %.6g\n",
-                i ? "            " : "metrics:    ",
-                all.list[i].name,
-                all.list[i].values,
-                all.list[i].values == 1 ? "" : "s",
-                (long long)all.list[i].first,
-                (long long)all.list[i].last,
-                all.list[i].value);
+                i ? "            " : "metrics:    ", all.list[i].name, all.list[i].values,
+                all.list[i].values == 1 ? "" : "s", (long long)all.list[i].first,
+                (long long)all.list[i].last, all.list[i].value);
     if (all.n == 0)
         puts ("metrics:    none");
     print_beyond (a, &all);
@@ -110,16 +103,13 @@ static void print_logged (const struct trial_attempt *a)
         return;
     matched_lines (a, &matched, &lines);
     printf ("%s matched %ld of %ld lines\n",
-            a->sweep->exp->metrics_format ? "format:    " : "pattern:   ",
-            matched,
-            lines);
+            a->sweep->exp->metrics_format ? "format:    " : "pattern:   ", matched, lines);
 }
 
 static void print_status (const struct try_run *t)
 {
     if (WIFSIGNALED (t->status))
-        printf ("ended:      by signal %d (%s)",
-                WTERMSIG (t->status),
+        printf ("ended:      by signal %d (%s)", WTERMSIG (t->status),
                 strsignal (WTERMSIG (t->status)));
     else
         printf ("ended:      with status %d", WEXITSTATUS (t->status));
@@ -145,9 +135,7 @@ static void print_files (const struct try_run *t)
 
     printf ("checkpoint:");
     trial_dir (&t->attempt, dir, sizeof (dir));
-    if (each_trainer_file (t->attempt.dir, print_file)
-            + each_trainer_file (dir, print_file)
-        == 0)
+    if (each_trainer_file (t->attempt.dir, print_file) + each_trainer_file (dir, print_file) == 0)
         printf (" none: a trial that is interrupted begins again; see "
                 "{attempt_dir} and {resume_dir} in dl-trainer(7)");
     putchar ('\n');
@@ -162,10 +150,7 @@ static int print_written (const char *path, const struct stat *st, void *arg)
     int *n = arg;
 
     if (++*n <= WRITTEN_SHOWN)
-        printf ("%s%s (%lld bytes)%s",
-                *n == 1 ? "" : ", ",
-                path,
-                (long long)st->st_size,
+        printf ("%s%s (%lld bytes)%s", *n == 1 ? "" : ", ", path, (long long)st->st_size,
                 S_ISLNK (st->st_mode) ? ", a link" : "");
     return 0;
 }
@@ -186,8 +171,7 @@ static void print_work (const struct try_run *t, enum working_folder work)
         [WORK_ATTEMPT] = "in a sweep each attempt has its own, in "
                          "trials/NNNN/a.K/work; a later attempt finds them "
                          "through {resume_dir}",
-        [WORK_TRIAL] =
-            "in a sweep each trial has its own: trials/NNNN/a.K/work",
+        [WORK_TRIAL] = "in a sweep each trial has its own: trials/NNNN/a.K/work",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
     char dir[PATH_MAX + 8];
@@ -220,18 +204,14 @@ static void print_policy_files (struct try_run *t)
     trainer_files_list (&t->sweep, patterns, &saved);
     for (size_t i = 0; i < saved.n; i++)
         bytes += saved.files[i].bytes;
-    printf (
-        "policy:     checkpoint_policy.files names %zu of these files, %lld "
-        "bytes\n",
-        saved.n,
-        bytes);
+    printf ("policy:     checkpoint_policy.files names %zu of these files, %lld "
+            "bytes\n",
+            saved.n, bytes);
     trainer_files_free (&saved);
 }
 
 /* As a sweep would have it; where nothing is frozen, the folder itself. */
-static int take_code (struct try_run *t,
-                      struct code_files *files,
-                      struct slurmdl_error *err)
+static int take_code (struct try_run *t, struct code_files *files, struct slurmdl_error *err)
 {
     struct code_archive a = { .data = NULL };
     int rv = code_select (t->sweep.exp, t->sweep.dir, files, err);
@@ -259,13 +239,9 @@ static int conclude (struct try_run *t, enum working_folder work)
     if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0
         && attempt_metrics (&t->attempt, &step, values) == 0) {
         for (size_t i = 0; i < sweep_metrics (&t->sweep); i++)
-            printf ("result:     %s %.6g at step %lld%s\n",
-                    sweep_metric (&t->sweep, i),
-                    values[i],
+            printf ("result:     %s %.6g at step %lld%s\n", sweep_metric (&t->sweep, i), values[i],
                     (long long)step,
-                    isfinite (values[i])
-                        ? ""
-                        : ": not a finite number, so the trial is a bad one");
+                    isfinite (values[i]) ? "" : ": not a finite number, so the trial is a bad one");
         return EXIT_OK;
     }
     failure_classify (&t->attempt, t->status, false, &v);
@@ -289,9 +265,7 @@ static int run_trial (struct experiment *e, double *x)
         rv = take_code (&t, &files, &err);
     if (rv == 0) {
         try_run_print_command (&t);
-        printf ("     in: %s%s\n",
-                *t.attempt.work ? "a copy of " : "",
-                dir ? dir : "");
+        printf ("     in: %s%s\n", *t.attempt.work ? "a copy of " : "", dir ? dir : "");
         software_print (&t.sweep.exp->software);
         fflush (stdout);
         rv = try_run_train (&t, &err);
@@ -308,8 +282,9 @@ static int run_trial (struct experiment *e, double *x)
 /* One process here, whatever the file says of nodes and ranks. */
 static void make_small (struct experiment *e)
 {
-    char **const options[] = { &e->framework, &e->check,   &e->bind,
-                               &e->nccl,      &e->monitor, &e->debug };
+    char **const options[] = {
+        &e->framework, &e->check, &e->bind, &e->nccl, &e->monitor, &e->debug
+    };
 
     if (e->nodes * e->ranks > 1)
         printf ("ranks: one, not %lld\n", (long long)(e->nodes * e->ranks));
@@ -355,8 +330,7 @@ static char **all_sets (const struct settings *st, const char *point)
 }
 
 /* 'words': the point as the user gave it, NULL: not; it is sets[POINT]. */
-static int
-read_and_try (const struct settings *st, char **sets, const char *words)
+static int read_and_try (const struct settings *st, char **sets, const char *words)
 {
     const bool given = words;
     const struct edit edit = { .f = given ? try_any_searcher : NULL,
@@ -364,9 +338,8 @@ read_and_try (const struct settings *st, char **sets, const char *words)
                                .point = given ? sets[POINT] : NULL,
                                .words = words };
     struct experiment *e;
-    int rv = refuse_experiment (st, st->args[0])
-                 ? EXIT_USAGE
-                 : read_experiment (st->args[0], &edit, &e);
+    int rv =
+        refuse_experiment (st, st->args[0]) ? EXIT_USAGE : read_experiment (st->args[0], &edit, &e);
 
     if (rv)
         return rv;

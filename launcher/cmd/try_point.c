@@ -33,8 +33,7 @@ static int sample (const struct experiment *e, double *x)
 
 int try_point (const struct experiment *e, bool given, double *x)
 {
-    const double *last =
-        e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
+    const double *last = e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
 
     if (!given)
         return sample (e, x);
@@ -57,11 +56,7 @@ static char *as_set (const char *arg)
     const char *value = strchr (arg, '=') + 1;
     char *text = NULL;
 
-    if (asprintf (&text,
-                  is_value (value) ? "%.*s%s" : "%.*s\"%s\"",
-                  (int)(value - arg),
-                  arg,
-                  value)
+    if (asprintf (&text, is_value (value) ? "%.*s%s" : "%.*s\"%s\"", (int)(value - arg), arg, value)
         < 0)
         return NULL;
     return text;
@@ -99,18 +94,14 @@ char *try_point_set (char **args, int n)
 
 void try_any_searcher (config_t *cf, const void *arg)
 {
-    static const char *const kept[] = {
-        "metric", "smaller_is_better", "max_length", "constraint", NULL
-    };
+    static const char *const kept[] = { "metric", "smaller_is_better", "max_length", "constraint",
+                                        NULL };
     config_setting_t *group = config_lookup (cf, "searcher");
-    int n = group && config_setting_is_group (group)
-                ? config_setting_length (group)
-                : 0;
+    int n = group && config_setting_is_group (group) ? config_setting_length (group) : 0;
 
     (void)arg;
     for (int i = n - 1; i >= 0; i--) {
-        const char *name =
-            config_setting_name (config_setting_get_elem (group, (unsigned)i));
+        const char *name = config_setting_name (config_setting_get_elem (group, (unsigned)i));
         const char *const *k = kept;
         while (*k && strcmp (*k, name))
             k++;

@@ -34,8 +34,7 @@ static void on_interrupt (int sig)
     interrupted = 1;
 }
 
-static int
-make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
+static int make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
 {
     char dir[PATH_MAX];
 
@@ -44,21 +43,14 @@ make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
     if (snprintf (dir, sizeof (dir), "%s/dl-try.XXXXXX", above)
         >= (int)sizeof (dir) - PLACE_MARGIN) {
         errno = ENAMETOOLONG;
-        return errorf (
-            err, "%s: cannot make a folder there: its path is too long", above);
+        return errorf (err, "%s: cannot make a folder there: its path is too long", above);
     }
     if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
-        return errorf (
-            err, "%s: cannot make a folder: %s", dir, strerror (errno));
+        return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
     snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
     if (mkdir (dir, 0777) < 0)
-        return errorf (
-            err, "%s: cannot make a folder: %s", dir, strerror (errno));
-    snprintf (t->attempt.dir,
-              sizeof (t->attempt.dir),
-              "%s/%04ld/a.1",
-              dir,
-              t->attempt.trial);
+        return errorf (err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    snprintf (t->attempt.dir, sizeof (t->attempt.dir), "%s/%04ld/a.1", dir, t->attempt.trial);
     return 0;
 }
 
@@ -123,9 +115,7 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
     return trainer_flush (t->trainer, err);
 }
 
-int try_run_take_code (struct try_run *t,
-                       const char *root,
-                       const struct code_archive *a,
+int try_run_take_code (struct try_run *t, const char *root, const struct code_archive *a,
                        struct slurmdl_error *err)
 {
     struct experiment *e = t->sweep.exp;
@@ -136,10 +126,7 @@ int try_run_take_code (struct try_run *t,
     snprintf (base, sizeof (base), "%s/code", t->sweep.dir);
     if (code_copy_path (&copy, dir, sizeof (dir)) < 0)
         return errno == ENAMETOOLONG
-                   ? errorf (err,
-                             "%s: the path of a copy of it in %s is too long",
-                             e->dir,
-                             base)
+                   ? errorf (err, "%s: the path of a copy of it in %s is too long", e->dir, base)
                    : errorf (err, "%s: no such folder was frozen", e->dir);
     if (code_copy_make (&copy, a, err) < 0)
         return -1;
@@ -167,10 +154,7 @@ void try_run_print_command (const struct try_run *t)
     free (argv);
 }
 
-int try_run_open (struct try_run *t,
-                  struct experiment *e,
-                  long number,
-                  const char *above,
+int try_run_open (struct try_run *t, struct experiment *e, long number, const char *above,
                   struct slurmdl_error *err)
 {
     *t = (struct try_run){

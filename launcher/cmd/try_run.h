@@ -26,18 +26,13 @@ struct try_run {
  * experiment with this trial.  Returns -1 with 'err' set; try_run_close() in
  * any case.
  */
-int try_run_open (struct try_run *t,
-                  struct experiment *e,
-                  long number,
-                  const char *above,
+int try_run_open (struct try_run *t, struct experiment *e, long number, const char *above,
                   struct slurmdl_error *err);
 
 /* Unpack the frozen code there, of the folder 'root', which stays the caller's;
  * the trial runs in a working folder of its own.
  */
-int try_run_take_code (struct try_run *t,
-                       const char *root,
-                       const struct code_archive *a,
+int try_run_take_code (struct try_run *t, const char *root, const struct code_archive *a,
                        struct slurmdl_error *err);
 
 /* Print the command of the trial, without the shell or the step it runs in. */

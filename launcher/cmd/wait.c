@@ -58,8 +58,7 @@ static bool say_idle (const struct sweep *s, const struct worker_view *v)
 
     workers_idle_text (s, v, text, sizeof (text));
     if (*text) {
-        complain (
-            "%s: %s; 'dl resume %s' starts workers", s->dir, text, s->word);
+        complain ("%s: %s; 'dl resume %s' starts workers", s->dir, text, s->word);
         return true;
     }
     if (!job)
@@ -67,13 +66,8 @@ static bool say_idle (const struct sweep *s, const struct worker_view *v)
     last_words_text (s, job->job, text, sizeof (text));
     complain ("%s: no worker of job %s has %s%s; 'squeue --jobs=%s' says %s; "
               "if it is gone, 'dl resume %s' makes another",
-              s->dir,
-              job->job,
-              *text ? "begun: " : "started",
-              text,
-              job->job,
-              *text ? "whether it is tried again" : "why",
-              s->word);
+              s->dir, job->job, *text ? "begun: " : "started", text, job->job,
+              *text ? "whether it is tried again" : "why", s->word);
     return true;
 }
 
@@ -82,12 +76,8 @@ void say_workers_gone (const struct sweep *s)
     char text[PATH_MAX + 512] = "";
 
     if (s->nsubmits > 0)
-        unseen_text (
-            s, s->submits[s->nsubmits - 1].job, "", text, sizeof (text));
-    complain ("%s: no worker is left%s%s; 'dl resume %s' goes on",
-              s->dir,
-              *text ? ": " : "",
-              text,
+        unseen_text (s, s->submits[s->nsubmits - 1].job, "", text, sizeof (text));
+    complain ("%s: no worker is left%s%s; 'dl resume %s' goes on", s->dir, *text ? ": " : "", text,
               s->word);
 }
 
@@ -140,8 +130,7 @@ static void wait_for_workers (const struct sweep *s, double deadline)
 {
     double most = (double)(2 * s->exp->heartbeat + s->exp->grace);
     double end = fmin (deadline, monotonic () + most);
-    bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED
-                 || s->state == SWEEP_KILLED;
+    bool asked = s->state == SWEEP_PAUSED || s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
     long alive = 1;
 
     while (asked && alive > 0 && monotonic () < end) {
@@ -163,10 +152,7 @@ static int wait_for_end (struct sweep *s, double seconds)
 
     while (s->state == SWEEP_RUNNING) {
         if ((pause = time_until (deadline)) <= 0) {
-            complain ("%s is still %s after %g s",
-                      s->dir,
-                      sweep_state_name (s->state),
-                      seconds);
+            complain ("%s is still %s after %g s", s->dir, sweep_state_name (s->state), seconds);
             return EXIT_TIMEOUT;
         }
         usleep ((useconds_t)(pause * 1e6));

@@ -32,8 +32,7 @@ struct archive_packing {
     size_t capacity;
 };
 
-static la_ssize_t
-keep (struct archive *a, void *arg, const void *data, size_t size)
+static la_ssize_t keep (struct archive *a, void *arg, const void *data, size_t size)
 {
     struct archive_packing *p = arg;
     struct code_archive *c = p->archive;
@@ -60,8 +59,7 @@ static char *read_file (const char *root, const char *path, size_t *size)
     if ((fd = open (full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
         return NULL;
     *size = 0;
-    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
-        && st.st_size <= CONTENT_MAX
+    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && st.st_size <= CONTENT_MAX
         && (text = malloc ((size_t)st.st_size + 1)))
         while (*size < (size_t)st.st_size
                && (n = read (fd, text + *size, (size_t)st.st_size - *size)) > 0)
@@ -74,27 +72,20 @@ static char *read_file (const char *root, const char *path, size_t *size)
     return text;
 }
 
-static int put_entry (struct archive *a,
-                      const struct code_files *c,
-                      const struct code_file *f)
+static int put_entry (struct archive *a, const struct code_files *c, const struct code_file *f)
 {
     struct archive_entry *entry = libarchive.archive_entry_new ();
     size_t size = 0;
     bool is_folder = !f->target && S_ISDIR (f->mode);
-    char *text =
-        f->target || is_folder ? NULL : read_file (c->root, f->path, &size);
+    char *text = f->target || is_folder ? NULL : read_file (c->root, f->path, &size);
     int rv = entry && (text || f->target || is_folder) ? 0 : -1;
 
     libarchive.archive_entry_set_pathname (entry, f->path);
     libarchive.archive_entry_set_mtime (entry, FILE_TIME, 0);
-    libarchive.archive_entry_set_filetype (entry,
-                                           f->target   ? AE_IFLNK
-                                           : is_folder ? AE_IFDIR
-                                                       : AE_IFREG);
-    libarchive.archive_entry_set_perm (entry,
-                                       f->target           ? 0777
-                                       : f->mode & S_IXUSR ? 0755
-                                                           : 0644);
+    libarchive.archive_entry_set_filetype (entry, f->target   ? AE_IFLNK
+                                                  : is_folder ? AE_IFDIR
+                                                              : AE_IFREG);
+    libarchive.archive_entry_set_perm (entry, f->target ? 0777 : f->mode & S_IXUSR ? 0755 : 0644);
     libarchive.archive_entry_set_size (entry, (la_int64_t)size);
     if (f->target)
         libarchive.archive_entry_set_symlink (entry, f->target);
@@ -107,23 +98,16 @@ static int put_entry (struct archive *a,
     return rv;
 }
 
-static int put_all (struct archive *a,
-                    const struct code_files *c,
-                    struct slurmdl_error *err)
+static int put_all (struct archive *a, const struct code_files *c, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < c->n; i++)
         if (put_entry (a, c, &c->list[i]) < 0)
-            return errorf (err,
-                           "%s/%s: cannot be frozen: %s",
-                           c->root,
-                           c->list[i].path,
-                           libarchive.archive_error_string (a)
-                               ?: strerror (errno));
+            return errorf (err, "%s/%s: cannot be frozen: %s", c->root, c->list[i].path,
+                           libarchive.archive_error_string (a) ?: strerror (errno));
     return 0;
 }
 
-int code_archive_pack (const struct code_files *c,
-                       struct code_archive *archive,
+int code_archive_pack (const struct code_files *c, struct code_archive *archive,
                        struct slurmdl_error *err)
 {
     struct archive_packing p = { .archive = archive };
@@ -136,15 +120,11 @@ int code_archive_pack (const struct code_files *c,
     if (!(a = libarchive.archive_write_new ())
         || libarchive.archive_write_add_filter_zstd (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
-        || libarchive.archive_write_set_bytes_in_last_block (a, 1)
-               < ARCHIVE_WARN
-        || libarchive.archive_write_open2 (a, &p, NULL, keep, NULL, NULL)
-               < ARCHIVE_WARN)
-        errorf (err,
-                "cannot make an archive: %s",
+        || libarchive.archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
+        || libarchive.archive_write_open2 (a, &p, NULL, keep, NULL, NULL) < ARCHIVE_WARN)
+        errorf (err, "cannot make an archive: %s",
                 a ? libarchive.archive_error_string (a) : "out of memory");
-    else if (put_all (a, c, err) == 0
-             && libarchive.archive_write_close (a) == ARCHIVE_OK)
+    else if (put_all (a, c, err) == 0 && libarchive.archive_write_close (a) == ARCHIVE_OK)
         rv = 0;
     else
         errorf (err, "%s: cannot be frozen", c->root);
@@ -178,8 +158,7 @@ static bool is_good_name (const char *path)
 }
 
 /* A file's content, or a link's target; the caller frees it. */
-static char *
-content (struct archive *a, struct archive_entry *entry, size_t *size)
+static char *content (struct archive *a, struct archive_entry *entry, size_t *size)
 {
     la_int64_t wanted = libarchive.archive_entry_size (entry);
     char *text;
@@ -193,9 +172,8 @@ content (struct archive *a, struct archive_entry *entry, size_t *size)
         *size = 0;
         return strdup ("");
     }
-    if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0
-        || wanted > CONTENT_MAX || libarchive.archive_entry_hardlink (entry)
-        || !(text = malloc ((size_t)wanted + 1)))
+    if (libarchive.archive_entry_filetype (entry) != AE_IFREG || wanted < 0 || wanted > CONTENT_MAX
+        || libarchive.archive_entry_hardlink (entry) || !(text = malloc ((size_t)wanted + 1)))
         return NULL;
     *size = (size_t)wanted;
     if (wanted == 0 || libarchive.archive_read_data (a, text, *size) == wanted)
@@ -204,10 +182,7 @@ content (struct archive *a, struct archive_entry *entry, size_t *size)
     return NULL;
 }
 
-typedef int (*entry_f) (struct archive_entry *entry,
-                        const char *text,
-                        size_t size,
-                        void *arg);
+typedef int (*entry_f) (struct archive_entry *entry, const char *text, size_t size, void *arg);
 
 static int read_entries (struct archive *a, entry_f f, void *arg)
 {
@@ -216,8 +191,7 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
     long n = 0;
     int rv;
 
-    while ((rv = libarchive.archive_read_next_header (a, &entry))
-           == ARCHIVE_OK) {
+    while ((rv = libarchive.archive_read_next_header (a, &entry)) == ARCHIVE_OK) {
         size_t size = 0;
         char *text = is_good_name (libarchive.archive_entry_pathname (entry))
                          ? content (a, entry, &size)
@@ -234,10 +208,7 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
 }
 
 /* Only the one format: other readers of the library need not be trusted. */
-static int read_archive (const void *data,
-                         size_t size,
-                         entry_f f,
-                         void *arg,
+static int read_archive (const void *data, size_t size, entry_f f, void *arg,
                          struct slurmdl_error *err)
 {
     struct archive *a;
@@ -269,11 +240,9 @@ static int make_parents (char *path, size_t root)
     return 0;
 }
 
-static int make_file (
-    int folder, const char *name, mode_t mode, const char *text, size_t size)
+static int make_file (int folder, const char *name, mode_t mode, const char *text, size_t size)
 {
-    int fd = inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, NULL);
+    int fd = inside_open_at (folder, name, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, NULL);
     ssize_t n = 0;
 
     if (fd < 0)
@@ -284,10 +253,7 @@ static int make_file (
     return close (fd) < 0 || n < 0 ? -1 : 0;
 }
 
-static int make_entry (struct archive_entry *entry,
-                       const char *text,
-                       size_t size,
-                       void *arg)
+static int make_entry (struct archive_entry *entry, const char *text, size_t size, void *arg)
 {
     bool is_folder = libarchive.archive_entry_filetype (entry) == AE_IFDIR;
     const char *dir = arg;
@@ -296,11 +262,7 @@ static int make_entry (struct archive_entry *entry,
     int folder;
     int rv;
 
-    if (snprintf (path,
-                  sizeof (path),
-                  "%s/%s",
-                  dir,
-                  libarchive.archive_entry_pathname (entry))
+    if (snprintf (path, sizeof (path), "%s/%s", dir, libarchive.archive_entry_pathname (entry))
         >= (int)sizeof (path)) {
         errno = ENAMETOOLONG;
         return -1;
@@ -315,25 +277,15 @@ static int make_entry (struct archive_entry *entry,
     rv = is_folder ? mkdirat (folder, name, 0777)
          : libarchive.archive_entry_filetype (entry) == AE_IFLNK
              ? symlinkat (text, folder, name)
-             : make_file (folder,
-                          name,
-                          libarchive.archive_entry_perm (entry),
-                          text,
-                          size);
+             : make_file (folder, name, libarchive.archive_entry_perm (entry), text, size);
     return inside_close (folder, rv);
 }
 
-int code_archive_unpack (const void *data,
-                         size_t size,
-                         const char *dir,
-                         struct slurmdl_error *err)
+int code_archive_unpack (const void *data, size_t size, const char *dir, struct slurmdl_error *err)
 {
     if (read_archive (data, size, make_entry, (void *)dir, err) == 0)
         return 0;
-    return errorf (err,
-                   "%s: cannot unpack the frozen code: %s",
-                   dir,
-                   inside_error (errno));
+    return errorf (err, "%s: cannot unpack the frozen code: %s", dir, inside_error (errno));
 }
 
 /* ---- looking ---- */
@@ -343,8 +295,7 @@ struct looking {
     void *arg;
 };
 
-static int
-look (struct archive_entry *entry, const char *text, size_t size, void *arg)
+static int look (struct archive_entry *entry, const char *text, size_t size, void *arg)
 {
     const struct looking *l = arg;
 
@@ -354,12 +305,9 @@ look (struct archive_entry *entry, const char *text, size_t size, void *arg)
     return 0;
 }
 
-int code_archive_each (
-    const void *data,
-    size_t size,
-    void (*f) (const char *path, const void *text, size_t size, void *arg),
-    void *arg,
-    struct slurmdl_error *err)
+int code_archive_each (const void *data, size_t size,
+                       void (*f) (const char *path, const void *text, size_t size, void *arg),
+                       void *arg, struct slurmdl_error *err)
 {
     struct looking l = { f, arg };
 

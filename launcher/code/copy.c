@@ -40,9 +40,7 @@ int code_copy_path (const struct code_copy *c, char *buf, size_t size)
         errno = EBADMSG;
         return -1;
     }
-    if (snprintf (
-            buf, size, "%s%s%s", c->base, last_names (c->root), c->dir + n)
-        < (int)size)
+    if (snprintf (buf, size, "%s%s%s", c->base, last_names (c->root), c->dir + n) < (int)size)
         return 0;
     errno = ENAMETOOLONG;
     return -1;
@@ -54,16 +52,13 @@ int code_copy_check (const struct code_copy *c, struct slurmdl_error *err)
         return 0;
     if (errno != EPERM)
         return errorf (err, "%s: %s", c->base, inside_error (errno));
-    return errorf (err,
-                   "%s: others may write to this copy of the code: remove it",
-                   c->base);
+    return errorf (err, "%s: others may write to this copy of the code: remove it", c->base);
 }
 
 /* What stands beside a folder stands beside its copy, too; but for a folder of
  * others, or of very many.
  */
-static void
-link_siblings (const char *parent, const char *copy, const char *own)
+static void link_siblings (const char *parent, const char *copy, const char *own)
 {
     char target[PATH_MAX];
     struct dirent *d;
@@ -72,13 +67,10 @@ link_siblings (const char *parent, const char *copy, const char *own)
     DIR *all = to < 0 ? NULL : opendir (parent);
     int n = 0;
 
-    if (all && fstat (dirfd (all), &st) == 0 && st.st_uid == geteuid ()
-        && !(st.st_mode & S_IWOTH))
+    if (all && fstat (dirfd (all), &st) == 0 && st.st_uid == geteuid () && !(st.st_mode & S_IWOTH))
         while (n < SIBLINGS_MAX && (d = readdir (all))) {
-            bool is_special = !strcmp (d->d_name, ".")
-                              || !strcmp (d->d_name, "..")
-                              || !strcmp (d->d_name, own)
-                              || !strcmp (d->d_name, "__pycache__");
+            bool is_special = !strcmp (d->d_name, ".") || !strcmp (d->d_name, "..")
+                              || !strcmp (d->d_name, own) || !strcmp (d->d_name, "__pycache__");
             snprintf (target, sizeof (target), "%s/%s", parent, d->d_name);
             if (!is_special && symlinkat (target, to, d->d_name) == 0)
                 n++;
@@ -99,18 +91,13 @@ static int make_folder (const char *base, const char *root, size_t len)
     char own[NAME_MAX + 1];
     char copy[PATH_MAX];
 
-    snprintf (
-        copy, sizeof (copy), "%s%.*s", base, (int)(len - first), root + first);
+    snprintf (copy, sizeof (copy), "%s%.*s", base, (int)(len - first), root + first);
     if (inside_mkdir (copy, 0777) < 0)
         return -1;
     if (!root[len])
         return 0;
     snprintf (original, sizeof (original), "%.*s", (int)len, root);
-    snprintf (own,
-              sizeof (own),
-              "%.*s",
-              (int)strcspn (root + len + 1, "/"),
-              root + len + 1);
+    snprintf (own, sizeof (own), "%.*s", (int)strcspn (root + len + 1, "/"), root + len + 1);
     link_siblings (original, copy, own);
     return 0;
 }
@@ -127,24 +114,18 @@ static int make_folders (const char *base, const char *root)
     return 0;
 }
 
-static int fill (const char *base,
-                 const struct code_copy *c,
-                 const struct code_archive *a,
+static int fill (const char *base, const struct code_copy *c, const struct code_archive *a,
                  struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
     if (mkdir (base, 0700) < 0 || make_folders (base, c->root) < 0)
-        return errorf (err,
-                       "%s: cannot make a copy of the code: %s",
-                       base,
-                       inside_error (errno));
+        return errorf (err, "%s: cannot make a copy of the code: %s", base, inside_error (errno));
     snprintf (path, sizeof (path), "%s%s", base, last_names (c->root));
     return code_archive_unpack (a->data, a->size, path, err);
 }
 
-int code_copy_make (const struct code_copy *c,
-                    const struct code_archive *a,
+int code_copy_make (const struct code_copy *c, const struct code_archive *a,
                     struct slurmdl_error *err)
 {
     char tmp[PATH_MAX];
@@ -153,8 +134,7 @@ int code_copy_make (const struct code_copy *c,
 
     link_tmp_name (tmp, sizeof (tmp), c->base);
     rv = fill (tmp, c, a, err);
-    if (rv == 0 && rename (tmp, c->base) < 0 && errno != EEXIST
-        && errno != ENOTEMPTY)
+    if (rv == 0 && rename (tmp, c->base) < 0 && errno != EEXIST && errno != ENOTEMPTY)
         rv = errorf (err, "%s: %s", c->base, strerror (errno));
     e = errno;
     remove_tree (tmp);

@@ -26,6 +26,5 @@ int code_copy_check (const struct code_copy *c, struct slurmdl_error *err);
 /* Unpack an archive there: a folder beside it gets the name when it is
  * complete. One that somebody else was faster to make will do.
  */
-int code_copy_make (const struct code_copy *c,
-                    const struct code_archive *a,
+int code_copy_make (const struct code_copy *c, const struct code_archive *a,
                     struct slurmdl_error *err);

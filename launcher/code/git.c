@@ -12,19 +12,12 @@
 #include "launcher/sys/subprocess.h"
 
 /* of the output; s; of submodules in submodules */
-enum {
-    LIST_MAX = 8 << 20,
-    FILTERS_MAX = 64 << 10,
-    SECONDS = 20,
-    DEPTH_MAX = 5
-};
+enum { LIST_MAX = 8 << 20, FILTERS_MAX = 64 << 10, SECONDS = 20, DEPTH_MAX = 5 };
 
 /* A git command in a folder. */
 static void begin (struct command *c, const char *dir)
 {
-    *c = (struct command){ .timeout = SECONDS,
-                           .no_errors = true,
-                           .keeps_job = true };
+    *c = (struct command){ .timeout = SECONDS, .no_errors = true, .keeps_job = true };
     /* what a partial clone lacks would be fetched, by any program */
     command_add (c, "env", NULL);
     command_add (c, "GIT_ALLOW_PROTOCOL", "");
@@ -111,8 +104,7 @@ static bool is_there (const char *root, const char *path, const char *name)
 {
     char full[PATH_MAX];
 
-    return snprintf (full, sizeof (full), "%s/%s%s", root, path, name)
-               < (int)sizeof (full)
+    return snprintf (full, sizeof (full), "%s/%s%s", root, path, name) < (int)sizeof (full)
            && access (full, F_OK) == 0;
 }
 
@@ -124,8 +116,7 @@ static int add_files (FILE *to, const char *root, const char *folder, int depth)
     char *const args[] = { (char *)"ls-files",           (char *)"-t",
                            (char *)"--cached",           (char *)"--others",
                            (char *)"--exclude-standard", NULL };
-    bool has_submodules =
-        depth < DEPTH_MAX && is_there (root, folder, ".gitmodules");
+    bool has_submodules = depth < DEPTH_MAX && is_there (root, folder, ".gitmodules");
     char path[PATH_MAX];
     char *text, *rest;
 
@@ -136,10 +127,8 @@ static int add_files (FILE *to, const char *root, const char *folder, int depth)
         if (strlen (line) <= 2 || line[2] == '"')
             continue;
         if (!has_submodules || *line != 'H'
-            || snprintf (path, sizeof (path), "%s%s/", folder, line + 2)
-                   >= (int)sizeof (path)
-            || !is_there (root, path, ".git")
-            || add_files (to, root, path, depth + 1) < 0)
+            || snprintf (path, sizeof (path), "%s%s/", folder, line + 2) >= (int)sizeof (path)
+            || !is_there (root, path, ".git") || add_files (to, root, path, depth + 1) < 0)
             fprintf (to, "%c %s%s\n", *line, folder, line + 2);
     }
     free (text);

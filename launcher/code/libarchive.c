@@ -19,8 +19,7 @@ static const struct symbol entries[] = { LIBARCHIVE_FUNCTIONS (ENTRY){ NULL } };
 
 static void load (void)
 {
-    loaded = !symbols_load (
-        &libarchive, dlopen (ARCHIVE_SONAME, RTLD_LAZY | RTLD_LOCAL), entries);
+    loaded = !symbols_load (&libarchive, dlopen (ARCHIVE_SONAME, RTLD_LAZY | RTLD_LOCAL), entries);
 }
 
 int libarchive_load (struct slurmdl_error *err)
@@ -31,6 +30,5 @@ int libarchive_load (struct slurmdl_error *err)
     if (loaded)
         return 0;
     errno = ELIBACC;
-    return errorf (
-        err, "frozen code needs libarchive (" ARCHIVE_SONAME "): install it");
+    return errorf (err, "frozen code needs libarchive (" ARCHIVE_SONAME "): install it");
 }

@@ -22,10 +22,7 @@ static bool matches (const char *pattern, const char *path, bool is_folder)
         text[--n] = '\0';
     if (!strchr (text, '/'))
         return fnmatch (text, base ? base + 1 : path, FNM_PATHNAME) == 0;
-    return fnmatch (text + (*text == '/'),
-                    path,
-                    strstr (text, "**") ? 0 : FNM_PATHNAME)
-           == 0;
+    return fnmatch (text + (*text == '/'), path, strstr (text, "**") ? 0 : FNM_PATHNAME) == 0;
 }
 
 bool pattern_list_has (char *const *list, const char *path, bool is_folder)

@@ -70,14 +70,14 @@ static json_t *caller_json (void)
     const json_t *word;
     size_t i;
 
-    json_array_foreach (given, i, word) if (json_is_string (word))
-    {
-        char *arg = strdup (json_string_value (word));
-        if (arg)
-            hide_value (arg);
-        json_array_append_new (list, text_json (arg ? arg : ""));
-        free (arg);
-    }
+    json_array_foreach (given, i, word)
+        if (json_is_string (word)) {
+            char *arg = strdup (json_string_value (word));
+            if (arg)
+                hide_value (arg);
+            json_array_append_new (list, text_json (arg ? arg : ""));
+            free (arg);
+        }
     json_decref (given);
     return list;
 }
@@ -102,8 +102,7 @@ static json_t *command_json (void)
 
 /* ---- git ---- */
 
-static void
-put_git (json_t *o, const char *name, const char *root, char *const *args)
+static void put_git (json_t *o, const char *name, const char *root, char *const *args)
 {
     char *text = git_output (root, args, DIFF_MAX);
 
@@ -128,8 +127,7 @@ static bool is_private (const struct code_files *c, const char *name)
         size_t n = strlen (c->list[i].path);
         if (!strcmp (name, c->list[i].path))
             return c->list[i].target;
-        if (c->list[i].target && !strncmp (name, c->list[i].path, n)
-            && name[n] == '/')
+        if (c->list[i].target && !strncmp (name, c->list[i].path, n) && name[n] == '/')
             return true;
     }
     return !(st.st_mode & S_IRGRP) && !(mask & S_IRGRP);
@@ -156,12 +154,10 @@ static int keep_out (const struct code_files *c, char *names, char ***args)
  */
 static void put_diff (json_t *o, const struct code_files *c)
 {
-    static char *const list[] = {
-        (char *)"diff",          (char *)"--name-only",
-        (char *)"--no-ext-diff", (char *)"--no-textconv",
-        (char *)"--no-renames",  (char *)"--ignore-submodules=dirty",
-        (char *)"HEAD",          NULL
-    };
+    static char *const list[] = { (char *)"diff",          (char *)"--name-only",
+                                  (char *)"--no-ext-diff", (char *)"--no-textconv",
+                                  (char *)"--no-renames",  (char *)"--ignore-submodules=dirty",
+                                  (char *)"HEAD",          NULL };
     static const char *const diff[] = { "diff",
                                         "--no-ext-diff",
                                         "--no-textconv",
@@ -186,9 +182,8 @@ static void put_diff (json_t *o, const struct code_files *c)
 static json_t *git_json (const struct code_files *c)
 {
     static char *const commit[] = { (char *)"rev-parse", (char *)"HEAD", NULL };
-    static char *const branch[] = {
-        (char *)"rev-parse", (char *)"--abbrev-ref", (char *)"HEAD", NULL
-    };
+    static char *const branch[] = { (char *)"rev-parse", (char *)"--abbrev-ref", (char *)"HEAD",
+                                    NULL };
     json_t *o = json_object ();
 
     put_git (o, "commit", c->root, commit);
@@ -202,21 +197,20 @@ static json_t *git_json (const struct code_files *c)
 /* The names of the folders have all that is wanted; to read what is in them
  * takes far longer.
  */
-static const char list_packages[] =
-    "import sys\n"
-    "sys.path.pop(0)\n"
-    "import json, os\n"
-    "found = {}\n"
-    "for folder in sys.path:\n"
-    "    if os.path.isdir(folder):\n"
-    "        for name in os.listdir(folder):\n"
-    "            if name.endswith(('.dist-info', '.egg-info')):\n"
-    "                part = name.rsplit('.', 1)[0].split('-')\n"
-    "                if len(part) > 1:\n"
-    "                    found.setdefault(part[0], part[1])\n"
-    "print(json.dumps({'executable': sys.executable,\n"
-    "                  'version': sys.version.split()[0],\n"
-    "                  'packages': found}))\n";
+static const char list_packages[] = "import sys\n"
+                                    "sys.path.pop(0)\n"
+                                    "import json, os\n"
+                                    "found = {}\n"
+                                    "for folder in sys.path:\n"
+                                    "    if os.path.isdir(folder):\n"
+                                    "        for name in os.listdir(folder):\n"
+                                    "            if name.endswith(('.dist-info', '.egg-info')):\n"
+                                    "                part = name.rsplit('.', 1)[0].split('-')\n"
+                                    "                if len(part) > 1:\n"
+                                    "                    found.setdefault(part[0], part[1])\n"
+                                    "print(json.dumps({'executable': sys.executable,\n"
+                                    "                  'version': sys.version.split()[0],\n"
+                                    "                  'packages': found}))\n";
 
 /* The word of a command that is a Python; "" if it is not known. */
 static void find_python (const char *text, char *buf, size_t size)
@@ -264,9 +258,8 @@ static void python_of (const struct experiment *e, char *buf, size_t size)
 /* Of all variables those that say which packages a Python finds. */
 static void add_environment (struct command *c, const struct software *s)
 {
-    static const char *const names[] = {
-        "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", NULL
-    };
+    static const char *const names[] = { "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
+                                         NULL };
 
     command_add (c, "env", NULL);
     for (const char *const *n = names; *n; n++)
@@ -276,9 +269,7 @@ static void add_environment (struct command *c, const struct software *s)
 
 static json_t *python_json (const struct experiment *e)
 {
-    struct command c = { .timeout = PYTHON_SECONDS,
-                         .keeps_job = true,
-                         .no_errors = true };
+    struct command c = { .timeout = PYTHON_SECONDS, .keeps_job = true, .no_errors = true };
     char python[2 * PATH_MAX] = "";
     char *buf = malloc (PYTHON_MAX);
     json_t *v = NULL;
@@ -324,10 +315,7 @@ static void put_cuda (json_t *o)
     char path[PATH_MAX];
     json_t *v;
 
-    snprintf (path,
-              sizeof (path),
-              "%s/version.json",
-              home ? home : "/usr/local/cuda");
+    snprintf (path, sizeof (path), "%s/version.json", home ? home : "/usr/local/cuda");
     v = json_load_file (path, 0, NULL);
     json_unpack (v, "{s:{s:s}}", "cuda", "version", &version);
     put (o, "cuda", version);
@@ -344,8 +332,7 @@ static void put_driver (json_t *o)
     free (text);
 }
 
-char *provenance_collect (const struct experiment *e,
-                          const struct code_files *c)
+char *provenance_collect (const struct experiment *e, const struct code_files *c)
 {
     json_t *o = json_object ();
     json_t *python = e->software.image ? NULL : python_json (e);

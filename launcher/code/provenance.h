@@ -9,5 +9,4 @@
  * driver; of the environment nothing else.  What cannot be known within seconds
  * is left out.  NULL if out of memory.
  */
-char *provenance_collect (const struct experiment *e,
-                          const struct code_files *c);
+char *provenance_collect (const struct experiment *e, const struct code_files *c);

@@ -54,8 +54,8 @@ static bool is_in (const char *dir, const char *name, size_t len)
         name += 2;
         len -= 2;
     }
-    if (len > strlen (dir) && !strncmp (name, dir, strlen (dir))
-        && name[strlen (dir)] == '/' && code_is_script (name, len)) {
+    if (len > strlen (dir) && !strncmp (name, dir, strlen (dir)) && name[strlen (dir)] == '/'
+        && code_is_script (name, len)) {
         len -= strlen (dir) + 1;
         name += strlen (dir) + 1;
     }
@@ -65,12 +65,7 @@ static bool is_in (const char *dir, const char *name, size_t len)
     if (access (path, F_OK) == 0)
         return true;
     /* python -m package.module */
-    snprintf (path,
-              sizeof (path),
-              "%s/%.*s.py",
-              dir,
-              (int)strcspn (name, ". \t"),
-              name);
+    snprintf (path, sizeof (path), "%s/%.*s.py", dir, (int)strcspn (name, ". \t"), name);
     return access (path, F_OK) == 0;
 }
 
@@ -96,10 +91,8 @@ static void note_absolute (struct code_files *c, const char *text)
 {
     while (!*c->absolute && *(text += strspn (text, between))) {
         size_t len = strcspn (text, between);
-        if (*text == '/' && len < sizeof (c->absolute)
-            && code_is_script (text, len)) {
-            snprintf (
-                c->absolute, sizeof (c->absolute), "%.*s", (int)len, text);
+        if (*text == '/' && len < sizeof (c->absolute) && code_is_script (text, len)) {
+            snprintf (c->absolute, sizeof (c->absolute), "%.*s", (int)len, text);
             if (access (c->absolute, F_OK) < 0)
                 *c->absolute = '\0';
         }
@@ -134,8 +127,7 @@ static bool is_home (const char *path)
     char own[PATH_MAX];
 
     for (size_t i = 0; i < sizeof (homes) / sizeof (*homes); i++)
-        if (homes[i] && *homes[i] && realpath (homes[i], own)
-            && !strcmp (own, path))
+        if (homes[i] && *homes[i] && realpath (homes[i], own) && !strcmp (own, path))
             return true;
     return !strcmp (path, "/") || !*path;
 }
@@ -150,45 +142,33 @@ static bool is_below (const char *path, const char *root)
 
 static char *git_root (const char *dir)
 {
-    char *const args[] = { (char *)"rev-parse",
-                           (char *)"--show-toplevel",
-                           NULL };
+    char *const args[] = { (char *)"rev-parse", (char *)"--show-toplevel", NULL };
     char *text = git_output (dir, args, PATH_MAX);
     char own[PATH_MAX];
-    bool is_good =
-        text && realpath (text, own) && !is_home (own) && is_below (dir, own);
+    bool is_good = text && realpath (text, own) && !is_home (own) && is_below (dir, own);
 
     free (text);
     return is_good ? strdup (own) : NULL;
 }
 
-static int
-given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
+static int given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     bool is_absolute = *e->code_path == '/';
 
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              is_absolute ? "" : e->dir,
-              is_absolute ? "" : "/",
+    snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : e->dir, is_absolute ? "" : "/",
               e->code_path);
     if (!realpath (path, own))
-        return errorf (
-            err, "'code.path': %s: %s", e->code_path, strerror (errno));
+        return errorf (err, "'code.path': %s: %s", e->code_path, strerror (errno));
     errno = EINVAL;
-    return is_below (e->dir, own)
-               ? 0
-               : errorf (err,
-                         "'code.path' %s must be the folder of the experiment "
-                         "file, or one above it",
-                         own);
+    return is_below (e->dir, own) ? 0
+                                  : errorf (err,
+                                            "'code.path' %s must be the folder of the experiment "
+                                            "file, or one above it",
+                                            own);
 }
 
-static int find_root (const struct experiment *e,
-                      struct code_files *c,
-                      struct slurmdl_error *err)
+static int find_root (const struct experiment *e, struct code_files *c, struct slurmdl_error *err)
 {
     char own[PATH_MAX];
     char *top;
@@ -234,18 +214,12 @@ static bool has (const char *dir, const char *name)
 /* An environment of Python's, what git keeps. */
 static bool is_foreign (const char *full, const char *name)
 {
-    static const char *const names[] = {
-        ".git", ".hg", ".svn", "node_modules", NULL
-    };
+    static const char *const names[] = { ".git", ".hg", ".svn", "node_modules", NULL };
 
-    return strings_contain (names, name) || has (full, "pyvenv.cfg")
-           || has (full, "conda-meta");
+    return strings_contain (names, name) || has (full, "pyvenv.cfg") || has (full, "conda-meta");
 }
 
-static int add (struct walk *w,
-                const char *path,
-                const char *target,
-                const struct stat *st)
+static int add (struct walk *w, const char *path, const char *target, const struct stat *st)
 {
     struct code_files *c = w->c;
     struct code_file *f;
@@ -255,9 +229,7 @@ static int add (struct walk *w,
     f = &c->list[c->n++];
     *f = (struct code_file){ .path = strdup (path),
                              .target = target ? strdup (target) : NULL,
-                             .size = target || S_ISDIR (st->st_mode)
-                                         ? 0
-                                         : st->st_size,
+                             .size = target || S_ISDIR (st->st_mode) ? 0 : st->st_size,
                              .mode = st->st_mode };
     c->bytes += f->size;
     c->nlinks += target != NULL;
@@ -284,10 +256,7 @@ static bool stays_inside (const char *path, const char *target)
     return true;
 }
 
-static int add_link (struct walk *w,
-                     const char *path,
-                     const char *full,
-                     const struct stat *st)
+static int add_link (struct walk *w, const char *path, const char *full, const struct stat *st)
 {
     char target[PATH_MAX];
     ssize_t n;
@@ -296,8 +265,7 @@ static int add_link (struct walk *w,
         return add (w, path, full, st);
     n = readlink (full, target, sizeof (target) - 1);
     target[n > 0 ? n : 0] = '\0';
-    return add (
-        w, path, n > 0 && stays_inside (path, target) ? target : full, st);
+    return add (w, path, n > 0 && stays_inside (path, target) ? target : full, st);
 }
 
 /* Where files are open to the group by default, one that is not may be a key:
@@ -311,27 +279,23 @@ static bool is_closed (const struct walk *w, const struct stat *st)
 static bool is_text (const char *path)
 {
     static const char *const ends[] = {
-        ".py",  ".pyx", ".ipynb", ".sh",  ".bash", ".R",   ".r",    ".jl",
-        ".pl",  ".lua", ".m",     ".c",   ".h",    ".cc",  ".cpp",  ".hpp",
-        ".cu",  ".cuh", ".rs",    ".go",  ".yaml", ".yml", ".toml", ".json",
-        ".ini", ".cfg", ".conf",  ".gin", ".j2",   ".md",  NULL
+        ".py",   ".pyx",  ".ipynb", ".sh",  ".bash", ".R",   ".r",   ".jl", ".pl", ".lua",  ".m",
+        ".c",    ".h",    ".cc",    ".cpp", ".hpp",  ".cu",  ".cuh", ".rs", ".go", ".yaml", ".yml",
+        ".toml", ".json", ".ini",   ".cfg", ".conf", ".gin", ".j2",  ".md", NULL
     };
     const char *end = strrchr (path, '.');
 
     return end && strings_contain (ends, end);
 }
 
-static bool
-is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
+static bool is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
 {
     char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
 
-    if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false)
-        || w->linked)
+    if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false) || w->linked)
         return false;
     if (w->text)
-        return is_text (path) && st->st_size <= FILE_MAX && kind != ' '
-               && !is_closed (w, st);
+        return is_text (path) && st->st_size <= FILE_MAX && kind != ' ' && !is_closed (w, st);
     if (pattern_list_has (w->e->code_include, path, false))
         return true;
     if (is_closed (w, st))
@@ -351,9 +315,7 @@ static int count_entries (const char *dir)
     return n;
 }
 
-static bool is_frozen_folder (const struct walk *w,
-                              const char *path,
-                              const char *full,
+static bool is_frozen_folder (const struct walk *w, const char *path, const char *full,
                               const char *name)
 {
     char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
@@ -368,14 +330,10 @@ static bool is_frozen_folder (const struct walk *w,
 /* A folder that git ignores has what scripts write, or data: of the first kind
  * each attempt has its own, with links to what is there.
  */
-static bool is_mirrored (const struct walk *w,
-                         const char *path,
-                         const char *full,
-                         const char *name)
+static bool is_mirrored (const struct walk *w, const char *path, const char *full, const char *name)
 {
     return w->e->work != WORK_SHARED && w->c->is_git && !is_foreign (full, name)
-           && !pattern_list_has (w->exclude, path, true)
-           && fnmatch ("*data*", name, FNM_CASEFOLD)
+           && !pattern_list_has (w->exclude, path, true) && fnmatch ("*data*", name, FNM_CASEFOLD)
            && count_entries (full) <= FOLDER_MAX;
 }
 
@@ -383,8 +341,8 @@ static bool is_mirrored (const struct walk *w,
 static bool is_made (const char *full, const char *name)
 {
     return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
-           || !strncmp (name, ".dl-flow-cache", 14)
-           || has (full, "experiment.conf") || has (full, "flow.json");
+           || !strncmp (name, ".dl-flow-cache", 14) || has (full, "experiment.conf")
+           || has (full, "flow.json");
 }
 
 static int walk_folder (struct walk *w, const char *path, int depth);
@@ -426,10 +384,7 @@ static bool is_output (const struct walk *w, const char *path, size_t before)
 /* A folder with nothing in it is one in the copy as well.  Where only text is
  * frozen, one without any is linked as a whole: it is one of data.
  */
-static int walk_whole (struct walk *w,
-                       const char *path,
-                       const char *full,
-                       const struct stat *st,
+static int walk_whole (struct walk *w, const char *path, const char *full, const struct stat *st,
                        int depth)
 {
     struct code_files *c = w->c;
@@ -437,8 +392,7 @@ static int walk_whole (struct walk *w,
 
     if (walk_folder (w, path, depth) < 0)
         return -1;
-    if (w->text && c->n > before
-        && c->n - before == c->nlinks + c->nfolders - links
+    if (w->text && c->n > before && c->n - before == c->nlinks + c->nfolders - links
         && !is_output (w, path, before)) {
         forget (w, before);
         return add_link (w, path, full, st);
@@ -446,8 +400,7 @@ static int walk_whole (struct walk *w,
     return c->n == before ? add (w, path, NULL, st) : 0;
 }
 
-static int
-walk_linked (struct walk *w, const char *path, const struct stat *st, int depth)
+static int walk_linked (struct walk *w, const char *path, const struct stat *st, int depth)
 {
     bool before = w->linked;
     size_t n = w->c->n;
@@ -459,16 +412,14 @@ walk_linked (struct walk *w, const char *path, const struct stat *st, int depth)
     return rv == 0 && w->c->n == n ? add (w, path, NULL, st) : rv;
 }
 
-static int
-walk_entry (struct walk *w, const char *folder, const char *name, int depth)
+static int walk_entry (struct walk *w, const char *folder, const char *name, int depth)
 {
     char path[PATH_MAX];
     char full[PATH_MAX];
     struct stat st;
 
     snprintf (path, sizeof (path), "%s%s%s", folder, *folder ? "/" : "", name);
-    if (snprintf (full, sizeof (full), "%s/%s", w->c->root, path)
-        >= (int)sizeof (full))
+    if (snprintf (full, sizeof (full), "%s/%s", w->c->root, path) >= (int)sizeof (full))
         return 0;
     if (lstat (full, &st) < 0 || is_made (full, name))
         return 0;
@@ -476,8 +427,7 @@ walk_entry (struct walk *w, const char *folder, const char *name, int depth)
         return add (w, path, NULL, &st);
     if (!S_ISDIR (st.st_mode) || depth >= DEPTH_MAX)
         return add_link (w, path, full, &st);
-    if (is_below (w->experiments, full)
-        || (!w->linked && is_frozen_folder (w, path, full, name)))
+    if (is_below (w->experiments, full) || (!w->linked && is_frozen_folder (w, path, full, name)))
         return walk_whole (w, path, full, &st, depth + 1);
     if (is_mirrored (w, path, full, name))
         return walk_linked (w, path, &st, depth + 1);
@@ -503,8 +453,7 @@ static int walk_folder (struct walk *w, const char *path, int depth)
     int rv = 0;
     int n;
 
-    snprintf (
-        full, sizeof (full), "%s%s%s", w->c->root, *path ? "/" : "", path);
+    snprintf (full, sizeof (full), "%s%s%s", w->c->root, *path ? "/" : "", path);
     if ((n = scandir (full, &list, no_dots, alphasort)) < 0)
         return *path && lstat (full, &st) == 0 ? add (w, path, full, &st) : -1;
     for (int i = 0; i < n; i++) {
@@ -529,14 +478,10 @@ static void read_excluded (struct walk *w)
 }
 
 /* Of a folder with too much the text, which is what a user edits. */
-static int list_files (const struct experiment *e,
-                       const char *experiments,
-                       struct code_files *c)
+static int list_files (const struct experiment *e, const char *experiments, struct code_files *c)
 {
     char own[PATH_MAX];
-    struct walk w = { .c = c,
-                      .e = e,
-                      .experiments = realpath (experiments, own) ? own : "" };
+    struct walk w = { .c = c, .e = e, .experiments = realpath (experiments, own) ? own : "" };
     int rv;
 
     w.mask = umask (077);
@@ -579,9 +524,7 @@ static bool is_frozen (const struct code_files *c, const char *path)
     return false;
 }
 
-int code_select (const struct experiment *e,
-                 const char *experiments,
-                 struct code_files *c,
+int code_select (const struct experiment *e, const char *experiments, struct code_files *c,
                  struct slurmdl_error *err)
 {
     *c = (struct code_files){ .root = NULL };
@@ -595,15 +538,13 @@ int code_select (const struct experiment *e,
     if (find_root (e, c, err) < 0)
         return -1;
     if (is_home (c->root))
-        return not_frozen (c,
-                           "is a home folder: put the experiment file and its "
-                           "code into a folder of their own");
+        return not_frozen (c, "is a home folder: put the experiment file and its "
+                              "code into a folder of their own");
     if (list_files (e, experiments, c) < 0)
         return not_frozen (c, "cannot be read");
     if (is_too_much (c))
-        return not_frozen (c,
-                           "has more than 64 MiB or 20000 files: name what is "
-                           "no code in .dlignore or code.exclude");
+        return not_frozen (c, "has more than 64 MiB or 20000 files: name what is "
+                              "no code in .dlignore or code.exclude");
     if (*c->absolute && is_below (c->absolute, c->root)
         && is_frozen (c, c->absolute + strlen (c->root) + 1))
         *c->absolute = '\0';

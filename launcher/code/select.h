@@ -26,10 +26,9 @@ struct code_files {
                                    that have nothing in them) */
     bool is_text;               /* there was too much: only text is frozen */
     int64_t bytes;
-    char why[300]; /* if nothing is frozen: why; "": there is nothing to */
-    bool is_off;   /* it could be frozen, and the user wants it not to be */
-    char
-        absolute[512]; /* a script that is named so, and is not frozen, or "" */
+    char why[300];      /* if nothing is frozen: why; "": there is nothing to */
+    bool is_off;        /* it could be frozen, and the user wants it not to be */
+    char absolute[512]; /* a script that is named so, and is not frozen, or "" */
 };
 
 /* What is frozen of the folder of the experiment file.  Experiments are not
@@ -37,9 +36,7 @@ struct code_files {
  * through a link to one a copy would lead to itself.  Returns 0, or 1 if
  * nothing is ('why'), or -1 if the group "code" is wrong.
  */
-int code_select (const struct experiment *e,
-                 const char *experiments,
-                 struct code_files *c,
+int code_select (const struct experiment *e, const char *experiments, struct code_files *c,
                  struct slurmdl_error *err);
 void code_files_free (struct code_files *c);
 

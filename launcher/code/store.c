@@ -23,23 +23,16 @@
 enum { TRIES = 10 };
 
 /* ".dl-code" beside an experiment, or a name in it. */
-static void
-store_path (char *buf, size_t size, const char *dir, const char *name)
+static void store_path (char *buf, size_t size, const char *dir, const char *name)
 {
-    snprintf (buf,
-              size,
-              "%.*s/.dl-code%s%s",
-              (int)(strrchr (dir, '/') - dir),
-              dir,
-              name ? "/" : "",
+    snprintf (buf, size, "%.*s/.dl-code%s%s", (int)(strrchr (dir, '/') - dir), dir, name ? "/" : "",
               name ? name : "");
 }
 
 /* What an experiment has later is beside what it had first; where others have
  * removed it, that of another experiment will do.  Returns -1 if it is gone.
  */
-static int
-archive_path (char *buf, size_t size, const char *dir, const char *digest)
+static int archive_path (char *buf, size_t size, const char *dir, const char *digest)
 {
     snprintf (buf, size, "%s/code-%.12s.tar.zst", dir, digest);
     if (access (buf, F_OK) == 0)
@@ -52,10 +45,7 @@ archive_path (char *buf, size_t size, const char *dir, const char *digest)
 }
 
 /* A network file system may take a moment to show it. */
-static int find_archive (char *buf,
-                         size_t size,
-                         const char *dir,
-                         const char *digest,
+static int find_archive (char *buf, size_t size, const char *dir, const char *digest,
                          struct slurmdl_error *err)
 {
     static const struct timespec moment = { 0, 100 * 1000 * 1000 };
@@ -96,8 +86,7 @@ static int link_stored (const char *path, const char *stored)
     const char *name;
     int folder = inside_parent (stored, &name);
 
-    return inside_close (
-        folder, folder < 0 ? -1 : linkat (AT_FDCWD, path, folder, name, 0));
+    return inside_close (folder, folder < 0 ? -1 : linkat (AT_FDCWD, path, folder, name, 0));
 }
 
 void ignore_in_git (const char *folder)
@@ -109,9 +98,7 @@ void ignore_in_git (const char *folder)
         errno = 0;
 }
 
-int store_put (const char *dir,
-               const struct code_archive *a,
-               struct slurmdl_error *err)
+int store_put (const char *dir, const struct code_archive *a, struct slurmdl_error *err)
 {
     char stored[PATH_MAX];
     char path[PATH_MAX];
@@ -120,8 +107,7 @@ int store_put (const char *dir,
     if (access (path, F_OK) == 0)
         snprintf (path, sizeof (path), "%s/code-%.12s.tar.zst", dir, a->digest);
     store_path (stored, sizeof (stored), dir, a->digest);
-    if (has_same (stored, a)
-        && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
+    if (has_same (stored, a) && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
         return 0;
     if (publish_if_absent (path, a->data, a->size, err) < 0)
         return -1;
@@ -145,9 +131,7 @@ mode_t store_umask (const char *dir)
     return mask;
 }
 
-int store_get (const char *dir,
-               const char *digest,
-               struct code_archive *a,
+int store_get (const char *dir, const char *digest, struct code_archive *a,
                struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -171,10 +155,9 @@ static bool is_stored (int folder, const char *name)
 {
     struct stat st;
 
-    return strlen (name) == DIGEST_SIZE - 1
-           && strspn (name, "0123456789abcdef") == DIGEST_SIZE - 1
-           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-           && S_ISREG (st.st_mode) && st.st_nlink == 1;
+    return strlen (name) == DIGEST_SIZE - 1 && strspn (name, "0123456789abcdef") == DIGEST_SIZE - 1
+           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG (st.st_mode)
+           && st.st_nlink == 1;
 }
 
 void store_clean (const char *dir)
@@ -194,8 +177,8 @@ void store_clean (const char *dir)
             unlinkat (fd, d->d_name, 0);
     rewinddir (all);
     while (!is_used && (d = readdir (all)))
-        is_used = strcmp (d->d_name, ".") && strcmp (d->d_name, "..")
-                  && strcmp (d->d_name, ".gitignore");
+        is_used =
+            strcmp (d->d_name, ".") && strcmp (d->d_name, "..") && strcmp (d->d_name, ".gitignore");
     if (!is_used)
         unlinkat (fd, ".gitignore", 0);
     closedir (all);

@@ -12,9 +12,7 @@
  * experiments, .dl-code/DIGEST has the same file under another name, from which
  * the next experiment with the same code has it, too.
  */
-int store_put (const char *dir,
-               const struct code_archive *a,
-               struct slurmdl_error *err);
+int store_put (const char *dir, const struct code_archive *a, struct slurmdl_error *err);
 
 /* The folder of the code may be closed to others, and that of the experiments
  * open: what is made from now on is for the group that shares 'dir', if one
@@ -25,9 +23,7 @@ mode_t store_umask (const char *dir);
 /* Read the archive of an experiment.  One that has not this digest is refused:
  * EBADMSG.
  */
-int store_get (const char *dir,
-               const char *digest,
-               struct code_archive *a,
+int store_get (const char *dir, const char *digest, struct code_archive *a,
                struct slurmdl_error *err);
 
 /* Keep what is made in a folder out of git(1). */

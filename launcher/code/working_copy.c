@@ -47,11 +47,7 @@ static int open_folder (int at, const char *name)
 }
 
 /* Open a folder below each of two, or AT_FDCWD; close_pair() in any case. */
-static bool open_pair (struct pair *p,
-                       int from,
-                       const char *from_name,
-                       int to,
-                       const char *to_name)
+static bool open_pair (struct pair *p, int from, const char *from_name, int to, const char *to_name)
 {
     p->from = open_folder (from, from_name);
     p->to = open_folder (to, to_name);
@@ -73,8 +69,7 @@ static void close_pair (const struct pair *p)
 /* Returns -1 with errno, also where only the 'name' is at fault. */
 static int path_of (const struct pair *p, const char *name, char *buf)
 {
-    if (snprintf (buf, PATH_MAX, "%s%s%s", p->path, *p->path ? "/" : "", name)
-        < PATH_MAX)
+    if (snprintf (buf, PATH_MAX, "%s%s%s", p->path, *p->path ? "/" : "", name) < PATH_MAX)
         return 0;
     errno = ENAMETOOLONG;
     return -1;
@@ -109,8 +104,7 @@ static int copy_bytes (int from, int to, char *buffer)
 /* A file system of whole seconds keeps this time, too. */
 static int mark_made (int fd)
 {
-    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-                                       { .tv_sec = MADE } };
+    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = MADE } };
 
     return futimens (fd, times);
 }
@@ -121,17 +115,11 @@ static bool is_made (const struct stat *st)
 }
 
 /* Copy an open file; 'mark' it, or keep its time. */
-static int copy_file (int from,
-                      const struct stat *st,
-                      int folder,
-                      const char *name,
-                      bool mark,
+static int copy_file (int from, const struct stat *st, int folder, const char *name, bool mark,
                       char *buffer)
 {
     const struct timespec times[2] = { st->st_atim, st->st_mtim };
-    int to = openat (folder,
-                     name,
-                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+    int to = openat (folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                      st->st_mode & 0777);
     int rv;
     int e;
@@ -148,11 +136,8 @@ static int copy_file (int from,
     return rv;
 }
 
-static int copy_named (const struct pair *p,
-                       const char *source, /* below p->from, or absolute */
-                       const char *name,
-                       bool mark,
-                       char *buffer)
+static int copy_named (const struct pair *p, const char *source, /* below p->from, or absolute */
+                       const char *name, bool mark, char *buffer)
 {
     struct stat st;
     int from = openat (p->from, source, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -173,11 +158,10 @@ static int copy_named (const struct pair *p,
 
 bool is_checkpoint_name (const char *name)
 {
-    static const char *const ends[] = {
-        "*.pt",      "*.pth",   "*.ckpt",   "*.pkl",  "*.pickle",
-        "*.h5",      "*.hdf5",  "*.joblib", "*.onnx", "*.safetensors",
-        "*.msgpack", "*.keras", NULL
-    };
+    static const char *const ends[] = { "*.pt",     "*.pth",         "*.ckpt",    "*.pkl",
+                                        "*.pickle", "*.h5",          "*.hdf5",    "*.joblib",
+                                        "*.onnx",   "*.safetensors", "*.msgpack", "*.keras",
+                                        NULL };
 
     for (const char *const *e = ends; *e; e++)
         if (fnmatch (*e, name, FNM_CASEFOLD) == 0)
@@ -189,26 +173,20 @@ bool is_checkpoint_name (const char *name)
  * file that is closed to others is not copied into a folder that is open to
  * them: it may be a key.
  */
-static bool is_to_copy (const struct copying_code *c,
-                        const struct pair *p,
-                        const char *name)
+static bool is_to_copy (const struct copying_code *c, const struct pair *p, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
     struct stat folder;
 
     return fstatat (p->from, name, &st, 0) == 0 && S_ISREG (st.st_mode)
-           && fstat (p->to, &folder) == 0
-           && ((st.st_mode & 077) || !(folder.st_mode & 077))
-           && (st.st_size <= SMALL
-               || (st.st_size <= CHECKPOINT_MAX && is_checkpoint_name (name)))
-           && path_of (p, name, path) == 0
-           && !pattern_list_has (c->exclude, path, false);
+           && fstat (p->to, &folder) == 0 && ((st.st_mode & 077) || !(folder.st_mode & 077))
+           && (st.st_size <= SMALL || (st.st_size <= CHECKPOINT_MAX && is_checkpoint_name (name)))
+           && path_of (p, name, path) == 0 && !pattern_list_has (c->exclude, path, false);
 }
 
 /* A link that stays inside is one in the copy as well. */
-static int
-copy_link (const struct copying_code *c, const struct pair *p, const char *name)
+static int copy_link (const struct copying_code *c, const struct pair *p, const char *name)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat (p->from, name, target, sizeof (target) - 1);
@@ -230,12 +208,7 @@ static void share_compiled (const struct pair *p, const char *root)
 {
     char path[PATH_MAX];
 
-    if (snprintf (path,
-                  sizeof (path),
-                  "%s%s%s/" PYCACHE,
-                  root,
-                  *p->path ? "/" : "",
-                  p->path)
+    if (snprintf (path, sizeof (path), "%s%s%s/" PYCACHE, root, *p->path ? "/" : "", p->path)
             >= (int)sizeof (path)
         || (mkdirat (p->from, PYCACHE, 0777) < 0 && errno != EEXIST))
         return;
@@ -250,20 +223,16 @@ static bool is_python (const char *name)
     return n > 3 && !strcmp (name + n - 3, ".py");
 }
 
-static int
-copy_folder (struct copying_code *c, const struct pair *p, const char *root);
+static int copy_folder (struct copying_code *c, const struct pair *p, const char *root);
 
-static int copy_below (struct copying_code *c,
-                       const struct pair *p,
-                       const char *name,
+static int copy_below (struct copying_code *c, const struct pair *p, const char *name,
                        const char *root)
 {
     char path[PATH_MAX];
     struct pair below = { .path = path, .depth = p->depth + 1 };
     int rv = -1;
 
-    if (path_of (p, name, path) < 0 || p->depth > DEPTH_MAX
-        || mkdirat (p->to, name, 0777) < 0)
+    if (path_of (p, name, path) < 0 || p->depth > DEPTH_MAX || mkdirat (p->to, name, 0777) < 0)
         return -1;
     if (open_pair (&below, p->from, name, p->to, name))
         rv = copy_folder (c, &below, root);
@@ -275,15 +244,12 @@ static unsigned char kind_of (int folder, const struct dirent *d)
 {
     struct stat st;
 
-    if (d->d_type != DT_UNKNOWN
-        || fstatat (folder, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (d->d_type != DT_UNKNOWN || fstatat (folder, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return d->d_type;
     return IFTODT (st.st_mode);
 }
 
-static int copy_entry (struct copying_code *c,
-                       const struct pair *p,
-                       const struct dirent *d,
+static int copy_entry (struct copying_code *c, const struct pair *p, const struct dirent *d,
                        const char *root)
 {
     int rv = 0;
@@ -303,8 +269,7 @@ static int copy_entry (struct copying_code *c,
     return rv;
 }
 
-static int
-copy_folder (struct copying_code *c, const struct pair *p, const char *root)
+static int copy_folder (struct copying_code *c, const struct pair *p, const char *root)
 {
     struct dirent **list;
     bool python = false;
@@ -332,26 +297,19 @@ static int make_root (const char *to)
     return errno == EEXIST && remove_tree (to) == 0 ? mkdir (to, 0777) : -1;
 }
 
-int working_copy_make (const char *from,
-                       const char *to,
-                       char *const *exclude,
+int working_copy_make (const char *from, const char *to, char *const *exclude,
                        struct slurmdl_error *err)
 {
     struct copying_code c = { .exclude = exclude, .buffer = malloc (BUFFER) };
     struct pair p = { .from = -1, .to = -1, .path = "" };
     int rv = -1;
 
-    if (c.buffer && make_root (to) == 0
-        && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
+    if (c.buffer && make_root (to) == 0 && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
         rv = copy_folder (&c, &p, from);
     close_pair (&p);
     if (rv < 0)
-        errorf (err,
-                "%s: cannot make the working folder%s%s: %s",
-                to,
-                *c.failed ? ": " : "",
-                c.failed,
-                strerror (errno));
+        errorf (err, "%s: cannot make the working folder%s%s: %s", to, *c.failed ? ": " : "",
+                c.failed, strerror (errno));
     free (c.buffer);
     return rv;
 }
@@ -364,8 +322,7 @@ static bool is_same_link (const struct pair *p, const char *name)
     char b[PATH_MAX];
     ssize_t n = readlinkat (p->from, name, a, sizeof (a));
 
-    return n > 0 && readlinkat (p->to, name, b, sizeof (b)) == n
-           && !memcmp (a, b, (size_t)n);
+    return n > 0 && readlinkat (p->to, name, b, sizeof (b)) == n && !memcmp (a, b, (size_t)n);
 }
 
 /* An entry of the code is in the copy as it was made. */
@@ -397,8 +354,8 @@ static bool is_clean_folder (const struct pair *p);
 static bool is_clean_below (const struct pair *p, const char *name)
 {
     struct pair below = { .depth = p->depth + 1 };
-    bool clean = open_pair (&below, p->from, name, p->to, name)
-                 && p->depth <= DEPTH_MAX && is_clean_folder (&below);
+    bool clean = open_pair (&below, p->from, name, p->to, name) && p->depth <= DEPTH_MAX
+                 && is_clean_folder (&below);
 
     close_pair (&below);
     return clean;
@@ -416,8 +373,7 @@ static bool is_clean_folder (const struct pair *p)
         if (!clean || is_dots (name))
             ;
         else if (!strcmp (name, PYCACHE))
-            clean = fstatat (p->to, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-                    && S_ISLNK (st.st_mode);
+            clean = fstatat (p->to, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK (st.st_mode);
         else if (kind_of (p->from, list[i]) == DT_DIR)
             clean = is_clean_below (p, name);
         else
@@ -432,8 +388,7 @@ static bool is_clean_folder (const struct pair *p)
 bool working_copy_is_clean (const char *from, const char *to)
 {
     struct pair p = { .depth = 0 };
-    bool clean =
-        open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && is_clean_folder (&p);
+    bool clean = open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && is_clean_folder (&p);
 
     close_pair (&p);
     return clean;
@@ -510,8 +465,7 @@ static int walk_folder (const struct walk_files *w, const struct pair *p)
             && fstatat (p->from, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
             if (!S_ISDIR (st.st_mode))
                 rv = w->f (path, &st, w->arg);
-            else if (p->depth <= DEPTH_MAX
-                     && (below.from = open_folder (p->from, name)) >= 0) {
+            else if (p->depth <= DEPTH_MAX && (below.from = open_folder (p->from, name)) >= 0) {
                 rv = walk_folder (w, &below);
                 close (below.from);
             }
@@ -524,10 +478,7 @@ static int walk_folder (const struct walk_files *w, const struct pair *p)
 }
 
 int working_copy_each (const char *dir,
-                       int (*f) (const char *path,
-                                 const struct stat *st,
-                                 void *arg),
-                       void *arg)
+                       int (*f) (const char *path, const struct stat *st, void *arg), void *arg)
 {
     const struct walk_files w = { f, arg };
     struct pair p = { .from = open_folder (AT_FDCWD, dir), .path = "" };
@@ -559,8 +510,7 @@ static int add_below (const struct pair *p, const char *name, char *buffer)
     struct pair below = { .from = -1, .to = -1, .depth = p->depth + 1 };
     int rv = -1;
 
-    if (p->depth <= DEPTH_MAX
-        && (mkdirat (p->to, name, 0777) == 0 || errno == EEXIST)
+    if (p->depth <= DEPTH_MAX && (mkdirat (p->to, name, 0777) == 0 || errno == EEXIST)
         && open_pair (&below, p->from, name, p->to, name))
         rv = add_folder (&below, buffer);
     close_pair (&below);
@@ -579,8 +529,7 @@ static int add_link (const struct pair *p, const char *name)
 }
 
 /* A file replaces what is there, a folder is filled. */
-static int
-add_entry (const struct pair *p, const struct dirent *d, char *buffer)
+static int add_entry (const struct pair *p, const struct dirent *d, char *buffer)
 {
     unsigned char kind = kind_of (p->from, d);
 
@@ -589,8 +538,7 @@ add_entry (const struct pair *p, const struct dirent *d, char *buffer)
     unlinkat (p->to, d->d_name, 0);
     if (kind == DT_LNK)
         return add_link (p, d->d_name);
-    return kind == DT_REG ? copy_named (p, d->d_name, d->d_name, false, buffer)
-                          : 0;
+    return kind == DT_REG ? copy_named (p, d->d_name, d->d_name, false, buffer) : 0;
 }
 
 static int add_folder (const struct pair *p, char *buffer)
@@ -609,9 +557,7 @@ static int add_folder (const struct pair *p, char *buffer)
     return rv;
 }
 
-int working_copy_add (const char *from,
-                      const char *to,
-                      struct slurmdl_error *err)
+int working_copy_add (const char *from, const char *to, struct slurmdl_error *err)
 {
     struct pair p = { .depth = 0 };
     char *buffer = malloc (BUFFER);
@@ -621,8 +567,7 @@ int working_copy_add (const char *from,
         rv = add_folder (&p, buffer);
     close_pair (&p);
     if (rv < 0)
-        errorf (
-            err, "%s: cannot copy it to %s: %s", from, to, strerror (errno));
+        errorf (err, "%s: cannot copy it to %s: %s", from, to, strerror (errno));
     free (buffer);
     return rv;
 }

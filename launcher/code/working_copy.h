@@ -17,9 +17,7 @@
  *
  * Returns -1 with 'err'; the part that was made may then be removed.
  */
-int working_copy_make (const char *from,
-                       const char *to,
-                       char *const *exclude,
+int working_copy_make (const char *from, const char *to, char *const *exclude,
                        struct slurmdl_error *err);
 
 /* Whether all of the copy 'to' is as it was made, and nothing else is there. */
@@ -31,9 +29,7 @@ bool working_copy_is_clean (const char *from, const char *to);
 int working_copy_prune (const char *from, const char *to);
 
 /* Copy the files in the folder 'from', which was pruned, over those in 'to'. */
-int working_copy_add (const char *from,
-                      const char *to,
-                      struct slurmdl_error *err);
+int working_copy_add (const char *from, const char *to, struct slurmdl_error *err);
 
 /* Whether a file has the name of a checkpoint: "best.pt". */
 bool is_checkpoint_name (const char *name);
@@ -45,7 +41,4 @@ bool working_copy_has_files (const char *dir);
  * returns non-zero.
  */
 int working_copy_each (const char *dir,
-                       int (*f) (const char *path,
-                                 const struct stat *st,
-                                 void *arg),
-                       void *arg);
+                       int (*f) (const char *path, const struct stat *st, void *arg), void *arg);

@@ -76,8 +76,7 @@ add_line (struct problems *p, const char *where, const char *fmt, va_list ap)
     char *text = NULL;
     char *line = NULL;
 
-    if (vasprintf (&text, fmt, ap) < 0
-        || asprintf (&line, "%s%s", where, text) < 0)
+    if (vasprintf (&text, fmt, ap) < 0 || asprintf (&line, "%s%s", where, text) < 0)
         line = NULL;
     for (char *c = line; c && *c; c++)
         if (iscntrl ((unsigned char)*c))
@@ -97,8 +96,8 @@ void problem (struct problems *p, const char *fmt, ...)
     p->count++;
 }
 
-static void __attribute__ ((format (printf, 3, 0))) add_line_at (
-    struct problems *p, struct origin origin, const char *fmt, va_list ap)
+static void __attribute__ ((format (printf, 3, 0)))
+add_line_at (struct problems *p, struct origin origin, const char *fmt, va_list ap)
 {
     char *where = NULL;
     char line[24] = "";
@@ -108,10 +107,9 @@ static void __attribute__ ((format (printf, 3, 0))) add_line_at (
 
     if (origin.line > 0)
         snprintf (line, sizeof (line), ":%d", number);
-    if ((!origin.option ? asprintf (&where, "%s%s: ", file, line)
-         : origin.option != p->point
-             ? asprintf (&where, "--set %s: ", origin.option)
-             : asprintf (&where, "%s: ", p->words))
+    if ((!origin.option              ? asprintf (&where, "%s%s: ", file, line)
+         : origin.option != p->point ? asprintf (&where, "--set %s: ", origin.option)
+                                     : asprintf (&where, "%s: ", p->words))
         < 0)
         where = NULL;
     add_line (p, where ? where : "", fmt, ap);

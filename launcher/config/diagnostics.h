@@ -37,8 +37,7 @@ int problems_open (struct problems *p);
 void problems_close (struct problems *p); /* p->text stays until freed */
 
 /* Add a line about a problem, as printf(3) would print it. */
-void problem (struct problems *p, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
+void problem (struct problems *p, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
 /* The same after "FILE:LINE: ", or the option, or "FILE: ". */
 void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)

@@ -32,12 +32,10 @@ static void copy_scalar (config_setting_t *to, const config_setting_t *from)
     }
 }
 
-static config_setting_t *add_copy (config_setting_t *group,
-                                   const char *name,
+static config_setting_t *add_copy (config_setting_t *group, const char *name,
                                    const config_setting_t *from)
 {
-    config_setting_t *to =
-        config_setting_add (group, name, config_setting_type (from));
+    config_setting_t *to = config_setting_add (group, name, config_setting_type (from));
 
     if (!to)
         return NULL;
@@ -64,8 +62,7 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
     int type = types[json_typeof (v)];
     bool is_brief = json_is_integer (v) && json_integer_value (v) <= INT_MAX
                     && json_integer_value (v) >= INT_MIN;
-    config_setting_t *s =
-        config_setting_add (to, name, is_brief ? CONFIG_TYPE_INT : type);
+    config_setting_t *s = config_setting_add (to, name, is_brief ? CONFIG_TYPE_INT : type);
     const char *key;
     json_t *item;
     size_t i;
@@ -82,16 +79,16 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
         config_setting_set_bool (s, json_is_true (v));
     else if (json_is_string (v))
         config_setting_set_string (s, json_string_value (v));
-    json_array_foreach (v, i, item) edit_add_json (s, NULL, item);
-    json_object_foreach ((json_t *)v, key, item) edit_add_json (s, key, item);
+    json_array_foreach (v, i, item)
+        edit_add_json (s, NULL, item);
+    json_object_foreach ((json_t *)v, key, item)
+        edit_add_json (s, key, item);
 }
 
 /* The group that has the key, made for 'value' if there is none; 'last' is the
  * key's name in it.
  */
-static config_setting_t *group_of (config_t *cf,
-                                   const char *key,
-                                   const config_setting_t *value,
+static config_setting_t *group_of (config_t *cf, const char *key, const config_setting_t *value,
                                    const char **last)
 {
     config_setting_t *group = config_root_setting (cf);
@@ -102,16 +99,14 @@ static config_setting_t *group_of (config_t *cf,
         config_setting_t *next;
         snprintf (name, sizeof (name), "%.*s", (int)(dot - *last), *last);
         next = config_setting_get_member (group, name);
-        if (!next
-            && (next = config_setting_add (group, name, CONFIG_TYPE_GROUP)))
+        if (!next && (next = config_setting_add (group, name, CONFIG_TYPE_GROUP)))
             origin_copy (next, value);
         group = next && config_setting_is_group (next) ? next : NULL;
     }
     return group;
 }
 
-config_setting_t *
-edit_put (config_t *cf, const char *key, const config_setting_t *value)
+config_setting_t *edit_put (config_t *cf, const char *key, const config_setting_t *value)
 {
     const char *name;
     config_setting_t *group = group_of (cf, key, value, &name);
@@ -137,8 +132,7 @@ static int parse_value (config_t *cf, const char *text)
     why = syntax_parse (cf, line, &at);
     free (line);
     free (why);
-    return !why && config_setting_length (config_root_setting (cf)) == 1 ? 0
-                                                                         : -1;
+    return !why && config_setting_length (config_root_setting (cf)) == 1 ? 0 : -1;
 }
 
 static void set_one (config_t *cf, const char *set, struct problems *p)
@@ -161,10 +155,7 @@ static void set_one (config_t *cf, const char *set, struct problems *p)
         problem (p,
                  "%s%s: the text after = is not a value (a string has quotes: "
                  "%s'%s=\"text\"')",
-                 option,
-                 set,
-                 option,
-                 key);
+                 option, set, option, key);
     else if (!edit_put (cf, key, config_lookup (&value, "value")))
         problem (p, "%s%s: '%s' is not a valid key", option, set, key);
     config_destroy (&value);
@@ -204,12 +195,7 @@ static void write_float (FILE *f, double v)
 
     number_digits (text, v);
     mantissa = strcspn (text, "e");
-    fprintf (f,
-             "%.*s%s%s",
-             (int)mantissa,
-             text,
-             strchr (text, '.') ? "" : ".0",
-             text + mantissa);
+    fprintf (f, "%.*s%s%s", (int)mantissa, text, strchr (text, '.') ? "" : ".0", text + mantissa);
 }
 
 static void write_value (FILE *f, const config_setting_t *s, int depth);
@@ -224,8 +210,7 @@ static void write_members (FILE *f, const config_setting_t *s, int depth)
     }
 }
 
-static void
-write_list (FILE *f, const config_setting_t *s, const char *ends, int depth)
+static void write_list (FILE *f, const config_setting_t *s, const char *ends, int depth)
 {
     putc (ends[0], f);
     for (int i = 0; i < config_setting_length (s); i++) {

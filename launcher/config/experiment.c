@@ -93,8 +93,7 @@ static const char *const determined[][2] = {
     { "adaptive_asha_search", "searcher.name = \"adaptive_asha\"" },
     { "max_time", "the length of a full training is 'searcher.max_length'" },
     { "time_metric", "lengths are counted in the steps that a trainer logs" },
-    { "stop_once",
-      "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
+    { "stop_once", "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
     { "bracket_rungs", "'searcher.mode' and 'searcher.max_rungs' say it" },
     { NULL, NULL },
 };
@@ -122,8 +121,7 @@ static const char *suggestion (const char *path, const char *last)
     return (found = nearest_word (last, words)) ? found - group : NULL;
 }
 
-static void
-unknown_key (const config_setting_t *s, const char *path, struct problems *p)
+static void unknown_key (const config_setting_t *s, const char *path, struct problems *p)
 {
     const char *groups[] = { "searcher",
                              "resources",
@@ -151,17 +149,11 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
     snprintf (group, sizeof (group), "%s", path);
     *(strrchr (group, '.') ?: group) = '\0';
     problem_about (p, group);
-    problem_at (
-        p,
-        origin_of (s),
-        "unknown key '%s'%s%s%s",
-        path,
-        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
+    problem_at (p, origin_of (s), "unknown key '%s'%s%s%s", path,
+                DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists the keys"));
 }
 
-static void read_variable (struct experiment *e,
-                           const config_setting_t *s,
-                           const char *path,
+static void read_variable (struct experiment *e, const config_setting_t *s, const char *path,
                            struct problems *p)
 {
     const char *text = config_setting_get_string (s);
@@ -171,8 +163,7 @@ static void read_variable (struct experiment *e,
     if (!text)
         key_wrong_type (p, s, path, "a string");
     else if (!variable_name_fits (name, strict))
-        problem_at (p,
-                    origin_of (s),
+        problem_at (p, origin_of (s),
                     "'%s': a variable's name has letters, digits and '_', and "
                     "does not begin with a digit",
                     path);
@@ -180,14 +171,10 @@ static void read_variable (struct experiment *e,
         strings_addf (&e->variables, "%s=%s", name, text);
 }
 
-static void read_environment (struct experiment *e,
-                              const config_setting_t *s,
-                              const char *path,
+static void read_environment (struct experiment *e, const config_setting_t *s, const char *path,
                               struct problems *p)
 {
-    static const char *const keys[] = {
-        "modules", "conda", "venv", "variables", NULL
-    };
+    static const char *const keys[] = { "modules", "conda", "venv", "variables", NULL };
     static const char *const none[] = { NULL };
     const char *const *words = strcmp (path, "environment") ? none : keys;
     const char *meant;
@@ -206,28 +193,23 @@ static void read_environment (struct experiment *e,
         else if (!strcmp (name, "environment.variables"))
             read_environment (e, v, name, p);
         else if ((meant = nearest_word (config_setting_name (v), words)))
-            problem_at (p,
-                        origin_of (v),
+            problem_at (p, origin_of (v),
                         "unknown key '%s'; did you mean 'environment.%s'? (a "
                         "variable of that name belongs into "
                         "environment.variables)",
-                        name,
-                        meant);
+                        name, meant);
         else
             read_variable (e, v, name, p);
     }
 }
 
-void experiment_read_environment (struct experiment *e,
-                                  const config_setting_t *s,
+void experiment_read_environment (struct experiment *e, const config_setting_t *s,
                                   struct problems *p)
 {
     read_environment (e, s, "environment", p);
 }
 
-static void read_group (struct experiment *e,
-                        const config_setting_t *group,
-                        const char *prefix,
+static void read_group (struct experiment *e, const config_setting_t *group, const char *prefix,
                         struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {
@@ -247,14 +229,11 @@ static void read_group (struct experiment *e,
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
-            key_wrong_type (
-                p,
-                s,
-                path,
-                strcmp (path, "checkpoint_policy")
-                    ? "a group { ... }"
-                    : "a group { ... }; with its three numbers 0 none is "
-                      "kept");
+            key_wrong_type (p, s, path,
+                            strcmp (path, "checkpoint_policy")
+                                ? "a group { ... }"
+                                : "a group { ... }; with its three numbers 0 none is "
+                                  "kept");
         else {
             strcat (path, ".");
             read_group (e, s, path, p);
@@ -282,10 +261,7 @@ char *file_folder (const char *path)
 
 void file_folder_problem (struct problems *p, int e)
 {
-    problem_at (p,
-                NO_ORIGIN,
-                "the path of its folder cannot be found: %s",
-                strerror (e));
+    problem_at (p, NO_ORIGIN, "the path of its folder cannot be found: %s", strerror (e));
 }
 
 static bool is_yaml (const char *path)
@@ -295,10 +271,7 @@ static bool is_yaml (const char *path)
     return dot && (!strcasecmp (dot, ".yaml") || !strcasecmp (dot, ".yml"));
 }
 
-int experiment_parse (config_t *cf,
-                      const char *path,
-                      int *parts,
-                      struct problems *p)
+int experiment_parse (config_t *cf, const char *path, int *parts, struct problems *p)
 {
     if (!parts || !is_yaml (path))
         return syntax_read (cf, path, parts, p);
@@ -307,8 +280,7 @@ int experiment_parse (config_t *cf,
 }
 
 /* 'text' is NULL: that of the file. */
-static void
-check_gpus (const struct experiment *e, const config_t *cf, struct problems *p)
+static void check_gpus (const struct experiment *e, const config_t *cf, struct problems *p)
 {
     char key[64];
 
@@ -316,11 +288,8 @@ check_gpus (const struct experiment *e, const config_t *cf, struct problems *p)
     experiment_check_gpus (e, origin_of_key (cf, key), p);
 }
 
-static struct experiment *read_experiment (const char *path,
-                                           const char *text,
-                                           size_t size,
-                                           const struct edit *edit,
-                                           struct problems *p)
+static struct experiment *read_experiment (const char *path, const char *text, size_t size,
+                                           const struct edit *edit, struct problems *p)
 {
     struct experiment *e = calloc (1, sizeof (*e));
     int parts = 0;
@@ -366,8 +335,7 @@ fail:
     return NULL;
 }
 
-struct experiment *experiment_read_edited (const char *path,
-                                           const struct edit *edit,
+struct experiment *experiment_read_edited (const char *path, const struct edit *edit,
                                            struct problems *p)
 {
     const char *text = edit ? edit->file : NULL;
@@ -375,9 +343,7 @@ struct experiment *experiment_read_edited (const char *path,
     return read_experiment (path, text, text ? strlen (text) : 0, edit, p);
 }
 
-struct experiment *experiment_read_text (const char *path,
-                                         const char *text,
-                                         size_t size,
+struct experiment *experiment_read_text (const char *path, const char *text, size_t size,
                                          struct problems *p)
 {
     return read_experiment (path, text, size, NULL, p);

@@ -190,14 +190,11 @@ struct experiment {
  * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
  */
 struct edit;
-struct experiment *experiment_read_edited (const char *path,
-                                           const struct edit *edit,
+struct experiment *experiment_read_edited (const char *path, const struct edit *edit,
                                            struct problems *p);
 
 /* The same, with a text that was read from 'path'. */
-struct experiment *experiment_read_text (const char *path,
-                                         const char *text,
-                                         size_t size,
+struct experiment *experiment_read_text (const char *path, const char *text, size_t size,
                                          struct problems *p);
 void experiment_destroy (struct experiment *e);
 
@@ -205,10 +202,7 @@ void experiment_destroy (struct experiment *e);
  * becomes how many files beside libconfig's own there were; NULL: it is an
  * experiment's own copy, where there may be none.
  */
-int experiment_parse (config_t *cf,
-                      const char *path,
-                      int *parts,
-                      struct problems *p);
+int experiment_parse (config_t *cf, const char *path, int *parts, struct problems *p);
 
 /* The folder of a file, free() it; of a pipe, the one where this process is.
  * NULL with errno: there is no such file, or its whole path cannot be found.
@@ -217,6 +211,5 @@ char *file_folder (const char *path);
 void file_folder_problem (struct problems *p, int e);
 
 /* The group "environment". */
-void experiment_read_environment (struct experiment *e,
-                                  const config_setting_t *s,
+void experiment_read_environment (struct experiment *e, const config_setting_t *s,
                                   struct problems *p);

@@ -17,14 +17,8 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
     const char *name;
     json_t *v;
 
-    json_object_foreach (group, name, v)
-    {
-        snprintf (path,
-                  sizeof (path),
-                  "%s%s%s",
-                  prefix,
-                  name,
-                  json_is_object (v) ? "." : "");
+    json_object_foreach (group, name, v) {
+        snprintf (path, sizeof (path), "%s%s%s", prefix, name, json_is_object (v) ? "." : "");
         if (json_is_object (v))
             flatten (v, path, to);
         else
@@ -35,15 +29,17 @@ static void flatten (json_t *group, const char *prefix, json_t *to)
 /* The names of both, which are the objects' own. */
 static const char **names_of (json_t *a, json_t *b, size_t *n)
 {
-    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1,
-                                sizeof (*list));
+    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1, sizeof (*list));
     const char *name;
     json_t *v;
 
     *n = 0;
-    json_object_foreach (a, name, v) if (list) list[(*n)++] = name;
-    json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
-        list[(*n)++] = name;
+    json_object_foreach (a, name, v)
+        if (list)
+            list[(*n)++] = name;
+    json_object_foreach (b, name, v)
+        if (list && !json_object_get (a, name))
+            list[(*n)++] = name;
     if (list)
         qsort (list, *n, sizeof (*list), strings_compare);
     return list;

@@ -13,6 +13,6 @@ json_t *config_flat (const char *text);
  * order of the names; 'first' and 'second' are JSON, "-": it has none, and 'n'
  * is how many came before.  Returns how many there are.
  */
-typedef void flat_difference_f (
-    long n, const char *name, const char *first, const char *second, void *arg);
+typedef void flat_difference_f (long n, const char *name, const char *first, const char *second,
+                                void *arg);
 long flat_compare (json_t *a, json_t *b, flat_difference_f *f, void *arg);

@@ -13,13 +13,10 @@
 #include "launcher/config/placeholder.h"
 #include "launcher/sys/json_number.h"
 
-static const char *const builtins[] = { "length",      "trial",     "repeat",
-                                        "seed",        "trial_dir", RESUME_DIR,
-                                        "attempt_dir", NULL };
+static const char *const builtins[] = { "length",    "trial",    "repeat",      "seed",
+                                        "trial_dir", RESUME_DIR, "attempt_dir", NULL };
 
-json_t *hparam_json (const struct experiment *e,
-                     const struct hparam *h,
-                     const double *x)
+json_t *hparam_json (const struct experiment *e, const struct hparam *h, const double *x)
 {
     if (h->dim < 0)
         return json_incref (h->values);
@@ -146,8 +143,7 @@ static char *file_behind (const char *text)
  * Every {name} is known (experiment_check()): one without a value is that of a
  * hyperparameter that is not active, or of a folder that is not there.
  */
-static char *
-value_of (const struct command_values *v, const char *text, size_t len)
+static char *value_of (const struct command_values *v, const char *text, size_t len)
 {
     char name[256];
     char *value;
@@ -165,21 +161,17 @@ value_of (const struct command_values *v, const char *text, size_t len)
 }
 
 /* Whether the file behind {trial_dir} is there, and not empty. */
-static bool
-has_trial_file (const struct command_values *v, const char *text, size_t len)
+static bool has_trial_file (const struct command_values *v, const char *text, size_t len)
 {
-    const char *dir =
-        json_string_value (json_object_get (v->builtins, "trial_dir"));
+    const char *dir = json_string_value (json_object_get (v->builtins, "trial_dir"));
     char *file = file_behind (text + len);
     char path[PATH_MAX];
     struct stat st;
     bool has = true;
 
     if (dir && file)
-        has = snprintf (path, sizeof (path), "%s/%s", dir, file)
-                  < (int)sizeof (path)
-              && stat (path, &st) == 0
-              && (!S_ISREG (st.st_mode) || st.st_size > 0);
+        has = snprintf (path, sizeof (path), "%s/%s", dir, file) < (int)sizeof (path)
+              && stat (path, &st) == 0 && (!S_ISREG (st.st_mode) || st.st_size > 0);
     free (file);
     return has;
 }
@@ -187,10 +179,7 @@ has_trial_file (const struct command_values *v, const char *text, size_t len)
 /* Not null: what has no value has no text in a group either.  A group about
  * nothing but a file in {trial_dir} is about going on from it.
  */
-static bool has_value (const struct command_values *v,
-                       const char *text,
-                       size_t len,
-                       bool alone)
+static bool has_value (const struct command_values *v, const char *text, size_t len, bool alone)
 {
     char *value = value_of (v, text, len);
     bool has = value;
@@ -204,9 +193,7 @@ static bool has_value (const struct command_values *v,
     return has;
 }
 
-static bool has_all (const struct command_values *v,
-                     const char *start,
-                     const char *text,
+static bool has_all (const struct command_values *v, const char *start, const char *text,
                      const char *end)
 {
     const char *c;
@@ -223,12 +210,8 @@ static bool has_all (const struct command_values *v,
 }
 
 /* A group that is left out leaves nothing, one that stays its inner part. */
-static void expand (FILE *f,
-                    const struct command_values *v,
-                    const char *start,
-                    const char *text,
-                    const char *end,
-                    bool quote)
+static void expand (FILE *f, const struct command_values *v, const char *start, const char *text,
+                    const char *end, bool quote)
 {
     size_t n;
 
@@ -247,11 +230,8 @@ static void expand (FILE *f,
     }
 }
 
-static char *expand_part (const struct command_values *v,
-                          const char *start,
-                          const char *text,
-                          size_t len,
-                          bool quote)
+static char *expand_part (const struct command_values *v, const char *start, const char *text,
+                          size_t len, bool quote)
 {
     char *out = NULL;
     size_t size;
@@ -264,16 +244,13 @@ static char *expand_part (const struct command_values *v,
     return out;
 }
 
-char *
-hparams_expand (const char *text, const struct command_values *v, bool quote)
+char *hparams_expand (const char *text, const struct command_values *v, bool quote)
 {
     return expand_part (v, text, text, strlen (text), quote);
 }
 
-int hparams_arguments (const char *text,
-                       const struct command_values *v,
-                       int (*put) (void *arg, char *word),
-                       void *arg)
+int hparams_arguments (const char *text, const struct command_values *v,
+                       int (*put) (void *arg, char *word), void *arg)
 {
     size_t n = group_length (v->exp, text, text);
     const char *end = text + n - 1;
@@ -281,8 +258,7 @@ int hparams_arguments (const char *text,
 
     /* "\\[" is a bracket */
     if (*text == '\\' && group_length (v->exp, text + 1, text + 1))
-        return put (arg,
-                    expand_part (v, text, text + 1, strlen (text + 1), false));
+        return put (arg, expand_part (v, text, text + 1, strlen (text + 1), false));
     if (n == 0 || text[n])
         return put (arg, hparams_expand (text, v, false));
     if (!has_all (v, text, text, end))
@@ -309,9 +285,7 @@ static bool is_known (const struct experiment *e, const char *name)
     return false;
 }
 
-static bool lacks_one (const struct experiment *e,
-                       const char *text,
-                       size_t len,
+static bool lacks_one (const struct experiment *e, const char *text, size_t len,
                        const json_t *hparams)
 {
     char name[256];
@@ -322,16 +296,13 @@ static bool lacks_one (const struct experiment *e,
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, c + 1);
         for (size_t i = 0; i < e->nhparams; i++)
-            if (!strcmp (e->hparams[i].path, name)
-                && !hparams_value (hparams, name))
+            if (!strcmp (e->hparams[i].path, name) && !hparams_value (hparams, name))
                 return true;
     }
     return false;
 }
 
-char *hparams_drop_groups (const struct experiment *e,
-                           const char *text,
-                           const json_t *hparams)
+char *hparams_drop_groups (const struct experiment *e, const char *text, const json_t *hparams)
 {
     const char *start = text;
     char *out = NULL;
@@ -350,10 +321,7 @@ char *hparams_drop_groups (const struct experiment *e,
     return out;
 }
 
-int hparams_unknown (const struct experiment *e,
-                     const char *text,
-                     char *buf,
-                     size_t size)
+int hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size)
 {
     const char *start = text;
 

@@ -12,9 +12,7 @@
 json_t *hparams_json (const struct experiment *e, const double *x);
 
 /* One of them; NULL if it is not active there. */
-json_t *hparam_json (const struct experiment *e,
-                     const struct hparam *h,
-                     const double *x);
+json_t *hparam_json (const struct experiment *e, const struct hparam *h, const double *x);
 
 /* The value of the hyperparameter 'path' in such an object; NULL if none. */
 const json_t *hparams_value (const json_t *hparams, const char *path);
@@ -43,31 +41,23 @@ struct command_values {
  * leave out the groups (optional_group.h) in which one has no value.  'quote'
  * for the shell.
  */
-char *
-hparams_expand (const char *text, const struct command_values *v, bool quote);
+char *hparams_expand (const char *text, const struct command_values *v, bool quote);
 
 /* The same of an argument of a list: 'put' takes each word, none for a group
  * that is left out.
  */
-int hparams_arguments (const char *text,
-                       const struct command_values *v,
-                       int (*put) (void *arg, char *word),
-                       void *arg);
+int hparams_arguments (const char *text, const struct command_values *v,
+                       int (*put) (void *arg, char *word), void *arg);
 
 /* 'text' without the groups in which a hyperparameter of 'e' has no value in
  * 'hparams'; the caller frees it, NULL if out of memory.
  */
-char *hparams_drop_groups (const struct experiment *e,
-                           const char *text,
-                           const json_t *hparams);
+char *hparams_drop_groups (const struct experiment *e, const char *text, const json_t *hparams);
 
 /* Find the first {name} in 'text' that is neither a hyperparameter nor a
  * built-in; its name is written to buf.  Returns 1 if there is one, else 0.
  */
-int hparams_unknown (const struct experiment *e,
-                     const char *text,
-                     char *buf,
-                     size_t size);
+int hparams_unknown (const struct experiment *e, const char *text, char *buf, size_t size);
 
 /* "DL_HP_optimizer_lr" for "optimizer.lr". */
 void hparams_variable (char *buf, size_t size, const char *path);

@@ -19,19 +19,15 @@ static const double integer_max = 0x1p53;
 static const char *json_what (const json_t *v)
 {
     static const char *const names[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",
-        [JSON_STRING] = "a string",  [JSON_INTEGER] = "a number",
-        [JSON_REAL] = "a number",    [JSON_TRUE] = "true",
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "true",
         [JSON_FALSE] = "false",      [JSON_NULL] = "null",
     };
 
     return v ? names[json_typeof (v)] : "nothing";
 }
 
-void hint_text (char *buf,
-                size_t size,
-                const char *word,
-                const char *const *words)
+void hint_text (char *buf, size_t size, const char *word, const char *const *words)
 {
     const char *meant = nearest_word (word, words);
 
@@ -46,9 +42,7 @@ static const struct field *find (const struct field *fields, const char *name)
     return NULL;
 }
 
-static int unknown (const struct field *fields,
-                    const char *name,
-                    const char *who,
+static int unknown (const struct field *fields, const char *name, const char *who,
                     struct slurmdl_error *err)
 {
     const char *words[WORDS_MAX] = { 0 };
@@ -66,8 +60,7 @@ static bool is_whole (const json_t *v)
 {
     double x = json_number_value (v);
 
-    return json_is_integer (v)
-           || (json_is_real (v) && floor (x) == x && fabs (x) <= integer_max);
+    return json_is_integer (v) || (json_is_real (v) && floor (x) == x && fabs (x) <= integer_max);
 }
 
 static bool has_type (const struct field *f, const json_t *v)
@@ -91,52 +84,32 @@ static bool has_type (const struct field *f, const json_t *v)
     return true;
 }
 
-static int wrong_type (const struct field *f,
-                       const json_t *v,
-                       const char *who,
+static int wrong_type (const struct field *f, const json_t *v, const char *who,
                        struct slurmdl_error *err)
 {
     static const char *const wanted[] = {
-        [FIELD_NUMBER] = "a number",    [FIELD_INTEGER] = "an integer",
-        [FIELD_BOOL] = "true or false", [FIELD_TEXT] = "a string",
-        [FIELD_LIST] = "a list",        [FIELD_OBJECT] = "an object",
+        [FIELD_NUMBER] = "a number", [FIELD_INTEGER] = "an integer", [FIELD_BOOL] = "true or false",
+        [FIELD_TEXT] = "a string",   [FIELD_LIST] = "a list",        [FIELD_OBJECT] = "an object",
     };
     char number[32];
 
     snprintf (number, sizeof (number), "%.9g", json_number_value (v));
     errno = EINVAL;
-    return errorf (err,
-                   "%s'%s' is %s, but must be %s",
-                   who,
-                   f->name,
-                   json_is_number (v) ? number : json_what (v),
-                   wanted[f->type]);
+    return errorf (err, "%s'%s' is %s, but must be %s", who, f->name,
+                   json_is_number (v) ? number : json_what (v), wanted[f->type]);
 }
 
-static int check_range (const struct field *f,
-                        const json_t *v,
-                        const char *who,
+static int check_range (const struct field *f, const json_t *v, const char *who,
                         struct slurmdl_error *err)
 {
     double x = json_number_value (v);
 
-    if (f->type > FIELD_INTEGER || (f->min == 0 && f->max == 0)
-        || (x >= f->min && x <= f->max))
+    if (f->type > FIELD_INTEGER || (f->min == 0 && f->max == 0) || (x >= f->min && x <= f->max))
         return 0;
     errno = EINVAL;
     if (isinf (f->max))
-        return errorf (err,
-                       "%s'%s' is %.9g, but must be %.9g or more",
-                       who,
-                       f->name,
-                       x,
-                       f->min);
-    return errorf (err,
-                   "%s'%s' is %.9g, but must be from %.9g to %.9g",
-                   who,
-                   f->name,
-                   x,
-                   f->min,
+        return errorf (err, "%s'%s' is %.9g, but must be %.9g or more", who, f->name, x, f->min);
+    return errorf (err, "%s'%s' is %.9g, but must be from %.9g to %.9g", who, f->name, x, f->min,
                    f->max);
 }
 
@@ -149,8 +122,8 @@ static void set (const struct field *f, json_t *v, void *at)
         *(double *)to = json_number_value (v);
         break;
     case FIELD_INTEGER:
-        *(int64_t *)to = json_is_integer (v) ? json_integer_value (v)
-                                             : (int64_t)json_real_value (v);
+        *(int64_t *)to =
+            json_is_integer (v) ? json_integer_value (v) : (int64_t)json_real_value (v);
         break;
     case FIELD_BOOL:
         *(bool *)to = json_is_true (v);
@@ -166,9 +139,7 @@ static void set (const struct field *f, json_t *v, void *at)
     }
 }
 
-static int missing (const struct field *fields,
-                    const json_t *o,
-                    const char *who,
+static int missing (const struct field *fields, const json_t *o, const char *who,
                     struct slurmdl_error *err)
 {
     for (const struct field *f = fields; f->name; f++)
@@ -179,10 +150,7 @@ static int missing (const struct field *fields,
     return 0;
 }
 
-int fields_read (const struct field *fields,
-                 const json_t *o,
-                 const char *who,
-                 void *at,
+int fields_read (const struct field *fields, const json_t *o, const char *who, void *at,
                  struct slurmdl_error *err)
 {
     char prefix[80] = "";
@@ -191,8 +159,7 @@ int fields_read (const struct field *fields,
 
     if (who)
         snprintf (prefix, sizeof (prefix), "%.60s: ", who);
-    json_object_foreach ((json_t *)o, name, v)
-    {
+    json_object_foreach ((json_t *)o, name, v) {
         const struct field *f = find (fields, name);
         if (!f)
             return unknown (fields, name, prefix, err);

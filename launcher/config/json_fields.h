@@ -32,14 +32,8 @@ struct field {
  * Returns -1 with errno EINVAL if a key is unknown, missing or has a value of
  * another type or out of its range; the error begins with 'who' if not NULL.
  */
-int fields_read (const struct field *fields,
-                 const json_t *o,
-                 const char *who,
-                 void *at,
+int fields_read (const struct field *fields, const json_t *o, const char *who, void *at,
                  struct slurmdl_error *err);
 
 /* "; did you mean 'WORD'?" into 'buf', or "" if no word is near. */
-void hint_text (char *buf,
-                size_t size,
-                const char *word,
-                const char *const *words);
+void hint_text (char *buf, size_t size, const char *word, const char *const *words);

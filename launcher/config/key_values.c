@@ -34,24 +34,16 @@ static const char *type_name (const config_setting_t *s)
     }
 }
 
-int key_wrong_type (struct problems *p,
-                    const config_setting_t *s,
-                    const char *path,
+int key_wrong_type (struct problems *p, const config_setting_t *s, const char *path,
                     const char *wanted)
 {
     problem_about (p, path);
-    problem_at (p,
-                origin_of (s),
-                "'%s' is %s, but must be %s",
-                path,
-                type_name (s),
-                wanted);
+    problem_at (p, origin_of (s), "'%s' is %s, but must be %s", path, type_name (s), wanted);
     return -1;
 }
 
 /* Determined's { batches = 100 }: the unit is what the trainer counts. */
-static const config_setting_t *plain_length (const struct key *k,
-                                             const config_setting_t *s)
+static const config_setting_t *plain_length (const struct key *k, const config_setting_t *s)
 {
     static const char *const units[] = { "batches", "epochs", "records" };
 
@@ -59,35 +51,25 @@ static const config_setting_t *plain_length (const struct key *k,
         || config_setting_length (s) != 1)
         return s;
     for (size_t i = 0; i < sizeof (units) / sizeof (*units); i++)
-        if (!strcmp (config_setting_name (config_setting_get_elem (s, 0)),
-                     units[i]))
+        if (!strcmp (config_setting_name (config_setting_get_elem (s, 0)), units[i]))
             return config_setting_get_elem (s, 0);
     return s;
 }
 
-static int set_number (void *e,
-                       const struct key *k,
-                       const config_setting_t *s,
-                       struct problems *p)
+static int set_number (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
     double v;
 
     s = plain_length (k, s);
     if (setting_number (s, &v) < 0
         || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
-        return key_wrong_type (
-            p, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
+        return key_wrong_type (p, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
     if (!(v >= k->min && v <= k->max)) {
         problem_about (p, k->path);
-        problem_at (p,
-                    origin_of (s),
-                    k->max < 0x1p53 - 1
-                        ? "'%s' is %.15g, but must be from %.15g to %.15g"
-                        : "'%s' is %.15g, but must be at least %.15g",
-                    k->path,
-                    v,
-                    k->min,
-                    k->max);
+        problem_at (p, origin_of (s),
+                    k->max < 0x1p53 - 1 ? "'%s' is %.15g, but must be from %.15g to %.15g"
+                                        : "'%s' is %.15g, but must be at least %.15g",
+                    k->path, v, k->min, k->max);
         return -1;
     }
     if (k->type == KEY_INT)
@@ -97,8 +79,7 @@ static int set_number (void *e,
     return 0;
 }
 
-static char **
-string_list (const char *path, const config_setting_t *s, struct problems *p)
+static char **string_list (const char *path, const config_setting_t *s, struct problems *p)
 {
     int n = setting_is_list (s) ? config_setting_length (s) : 1;
     char **list = calloc ((size_t)n + 1, sizeof (*list));
@@ -108,12 +89,9 @@ string_list (const char *path, const config_setting_t *s, struct problems *p)
             setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
         const char *text = config_setting_get_string (item);
         if (!text) {
-            key_wrong_type (p,
-                            item,
-                            path,
-                            setting_is_list (s)
-                                ? "a list of strings"
-                                : "a string or a list of strings");
+            key_wrong_type (p, item, path,
+                            setting_is_list (s) ? "a list of strings"
+                                                : "a string or a list of strings");
             strings_free (list);
             return NULL;
         }
@@ -122,41 +100,28 @@ string_list (const char *path, const config_setting_t *s, struct problems *p)
     return list;
 }
 
-static void set_list (void *e,
-                      const struct key *k,
-                      const config_setting_t *s,
-                      struct problems *p)
+static void set_list (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
-    char ***list =
-        k->type == KEY_TEXT ? &((struct experiment *)e)->argv : at (e, k);
+    char ***list = k->type == KEY_TEXT ? &((struct experiment *)e)->argv : at (e, k);
 
     strings_free (*list);
     *list = string_list (k->path, s, p);
 }
 
-static void set_string (void *e,
-                        const struct key *k,
-                        const config_setting_t *s,
-                        struct problems *p)
+static void set_string (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
     char **text = at (e, k);
 
     if (!config_setting_get_string (s)) {
-        key_wrong_type (p,
-                        s,
-                        k->path,
-                        k->type == KEY_TEXT ? "a string or a list of strings"
-                                            : "a string");
+        key_wrong_type (p, s, k->path,
+                        k->type == KEY_TEXT ? "a string or a list of strings" : "a string");
         return;
     }
     free (*text);
     *text = strdup (config_setting_get_string (s));
 }
 
-static void set_bools (void *e,
-                       const struct key *k,
-                       const config_setting_t *s,
-                       struct problems *p)
+static void set_bools (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
     int n = setting_is_list (s) ? config_setting_length (s) : 1;
     struct bools *list = at (e, k);
@@ -166,8 +131,7 @@ static void set_bools (void *e,
         const config_setting_t *item =
             setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
         if (config_setting_type (item) != CONFIG_TYPE_BOOL) {
-            key_wrong_type (
-                p, item, k->path, "true or false, or a list of these");
+            key_wrong_type (p, item, k->path, "true or false, or a list of these");
             return;
         }
         if (list->n < OBJECTIVES_MAX)
@@ -176,10 +140,7 @@ static void set_bools (void *e,
     }
 }
 
-void key_set (void *e,
-              const struct key *k,
-              const config_setting_t *s,
-              struct problems *p)
+void key_set (void *e, const struct key *k, const config_setting_t *s, struct problems *p)
 {
     switch (k->type) {
     case KEY_INT:
@@ -226,8 +187,7 @@ void key_default (void *e, const struct key *k)
         *(bool *)at (e, k) = !strcmp (k->byname, "true");
         break;
     case KEY_BOOLS:
-        *(struct bools *)at (e, k) =
-            (struct bools){ 1, { !strcmp (k->byname, "true") } };
+        *(struct bools *)at (e, k) = (struct bools){ 1, { !strcmp (k->byname, "true") } };
         break;
     case KEY_STRING:
     case KEY_TEXT:

@@ -14,15 +14,10 @@ const struct key *key_find (const struct key *table, const char *path);
  * table is of (that of a KEY_TEXT is a struct experiment); a wrong type or
  * range is a problem.
  */
-void key_set (void *object,
-              const struct key *k,
-              const config_setting_t *s,
-              struct problems *p);
+void key_set (void *object, const struct key *k, const config_setting_t *s, struct problems *p);
 void key_default (void *object, const struct key *k);
 void key_free (void *object, const struct key *k);
 
 /* Add the problem that 'path' must be 'wanted'; returns -1. */
-int key_wrong_type (struct problems *p,
-                    const config_setting_t *s,
-                    const char *path,
+int key_wrong_type (struct problems *p, const config_setting_t *s, const char *path,
                     const char *wanted);

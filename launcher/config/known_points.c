@@ -40,15 +40,11 @@ json_t *known_points_json (const struct experiment *e)
 
     for (long i = 0; i < e->search.nknown; i++) {
         const struct search_known *k = &e->known[i];
-        json_t *metric = e->nmetrics > 1
-                             ? numbers_to_json (k->values, e->nmetrics)
-                             : number_to_json (k->values[0]);
-        json_array_append_new (list,
-                               json_pack ("{s:o, s:o}",
-                                          "x",
-                                          numbers_to_json (k->x, e->nparams),
-                                          "metric",
-                                          metric));
+        json_t *metric = e->nmetrics > 1 ? numbers_to_json (k->values, e->nmetrics)
+                                         : number_to_json (k->values[0]);
+        json_array_append_new (
+            list,
+            json_pack ("{s:o, s:o}", "x", numbers_to_json (k->x, e->nparams), "metric", metric));
     }
     return list;
 }
@@ -69,8 +65,8 @@ int known_points_read (struct experiment *e, const json_t *known)
         for (size_t j = 0; j < e->nparams; j++)
             *row++ = number_from_json (json_array_get (x, j));
         for (size_t j = 0; j < e->nmetrics; j++)
-            *row++ = number_from_json (
-                json_is_array (metric) ? json_array_get (metric, j) : metric);
+            *row++ =
+                number_from_json (json_is_array (metric) ? json_array_get (metric, j) : metric);
     }
     e->search.nknown = (long)n;
     return 0;

@@ -43,14 +43,12 @@ static char *without_ends (const char *pattern)
     size_t n;
     char *text;
 
-    while (!strncmp (pattern, ".*", 2)
-           && (!pattern[2] || !strchr ("*+?{", pattern[2])))
+    while (!strncmp (pattern, ".*", 2) && (!pattern[2] || !strchr ("*+?{", pattern[2])))
         pattern += 2;
     if (!(text = strdup (pattern)))
         return NULL;
     n = strlen (text);
-    while (n >= 3 && !strcmp (text + n - 2, ".*")
-           && !strchr ("\\[", text[n - 3]))
+    while (n >= 3 && !strcmp (text + n - 2, ".*") && !strchr ("\\[", text[n - 3]))
         text[n -= 2] = '\0';
     return text;
 }
@@ -155,8 +153,7 @@ static int read_all (struct policy_scan *s, const char *path)
     char *buf = malloc (BLOCK);
     ssize_t n = -1;
 
-    if (size >= 0 && buf
-        && lseek (fd, size > LOG_MAX ? size - LOG_MAX : 0, SEEK_SET) >= 0)
+    if (size >= 0 && buf && lseek (fd, size > LOG_MAX ? size - LOG_MAX : 0, SEEK_SET) >= 0)
         while (s->hits < (int)s->n && (n = read (fd, buf, BLOCK)) > 0) {
             look_at (s, buf, (size_t)n);
             hurry (s, fd, size, start);
@@ -169,9 +166,7 @@ static int read_all (struct policy_scan *s, const char *path)
     return n < 0 ? -1 : 0;
 }
 
-int policies_search (const struct log_policy *list,
-                     size_t n,
-                     const char *path,
+int policies_search (const struct log_policy *list, size_t n, const char *path,
                      char (*found)[POLICY_LINE])
 {
     struct policy_scan *s = calloc (1, sizeof (*s));
@@ -185,8 +180,7 @@ int policies_search (const struct log_policy *list,
     s->n = n;
     s->found = found;
     for (size_t i = 0; i < n; i++)
-        s->open[i] =
-            *list[i].pattern && compile (&s->re[i], list[i].pattern) == 0;
+        s->open[i] = *list[i].pattern && compile (&s->re[i], list[i].pattern) == 0;
     if (read_all (s, path) == 0)
         rv = s->hits;
     for (size_t i = 0; i < n; i++)

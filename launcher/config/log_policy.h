@@ -30,9 +30,7 @@ int policy_check (const char *pattern, struct slurmdl_error *err);
  *
  * Returns how many policies matched, -1 if the log cannot be read.
  */
-int policies_search (const struct log_policy *list,
-                     size_t n,
-                     const char *path,
+int policies_search (const struct log_policy *list, size_t n, const char *path,
                      char (*found)[POLICY_LINE]);
 
 /* Make printable UTF-8 of 'text', as the decision log needs it. */

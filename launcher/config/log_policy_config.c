@@ -35,66 +35,47 @@ static const char *const actions[] = {
 static const char *const members[] = { "name", "pattern", "action", NULL };
 
 /* The index of a word in a list; -1 after a problem. */
-static int find_word (const config_setting_t *s,
-                      const char *what,
-                      const char *word,
-                      const char *const *words,
-                      struct problems *p)
+static int find_word (const config_setting_t *s, const char *what, const char *word,
+                      const char *const *words, struct problems *p)
 {
     const char *meant = nearest_word (word, words);
 
     for (int i = 0; words[i]; i++)
         if (!strcmp (words[i], word))
             return i;
-    problem_at (
-        p,
-        origin_of (s),
-        "'%s': unknown %s '%s'%s%s%s",
-        key,
-        what,
-        word,
-        DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists them"));
+    problem_at (p, origin_of (s), "'%s': unknown %s '%s'%s%s%s", key, what, word,
+                DID_YOU_MEAN (meant, "'", "'", "; dl-experiment(5) lists them"));
     return -1;
 }
 
 /* The texts of a policy, NULL where there is none.  Returns -1 after a
  * problem.
  */
-static int read_members (const config_setting_t *group,
-                         const char **texts,
-                         struct problems *p)
+static int read_members (const config_setting_t *group, const char **texts, struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {
-        const config_setting_t *s =
-            config_setting_get_elem (group, (unsigned)i);
+        const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
         int k = find_word (s, "key", config_setting_name (s), members, p);
         if (k < 0)
             return -1;
         if (!(texts[k] = config_setting_get_string (s))) {
-            problem_at (p,
-                        origin_of (s),
-                        "'%s': '%s' must be a string",
-                        key,
-                        members[k]);
+            problem_at (p, origin_of (s), "'%s': '%s' must be a string", key, members[k]);
             return -1;
         }
     }
     for (int k = 0; k < 2; k++)
         if (!texts[k] || (k == 0 && !*texts[0])
             || (k == 0 && strlen (texts[0]) > NAME_MAX_LENGTH)) {
-            problem_at (p,
-                        origin_of (group),
+            problem_at (p, origin_of (group),
                         texts[k] ? "'%s': '%s' must have 1 to 64 bytes"
                                  : "'%s': a policy without '%s'",
-                        key,
-                        members[k]);
+                        key, members[k]);
             return -1;
         }
     return 0;
 }
 
-static struct log_policy *find_policy (const struct experiment *e,
-                                       const char *name)
+static struct log_policy *find_policy (const struct experiment *e, const char *name)
 {
     for (size_t i = 0; i < e->npolicies; i++)
         if (!strcmp (e->policies[i].name, name))
@@ -102,9 +83,7 @@ static struct log_policy *find_policy (const struct experiment *e,
     return NULL;
 }
 
-static void set_policy (struct experiment *e,
-                        const char *name,
-                        const char *pattern,
+static void set_policy (struct experiment *e, const char *name, const char *pattern,
                         enum log_policy_action action)
 {
     struct log_policy *policy = find_policy (e, name);
@@ -118,9 +97,7 @@ static void set_policy (struct experiment *e,
     policy->action = action;
 }
 
-static void read_policy (struct experiment *e,
-                         const config_setting_t *group,
-                         struct problems *p)
+static void read_policy (struct experiment *e, const config_setting_t *group, struct problems *p)
 {
     struct slurmdl_error err = { "" };
     const char *texts[3] = { NULL, NULL, NULL };
@@ -128,23 +105,12 @@ static void read_policy (struct experiment *e,
     int action = POLICY_LABEL;
 
     if (read_members (group, texts, p) < 0
-        || (texts[2]
-            && (action = find_word (group, "action", texts[2], actions, p))
-                   < 0))
+        || (texts[2] && (action = find_word (group, "action", texts[2], actions, p)) < 0))
         return;
     if ((other = find_policy (e, texts[0])) && other - e->policies >= BUILTIN)
-        problem_at (p,
-                    origin_of (group),
-                    "'%s': two policies have the name \"%s\"",
-                    key,
-                    texts[0]);
+        problem_at (p, origin_of (group), "'%s': two policies have the name \"%s\"", key, texts[0]);
     else if (policy_check (texts[1], &err) < 0)
-        problem_at (p,
-                    origin_of (group),
-                    "'%s': 'pattern' \"%s\": %s",
-                    key,
-                    texts[1],
-                    err.text);
+        problem_at (p, origin_of (group), "'%s': 'pattern' \"%s\": %s", key, texts[1], err.text);
     else
         set_policy (e, texts[0], texts[1], (enum log_policy_action)action);
 }
@@ -161,8 +127,7 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
     for (size_t i = 0; i < BUILTIN; i++)
         set_policy (e, builtin[i].name, builtin[i].pattern, POLICY_LABEL);
     if (list && !setting_is_list_of_groups (list))
-        problem_at (p,
-                    origin_of (list),
+        problem_at (p, origin_of (list),
                     "'log_policies' must be a list of policies: ( { name "
                     "= \"...\"; pattern = \"...\"; action = \"...\"; }, "
                     "... )");

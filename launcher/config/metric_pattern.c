@@ -49,16 +49,12 @@ static size_t name_at (const char *text)
 
     if (*text != '{' || !(isalpha ((unsigned char)text[1]) || text[1] == '_'))
         return 0;
-    while (text[n]
-           && (isalnum ((unsigned char)text[n]) || strchr ("_./-", text[n])))
+    while (text[n] && (isalnum ((unsigned char)text[n]) || strchr ("_./-", text[n])))
         n++;
     return text[n] == '}' ? n + 1 : 0;
 }
 
-static int add_name (struct pattern *p,
-                     const char *text,
-                     size_t len,
-                     int group,
+static int add_name (struct pattern *p, const char *text, size_t len, int group,
                      struct slurmdl_error *err)
 {
     const char *next = text + len + 1; /* behind "}" */
@@ -67,11 +63,7 @@ static int add_name (struct pattern *p,
         errno = EINVAL;
         return errorf (err, "more than %d names, or one too long", NAMES_MAX);
     }
-    snprintf (p->names[p->count].name,
-              sizeof (p->names[0].name),
-              "%.*s",
-              (int)len,
-              text);
+    snprintf (p->names[p->count].name, sizeof (p->names[0].name), "%.*s", (int)len, text);
     p->names[p->count].group = group;
     if (*next == '\\')
         next++;
@@ -90,10 +82,9 @@ static size_t copy_class (const char *text, bool in_brackets, FILE *f)
 {
     static const struct {
         const char *text, *members;
-    } classes[] = { { "\\d", "0-9" },
-                    { "\\w", "A-Za-z0-9_" },
-                    { "\\s", " \t" },
-                    { "\\-", "[.-.]" } };
+    } classes[] = {
+        { "\\d", "0-9" }, { "\\w", "A-Za-z0-9_" }, { "\\s", " \t" }, { "\\-", "[.-.]" }
+    };
 
     for (size_t i = 0; i < sizeof (classes) / sizeof (*classes); i++)
         if (!strncmp (text, classes[i].text, 2)) {
@@ -122,8 +113,7 @@ static const char *copy_brackets (const char *text, FILE *f)
 }
 
 /* The expression proper: the user's own groups count too. */
-static char *
-translate (struct pattern *p, const char *text, struct slurmdl_error *err)
+static char *translate (struct pattern *p, const char *text, struct slurmdl_error *err)
 {
     char *out = NULL;
     size_t size;
@@ -186,9 +176,8 @@ struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
     if (p->count == 0 && p->re.re_nsub >= 2)
         p->counted = calloc (COUNTED_MAX, sizeof (*p->counted));
     if (p->count == (p->step >= 0) && !p->counted) {
-        errorf (err,
-                "it names no metric: write {name} where the number is, or two "
-                "groups, of the name and of the number");
+        errorf (err, "it names no metric: write {name} where the number is, or two "
+                     "groups, of the name and of the number");
         goto fail;
     }
     free (re);
@@ -224,8 +213,8 @@ static bool ends_early (const char *end, bool is_integer, char next, bool open)
 
     if (open || *end == '\0' || *end == next)
         return false;
-    return isalnum ((unsigned char)*end) || *end == '_'
-           || (*end == '.' && digit) || (*end == ',' && digit && is_integer);
+    return isalnum ((unsigned char)*end) || *end == '_' || (*end == '.' && digit)
+           || (*end == ',' && digit && is_integer);
 }
 
 static bool begins_late (const char *line, const char *at)
@@ -254,8 +243,7 @@ static bool is_cut (const char *line, const regmatch_t *g, char next, bool open)
     end = line + g->rm_eo;
     digits = at + strspn (at, "+-");
     digits += strspn (digits, "0123456789");
-    return begins_late (line, at)
-           || ends_early (end, digits == end, next, open);
+    return begins_late (line, at) || ends_early (end, digits == end, next, open);
 }
 
 /* -1: it is none; from an epoch of 1.53 on all lines are counted. */
@@ -282,12 +270,8 @@ static int64_t count_value (struct pattern *p, const char *name)
 }
 
 /* 'step' < 0: the number of the value. */
-static int found_value (struct pattern *p,
-                        const char *name,
-                        const char *text,
-                        int64_t step,
-                        pattern_metric_f f,
-                        void *arg)
+static int found_value (struct pattern *p, const char *name, const char *text, int64_t step,
+                        pattern_metric_f f, void *arg)
 {
     char *end;
     double value = strtod (text, &end);
@@ -299,27 +283,18 @@ static int found_value (struct pattern *p,
     return 1;
 }
 
-static int
-match_pairs (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
+static int match_pairs (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
 {
     regmatch_t m[3];
     char name[NAME_SIZE], value[NAME_SIZE];
     int count = 0;
 
-    for (int flags = 0; *line && regexec (&p->re, line, 3, m, flags) == 0;
-         flags = REG_NOTBOL) {
-        if (m[1].rm_so >= 0 && m[2].rm_so >= 0
-            && m[1].rm_eo - m[1].rm_so < NAME_SIZE
+    for (int flags = 0; *line && regexec (&p->re, line, 3, m, flags) == 0; flags = REG_NOTBOL) {
+        if (m[1].rm_so >= 0 && m[2].rm_so >= 0 && m[1].rm_eo - m[1].rm_so < NAME_SIZE
             && m[2].rm_eo - m[2].rm_so < NAME_SIZE) {
-            snprintf (name,
-                      sizeof (name),
-                      "%.*s",
-                      (int)(m[1].rm_eo - m[1].rm_so),
+            snprintf (name, sizeof (name), "%.*s", (int)(m[1].rm_eo - m[1].rm_so),
                       line + m[1].rm_so);
-            snprintf (value,
-                      sizeof (value),
-                      "%.*s",
-                      (int)(m[2].rm_eo - m[2].rm_so),
+            snprintf (value, sizeof (value), "%.*s", (int)(m[2].rm_eo - m[2].rm_so),
                       line + m[2].rm_so);
             if (m[2].rm_eo != m[0].rm_eo || !is_cut (line, &m[2], '\0', false))
                 count += found_value (p, name, value, -1, f, arg);
@@ -329,27 +304,21 @@ match_pairs (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
     return count;
 }
 
-static int
-match_json (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
+static int match_json (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
 {
     json_t *object = *line == '{' ? json_loads (line, 0, NULL) : NULL;
     json_t *of_step = json_object_get (object, "step");
-    int64_t step = json_is_number (of_step)
-                       ? step_of (p, json_number_value (of_step))
-                       : -1;
+    int64_t step = json_is_number (of_step) ? step_of (p, json_number_value (of_step)) : -1;
     const char *name;
     json_t *value;
     char text[NAME_SIZE];
     int count = 0;
 
-    json_object_foreach (object, name, value)
-    {
+    json_object_foreach (object, name, value) {
         if (json_is_number (value))
             snprintf (text, sizeof (text), "%.17g", json_number_value (value));
         else
-            snprintf (text,
-                      sizeof (text),
-                      "%s",
+            snprintf (text, sizeof (text), "%s",
                       json_is_string (value) ? json_string_value (value) : "");
         if (value != of_step && strcmp (name, "timestamp"))
             count += found_value (p, name, text, step, f, arg);
@@ -358,26 +327,19 @@ match_json (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
     return count;
 }
 
-int pattern_match (struct pattern *p,
-                   const char *line,
-                   pattern_metric_f f,
-                   void *arg)
+int pattern_match (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
 {
     regmatch_t m[GROUPS_MAX];
     int count = 0;
     int64_t step = -1;
 
     if (p->counted)
-        return p->json ? match_json (p, line, f, arg)
-                       : match_pairs (p, line, f, arg);
+        return p->json ? match_json (p, line, f, arg) : match_pairs (p, line, f, arg);
 
     if (regexec (&p->re, line, GROUPS_MAX, m, 0) != 0)
         return 0;
     for (int i = 0; i < p->count; i++)
-        if (is_cut (line,
-                    &m[p->names[i].group],
-                    p->names[i].next,
-                    p->names[i].open))
+        if (is_cut (line, &m[p->names[i].group], p->names[i].next, p->names[i].open))
             return 0;
     p->lines++;
     if (p->step >= 0 && m[p->names[p->step].group].rm_so >= 0)

@@ -22,25 +22,19 @@ struct pattern;
 
 #define PATTERN_JSON "{}"
 /* name=value */
-#define PATTERN_TEXT                                                           \
-    "([A-Za-z0-9_|./-]+)[ \t]*=[ \t]*"                                         \
-    "([-+]?[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)?|[-+]?[nN][aA][nN]|"              \
+#define PATTERN_TEXT                                                                               \
+    "([A-Za-z0-9_|./-]+)[ \t]*=[ \t]*"                                                             \
+    "([-+]?[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)?|[-+]?[nN][aA][nN]|"                                  \
     "[-+]?[iI][nN][fF])"
 
 /* Returns NULL with 'err' filled if the expression is not valid. */
 struct pattern *pattern_create (const char *text, struct slurmdl_error *err);
 void pattern_destroy (struct pattern *p);
 
-typedef int (*pattern_metric_f) (const char *name,
-                                 int64_t step,
-                                 double value,
-                                 void *arg);
+typedef int (*pattern_metric_f) (const char *name, int64_t step, double value, void *arg);
 
 /* Call 'f' for each metric in 'line'.  Returns how many there were. */
-int pattern_match (struct pattern *p,
-                   const char *line,
-                   pattern_metric_f f,
-                   void *arg);
+int pattern_match (struct pattern *p, const char *line, pattern_metric_f f, void *arg);
 
 /* Take the escape sequences of terminals out of a line: colours stand between a
  * name and its number.

@@ -18,8 +18,7 @@ static bool has_only_numbers (const json_t *values)
     return true;
 }
 
-static const char *why_not (const struct experiment *e,
-                            const struct hparam *h,
+static const char *why_not (const struct experiment *e, const struct hparam *h,
                             const config_setting_t *s)
 {
     const char *text = config_setting_get_string (s);
@@ -28,16 +27,13 @@ static const char *why_not (const struct experiment *e,
         return "must be \"halve\"";
     if (h->values && !has_only_numbers (h->values))
         return "needs numbers in 'vals'";
-    return e->params[h->dim].type != PARAM_CATEGORICAL
-                   && !(e->params[h->dim].max > 0)
+    return e->params[h->dim].type != PARAM_CATEGORICAL && !(e->params[h->dim].max > 0)
                    && e->params[h->dim].type != PARAM_LOG
                ? "needs values above 0"
                : NULL;
 }
 
-void on_oom_read (struct experiment *e,
-                  config_setting_t *group,
-                  struct problems *p)
+void on_oom_read (struct experiment *e, config_setting_t *group, struct problems *p)
 {
     char path[PATH_SIZE];
 
@@ -49,11 +45,7 @@ void on_oom_read (struct experiment *e,
         if (h->dim < 0 || !(s = config_setting_lookup (group, path)))
             continue;
         if ((why = why_not (e, h, s)))
-            problem_at (p,
-                        origin_of (s),
-                        "hyperparameter '%s': 'on_oom' %s",
-                        h->path,
-                        why);
+            problem_at (p, origin_of (s), "hyperparameter '%s': 'on_oom' %s", h->path, why);
         h->halves = !why;
     }
 }
@@ -61,8 +53,7 @@ void on_oom_read (struct experiment *e,
 /* The greatest choice that is above 0 and at most half of this one. */
 static double half_choice (const struct hparam *h, double x)
 {
-    double limit =
-        json_number_value (json_array_get (h->values, (size_t)x)) / 2;
+    double limit = json_number_value (json_array_get (h->values, (size_t)x)) / 2;
     double best = 0;
     double found = NAN;
 
@@ -83,8 +74,8 @@ const struct hparam *on_oom_halve (const struct experiment *e, double *x)
         double half;
         if (!h->halves || isnan (x[h->dim]))
             continue;
-        half = h->values ? half_choice (h, x[h->dim])
-                         : searcher_half (&e->params[h->dim], x[h->dim]);
+        half =
+            h->values ? half_choice (h, x[h->dim]) : searcher_half (&e->params[h->dim], x[h->dim]);
         if (isfinite (half)) {
             x[h->dim] = half;
             return h;

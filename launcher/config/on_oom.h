@@ -8,9 +8,7 @@
 #include "launcher/config/experiment.h"
 
 /* Read on_oom of each hyperparameter in 'group'. */
-void on_oom_read (struct experiment *e,
-                  config_setting_t *group,
-                  struct problems *p);
+void on_oom_read (struct experiment *e, config_setting_t *group, struct problems *p);
 
 /* Halve the first hyperparameter that is marked and active in the point 'x' and
  * has a value that is at most half of that.  Returns it, NULL if there is none.

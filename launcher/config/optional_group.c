@@ -8,8 +8,7 @@
 
 static const char blanks[] = " \t\n";
 
-static bool
-is_conditional (const struct experiment *e, const char *name, size_t len)
+static bool is_conditional (const struct experiment *e, const char *name, size_t len)
 {
     for (size_t i = 0; i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
@@ -42,16 +41,13 @@ static bool is_name (const char *wanted, const char *name, size_t len)
 }
 
 /* The placeholder of 'n' characters may stand for nothing. */
-static bool
-may_be_absent (const struct experiment *e, const char *text, size_t n)
+static bool may_be_absent (const struct experiment *e, const char *text, size_t n)
 {
-    return is_conditional (e, text + 1, n - 2)
-           || is_nullable (e, text + 1, n - 2)
+    return is_conditional (e, text + 1, n - 2) || is_nullable (e, text + 1, n - 2)
            || is_name (RESUME_DIR, text + 1, n - 2);
 }
 
-size_t
-group_length (const struct experiment *e, const char *start, const char *text)
+size_t group_length (const struct experiment *e, const char *start, const char *text)
 {
     bool optional = false;
     size_t n;
@@ -61,8 +57,8 @@ group_length (const struct experiment *e, const char *start, const char *text)
         return 0;
     for (const char *c = text + 1; *c; c += n ? n : 1) {
         if ((n = placeholder_length (start, c)))
-            optional |= text[1] == '-' || may_be_absent (e, c, n)
-                        || is_name ("trial_dir", c + 1, n - 2);
+            optional |=
+                text[1] == '-' || may_be_absent (e, c, n) || is_name ("trial_dir", c + 1, n - 2);
         else if (*c == ']' && (!c[1] || strchr (" \t\n;|&)<>", c[1])))
             return optional ? (size_t)(c - text) + 1 : 0;
     }
@@ -70,8 +66,7 @@ group_length (const struct experiment *e, const char *start, const char *text)
 }
 
 /* The words in which a placeholder stands, its option first. */
-static void
-find_words (const char *start, const char *text, const char **from, size_t *len)
+static void find_words (const char *start, const char *text, const char **from, size_t *len)
 {
     const char *word = text;
     const char *option;
@@ -92,30 +87,18 @@ find_words (const char *start, const char *text, const char **from, size_t *len)
     }
 }
 
-static void say (const struct experiment *e,
-                 const char *name,
-                 int n,
-                 struct problems *p,
-                 const char *before,
-                 const char *words,
-                 int len)
+static void say (const struct experiment *e, const char *name, int n, struct problems *p,
+                 const char *before, const char *words, int len)
 {
     bool is_folder = is_name (RESUME_DIR, name, (size_t)n);
 
-    problem_at (p,
-                e->entrypoint_origin,
+    problem_at (p, e->entrypoint_origin,
                 "'entrypoint': {%.*s} has %s; write it as a group, which is "
                 "then left out: %s[%s%s%.*s]%s",
-                n,
-                name,
+                n, name,
                 is_folder ? "no value before the trial's first attempt"
                           : "no value where its 'when' does not hold",
-                e->argv ? "\"" : "",
-                before,
-                *before ? " " : "",
-                len,
-                words,
-                e->argv ? "\"" : "");
+                e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
 }
 
 /* {resume_dir} alone is an empty word; with a file it would be another file. */
@@ -125,9 +108,7 @@ static bool is_wrong (const struct experiment *e, const char *text, size_t n)
            || (is_name (RESUME_DIR, text + 1, n - 2) && text[n] == '/');
 }
 
-static void check_text (const struct experiment *e,
-                        const char *start,
-                        const char *before,
+static void check_text (const struct experiment *e, const char *start, const char *before,
                         struct problems *p)
 {
     const char *words;
@@ -149,8 +130,5 @@ void groups_check (const struct experiment *e, struct problems *p)
     if (e->entrypoint)
         check_text (e, e->entrypoint, "", p);
     for (char **a = e->argv; a && *a; a++)
-        check_text (e,
-                    *a,
-                    a > e->argv && a[-1][0] == '-' && **a != '-' ? a[-1] : "",
-                    p);
+        check_text (e, *a, a > e->argv && a[-1][0] == '-' && **a != '-' ? a[-1] : "", p);
 }

@@ -11,8 +11,7 @@
  * has a {name} that may be absent, or begins with '-' and has any: so no test,
  * pattern or list of the shell is one.
  */
-size_t
-group_length (const struct experiment *e, const char *start, const char *text);
+size_t group_length (const struct experiment *e, const char *start, const char *text);
 
 /* Add a problem for each hyperparameter that may be absent and stands outside
  * a group, and for a file in {resume_dir} that does, with the group that it

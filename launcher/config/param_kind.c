@@ -28,8 +28,7 @@ static const struct param_kind kinds[] = {
 /* clang-format on */
 
 /* Of several rows of a name the one whose first or second key is there. */
-const struct param_kind *param_kind_find (const char *name,
-                                          const config_setting_t *s)
+const struct param_kind *param_kind_find (const char *name, const config_setting_t *s)
 {
     const struct param_kind *found = NULL;
 
@@ -41,9 +40,7 @@ const struct param_kind *param_kind_find (const char *name,
     return found;
 }
 
-int param_problem (const config_setting_t *s,
-                   struct problems *p,
-                   const char *path,
+int param_problem (const config_setting_t *s, struct problems *p, const char *path,
                    const char *text)
 {
     problem_at (p, origin_of (s), "hyperparameter '%s': %s", path, text);
@@ -100,9 +97,7 @@ static const char *key_meant (const struct param_kind *kind, const char *name)
     return meant;
 }
 
-int param_kind_check (const struct param_kind *kind,
-                      const char *path,
-                      const config_setting_t *s,
+int param_kind_check (const struct param_kind *kind, const char *path, const config_setting_t *s,
                       struct problems *p)
 {
     char text[TEXT_SIZE];
@@ -114,36 +109,26 @@ int param_kind_check (const struct param_kind *kind,
         if (kind->keys[key_index (kind, name)] || !strcmp (name, "type"))
             continue;
         meant = key_meant (kind, name);
-        snprintf (text,
-                  sizeof (text),
-                  "unknown key '%s'%s%s%s",
-                  name,
+        snprintf (text, sizeof (text), "unknown key '%s'%s%s%s", name,
                   DID_YOU_MEAN (meant, "'", "'", ""));
         param_problem (c, p, path, text);
     }
     /* an unknown key may be meant to be a missing one */
     for (int k = 0; k < kind->must && p->count == before; k++)
         if (!config_setting_get_member (s, kind->keys[k])) {
-            snprintf (text,
-                      sizeof (text),
-                      "type \"%s\" needs '%s'",
-                      kind->name,
-                      kind->keys[k]);
+            snprintf (text, sizeof (text), "type \"%s\" needs '%s'", kind->name, kind->keys[k]);
             param_problem (s, p, path, text);
         }
     return p->count == before ? 0 : -1;
 }
 
-void param_kind_unknown (const config_setting_t *type,
-                         const char *path,
-                         struct problems *p)
+void param_kind_unknown (const config_setting_t *type, const char *path, struct problems *p)
 {
     const char *name = config_setting_get_string (type);
     const char *meant = name ? type_meant (name) : NULL;
     char text[TEXT_SIZE];
 
-    snprintf (text,
-              sizeof (text),
+    snprintf (text, sizeof (text),
               "type must be \"float\", \"int\", \"log\", \"loguniform\", "
               "\"categorical\", \"const\" or \"null\"%s%s%s",
               DID_YOU_MEAN (meant, "\"", "\"", ""));

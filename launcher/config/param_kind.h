@@ -21,24 +21,17 @@ struct param_kind {
 /* The type 'name' of the group 's'; where a type may be written in two ways,
  * the way of which a needed key is in 's'. NULL: there is no such type.
  */
-const struct param_kind *param_kind_find (const char *name,
-                                          const config_setting_t *s);
+const struct param_kind *param_kind_find (const char *name, const config_setting_t *s);
 
 /* Tell each unknown key and each needed one that is missing.
  * Returns 0, or -1 if there was one.
  */
-int param_kind_check (const struct param_kind *kind,
-                      const char *path,
-                      const config_setting_t *s,
+int param_kind_check (const struct param_kind *kind, const char *path, const config_setting_t *s,
                       struct problems *p);
 
 /* Tell that there is no such 'type', and which was meant. */
-void param_kind_unknown (const config_setting_t *type,
-                         const char *path,
-                         struct problems *p);
+void param_kind_unknown (const config_setting_t *type, const char *path, struct problems *p);
 
 /* Tell 'text' about the hyperparameter 'path', where 's' stands. Returns -1. */
-int param_problem (const config_setting_t *s,
-                   struct problems *p,
-                   const char *path,
+int param_problem (const config_setting_t *s, struct problems *p, const char *path,
                    const char *text);

@@ -92,17 +92,11 @@ static int defaults (const struct experiment *e, double *x)
 
 /* ---- try_first ---- */
 
-static void read_point (struct experiment *e,
-                        const config_setting_t *group,
-                        const char *prefix,
-                        double *x,
-                        struct problems *p);
+static void read_point (struct experiment *e, const config_setting_t *group, const char *prefix,
+                        double *x, struct problems *p);
 
-static void read_member (struct experiment *e,
-                         const config_setting_t *s,
-                         const char *path,
-                         double *x,
-                         struct problems *p)
+static void read_member (struct experiment *e, const config_setting_t *s, const char *path,
+                         double *x, struct problems *p)
 {
     const struct hparam *h = hparam_find (e, path);
     char prefix[PATH_SIZE + 1];
@@ -110,11 +104,7 @@ static void read_member (struct experiment *e,
     if (h && h->dim >= 0)
         setting_value (e, h, s, subject (p), &x[h->dim], p);
     else if (h)
-        problem_at (p,
-                    origin_of (s),
-                    "%s: '%s' is a constant; leave it out",
-                    subject (p),
-                    path);
+        problem_at (p, origin_of (s), "%s: '%s' is a constant; leave it out", subject (p), path);
     else if (config_setting_is_group (s)) {
         snprintf (prefix, sizeof (prefix), "%s.", path);
         read_point (e, s, prefix, x, p);
@@ -122,19 +112,14 @@ static void read_member (struct experiment *e,
         hparam_unknown (e, s, subject (p), path, p);
 }
 
-static void read_point (struct experiment *e,
-                        const config_setting_t *group,
-                        const char *prefix,
-                        double *x,
-                        struct problems *p)
+static void read_point (struct experiment *e, const config_setting_t *group, const char *prefix,
+                        double *x, struct problems *p)
 {
     char path[PATH_SIZE];
 
     for (int i = 0; i < config_setting_length (group); i++) {
-        const config_setting_t *s =
-            config_setting_get_elem (group, (unsigned)i);
-        int n = snprintf (
-            path, sizeof (path), "%s%s", prefix, config_setting_name (s));
+        const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
+        int n = snprintf (path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
             hparam_unknown (e, s, subject (p), path, p);
         else
@@ -143,11 +128,8 @@ static void read_point (struct experiment *e,
 }
 
 /* Fill the gaps of 'x', in which what is not given is NaN. */
-static void complete_point (const struct experiment *e,
-                            const config_setting_t *s,
-                            const double *preset,
-                            double *x,
-                            struct problems *p)
+static void complete_point (const struct experiment *e, const config_setting_t *s,
+                            const double *preset, double *x, struct problems *p)
 {
     bool *given = calloc (e->nparams + 1, sizeof (*given));
 
@@ -159,22 +141,15 @@ static void complete_point (const struct experiment *e,
     mask (e, x);
     for (size_t i = 0; given && i < e->nparams; i++)
         if (given[i] && isnan (x[i]))
-            problem_at (
-                p,
-                origin_of (s),
-                "%s: '%s' is not active at this point: it depends on '%s'",
-                subject (p),
-                e->params[i].name,
-                e->params[i].when);
+            problem_at (p, origin_of (s),
+                        "%s: '%s' is not active at this point: it depends on '%s'", subject (p),
+                        e->params[i].name, e->params[i].when);
     free (given);
 }
 
 /* Values are in range: what can be wrong is the constraint. */
-static void check_point (const struct experiment *e,
-                         const double *x,
-                         struct origin origin,
-                         const char *what,
-                         struct problems *p)
+static void check_point (const struct experiment *e, const double *x, struct origin origin,
+                         const char *what, struct problems *p)
 {
     const struct search_config config = { .name = "random",
                                           .max_trials = 1,
@@ -185,14 +160,11 @@ static void check_point (const struct experiment *e,
     int at;
 
     if (searcher_check (&config, e->params, e->nparams, &at))
-        problem_at (
-            p, origin, "%s: 'searcher.constraint' forbids this point", what);
+        problem_at (p, origin, "%s: 'searcher.constraint' forbids this point", what);
 }
 
 /* Add the points of 'list', which may be NULL. */
-static void add_listed (struct experiment *e,
-                        const config_setting_t *list,
-                        const double *preset,
+static void add_listed (struct experiment *e, const config_setting_t *list, const double *preset,
                         struct problems *p)
 {
     for (int i = 0; list && i < config_setting_length (list); i++) {
@@ -211,35 +183,24 @@ static void add_listed (struct experiment *e,
     }
 }
 
-static void add_defaults (struct experiment *e,
-                          config_t *cf,
-                          const double *preset,
+static void add_defaults (struct experiment *e, config_t *cf, const double *preset,
                           struct problems *p)
 {
     memcpy (e->points, preset, e->nparams * sizeof (*preset));
     mask (e, e->points);
-    check_point (e,
-                 e->points,
-                 origin_of_key (cf, "hyperparameters"),
-                 "the hyperparameters' defaults, which are trial 1",
-                 p);
+    check_point (e, e->points, origin_of_key (cf, "hyperparameters"),
+                 "the hyperparameters' defaults, which are trial 1", p);
     e->search.npoints = 1;
 }
 
-static void check_number (const struct experiment *e,
-                          const config_setting_t *list,
-                          long trials,
+static void check_number (const struct experiment *e, const config_setting_t *list, long trials,
                           struct problems *p)
 {
     if (trials > 0 && e->search.npoints > trials)
-        problem_at (p,
-                    origin_of (list),
+        problem_at (p, origin_of (list),
                     "%s: %ld points, the defaults included, are more "
                     "than the %ld trial%s",
-                    subject (p),
-                    e->search.npoints,
-                    trials,
-                    trials == 1 ? "" : "s");
+                    subject (p), e->search.npoints, trials, trials == 1 ? "" : "s");
 }
 
 void points_read (struct experiment *e, config_t *cf, struct problems *p)
@@ -254,13 +215,11 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
     if (given < 0 || !e->points)
         problem_at (p, NO_ORIGIN, "out of memory");
     else if (list && !setting_is_list_of_groups (list))
-        problem_at (p,
-                    origin_of (list),
+        problem_at (p, origin_of (list),
                     "'searcher.try_first' must be a list of points: "
                     "( { name = value; }, ... )");
     else if (list && grid)
-        problem_at (p,
-                    origin_of (list),
+        problem_at (p, origin_of (list),
                     "searcher \"grid\" tries its own points only: leave "
                     "'searcher.try_first' out");
     else {
@@ -268,11 +227,8 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
             add_defaults (e, cf, preset, p);
         add_listed (e, list, preset, p);
         if (list)
-            check_number (
-                e,
-                list,
-                strcmp (e->searcher_name, "single") ? e->search.max_trials : 1,
-                p);
+            check_number (e, list, strcmp (e->searcher_name, "single") ? e->search.max_trials : 1,
+                          p);
     }
     free (preset);
     e->search.points = e->points;

@@ -24,10 +24,8 @@ bool experiment_has_placeholder (const struct experiment *e, const char *name)
 }
 
 void experiment_each_plugin_option (const struct experiment *e,
-                                    void (*f) (enum plugin_option_id id,
-                                               const char *key,
-                                               const char *value,
-                                               void *arg),
+                                    void (*f) (enum plugin_option_id id, const char *key,
+                                               const char *value, void *arg),
                                     void *arg)
 {
     const struct {
@@ -52,9 +50,7 @@ struct option_words {
     int rv;
 };
 
-static void add_plugin_option (enum plugin_option_id id,
-                               const char *key,
-                               const char *value,
+static void add_plugin_option (enum plugin_option_id id, const char *key, const char *value,
                                void *arg)
 {
     struct option_words *o = arg;

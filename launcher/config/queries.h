@@ -15,10 +15,8 @@ bool experiment_has_placeholder (const struct experiment *e, const char *name);
  * is set.
  */
 void experiment_each_plugin_option (const struct experiment *e,
-                                    void (*f) (enum plugin_option_id id,
-                                               const char *key,
-                                               const char *value,
-                                               void *arg),
+                                    void (*f) (enum plugin_option_id id, const char *key,
+                                               const char *value, void *arg),
                                     void *arg);
 
 /* Add them to a command line, "--dl-bind=closest".  -1: out of memory. */

@@ -30,8 +30,7 @@ static bool is_null (const config_setting_t *s)
     const char *type;
 
     return config_setting_is_group (s) && config_setting_length (s) == 1
-           && config_setting_lookup_string (s, "type", &type)
-           && !strcmp (type, "null");
+           && config_setting_lookup_string (s, "type", &type) && !strcmp (type, "null");
 }
 
 json_t *setting_json (const config_setting_t *s)
@@ -91,8 +90,7 @@ int setting_check_texts (const config_setting_t *s, struct problems *p)
     int before = p->count;
 
     if (text && !is_utf8 (text))
-        problem_at (
-            p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
+        problem_at (p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
     if (s && config_setting_is_aggregate (s))
         for (int i = 0; i < config_setting_length (s); i++)
             setting_check_texts (config_setting_get_elem (s, (unsigned)i), p);

@@ -36,10 +36,7 @@ static const char *const others[][2] = {
 };
 
 /* 'what' is "searcher" or "sampler". */
-static int check_kind (struct origin origin,
-                       const char *what,
-                       const char *name,
-                       struct problems *p)
+static int check_kind (struct origin origin, const char *what, const char *name, struct problems *p)
 {
     const char *names[64] = { 0 };
     const char *meant;
@@ -51,36 +48,24 @@ static int check_kind (struct origin origin,
     for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++)
         names[n++] = k->name;
     for (size_t i = 0; i < n; i++)
-        snprintf (list + strlen (list),
-                  sizeof (list) - strlen (list),
-                  "%s%s",
-                  i ? ", " : "",
+        snprintf (list + strlen (list), sizeof (list) - strlen (list), "%s%s", i ? ", " : "",
                   names[i]);
     meant = other_word (name, others) ?: nearest_word (name, names);
-    problem_at (p,
-                origin,
-                "unknown %s \"%s\"; %s%s%s",
-                what,
-                name,
-                meant ? "did you mean \"" : "there are ",
-                meant ? meant : list,
-                meant ? "\"?" : "");
+    problem_at (p, origin, "unknown %s \"%s\"; %s%s%s", what, name,
+                meant ? "did you mean \"" : "there are ", meant ? meant : list, meant ? "\"?" : "");
     return -1;
 }
 
 static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
 {
-    static const char *const modes[] = {
-        "aggressive", "standard", "conservative", NULL
-    };
+    static const char *const modes[] = { "aggressive", "standard", "conservative", NULL };
 
     for (int i = 0; modes[i]; i++)
         if (!strcmp (modes[i], e->mode)) {
             e->search.mode = (enum search_mode)i;
             return 0;
         }
-    problem_at (p,
-                origin_of_key (cf, "searcher.mode"),
+    problem_at (p, origin_of_key (cf, "searcher.mode"),
                 "'searcher.mode' must be \"aggressive\", \"standard\" or "
                 "\"conservative\"%s",
                 !strcmp (e->mode, "min") || !strcmp (e->mode, "max")
@@ -106,8 +91,7 @@ static enum summary summary_of (const char *name)
     return (enum summary)i;
 }
 
-static void
-read_summary (struct experiment *e, config_t *cf, struct problems *p)
+static void read_summary (struct experiment *e, config_t *cf, struct problems *p)
 {
     size_t n = 0;
     bool known = true;
@@ -121,28 +105,22 @@ read_summary (struct experiment *e, config_t *cf, struct problems *p)
         last = last && e->summary[i] == SUMMARY_LAST;
     }
     if (!known)
-        problem_at (p,
-                    origin_of_key (cf, "searcher.summary"),
+        problem_at (p, origin_of_key (cf, "searcher.summary"),
                     "'searcher.summary' must be \"last\", \"best\", \"min\" or "
                     "\"max\" (a mean is 'searcher.mean_of_last' = N)");
     else if (n > 1 && n != e->nmetrics)
-        problem_at (p,
-                    origin_of_key (cf, "searcher.summary"),
+        problem_at (p, origin_of_key (cf, "searcher.summary"),
                     "'searcher.summary' has %zu values and "
                     "'searcher.metric' %zu",
-                    n,
-                    e->nmetrics);
+                    n, e->nmetrics);
     else if (e->mean_of_last && !last)
-        problem_at (p,
-                    origin_of_key (cf, "searcher.mean_of_last"),
+        problem_at (p, origin_of_key (cf, "searcher.mean_of_last"),
                     "'searcher.mean_of_last' and 'searcher.summary' do not go "
                     "together: leave one out");
     for (size_t i = 0; e->mean_of_last && i < OBJECTIVES_MAX; i++)
         e->summary[i] = SUMMARY_MEAN;
     if (!isnan (e->goal) && e->nmetrics > 1)
-        problem_at (p,
-                    origin_of_key (cf, "searcher.goal"),
-                    "'searcher.goal' is for one metric");
+        problem_at (p, origin_of_key (cf, "searcher.goal"), "'searcher.goal' is for one metric");
 }
 
 static bool is_repeated (char *const *list, size_t i)
@@ -153,8 +131,7 @@ static bool is_repeated (char *const *list, size_t i)
     return false;
 }
 
-static void
-check_metrics (struct experiment *e, config_t *cf, struct problems *p)
+static void check_metrics (struct experiment *e, config_t *cf, struct problems *p)
 {
     struct origin origin = origin_of_key (cf, "searcher.metric");
 
@@ -168,27 +145,22 @@ check_metrics (struct experiment *e, config_t *cf, struct problems *p)
         problem_at (p, origin, "'searcher.metric' must be 1 to 8 metrics");
     for (size_t i = 0; i < e->nmetrics; i++)
         if (!*e->metrics[i] || strlen (e->metrics[i]) > 63)
-            problem_at (
-                p, origin, "'searcher.metric' must be 1 to 63 bytes long");
+            problem_at (p, origin, "'searcher.metric' must be 1 to 63 bytes long");
         else if (is_repeated (e->metrics, i))
-            problem_at (
-                p, origin, "'searcher.metric' has \"%s\" twice", e->metrics[i]);
+            problem_at (p, origin, "'searcher.metric' has \"%s\" twice", e->metrics[i]);
 }
 
-static void
-check_smaller (struct experiment *e, config_t *cf, struct problems *p)
+static void check_smaller (struct experiment *e, config_t *cf, struct problems *p)
 {
     const struct bools *b = &e->smaller;
 
     e->given.smaller = config_lookup (cf, "searcher.smaller_is_better");
 
     if (b->n != 1 && (size_t)b->n != e->nmetrics) {
-        problem_at (p,
-                    origin_of_key (cf, "searcher.smaller_is_better"),
+        problem_at (p, origin_of_key (cf, "searcher.smaller_is_better"),
                     "'searcher.smaller_is_better' has %d values, but "
                     "'searcher.metric' has %zu",
-                    b->n,
-                    e->nmetrics);
+                    b->n, e->nmetrics);
         return;
     }
     e->search.objectives = (long)e->nmetrics;
@@ -227,12 +199,10 @@ static bool has_word (const char *text, const char *word)
 
 static bool is_off (const config_setting_t *s)
 {
-    return config_setting_type (s) == CONFIG_TYPE_BOOL
-           && !config_setting_get_bool (s);
+    return config_setting_type (s) == CONFIG_TYPE_BOOL && !config_setting_get_bool (s);
 }
 
-static void
-check_users (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_users (const struct experiment *e, config_t *cf, struct problems *p)
 {
     for (size_t i = 0; i < sizeof (some_have) / sizeof (*some_have); i++) {
         const config_setting_t *s = config_lookup (cf, some_have[i].key);
@@ -240,30 +210,19 @@ check_users (const struct experiment *e, config_t *cf, struct problems *p)
             || has_word (some_have[i].users, e->searcher_name)
             || has_word (some_have[i].users, e->sampler))
             continue;
-        problem_at (p,
-                    origin_of (s),
-                    "searcher \"%s\" does not use '%s' (%s): remove it",
-                    e->searcher_name,
-                    some_have[i].key,
-                    some_have[i].users);
+        problem_at (p, origin_of (s), "searcher \"%s\" does not use '%s' (%s): remove it",
+                    e->searcher_name, some_have[i].key, some_have[i].users);
     }
 }
 
-static void needs (const struct experiment *e,
-                   config_t *cf,
-                   const char *key,
-                   struct problems *p)
+static void needs (const struct experiment *e, config_t *cf, const char *key, struct problems *p)
 {
     if (!problem_is_about (p, key))
-        problem_at (p,
-                    origin_of_key (cf, "searcher"),
-                    "searcher \"%s\" needs '%s'",
-                    e->searcher_name,
-                    key);
+        problem_at (p, origin_of_key (cf, "searcher"), "searcher \"%s\" needs '%s'",
+                    e->searcher_name, key);
 }
 
-static void
-check_needs (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_needs (const struct experiment *e, config_t *cf, struct problems *p)
 {
     int bits = searcher_kind_of (e->searcher_name)->needs;
 
@@ -271,10 +230,8 @@ check_needs (const struct experiment *e, config_t *cf, struct problems *p)
         needs (e, cf, "searcher.command", p);
     if (bits & NEED_MAX_TRIALS && e->search.max_trials == 0)
         needs (e, cf, "searcher.max_trials", p);
-    if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS))
-        && e->search.max_trials > 0)
-        problem_at (p,
-                    origin_of_key (cf, "searcher.max_trials"),
+    if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)) && e->search.max_trials > 0)
+        problem_at (p, origin_of_key (cf, "searcher.max_trials"),
                     "searcher \"%s\" sets the number of trials itself: "
                     "leave 'searcher.max_trials' out",
                     e->searcher_name);
@@ -292,9 +249,7 @@ static struct origin origin_about (config_t *cf, const char *why)
     return origin_of_key (cf, "searcher");
 }
 
-static void ask (const struct experiment *e,
-                 const struct search_config *config,
-                 config_t *cf,
+static void ask (const struct experiment *e, const struct search_config *config, config_t *cf,
                  struct problems *p)
 {
     int dim = -1;
@@ -310,37 +265,23 @@ static void ask (const struct experiment *e,
 /* ---- constraints ---- */
 
 /* ": 'hiden'; did you mean 'hidden'?", of the name that begins at 'at'. */
-static void
-name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
+static void name_hint (const struct experiment *e, const char *at, char *hint, size_t size)
 {
     const char **words = calloc (e->nparams + 1, sizeof (*words));
     const char *meant;
     char name[128];
 
     at += *at == '`';
-    snprintf (name,
-              sizeof (name),
-              "%.*s",
-              (int)strcspn (at, " \t\n`<>=!&|()+-*/%^,"),
-              at);
+    snprintf (name, sizeof (name), "%.*s", (int)strcspn (at, " \t\n`<>=!&|()+-*/%^,"), at);
     for (size_t i = 0; words && i < e->nparams; i++)
         words[i] = e->params[i].name;
     meant = words ? nearest_word (name, words) : NULL;
-    snprintf (
-        hint,
-        size,
-        ": '%s'%s%s%s",
-        name,
-        DID_YOU_MEAN (meant,
-                      "'",
-                      "'",
-                      hparam_find (e, name) ? ", which is a constant" : ""));
+    snprintf (hint, size, ": '%s'%s%s%s", name,
+              DID_YOU_MEAN (meant, "'", "'", hparam_find (e, name) ? ", which is a constant" : ""));
     free (words);
 }
 
-static void check_constraint (const struct experiment *e,
-                              const char *text,
-                              struct origin origin,
+static void check_constraint (const struct experiment *e, const char *text, struct origin origin,
                               struct problems *p)
 {
     const struct search_config config = {
@@ -353,12 +294,7 @@ static void check_constraint (const struct experiment *e,
     if (why && at < -1 && !strncmp (why, "no parameter", 12))
         name_hint (e, text - 2 - at, hint, sizeof (hint));
     if (why && at < -1)
-        problem_at (p,
-                    origin,
-                    "searcher.constraint: column %d: %s%s",
-                    -1 - at,
-                    why,
-                    hint);
+        problem_at (p, origin, "searcher.constraint: column %d: %s%s", -1 - at, why, hint);
     else if (why)
         problem_at (p, origin, "searcher.constraint: %s", why);
 }
@@ -377,8 +313,7 @@ static char *join (char *const *list)
     return text;
 }
 
-static void
-read_constraints (struct experiment *e, config_t *cf, struct problems *p)
+static void read_constraints (struct experiment *e, config_t *cf, struct problems *p)
 {
     const config_setting_t *s = config_lookup (cf, "searcher.constraint");
     int before = p->count;
@@ -387,9 +322,7 @@ read_constraints (struct experiment *e, config_t *cf, struct problems *p)
         return;
     for (int i = 0; e->constraints[i]; i++) {
         const config_setting_t *item =
-            config_setting_get_string (s)
-                ? s
-                : config_setting_get_elem (s, (unsigned)i);
+            config_setting_get_string (s) ? s : config_setting_get_elem (s, (unsigned)i);
         check_constraint (e, e->constraints[i], origin_of (item), p);
     }
     e->constraint = join (e->constraints);
@@ -402,15 +335,12 @@ read_constraints (struct experiment *e, config_t *cf, struct problems *p)
 
 void search_check (struct experiment *e, config_t *cf, struct problems *p)
 {
-    int named = check_kind (
-        origin_of_key (cf, "searcher.name"), "searcher", e->searcher_name, p);
+    int named = check_kind (origin_of_key (cf, "searcher.name"), "searcher", e->searcher_name, p);
 
     check_metrics (e, cf, p);
     if (p->count == 0)
         check_smaller (e, cf, p);
-    if (check_kind (
-            origin_of_key (cf, "searcher.sampler"), "sampler", e->sampler, p)
-            < 0
+    if (check_kind (origin_of_key (cf, "searcher.sampler"), "sampler", e->sampler, p) < 0
         || named < 0 || read_mode (e, cf, p) < 0)
         return;
     read_summary (e, cf, p);

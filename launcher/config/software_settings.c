@@ -22,11 +22,9 @@ const char *const container_runtimes[] = {
 bool variable_name_fits (const char *name, bool strict)
 {
     if (strict)
-        return *name && !isdigit ((unsigned char)*name)
-               && !name[strspn (name, LETTERS DIGITS "_")];
+        return *name && !isdigit ((unsigned char)*name) && !name[strspn (name, LETTERS DIGITS "_")];
     for (const char *c = name; *c; c++)
-        if (*c == '=' || isspace ((unsigned char)*c)
-            || iscntrl ((unsigned char)*c))
+        if (*c == '=' || isspace ((unsigned char)*c) || iscntrl ((unsigned char)*c))
             return false;
     return *name;
 }
@@ -39,10 +37,7 @@ static struct origin origin_in (config_setting_t *group, const char *key)
 }
 
 /* They become words of a command line. */
-static void check_word (const char *text,
-                        const char *key,
-                        struct origin origin,
-                        struct problems *p)
+static void check_word (const char *text, const char *key, struct origin origin, struct problems *p)
 {
     const char *what = !text                                 ? NULL
                        : !*text                              ? "is empty"
@@ -54,18 +49,14 @@ static void check_word (const char *text,
         problem_at (p, origin, "'%s' %s", key, what);
 }
 
-static void check_words (char *const *list,
-                         const char *key,
-                         struct origin origin,
+static void check_words (char *const *list, const char *key, struct origin origin,
                          struct problems *p)
 {
     for (; list && *list; list++)
         check_word (*list, key, origin, p);
 }
 
-static void check_runtime (const struct software *s,
-                           bool has_ranks,
-                           config_setting_t *group,
+static void check_runtime (const struct software *s, bool has_ranks, config_setting_t *group,
                            struct problems *p)
 {
     struct origin origin = origin_in (group, "container.runtime");
@@ -74,36 +65,27 @@ static void check_runtime (const struct software *s,
     for (const char *const *r = container_runtimes; *r; r++)
         if (!strcmp (s->runtime, *r)) {
             if (r == container_runtimes && !has_ranks)
-                problem_at (p,
-                            origin,
+                problem_at (p, origin,
                             "'container.runtime': pyxis starts trials of "
                             "several ranks; use \"enroot\" for trials of one "
                             "process");
             return;
         }
-    problem_at (p,
-                origin,
-                "'container.runtime': unknown runtime '%s'%s%s%s",
-                s->runtime,
+    problem_at (p, origin, "'container.runtime': unknown runtime '%s'%s%s%s", s->runtime,
                 meant ? "; did you mean '"
                       : "; there are pyxis, enroot, apptainer, singularity, "
                         "charliecloud and podman",
-                meant ? meant : "",
-                meant ? "'?" : "");
+                meant ? meant : "", meant ? "'?" : "");
 }
 
 /* SOURCE[:DESTINATION[:OPTIONS]] */
-static void check_binds (const struct software *s,
-                         config_setting_t *group,
-                         struct problems *p)
+static void check_binds (const struct software *s, config_setting_t *group, struct problems *p)
 {
     for (char **b = s->binds; b && *b; b++) {
         const char *to = strchr (*b, ':');
-        if (**b == '/' && (!to || to[1] == '/') && !strchr (*b, ',')
-            && !strpbrk (*b, " \t\n"))
+        if (**b == '/' && (!to || to[1] == '/') && !strchr (*b, ',') && !strpbrk (*b, " \t\n"))
             continue;
-        problem_at (p,
-                    origin_in (group, "container.binds"),
+        problem_at (p, origin_in (group, "container.binds"),
                     "'container.binds': \"%s\" must be /SOURCE, "
                     "/SOURCE:/DESTINATION or /SOURCE:/DESTINATION:OPTIONS, "
                     "without spaces and commas",
@@ -111,17 +93,14 @@ static void check_binds (const struct software *s,
     }
 }
 
-static void check_container (const struct experiment *e,
-                             config_setting_t *group,
+static void check_container (const struct experiment *e, config_setting_t *group,
                              struct problems *p)
 {
     const struct software *s = &e->software;
 
     if (!s->image) {
         if (s->runtime || s->binds || s->options)
-            problem_at (p,
-                        origin_in (group, "container"),
-                        "'container.image' is missing");
+            problem_at (p, origin_in (group, "container"), "'container.image' is missing");
         return;
     }
     check_word (s->image, "container.image", s->origins.image, p);
@@ -129,16 +108,13 @@ static void check_container (const struct experiment *e,
         check_runtime (s, experiment_has_ranks (e), group, p);
     check_binds (s, group, p);
     if (s->conda || s->venv)
-        problem_at (p,
-                    s->conda ? s->origins.conda : s->origins.venv,
+        problem_at (p, s->conda ? s->origins.conda : s->origins.venv,
                     "'environment.%s' is of this machine and cannot be used "
                     "with 'container': the image has its own programs",
                     s->conda ? "conda" : "venv");
 }
 
-void software_settings_check (struct experiment *e,
-                              config_setting_t *group,
-                              struct problems *p)
+void software_settings_check (struct experiment *e, config_setting_t *group, struct problems *p)
 {
     struct software *s = &e->software;
 
@@ -153,8 +129,7 @@ void software_settings_check (struct experiment *e,
     check_word (s->conda, "environment.conda", s->origins.conda, p);
     check_word (s->venv, "environment.venv", s->origins.venv, p);
     if (s->conda && s->venv)
-        problem_at (p,
-                    s->origins.venv,
+        problem_at (p, s->origins.venv,
                     "'environment.conda' and 'environment.venv' contradict: "
                     "leave one of them out");
 }

@@ -21,6 +21,4 @@ bool variable_name_fits (const char *name, bool strict);
  * a step of a flow) say, without a look at the file system, and note where they
  * stand.
  */
-void software_settings_check (struct experiment *e,
-                              config_setting_t *group,
-                              struct problems *p);
+void software_settings_check (struct experiment *e, config_setting_t *group, struct problems *p);

@@ -18,8 +18,7 @@
 
 enum { PATH_SIZE = 128 };
 
-static struct hparam *
-add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
+static struct hparam *add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
 {
     struct hparam *h = array_grow (e->hparams, e->nhparams, sizeof (*h));
 
@@ -27,9 +26,8 @@ add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
         return NULL;
     e->hparams = h;
     h += e->nhparams;
-    *h = (struct hparam){
-        .path = strdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s)
-    };
+    *h =
+        (struct hparam){ .path = strdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s) };
     if (!h->path)
         return NULL;
     e->nhparams++;
@@ -52,9 +50,7 @@ static const struct {
     { "deviation", offsetof (struct param, deviation), true },
 };
 
-static int set_field (struct param *d,
-                      const char *path,
-                      const config_setting_t *s,
+static int set_field (struct param *d, const char *path, const config_setting_t *s,
                       struct problems *p)
 {
     const char *name = config_setting_name (s);
@@ -69,9 +65,7 @@ static int set_field (struct param *d,
         if (!strcmp (name, numbers[i].key)) {
             *(double *)((char *)d + numbers[i].offset) = v;
             snprintf (text, sizeof (text), "'%s' must be above 0", name);
-            return v > 0 || !numbers[i].positive
-                       ? 0
-                       : param_problem (s, p, path, text);
+            return v > 0 || !numbers[i].positive ? 0 : param_problem (s, p, path, text);
         }
     if (v != floor (v) || v < 1 || v > 1e7)
         return param_problem (s, p, path, "'count' must be an integer >= 1");
@@ -80,10 +74,7 @@ static int set_field (struct param *d,
 }
 
 /* A mean alone would be ignored; a deviation alone is around the middle. */
-static int set_prior (struct param *d,
-                      bool values,
-                      const char *path,
-                      const config_setting_t *s,
+static int set_prior (struct param *d, bool values, const char *path, const config_setting_t *s,
                       struct problems *p)
 {
     bool mean = config_setting_get_member (s, "mean");
@@ -91,20 +82,16 @@ static int set_prior (struct param *d,
     if (mean && d->deviation == 0)
         return param_problem (s, p, path, "'mean' needs 'deviation'");
     if (!mean && d->deviation > 0)
-        d->mean =
-            values ? sqrt (d->min * d->max) : d->min + (d->max - d->min) / 2;
+        d->mean = values ? sqrt (d->min * d->max) : d->min + (d->max - d->min) / 2;
     return 0;
 }
 
 /* The exponents of a range that was given by its ends. */
-static int take_logarithms (struct param *d,
-                            const char *path,
-                            const config_setting_t *s,
+static int take_logarithms (struct param *d, const char *path, const config_setting_t *s,
                             struct problems *p)
 {
     if (!(d->min > 0) || !(d->max > 0))
-        return param_problem (
-            s, p, path, "'min' and 'max' of a loguniform must be above 0");
+        return param_problem (s, p, path, "'min' and 'max' of a loguniform must be above 0");
     if (d->deviation > 0 && !(d->mean > 0))
         return param_problem (s, p, path, "'mean' must be above 0");
     d->min = log10 (d->min);
@@ -114,8 +101,7 @@ static int take_logarithms (struct param *d,
     return 0;
 }
 
-static int
-add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
+static int add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
 {
     struct param *list = array_grow (e->params, e->nparams, sizeof (*list));
 
@@ -156,9 +142,7 @@ static int label_choices (struct hparam *h)
     return 0;
 }
 
-static void read_choices (struct experiment *e,
-                          struct hparam *h,
-                          const config_setting_t *s,
+static void read_choices (struct experiment *e, struct hparam *h, const config_setting_t *s,
                           struct problems *p)
 {
     const config_setting_t *vals = config_setting_get_member (s, "vals");
@@ -176,32 +160,23 @@ static void read_choices (struct experiment *e,
         return;
     d.labels = (const char *const *)h->labels;
     if ((twice = shared_text (h->labels, (size_t)d.choices))) {
-        snprintf (text,
-                  sizeof (text),
-                  "'vals' has the text \"%.100s\" twice; take one out",
-                  twice);
+        snprintf (text, sizeof (text), "'vals' has the text \"%.100s\" twice; take one out", twice);
         param_problem (vals, p, h->path, text);
     }
     add_dimension (e, h, &d);
 }
 
-static void read_typed (struct experiment *e,
-                        const char *path,
-                        const config_setting_t *s,
-                        const struct param_kind *kind,
-                        struct problems *p)
+static void read_typed (struct experiment *e, const char *path, const config_setting_t *s,
+                        const struct param_kind *kind, struct problems *p)
 {
     struct param d = { .type = (enum param_type)kind->type,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
     struct hparam *h;
 
-    if (!(h = add_hparam (e, path, s))
-        || param_kind_check (kind, path, s, p) < 0)
+    if (!(h = add_hparam (e, path, s)) || param_kind_check (kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
-        h->values = kind->must
-                        ? setting_json (config_setting_get_member (s, "val"))
-                        : json_null ();
+        h->values = kind->must ? setting_json (config_setting_get_member (s, "val")) : json_null ();
         return;
     }
     if (kind->type == PARAM_CATEGORICAL) {
@@ -211,9 +186,8 @@ static void read_typed (struct experiment *e,
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
-        if (strcmp (name, "type") && strcmp (name, "default")
-            && strcmp (name, "when") && strcmp (name, "on_oom")
-            && set_field (&d, path, c, p) < 0)
+        if (strcmp (name, "type") && strcmp (name, "default") && strcmp (name, "when")
+            && strcmp (name, "on_oom") && set_field (&d, path, c, p) < 0)
             return;
     }
     if (set_prior (&d, kind->values, path, s, p) < 0
@@ -223,9 +197,7 @@ static void read_typed (struct experiment *e,
     add_dimension (e, h, &d);
 }
 
-static void read_members (struct experiment *e,
-                          const config_setting_t *group,
-                          const char *prefix,
+static void read_members (struct experiment *e, const config_setting_t *group, const char *prefix,
                           struct problems *p);
 
 /* Whether a group without 'type' is meant to be a parameter: as constants these
@@ -237,20 +209,16 @@ static bool lacks_type (const config_setting_t *s)
     const config_setting_t *m;
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if ((m = config_setting_get_member (s, names[i]))
-            && !config_setting_is_group (m))
+        if ((m = config_setting_get_member (s, names[i])) && !config_setting_is_group (m))
             return true;
     return false;
 }
 
-static void read_one (struct experiment *e,
-                      const config_setting_t *s,
-                      const char *path,
+static void read_one (struct experiment *e, const config_setting_t *s, const char *path,
                       struct problems *p)
 {
-    const config_setting_t *type = config_setting_is_group (s)
-                                       ? config_setting_get_member (s, "type")
-                                       : NULL;
+    const config_setting_t *type =
+        config_setting_is_group (s) ? config_setting_get_member (s, "type") : NULL;
     char prefix[PATH_SIZE + 1];
     const char *name;
     const struct param_kind *kind;
@@ -267,9 +235,7 @@ static void read_one (struct experiment *e,
         return;
     }
     if (config_setting_is_group (s) && lacks_type (s)) {
-        param_problem (s,
-                       p,
-                       path,
+        param_problem (s, p, path,
                        "'type' is missing (\"float\", \"int\", \"log\", "
                        "\"loguniform\" or \"categorical\")");
         add_hparam (e, path, s);
@@ -284,18 +250,14 @@ static void read_one (struct experiment *e,
         h->values = setting_json (s);
 }
 
-static void read_members (struct experiment *e,
-                          const config_setting_t *group,
-                          const char *prefix,
+static void read_members (struct experiment *e, const config_setting_t *group, const char *prefix,
                           struct problems *p)
 {
     char path[PATH_SIZE];
 
     for (int i = 0; i < config_setting_length (group); i++) {
-        const config_setting_t *s =
-            config_setting_get_elem (group, (unsigned)i);
-        int n = snprintf (
-            path, sizeof (path), "%s%s", prefix, config_setting_name (s));
+        const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
+        int n = snprintf (path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
             param_problem (s, p, path, "the name is too long");
         else
@@ -344,13 +306,10 @@ static void check_variables (const struct experiment *e, struct problems *p)
             hparams_variable (a, sizeof (a), e->hparams[i].path);
             hparams_variable (b, sizeof (b), e->hparams[j].path);
             if (!strcmp (a, b))
-                problem_at (p,
-                            e->hparams[i].origin,
+                problem_at (p, e->hparams[i].origin,
                             "hyperparameters '%s' and '%s' would both be "
                             "%s; rename one",
-                            e->hparams[j].path,
-                            e->hparams[i].path,
-                            a);
+                            e->hparams[j].path, e->hparams[i].path, a);
         }
 }
 
@@ -368,17 +327,12 @@ int space_check_exponents (const struct experiment *e, struct problems *p)
         const struct hparam *h = &e->hparams[i];
         const struct param *d = h->exponents ? &e->params[h->dim] : NULL;
         if (d && is_doubtful (d))
-            problem_at (p,
-                        h->origin,
+            problem_at (p, h->origin,
                         "hyperparameter '%s': 'minval' and 'maxval' of \"log\" "
                         "are exponents: its values would be from %.4g to "
                         "%.4g; for values from %.4g to %.4g write type = "
                         "\"loguniform\"",
-                        h->path,
-                        pow (d->base, d->min),
-                        pow (d->base, d->max),
-                        d->min,
-                        d->max);
+                        h->path, pow (d->base, d->min), pow (d->base, d->max), d->min, d->max);
     }
     return p->count > before ? -1 : 0;
 }
@@ -395,15 +349,12 @@ void space_free (struct experiment *e)
     free (e->params);
 }
 
-void space_read (struct experiment *e,
-                 config_setting_t *group,
-                 struct problems *p)
+void space_read (struct experiment *e, config_setting_t *group, struct problems *p)
 {
     int before = p->count;
 
     if (!config_setting_is_group (group)) {
-        problem_at (
-            p, origin_of (group), "'hyperparameters' must be a group { ... }");
+        problem_at (p, origin_of (group), "'hyperparameters' must be a group { ... }");
         return;
     }
     read_members (e, group, "", p);

@@ -13,11 +13,9 @@ static json_t *when_json (const struct experiment *e, const struct param *d)
 
     for (long i = 0; i < d->when_count; i++)
         json_array_append_new (
-            values,
-            e->params[other->dim].type == PARAM_CATEGORICAL
-                ? json_incref (
-                    json_array_get (other->values, (size_t)d->when_values[i]))
-                : json_real (d->when_values[i]));
+            values, e->params[other->dim].type == PARAM_CATEGORICAL
+                        ? json_incref (json_array_get (other->values, (size_t)d->when_values[i]))
+                        : json_real (d->when_values[i]));
     return json_pack ("{s:o}", d->when, values);
 }
 
@@ -30,12 +28,9 @@ static json_t *bound_json (const struct param *d, double v)
 
 static json_t *param_json (const struct experiment *e, const struct hparam *h)
 {
-    static const char *const types[] = {
-        "float", "int", "float", "categorical"
-    };
+    static const char *const types[] = { "float", "int", "float", "categorical" };
     const struct param *d = &e->params[h->dim];
-    json_t *o =
-        json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
+    json_t *o = json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
 
     if (d->type == PARAM_CATEGORICAL)
         json_object_set (o, "choices", h->values);
@@ -48,16 +43,11 @@ static json_t *param_json (const struct experiment *e, const struct hparam *h)
     if (d->step > 0)
         json_object_set_new (o, "step", json_real (d->step));
     if (d->deviation > 0) {
-        json_object_set_new (o,
-                             "mean",
-                             json_real (d->type == PARAM_LOG
-                                            ? pow (d->base, d->mean)
-                                            : d->mean));
-        json_object_set_new (o,
-                             "deviation",
-                             json_real (d->type == PARAM_LOG
-                                            ? d->deviation * log10 (d->base)
-                                            : d->deviation));
+        json_object_set_new (o, "mean",
+                             json_real (d->type == PARAM_LOG ? pow (d->base, d->mean) : d->mean));
+        json_object_set_new (
+            o, "deviation",
+            json_real (d->type == PARAM_LOG ? d->deviation * log10 (d->base) : d->deviation));
     }
     if (d->when)
         json_object_set_new (o, "when", when_json (e, d));

@@ -23,12 +23,7 @@
 /* libconfig compares each name with all before it, and an element of a list
  * takes a hundred bytes.  The size is that of all files of a text.
  */
-enum {
-    SIZE_MAX_MB = 64,
-    SETTINGS_MAX = 20000,
-    ELEMENTS_MAX = 1000000,
-    INCLUDES_MAX = 64
-};
+enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, ELEMENTS_MAX = 1000000, INCLUDES_MAX = 64 };
 
 /* The files that make up one text. */
 struct inclusion {
@@ -47,8 +42,8 @@ struct syntax_scan {
     int spanning; /* the line of the first text of several lines, 0: none */
     int lists;    /* [ and ( that are open */
     long settings, elements;
-    FILE *out; /* the same text, with an L where an integer needs one */
-    char *why; /* what is wrong in 'line', NULL: nothing */
+    FILE *out;             /* the same text, with an L where an integer needs one */
+    char *why;             /* what is wrong in 'line', NULL: nothing */
     struct inclusion *inc; /* NULL: @include is refused */
 };
 
@@ -102,8 +97,7 @@ static int copy_string (struct syntax_scan *s)
     if (s->line > line && !s->spanning)
         s->spanning = line;
     if (!*s->at)
-        return wrong (s,
-                      s->spanning ? s->spanning : line,
+        return wrong (s, s->spanning ? s->spanning : line,
                       "the text that begins here has no end: a \" is missing");
     copy (s, 1);
     /* an experiment's own copy may be an old one */
@@ -178,14 +172,9 @@ static char *included_path (struct syntax_scan *s)
 
     if (n == 0 || from[n + 1] != '"')
         return NULL;
-    if (asprintf (&path,
-                  "%.*s%.*s",
-                  *from == '"' && from[1] != '/' && slash
-                      ? (int)(slash - s->inc->file) + 1
-                      : 0,
-                  s->inc->file,
-                  (int)n,
-                  from + 1)
+    if (asprintf (&path, "%.*s%.*s",
+                  *from == '"' && from[1] != '/' && slash ? (int)(slash - s->inc->file) + 1 : 0,
+                  s->inc->file, (int)n, from + 1)
         < 0)
         return NULL;
     s->at = from + n + 2;
@@ -193,8 +182,7 @@ static char *included_path (struct syntax_scan *s)
 }
 
 /* The settings of a file that was read, with its own lines in messages. */
-static int
-copy_included (struct syntax_scan *s, const char *path, const char *text)
+static int copy_included (struct syntax_scan *s, const char *path, const char *text)
 {
     struct inclusion *inc = s->inc;
     struct syntax_scan in = {
@@ -237,11 +225,7 @@ static int copy_include (struct syntax_scan *s)
     else if (s->inc->depth >= 8 || s->inc->count++ >= INCLUDES_MAX)
         rv = wrong (s, s->line, "@include: too many files in each other");
     else if (!(text = read_included (path, &size)))
-        rv = wrong (s,
-                    s->line,
-                    "@include: cannot read %s: %s",
-                    path,
-                    inside_error (errno));
+        rv = wrong (s, s->line, "@include: cannot read %s: %s", path, inside_error (errno));
     else if ((s->inc->size += size) > (size_t)SIZE_MAX_MB << 20)
         rv = wrong (s, s->line, "@include: more than 64 MiB of text");
     else if (strlen (text) < size)
@@ -295,20 +279,14 @@ static void parse (config_t *cf, const char *text, struct syntax_scan *s)
     if (!strcmp (why, "syntax error"))
         s->why = syntax_hint (text, &s->line);
     else
-        wrong (s,
-               s->line,
-               "%s%s",
-               why,
-               strstr (why, "duplicate")
-                   ? ": a name stands once in its group, with what @include "
-                     "puts there; --set replaces a value"
-               : strstr (why, "mismatched")
-                   ? ": values of several types stand in ( )"
-                   : "");
+        wrong (s, s->line, "%s%s", why,
+               strstr (why, "duplicate") ? ": a name stands once in its group, with what @include "
+                                           "puts there; --set replaces a value"
+               : strstr (why, "mismatched") ? ": values of several types stand in ( )"
+                                            : "");
 }
 
-static char *
-parse_all (config_t *cf, const char *text, struct inclusion *inc, int *line)
+static char *parse_all (config_t *cf, const char *text, struct inclusion *inc, int *line)
 {
     struct syntax_scan s = { .at = text, .line = 1, .inc = inc };
     char *out = NULL;
@@ -418,15 +396,10 @@ static bool is_program (const char *path, const char *text)
 {
     const char *dot = strrchr (path, '.');
 
-    return !strncmp (text, "#!", 2)
-           || (dot && (!strcmp (dot, ".py") || !strcmp (dot, ".sh")));
+    return !strncmp (text, "#!", 2) || (dot && (!strcmp (dot, ".py") || !strcmp (dot, ".sh")));
 }
 
-static int read_text (config_t *cf,
-                      const char *path,
-                      const char *text,
-                      size_t size,
-                      int *includes,
+static int read_text (config_t *cf, const char *path, const char *text, size_t size, int *includes,
                       struct problems *p)
 {
     struct inclusion inc = { .p = p, .file = path, .line = 1 };
@@ -436,8 +409,7 @@ static int read_text (config_t *cf,
     if (strlen (text) < size)
         why = strdup ("a byte is zero here: this is not text");
     else
-        why = parse_all (
-            cf, text + mark_length (text), includes ? &inc : NULL, &line);
+        why = parse_all (cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)
         line += *c == '\n';
     if (why && is_program (path, text))
@@ -462,19 +434,12 @@ static void cannot_read (const char *path, int e, struct problems *p)
 
     snprintf (conf, sizeof (conf), "%s.conf", path);
     if (e == ENOENT && access (conf, R_OK) == 0)
-        problem (p,
-                 "%s: cannot read: %s; did you mean '%s'?",
-                 path,
-                 strerror (e),
-                 conf);
+        problem (p, "%s: cannot read: %s; did you mean '%s'?", path, strerror (e), conf);
     else
         problem (p, "%s: cannot read: %s", path, strerror (e));
 }
 
-int syntax_read (config_t *cf,
-                 const char *path,
-                 int *includes,
-                 struct problems *p)
+int syntax_read (config_t *cf, const char *path, int *includes, struct problems *p)
 {
     size_t size = 0;
     char *text = read_file (path, &size);
@@ -491,10 +456,7 @@ int syntax_read (config_t *cf,
     return rv;
 }
 
-int syntax_read_text (config_t *cf,
-                      const char *path,
-                      const char *text,
-                      size_t size,
+int syntax_read_text (config_t *cf, const char *path, const char *text, size_t size,
                       struct problems *p)
 {
     return read_text (cf, path, text, size, NULL, p);

@@ -18,13 +18,7 @@
  * ENOENT, .... syntax_parse() returns what is wrong in 'line', for the caller
  * to free, or NULL.
  */
-int syntax_read (config_t *cf,
-                 const char *path,
-                 int *includes,
-                 struct problems *p);
-int syntax_read_text (config_t *cf,
-                      const char *path,
-                      const char *text,
-                      size_t size,
+int syntax_read (config_t *cf, const char *path, int *includes, struct problems *p);
+int syntax_read_text (config_t *cf, const char *path, const char *text, size_t size,
                       struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);

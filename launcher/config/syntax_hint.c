@@ -66,8 +66,7 @@ static char *mask (const char *text)
             end = strstr (c, "*/") ? strstr (c, "*/") + 2 : c + strlen (c);
             blank (c, end);
         } else if (c > copy && strchr (" \t=:[(,", c[-1])
-                   && (!strncasecmp (c, "true", 4)
-                       || !strncasecmp (c, "false", 5)))
+                   && (!strncasecmp (c, "true", 4) || !strncasecmp (c, "false", 5)))
             memset (c, '0', 4); /* a value like a number */
     }
     return copy;
@@ -94,21 +93,14 @@ static int check_brackets (const char *text, char *hint, size_t size)
             snprintf (hint, size, "this %c closes nothing", *text);
             return line;
         } else if (strchr (close, *text) && stack[--depth].closed_by != *text) {
-            snprintf (hint,
-                      size,
-                      "this %c closes the %c of line %d",
-                      *text,
-                      stack[depth].opened_by,
+            snprintf (hint, size, "this %c closes the %c of line %d", *text, stack[depth].opened_by,
                       stack[depth].line);
             return line;
         }
     }
     if (depth == 0 || *text)
         return 0;
-    snprintf (hint,
-              size,
-              "the %c of this line is not closed",
-              stack[depth - 1].opened_by);
+    snprintf (hint, size, "the %c of this line is not closed", stack[depth - 1].opened_by);
     return stack[depth - 1].line;
 }
 
@@ -126,11 +118,7 @@ static bool find_mistake (const char *line, char *hint, size_t size)
         if (!found)
             continue;
         if (m[2].rm_eo > m[2].rm_so)
-            snprintf (hint,
-                      size,
-                      "'%.*s': %s",
-                      (int)(m[2].rm_eo - m[2].rm_so),
-                      line + m[2].rm_so,
+            snprintf (hint, size, "'%.*s': %s", (int)(m[2].rm_eo - m[2].rm_so), line + m[2].rm_so,
                       mistakes[i].hint);
         else
             snprintf (hint, size, "%s", mistakes[i].hint);

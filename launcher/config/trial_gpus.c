@@ -12,9 +12,7 @@ int64_t experiment_gpus (const struct experiment *e)
 
 const char *experiment_gpus_key (const struct experiment *e)
 {
-    return e->gpus > 0    ? "gpus_per_trial"
-           : e->slots > 0 ? "slots_per_trial"
-                          : "gpus_per_node";
+    return e->gpus > 0 ? "gpus_per_trial" : e->slots > 0 ? "slots_per_trial" : "gpus_per_node";
 }
 
 double experiment_max_seconds (const struct experiment *e)
@@ -28,15 +26,13 @@ void experiment_share_gpus (struct experiment *e)
 {
     if (e->slots == 0)
         return;
-    if (e->given.node_gpus && !e->given.nodes && e->node_gpus > 0
-        && e->slots > e->node_gpus)
+    if (e->given.node_gpus && !e->given.nodes && e->node_gpus > 0 && e->slots > e->node_gpus)
         e->nodes = e->slots / e->node_gpus;
     if (!e->given.node_gpus)
         e->node_gpus = e->slots / e->nodes;
 }
 
-bool experiment_has_option (const struct experiment *e,
-                            const char *const *names)
+bool experiment_has_option (const struct experiment *e, const char *const *names)
 {
     for (char **a = e->sbatch_args; a && *a; a++)
         for (const char *const *n = names; *n; n++)
@@ -54,25 +50,21 @@ bool experiment_places_itself (const struct experiment *e)
 }
 
 /* Returns whether there was one. */
-static bool check_gpus_per_trial (const struct experiment *e,
-                                  struct origin origin,
+static bool check_gpus_per_trial (const struct experiment *e, struct origin origin,
                                   struct problems *p)
 {
     if (e->slots > 0)
-        problem_at (p,
-                    origin,
+        problem_at (p, origin,
                     "'resources.gpus_per_trial' and 'slots_per_trial' both "
                     "count the GPUs of a trial on all of its nodes: leave one "
                     "of them out ('gpus_per_node' counts those of a node)");
     else if (e->lanes > 1)
-        problem_at (p,
-                    origin,
+        problem_at (p, origin,
                     "'resources.gpus_per_trial' cannot be used with "
                     "'resources.trials_per_task'; use "
                     "'resources.slots_per_trial'");
     else if (experiment_places_itself (e))
-        problem_at (p,
-                    origin,
+        problem_at (p, origin,
                     "'resources.gpus_per_trial' finds nodes and ranks: leave "
                     "--nodes, --ntasks, --gpus and --gres out of "
                     "'resources.sbatch_args'");
@@ -81,9 +73,7 @@ static bool check_gpus_per_trial (const struct experiment *e,
     return true;
 }
 
-void experiment_check_gpus (const struct experiment *e,
-                            struct origin origin,
-                            struct problems *p)
+void experiment_check_gpus (const struct experiment *e, struct origin origin, struct problems *p)
 {
     int64_t all = e->gpus > 0 ? e->gpus : e->slots;
     bool by_nodes = e->given.nodes, by_each = e->given.node_gpus;
@@ -92,23 +82,14 @@ void experiment_check_gpus (const struct experiment *e,
     if (all == 0 || (e->gpus > 0 && check_gpus_per_trial (e, origin, p)))
         return;
     if (by_nodes && by_each && e->nodes * e->node_gpus != all)
-        problem_at (p,
-                    origin,
+        problem_at (p, origin,
                     "'resources.%s' is %lld, but 'nodes_per_trial' x "
                     "'gpus_per_node' is %lld x %lld; leave one of the three "
                     "out",
-                    key,
-                    (long long)all,
-                    (long long)e->nodes,
-                    (long long)e->node_gpus);
-    else if ((by_nodes && all % e->nodes)
-             || (by_each && (!e->node_gpus || all % e->node_gpus)))
-        problem_at (p,
-                    origin,
-                    "'resources.%s' (%lld) is no multiple of '%s' (%lld)%s",
-                    key,
-                    (long long)all,
-                    by_nodes ? "nodes_per_trial" : "gpus_per_node",
+                    key, (long long)all, (long long)e->nodes, (long long)e->node_gpus);
+    else if ((by_nodes && all % e->nodes) || (by_each && (!e->node_gpus || all % e->node_gpus)))
+        problem_at (p, origin, "'resources.%s' (%lld) is no multiple of '%s' (%lld)%s", key,
+                    (long long)all, by_nodes ? "nodes_per_trial" : "gpus_per_node",
                     (long long)(by_nodes ? e->nodes : e->node_gpus),
                     e->gpus ? ""
                             : ": it counts the GPUs of a trial on all of its "

@@ -12,8 +12,7 @@ int64_t experiment_gpus (const struct experiment *e);
 const char *experiment_gpus_key (const struct experiment *e);
 
 /* Whether 'resources.sbatch_args' has one of these options (NULL-ended). */
-bool experiment_has_option (const struct experiment *e,
-                            const char *const *names);
+bool experiment_has_option (const struct experiment *e, const char *const *names);
 
 /* The same, of those that choose nodes and GPUs. */
 bool experiment_places_itself (const struct experiment *e);
@@ -24,9 +23,7 @@ bool experiment_places_itself (const struct experiment *e);
 void experiment_share_gpus (struct experiment *e);
 
 /* What the keys of a file that is not yet an experiment contradict. */
-void experiment_check_gpus (const struct experiment *e,
-                            struct origin origin,
-                            struct problems *p);
+void experiment_check_gpus (const struct experiment *e, struct origin origin, struct problems *p);
 
 /* Time of all trials that 'max_gpu_hours' allows, s; 0: no limit. */
 double experiment_max_seconds (const struct experiment *e);

@@ -28,17 +28,15 @@ static bool is_set (const struct experiment *e, const struct key *k)
     return (k->type == KEY_TEXT && e->argv) || *(char *const *)at;
 }
 
-static void
-check_required (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_required (const struct experiment *e, config_t *cf, struct problems *p)
 {
     for (const struct key *k = experiment_keys; k->path; k++)
-        if (k->byname && *k->byname == '!' && !is_set (e, k)
-            && !config_lookup (cf, k->path) && !problem_is_about (p, k->path))
+        if (k->byname && *k->byname == '!' && !is_set (e, k) && !config_lookup (cf, k->path)
+            && !problem_is_about (p, k->path))
             problem (p, "%s: '%s' is missing (%s)", e->file, k->path, k->help);
 }
 
-static void
-check_name (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_name (const struct experiment *e, config_t *cf, struct problems *p)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyz"
                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -47,33 +45,26 @@ check_name (const struct experiment *e, config_t *cf, struct problems *p)
     if (!e->name)
         return;
     n = strlen (e->name);
-    if (n == 0 || n > 100 || e->name[strspn (e->name, good)]
-        || strchr (".-", e->name[0]))
-        problem_at (p,
-                    origin_of_key (cf, "name"),
+    if (n == 0 || n > 100 || e->name[strspn (e->name, good)] || strchr (".-", e->name[0]))
+        problem_at (p, origin_of_key (cf, "name"),
                     "'name' must be 1 to 100 letters, digits, '.', '_' "
                     "or '-', and not begin with '.' or '-'");
 }
 
-static void check_placeholders (const struct experiment *e,
-                                const char *text,
-                                config_t *cf,
+static void check_placeholders (const struct experiment *e, const char *text, config_t *cf,
                                 struct problems *p)
 {
-    const char *words[256] = { "length",      "trial",     "seed",
-                               "attempt_dir", "trial_dir", RESUME_DIR };
+    const char *words[256] = { "length", "trial", "seed", "attempt_dir", "trial_dir", RESUME_DIR };
     const config_setting_t *group;
     const char *meant;
     char name[128], key[160];
     size_t n = 6;
 
-    if (!hparams_unknown (e, text, name, sizeof (name))
-        || problem_is_about (p, "hyperparameters"))
+    if (!hparams_unknown (e, text, name, sizeof (name)) || problem_is_about (p, "hyperparameters"))
         return;
     snprintf (key, sizeof (key), "hyperparameters.%s", name);
     if ((group = config_lookup (cf, key)) && config_setting_is_group (group)) {
-        problem_at (p,
-                    origin_of (group),
+        problem_at (p, origin_of (group),
                     "hyperparameter '%s': 'type' is missing: it is a group of "
                     "other hyperparameters",
                     name);
@@ -82,15 +73,12 @@ static void check_placeholders (const struct experiment *e,
     for (size_t i = 0; i < e->nhparams && n < 255; i++)
         words[n++] = e->hparams[i].path;
     meant = nearest_word (name, words);
-    problem_at (p,
-                origin_of_key (cf, "entrypoint"),
-                "'entrypoint': {%s} is not a hyperparameter%s%s%s",
-                name,
+    problem_at (p, origin_of_key (cf, "entrypoint"),
+                "'entrypoint': {%s} is not a hyperparameter%s%s%s", name,
                 DID_YOU_MEAN (meant, "{", "}", ""));
 }
 
-static void
-check_entrypoint (struct experiment *e, config_t *cf, struct problems *p)
+static void check_entrypoint (struct experiment *e, config_t *cf, struct problems *p)
 {
     e->entrypoint_origin = origin_of_key (cf, "entrypoint");
     if (e->entrypoint)
@@ -98,8 +86,7 @@ check_entrypoint (struct experiment *e, config_t *cf, struct problems *p)
     for (char **a = e->argv; a && *a; a++)
         check_placeholders (e, *a, cf, p);
     if ((e->entrypoint && !*e->entrypoint) || (e->argv && !e->argv[0]))
-        problem_at (
-            p, origin_of_key (cf, "entrypoint"), "'entrypoint' is empty");
+        problem_at (p, origin_of_key (cf, "entrypoint"), "'entrypoint' is empty");
 }
 
 /* A format is one more pattern. */
@@ -112,8 +99,7 @@ static void read_format (struct experiment *e, config_t *cf, struct problems *p)
     if (!e->metrics_format)
         return;
     if (!json && strcmp (e->metrics_format, "text")) {
-        problem_at (p,
-                    origin_of_key (cf, "metrics.format"),
+        problem_at (p, origin_of_key (cf, "metrics.format"),
                     "'metrics.format' must be \"text\" (name=value) or "
                     "\"json\" (a JSON object in each line)");
         return;
@@ -127,48 +113,39 @@ static void read_format (struct experiment *e, config_t *cf, struct problems *p)
     e->patterns = list;
 }
 
-static void
-check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
 {
     struct slurmdl_error err = { "" };
     const char *file = e->metrics_file;
 
     if (file && (*file == '/' || !*file || strstr (file, "..")))
-        problem_at (p,
-                    origin_of_key (cf, "metrics.file"),
+        problem_at (p, origin_of_key (cf, "metrics.file"),
                     "'metrics.file' must be a path in the attempt's folder, "
                     "which the entrypoint has as {attempt_dir}, or in its "
                     "working folder");
     if (file && !e->patterns)
-        problem_at (p,
-                    origin_of_key (cf, "metrics.file"),
+        problem_at (p, origin_of_key (cf, "metrics.file"),
                     "'metrics.file' needs 'metrics.format' or "
                     "'metrics.pattern'");
     for (char **text = e->patterns; text && *text; text++) {
         struct pattern *pattern = pattern_create (*text, &err);
         if (!pattern)
-            problem_at (p,
-                        origin_of_key (cf, "metrics.pattern"),
-                        "'metrics.pattern' \"%s\": %s",
-                        *text,
-                        err.text);
+            problem_at (p, origin_of_key (cf, "metrics.pattern"), "'metrics.pattern' \"%s\": %s",
+                        *text, err.text);
         pattern_destroy (pattern);
     }
 }
 
-static void
-check_lease (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_lease (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->lease < 2 * e->heartbeat)
-        problem_at (p,
-                    origin_of_key (cf, "worker"),
+        problem_at (p, origin_of_key (cf, "worker"),
                     "'worker.lease' must be at least twice "
                     "'worker.heartbeat'");
 }
 
 /* Options of sbatch, which come after those of 'resources'. */
-static void
-check_memory (struct experiment *e, config_t *cf, struct problems *p)
+static void check_memory (struct experiment *e, config_t *cf, struct problems *p)
 {
     static const char *const options[] = { "--mem", NULL };
     const char *key = "resources.max_memory";
@@ -179,26 +156,18 @@ check_memory (struct experiment *e, config_t *cf, struct problems *p)
         return;
     e->memory_most = slurm_bytes (e->max_memory);
     if (e->memory_most <= 0)
-        problem_at (p,
-                    origin_of_key (cf, key),
-                    "'%s' must be an amount of memory, such as \"64G\"",
+        problem_at (p, origin_of_key (cf, key), "'%s' must be an amount of memory, such as \"64G\"",
                     key);
     else if (bytes < 0)
-        problem_at (p,
-                    origin_of_key (cf, "resources.memory"),
+        problem_at (p, origin_of_key (cf, "resources.memory"),
                     "'resources.memory' must be an amount of memory, such as "
                     "\"16G\", with '%s'",
                     key);
     else if (e->memory_most < bytes)
-        problem_at (p,
-                    origin_of_key (cf, key),
-                    "'%s' (%s) is less than 'resources.memory' (%s)",
-                    key,
-                    e->max_memory,
-                    e->memory);
+        problem_at (p, origin_of_key (cf, key), "'%s' (%s) is less than 'resources.memory' (%s)",
+                    key, e->max_memory, e->memory);
     else if (experiment_has_option (e, options))
-        problem_at (p,
-                    origin_of_key (cf, key),
+        problem_at (p, origin_of_key (cf, key),
                     "'%s' needs 'resources.memory' instead of --mem in "
                     "'resources.sbatch_args'",
                     key);
@@ -213,12 +182,10 @@ static void check_on_oom (const struct experiment *e, struct problems *p)
 
     for (size_t i = 0; i < e->nhparams; i++)
         if (e->hparams[i].halves && (e->search.repeats > 1 || custom))
-            problem_at (p,
-                        e->hparams[i].origin,
+            problem_at (p, e->hparams[i].origin,
                         "hyperparameter '%s': 'on_oom' cannot be used with "
                         "%s",
-                        e->hparams[i].path,
-                        custom ? "the searcher custom" : "'searcher.repeats'");
+                        e->hparams[i].path, custom ? "the searcher custom" : "'searcher.repeats'");
 }
 
 static void note_given (struct experiment *e, const config_t *cf)
@@ -290,30 +257,19 @@ struct plugin_check {
     struct problems *p;
 };
 
-static void check_plugin_option (enum plugin_option_id id,
-                                 const char *key,
-                                 const char *value,
+static void check_plugin_option (enum plugin_option_id id, const char *key, const char *value,
                                  void *arg)
 {
     const struct plugin_check *c = arg;
     char why[256] = "";
 
     if (*value && plugin_option_check (id, value, why, sizeof (why)) < 0)
-        problem_at (c->p,
-                    origin_of_key (c->cf, key),
-                    "'%s' is '%s': %s",
-                    key,
-                    value,
-                    why);
+        problem_at (c->p, origin_of_key (c->cf, key), "'%s' is '%s': %s", key, value, why);
     else if (!*value)
-        problem_at (c->p,
-                    origin_of_key (c->cf, key),
-                    "'%s' is empty: leave it out",
-                    key);
+        problem_at (c->p, origin_of_key (c->cf, key), "'%s' is empty: leave it out", key);
 }
 
-static void
-read_working_folder (struct experiment *e, config_t *cf, struct problems *p)
+static void read_working_folder (struct experiment *e, config_t *cf, struct problems *p)
 {
     static const char *const names[] = {
         [WORK_ATTEMPT] = "attempt",
@@ -326,50 +282,40 @@ read_working_folder (struct experiment *e, config_t *cf, struct problems *p)
             e->work = (enum working_folder)i;
             return;
         }
-    problem_at (p,
-                origin_of_key (cf, "working_folder"),
+    problem_at (p, origin_of_key (cf, "working_folder"),
                 "'working_folder' is \"%s\", but must be attempt, trial or "
                 "shared",
                 e->working_folder);
 }
 
-static void
-check_resources (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->lanes > 1 && experiment_has_ranks (e))
-        problem_at (p,
-                    origin_of_key (cf, "resources.trials_per_task"),
+        problem_at (p, origin_of_key (cf, "resources.trials_per_task"),
                     "'resources.trials_per_task' is for trials of one "
                     "process: leave it out, or 'resources.nodes_per_trial' "
                     "and 'resources.ranks_per_node'");
     if (e->lanes > 1 && e->memory && !strspn (e->memory, "0123456789"))
-        problem_at (p,
-                    origin_of_key (cf, "resources.memory"),
+        problem_at (p, origin_of_key (cf, "resources.memory"),
                     "'resources.memory' must begin with a number");
-    if (e->time && e->time[strspn (e->time, "0123456789:-")]
-        && strcasecmp (e->time, "unlimited")
+    if (e->time && e->time[strspn (e->time, "0123456789:-")] && strcasecmp (e->time, "unlimited")
         && strcasecmp (e->time, "infinite"))
-        problem_at (p,
-                    origin_of_key (cf, "resources.time"),
+        problem_at (p, origin_of_key (cf, "resources.time"),
                     "'resources.time' is '%s', but must be as \"4:00:00\", "
                     "\"1-12:00:00\" (a day and a half) or \"30\" (minutes)",
                     e->time);
     if (e->memory && e->memory[strcspn (e->memory, " ")])
-        problem_at (p,
-                    origin_of_key (cf, "resources.memory"),
+        problem_at (p, origin_of_key (cf, "resources.memory"),
                     "'resources.memory' is '%s', but must be an amount of "
                     "memory, such as \"16G\"",
                     e->memory);
-    experiment_each_plugin_option (
-        e, check_plugin_option, &(struct plugin_check){ cf, p });
+    experiment_each_plugin_option (e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
 
-static void
-check_code (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_code (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->code_local && (experiment_has_ranks (e) || e->gpus))
-        problem_at (p,
-                    origin_of_key (cf, "code.local"),
+        problem_at (p, origin_of_key (cf, "code.local"),
                     "'code.local' is for trials of one process: other nodes "
                     "do not see the folder");
 }
@@ -378,8 +324,7 @@ check_code (const struct experiment *e, config_t *cf, struct problems *p)
 static void check_webhook (const char *where, config_t *cf, struct problems *p)
 {
     if (where && (!*where || strstr (where, "://")))
-        problem_at (p,
-                    origin_of_key (cf, "notify.webhook"),
+        problem_at (p, origin_of_key (cf, "notify.webhook"),
                     "'notify.webhook' must be a file with the URL, or "
                     "\"$NAME\", a variable with it: others may read the URL "
                     "here");
@@ -390,16 +335,13 @@ static void check_mail (const char *address, config_t *cf, struct problems *p)
     static const char good[] = "abcdefghijklmnopqrstuvwxyz"
                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@._+-";
 
-    if (address
-        && (!*address || *address == '-' || address[strspn (address, good)]))
-        problem_at (p,
-                    origin_of_key (cf, "notify.mail"),
+    if (address && (!*address || *address == '-' || address[strspn (address, good)]))
+        problem_at (p, origin_of_key (cf, "notify.mail"),
                     "'notify.mail' must be one address: letters, digits, "
                     "'@', '.', '_', '+' and '-', not '-' first");
 }
 
-static void
-check_notify (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_notify (const struct experiment *e, config_t *cf, struct problems *p)
 {
     struct slurmdl_error err = { "" };
 
@@ -407,17 +349,13 @@ check_notify (const struct experiment *e, config_t *cf, struct problems *p)
     check_mail (e->notify.mail, cf, p);
     for (char **on = e->notify.on; on && *on; on++)
         if (strcmp (*on, "end") && strcmp (*on, "failure"))
-            problem_at (p,
-                        origin_of_key (cf, "notify.on"),
+            problem_at (p, origin_of_key (cf, "notify.on"),
                         "'notify.on' must be \"end\", \"failure\" or a list "
                         "of them");
     for (char **text = e->notify.patterns; text && *text; text++)
         if (policy_check (*text, &err) < 0)
-            problem_at (p,
-                        origin_of_key (cf, "notify.pattern"),
-                        "'notify.pattern' \"%s\": %s",
-                        *text,
-                        err.text);
+            problem_at (p, origin_of_key (cf, "notify.pattern"), "'notify.pattern' \"%s\": %s",
+                        *text, err.text);
 }
 
 static void default_workers (struct experiment *e)

@@ -47,19 +47,12 @@ static const char *path_meant (const struct experiment *e, const char *path)
     return meant;
 }
 
-void hparam_unknown (const struct experiment *e,
-                     const config_setting_t *s,
-                     const char *where,
-                     const char *path,
-                     struct problems *p)
+void hparam_unknown (const struct experiment *e, const config_setting_t *s, const char *where,
+                     const char *path, struct problems *p)
 {
     const char *meant = path_meant (e, path);
 
-    problem_at (p,
-                origin_of (s),
-                "%s: '%s' is not a hyperparameter%s%s%s",
-                where,
-                path,
+    problem_at (p, origin_of (s), "%s: '%s' is not a hyperparameter%s%s%s", where, path,
                 DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
@@ -69,25 +62,19 @@ void hparam_unknown (const struct experiment *e,
 static bool in_range (const struct param *d, double x)
 {
     struct param alone = *d;
-    struct search_config config = { .name = "random",
-                                    .max_trials = 1,
-                                    .max_length = 1,
-                                    .points = &x,
-                                    .npoints = 1 };
+    struct search_config config = {
+        .name = "random", .max_trials = 1, .max_length = 1, .points = &x, .npoints = 1
+    };
     int at;
 
     alone.when = NULL;
     if (d->type == PARAM_LOG
-        && !(x >= pow (d->base, d->min) * (1 - 1e-9)
-             && x <= pow (d->base, d->max) * (1 + 1e-9)))
+        && !(x >= pow (d->base, d->min) * (1 - 1e-9) && x <= pow (d->base, d->max) * (1 + 1e-9)))
         return false;
     return !searcher_check (&config, &alone, 1, &at);
 }
 
-int json_value (const struct experiment *e,
-                const struct hparam *h,
-                const json_t *v,
-                double *x)
+int json_value (const struct experiment *e, const struct hparam *h, const json_t *v, double *x)
 {
     const struct param *d = &e->params[h->dim];
     char *text;
@@ -106,20 +93,15 @@ int json_value (const struct experiment *e,
 }
 
 /* What would be one: "; it has sgd, adam", " (from 0.001 to 1)". */
-static void describe (const struct experiment *e,
-                      const struct hparam *h,
-                      const char *text,
-                      char *buf,
-                      size_t size)
+static void describe (const struct experiment *e, const struct hparam *h, const char *text,
+                      char *buf, size_t size)
 {
     const struct param *d = &e->params[h->dim];
     const char *meant;
     bool is_log = d->type == PARAM_LOG;
 
     if (d->type != PARAM_CATEGORICAL) {
-        size_t n = (size_t)snprintf (buf,
-                                     size,
-                                     ": it has numbers from %.9g to %.9g",
+        size_t n = (size_t)snprintf (buf, size, ": it has numbers from %.9g to %.9g",
                                      is_log ? pow (d->base, d->min) : d->min,
                                      is_log ? pow (d->base, d->max) : d->max);
         if (d->step > 0 && n < size)
@@ -127,20 +109,14 @@ static void describe (const struct experiment *e,
         return;
     }
     meant = nearest_word (text, (const char *const *)h->labels);
-    snprintf (buf,
-              size,
-              meant ? "; did you mean \"%s\"?" : ": its first is \"%s\"",
+    snprintf (buf, size, meant ? "; did you mean \"%s\"?" : ": its first is \"%s\"",
               meant          ? meant
               : h->labels[0] ? h->labels[0]
                              : "");
 }
 
-int setting_value (const struct experiment *e,
-                   const struct hparam *h,
-                   const config_setting_t *s,
-                   const char *where,
-                   double *x,
-                   struct problems *p)
+int setting_value (const struct experiment *e, const struct hparam *h, const config_setting_t *s,
+                   const char *where, double *x, struct problems *p)
 {
     json_t *v = setting_json (s);
     char hint[160];
@@ -155,13 +131,8 @@ int setting_value (const struct experiment *e,
     free (text);
     text = json_is_string (v) ? json_dumps (v, JSON_ENCODE_ANY) : json_text (v);
     json_decref (v);
-    problem_at (p,
-                origin_of (s),
-                "%s: %s is not a value of '%s'%s",
-                where,
-                text ? text : "this",
-                h->path,
-                hint);
+    problem_at (p, origin_of (s), "%s: %s is not a value of '%s'%s", where, text ? text : "this",
+                h->path, hint);
     free (text);
     return -1;
 }

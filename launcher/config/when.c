@@ -13,19 +13,12 @@
 enum { WHERE_SIZE = 192, PATH_SIZE = 128 };
 
 /* The member KEY of the hyperparameter 'h'; 'where' names it. */
-static config_setting_t *member (config_setting_t *group,
-                                 const struct hparam *h,
-                                 const char *key,
+static config_setting_t *member (config_setting_t *group, const struct hparam *h, const char *key,
                                  char *where)
 {
     char path[WHERE_SIZE];
 
-    snprintf (where,
-              WHERE_SIZE,
-              "hyperparameter '%.*s': '%s'",
-              PATH_SIZE,
-              h->path,
-              key);
+    snprintf (where, WHERE_SIZE, "hyperparameter '%.*s': '%s'", PATH_SIZE, h->path, key);
     snprintf (path, sizeof (path), "%s.%s", h->path, key);
     return h->dim >= 0 ? config_setting_lookup (group, path) : NULL;
 }
@@ -33,10 +26,8 @@ static config_setting_t *member (config_setting_t *group,
 /* Walk down from { optimizer = { name = "sgd" } } to the "sgd".  Returns NULL
  * after a problem.
  */
-static const config_setting_t *find_other (const struct experiment *e,
-                                           const config_setting_t *s,
-                                           const char *where,
-                                           const struct hparam **other,
+static const config_setting_t *find_other (const struct experiment *e, const config_setting_t *s,
+                                           const char *where, const struct hparam **other,
                                            struct problems *p)
 {
     char path[PATH_SIZE] = "";
@@ -44,10 +35,7 @@ static const config_setting_t *find_other (const struct experiment *e,
 
     while (config_setting_is_group (s) && config_setting_length (s) == 1) {
         s = config_setting_get_elem (s, 0);
-        n += (size_t)snprintf (path + n,
-                               sizeof (path) - n,
-                               "%s%s",
-                               n ? "." : "",
+        n += (size_t)snprintf (path + n, sizeof (path) - n, "%s%s", n ? "." : "",
                                config_setting_name (s));
         if (n >= sizeof (path))
             break;
@@ -58,8 +46,7 @@ static const config_setting_t *find_other (const struct experiment *e,
             return NULL;
         }
     }
-    problem_at (p,
-                origin_of (s),
+    problem_at (p, origin_of (s),
                 "%s must be { name = value; }: one other hyperparameter, "
                 "and the value or values for which this one is active",
                 where);
@@ -67,8 +54,7 @@ static const config_setting_t *find_other (const struct experiment *e,
 }
 
 /* One value, or a list of them; a choice may be a list itself. */
-static bool is_one_value (const struct experiment *e,
-                          const struct hparam *other,
+static bool is_one_value (const struct experiment *e, const struct hparam *other,
                           const config_setting_t *s)
 {
     json_t *v = setting_json (s);
@@ -80,11 +66,8 @@ static bool is_one_value (const struct experiment *e,
     return one;
 }
 
-static void read_when (struct experiment *e,
-                       struct hparam *h,
-                       const config_setting_t *s,
-                       const char *where,
-                       struct problems *p)
+static void read_when (struct experiment *e, struct hparam *h, const config_setting_t *s,
+                       const char *where, struct problems *p)
 {
     const struct hparam *other = NULL;
     struct param *d = &e->params[h->dim];
@@ -94,10 +77,7 @@ static void read_when (struct experiment *e,
     if (!(s = find_other (e, s, where, &other, p)))
         return;
     if (other->dim < 0) {
-        problem_at (p,
-                    origin_of (s),
-                    "%s: '%s' is a constant; name one that is searched",
-                    where,
+        problem_at (p, origin_of (s), "%s: '%s' is a constant; name one that is searched", where,
                     other->path);
         return;
     }
@@ -106,20 +86,14 @@ static void read_when (struct experiment *e,
     if (!(h->when_values = calloc ((size_t)n + 1, sizeof (double))))
         return;
     for (int i = 0; i < n; i++)
-        setting_value (e,
-                       other,
-                       one ? s : config_setting_get_elem (s, (unsigned)i),
-                       where,
-                       h->when_values + i,
-                       p);
+        setting_value (e, other, one ? s : config_setting_get_elem (s, (unsigned)i), where,
+                       h->when_values + i, p);
     d->when = other->path;
     d->when_values = h->when_values;
     d->when_count = n;
 }
 
-void when_read (struct experiment *e,
-                config_setting_t *group,
-                struct problems *p)
+void when_read (struct experiment *e, config_setting_t *group, struct problems *p)
 {
     char where[WHERE_SIZE];
 
@@ -131,9 +105,7 @@ void when_read (struct experiment *e,
     }
 }
 
-void presets_read (struct experiment *e,
-                   config_setting_t *group,
-                   struct problems *p)
+void presets_read (struct experiment *e, config_setting_t *group, struct problems *p)
 {
     char where[WHERE_SIZE];
 

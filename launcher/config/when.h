@@ -8,9 +8,5 @@
 #include "launcher/config/experiment.h"
 
 /* Read the keys "when" and "default" of all, once the space is known. */
-void when_read (struct experiment *e,
-                config_setting_t *group,
-                struct problems *p);
-void presets_read (struct experiment *e,
-                   config_setting_t *group,
-                   struct problems *p);
+void when_read (struct experiment *e, config_setting_t *group, struct problems *p);
+void presets_read (struct experiment *e, config_setting_t *group, struct problems *p);

@@ -62,9 +62,7 @@ static const char *skip_sign (const char *text)
 /* Plain text that is an integer of 64 bits: decimal, 0x or 0o. */
 static bool is_integer (const char *text, long long *v)
 {
-    int base = !strncmp (text, "0x", 2)   ? 16
-               : !strncmp (text, "0o", 2) ? 8
-                                          : 10;
+    int base = !strncmp (text, "0x", 2) ? 16 : !strncmp (text, "0o", 2) ? 8 : 10;
     const char *from = base == 10 ? text : text + 2;
     const char *set = base == 10 ? digits : base == 8 ? octal : hexadecimal;
 
@@ -102,22 +100,18 @@ static bool is_real (const char *text, double *v)
 /* .inf and .nan, which JSON does not have, as C and Python write them. */
 static const char *infinite (const char *text)
 {
-    static const char *const names[] = { "inf", "Inf", "INF",
-                                         "nan", "NaN", "NAN" };
+    static const char *const names[] = { "inf", "Inf", "INF", "nan", "NaN", "NAN" };
     const char *c = skip_sign (text);
 
     for (size_t i = 0; *c == '.' && i < sizeof (names) / sizeof (*names); i++)
         if (!strcmp (c + 1, names[i]))
-            return i > 2          ? c == text ? "nan" : NULL
-                   : *text == '-' ? "-inf"
-                                  : "inf";
+            return i > 2 ? c == text ? "nan" : NULL : *text == '-' ? "-inf" : "inf";
     return NULL;
 }
 
 static bool is_null (const char *text)
 {
-    return !*text || is_one_of (text, "~", "null")
-           || is_one_of (text, "Null", "NULL");
+    return !*text || is_one_of (text, "~", "null") || is_one_of (text, "Null", "NULL");
 }
 
 static bool is_truth (const char *text, bool *v)
@@ -153,9 +147,8 @@ static bool is_of_base_60 (const char *text)
  */
 static const char *other_in_1_1 (const char *text)
 {
-    static const char *const truths[] = { "yes", "Yes", "YES", "no",
-                                          "No",  "NO",  "on",  "On",
-                                          "ON",  "off", "Off", "OFF" };
+    static const char *const truths[] = { "yes", "Yes", "YES", "no",  "No",  "NO",
+                                          "on",  "On",  "ON",  "off", "Off", "OFF" };
     const char *c = skip_sign (text);
     const char *e;
     double v;
@@ -180,8 +173,7 @@ static const char *other_in_1_1 (const char *text)
     if (is_of_base_60 (text))
         return "a number of base 60";
     e = strpbrk (c, "eE");
-    if (!strchr (text, '_') || *c == '_' || !strncmp (c, "._", 2)
-        || strlen (text) >= sizeof (plain)
+    if (!strchr (text, '_') || *c == '_' || !strncmp (c, "._", 2) || strlen (text) >= sizeof (plain)
         || (e && (strchr (e, '_') || !strchr ("+-", e[1]) || !strchr (c, '.'))))
         return NULL;
     for (c = text; *c; c++)
@@ -191,8 +183,8 @@ static const char *other_in_1_1 (const char *text)
     return is_real (plain, &v) ? "a number" : NULL;
 }
 
-static config_setting_t *
-add (config_setting_t *to, const char *name, int type, const yaml_node_t *node)
+static config_setting_t *add (config_setting_t *to, const char *name, int type,
+                              const yaml_node_t *node)
 {
     config_setting_t *s = config_setting_add (to, name, type);
 
@@ -202,8 +194,7 @@ add (config_setting_t *to, const char *name, int type, const yaml_node_t *node)
 }
 
 /* { type = "null"; }, as libconfig has none. */
-static int
-add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
+static int add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
 {
     config_setting_t *s = add (to, name, CONFIG_TYPE_GROUP, node);
 
@@ -239,12 +230,10 @@ static bool is_as_tagged (const char *text, const char *tag)
     if (!strcmp (tag, YAML_BOOL_TAG))
         return is_truth (text, &truth);
     return is_integer (text, &integer)
-           || (!strcmp (tag, YAML_FLOAT_TAG)
-               && (is_real (text, &real) || infinite (text)));
+           || (!strcmp (tag, YAML_FLOAT_TAG) && (is_real (text, &real) || infinite (text)));
 }
 
-static void
-note_other (struct yaml_tree *t, const yaml_node_t *node, const char *text)
+static void note_other (struct yaml_tree *t, const yaml_node_t *node, const char *text)
 {
     const char *what = other_in_1_1 (text);
     char ours[48] = "the text";
@@ -257,17 +246,11 @@ note_other (struct yaml_tree *t, const yaml_node_t *node, const char *text)
         snprintf (ours, sizeof (ours), "the number %lld", integer);
     else if (is_real (text, &real))
         snprintf (ours, sizeof (ours), "a number");
-    note_at (t->p,
-             (struct origin){ line_of (node), NULL },
-             "%s is %s, as in YAML 1.2; in YAML 1.1 it is %s",
-             text,
-             ours,
-             what);
+    note_at (t->p, (struct origin){ line_of (node), NULL },
+             "%s is %s, as in YAML 1.2; in YAML 1.1 it is %s", text, ours, what);
 }
 
-static int add_scalar (struct yaml_tree *t,
-                       config_setting_t *to,
-                       const char *name,
+static int add_scalar (struct yaml_tree *t, config_setting_t *to, const char *name,
                        const yaml_node_t *node)
 {
     const char *text = (const char *)node->data.scalar.value;
@@ -315,13 +298,10 @@ static int add_scalar (struct yaml_tree *t,
 
 /* ---- mappings and sequences ---- */
 
-static int add_node (struct yaml_tree *t,
-                     config_setting_t *to,
-                     const char *name,
+static int add_node (struct yaml_tree *t, config_setting_t *to, const char *name,
                      const yaml_node_t *node);
 
-static int
-add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
+static int add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
 {
     const yaml_node_t *key = yaml_document_get_node (&t->document, m->key);
     const yaml_node_t *value = yaml_document_get_node (&t->document, m->value);
@@ -335,16 +315,13 @@ add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
     if (strlen (name) > 100)
         return wrong (t, key, "the name of a key is too long");
     if (config_setting_get_member (to, name)) {
-        problem_at (t->p,
-                    (struct origin){ line_of (key), NULL },
-                    "duplicate setting name '%s'",
+        problem_at (t->p, (struct origin){ line_of (key), NULL }, "duplicate setting name '%s'",
                     name);
         return -1;
     }
     t->space |= t->depth == 0 && !strcmp (name, "hyperparameters");
     if (add_node (t, to, name, value) < 0 && t->p->count == before)
-        problem_at (t->p,
-                    (struct origin){ line_of (key), NULL },
+        problem_at (t->p, (struct origin){ line_of (key), NULL },
                     "'%s' cannot be the name of a key: letters, digits, '_', "
                     "'-' and '*', a letter first",
                     name);
@@ -352,14 +329,12 @@ add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
     return t->p->count > before ? -1 : 0;
 }
 
-static int
-add_pairs (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
+static int add_pairs (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
 {
     int rv = 0;
 
     for (const yaml_node_pair_t *m = node->data.mapping.pairs.start;
-         m < node->data.mapping.pairs.top;
-         m++) {
+         m < node->data.mapping.pairs.top; m++) {
         if (add_pair (t, to, m) < 0)
             rv = -1;
         if (t->settings > SETTINGS_MAX)
@@ -368,21 +343,16 @@ add_pairs (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
     return rv;
 }
 
-static int
-add_items (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
+static int add_items (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
 {
     for (const yaml_node_item_t *i = node->data.sequence.items.start;
-         i < node->data.sequence.items.top;
-         i++)
-        if (add_node (t, to, NULL, yaml_document_get_node (&t->document, *i))
-            < 0)
+         i < node->data.sequence.items.top; i++)
+        if (add_node (t, to, NULL, yaml_document_get_node (&t->document, *i)) < 0)
             return -1;
     return 0;
 }
 
-static int add_node (struct yaml_tree *t,
-                     config_setting_t *to,
-                     const char *name,
+static int add_node (struct yaml_tree *t, config_setting_t *to, const char *name,
                      const yaml_node_t *node)
 {
     bool group = node && node->type == YAML_MAPPING_NODE;
@@ -397,8 +367,7 @@ static int add_node (struct yaml_tree *t,
         return add_scalar (t, to, name, node);
     if (t->depth >= DEPTH_MAX)
         return wrong (t, node, "nested too deeply");
-    if (!(s = add (
-              to, name, group ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST, node)))
+    if (!(s = add (to, name, group ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST, node)))
         return -1;
     t->depth++;
     rv = group ? add_pairs (t, s, node) : add_items (t, s, node);
@@ -414,16 +383,13 @@ static const struct hint {
     const char *hint;
     bool earlier; /* it is where the context begins */
 } hints[] = {
-    { "start any token",
-      "a tab cannot indent; a text with such a character stands in quotes",
+    { "start any token", "a tab cannot indent; a text with such a character stands in quotes",
       false },
     { "mapping values are not allowed",
       "a text with a colon and a blank stands in quotes; or this line is "
       "indented too far",
       false },
-    { "expected ':'",
-      "behind the name of a key stand a colon and a blank",
-      true },
+    { "expected ':'", "behind the name of a key stand a colon and a blank", true },
     { "expected ',' or", "the { or [ of this line is not closed", true },
     { "expected key",
       "a text that begins with { or [ stands in quotes; or a quotation mark "
@@ -444,20 +410,13 @@ static int bad_syntax (const yaml_parser_t *parser, struct problems *p)
             if (hints[i].earlier && parser->context)
                 mark = &parser->context_mark;
         }
-    problem_at (p,
-                (struct origin){ (int)mark->line + 1, NULL },
-                "%s%s%s%s%s%s",
-                why,
-                parser->context ? ", " : "",
-                parser->context ? parser->context : "",
-                hint ? " (" : "",
-                hint ? hint : "",
-                hint ? ")" : "");
+    problem_at (p, (struct origin){ (int)mark->line + 1, NULL }, "%s%s%s%s%s%s", why,
+                parser->context ? ", " : "", parser->context ? parser->context : "",
+                hint ? " (" : "", hint ? hint : "", hint ? ")" : "");
     return -1;
 }
 
-static int
-take_document (config_t *cf, yaml_parser_t *parser, struct yaml_tree *t)
+static int take_document (config_t *cf, yaml_parser_t *parser, struct yaml_tree *t)
 {
     const yaml_node_t *root;
     int rv;
@@ -468,8 +427,7 @@ take_document (config_t *cf, yaml_parser_t *parser, struct yaml_tree *t)
     if (root && root->type == YAML_MAPPING_NODE)
         rv = add_pairs (t, config_root_setting (cf), root);
     else
-        rv = root ? wrong (t, root, "an experiment file has keys and values")
-                  : 0;
+        rv = root ? wrong (t, root, "an experiment file has keys and values") : 0;
     yaml_document_delete (&t->document);
     return rv;
 }
@@ -483,8 +441,7 @@ static int no_more_documents (yaml_parser_t *parser, struct problems *p)
     if (!yaml_parser_load (parser, &more))
         return bad_syntax (parser, p);
     if ((root = yaml_document_get_root_node (&more))) {
-        problem_at (p,
-                    (struct origin){ line_of (root), NULL },
+        problem_at (p, (struct origin){ line_of (root), NULL },
                     "a second document begins here: an experiment is one");
         rv = -1;
     }
@@ -524,23 +481,19 @@ static bool is_read (const yaml_event_t *e)
 
 static const char *tag_of (const yaml_event_t *e)
 {
-    return (const char *)(e->type == YAML_MAPPING_START_EVENT
-                              ? e->data.mapping_start.tag
-                          : e->type == YAML_SEQUENCE_START_EVENT
-                              ? e->data.sequence_start.tag
-                              : e->data.scalar.tag);
+    return (const char *)(e->type == YAML_MAPPING_START_EVENT    ? e->data.mapping_start.tag
+                          : e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.tag
+                                                                 : e->data.scalar.tag);
 }
 
-static void
-bad_tag (struct problems *p, const yaml_event_t *e, struct origin origin)
+static void bad_tag (struct problems *p, const yaml_event_t *e, struct origin origin)
 {
     const char *tag = tag_of (e);
 
     if (!strcmp (tag, YAML_STR_TAG) || !strcmp (tag, "!"))
         problem_at (p, origin, "a tag: a text stands in quotes");
     else
-        problem_at (
-            p, origin, "the tag %s is not read: only plain values are", tag);
+        problem_at (p, origin, "the tag %s is not read: only plain values are", tag);
 }
 
 static int too_much (struct problems *p, size_t line, const char *why)
@@ -564,9 +517,7 @@ static int check_directives (FILE *f, struct problems *p)
     }
     free (line);
     rewind (f);
-    return n > DIRECTIVES_MAX
-               ? too_much (p, lines - 1, "more than 100 lines begin with '%'")
-               : 0;
+    return n > DIRECTIVES_MAX ? too_much (p, lines - 1, "more than 100 lines begin with '%'") : 0;
 }
 
 /* libyaml takes minutes for a hundred thousand brackets, or keys: its events
@@ -587,18 +538,14 @@ static int check_events (FILE *f, struct problems *p)
         return cannot_read (p->file, p, ENOMEM);
     yaml_parser_set_input_file (&parser, f);
     while (!ends && rv == 0 && yaml_parser_parse (&parser, &e)) {
-        bool begins = e.type == YAML_MAPPING_START_EVENT
-                      || e.type == YAML_SEQUENCE_START_EVENT;
+        bool begins = e.type == YAML_MAPPING_START_EVENT || e.type == YAML_SEQUENCE_START_EVENT;
         depth += begins;
-        depth -= e.type == YAML_MAPPING_END_EVENT
-                 || e.type == YAML_SEQUENCE_END_EVENT;
-        nodes +=
-            begins || e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT;
+        depth -= e.type == YAML_MAPPING_END_EVENT || e.type == YAML_SEQUENCE_END_EVENT;
+        nodes += begins || e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT;
         ends = e.type == YAML_STREAM_END_EVENT;
         if (!is_read (&e)) {
             bad = true;
-            bad_tag (
-                p, &e, (struct origin){ (int)e.start_mark.line + 1, NULL });
+            bad_tag (p, &e, (struct origin){ (int)e.start_mark.line + 1, NULL });
         }
         if (depth > 2 * DEPTH_MAX)
             rv = too_much (p, e.start_mark.line, "nested too deeply");
@@ -638,11 +585,9 @@ int yaml_read (config_t *cf, const char *path, struct problems *p)
 
     if (!f)
         return cannot_read (path, p, errno);
-    if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode)
-        || st.st_size > (off_t)SIZE_MAX_MB << 20) {
+    if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) || st.st_size > (off_t)SIZE_MAX_MB << 20) {
         fclose (f);
-        return cannot_read (path,
-                            p,
+        return cannot_read (path, p,
                             S_ISDIR (st.st_mode)   ? EISDIR
                             : S_ISREG (st.st_mode) ? EFBIG
                                                    : EINVAL);

@@ -37,13 +37,11 @@ static void consider (const char *dir, const char *name, void *arg)
     if (next && (next != '.' || s->has_step))
         return;
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if (lstat (path, &st) < 0 || !S_ISDIR (st.st_mode)
-        || st.st_uid != geteuid ())
+    if (lstat (path, &st) < 0 || !S_ISDIR (st.st_mode) || st.st_uid != geteuid ())
         return;
     if (*s->found
         && (st.st_mtim.tv_sec < s->made.tv_sec
-            || (st.st_mtim.tv_sec == s->made.tv_sec
-                && st.st_mtim.tv_nsec < s->made.tv_nsec)))
+            || (st.st_mtim.tv_sec == s->made.tv_sec && st.st_mtim.tv_nsec < s->made.tv_nsec)))
         return;
     s->made = st.st_mtim;
     snprintf (s->found, sizeof (s->found), "%s", path);
@@ -68,8 +66,7 @@ static int find_folder (const char *what, char *dir, size_t size)
     }
     complain ("%s/%s: no such folder: give it, or run this in the job's "
               "working directory; the job needs --dl-debug",
-              parent,
-              s.prefix);
+              parent, s.prefix);
     return EXIT_NOT_FOUND;
 }
 
@@ -87,13 +84,8 @@ static void print_stacks (const char *dir, long dump)
             ;
         stacks_ranks (stacks + i, end - i, ranks, sizeof (ranks));
         stack_place (&stacks[i], place, sizeof (place));
-        printf ("%5zu %s %-16s %s%s%s%s\n",
-                end - i,
-                end - i == 1 ? "rank " : "ranks",
-                ranks,
-                place,
-                end - i == 1 && n > 2 ? "  [" : "",
-                end - i == 1 && n > 2 ? stacks[i].host : "",
+        printf ("%5zu %s %-16s %s%s%s%s\n", end - i, end - i == 1 ? "rank " : "ranks", ranks, place,
+                end - i == 1 && n > 2 ? "  [" : "", end - i == 1 && n > 2 ? stacks[i].host : "",
                 end - i == 1 && n > 2 ? "]" : "");
     }
     if (n == 0)
@@ -126,10 +118,7 @@ static void print_error (const char *dir, const char *name, void *arg)
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     debug_last_line (path, "", line, sizeof (line));
     if (*line)
-        printf ("rank %ld ended: %s (%s)\n",
-                strtol (name + 6, NULL, 10),
-                line,
-                name);
+        printf ("rank %ld ended: %s (%s)\n", strtol (name + 6, NULL, 10), line, name);
 }
 
 static void print_warning (const char *dir, const char *name, void *arg)
@@ -161,8 +150,7 @@ static void print_rest (const char *dir)
     if (flights > 0)
         printf ("flight recorder of %ld ranks: torchfrtrace --prefix flight_ "
                 "%s\n",
-                flights,
-                dir);
+                flights, dir);
 }
 
 static bool always (void *arg)
@@ -201,8 +189,7 @@ static int request_dump (const char *dir)
         return EXIT_OK;
     }
     dump = debug_newest (dir) + 1;
-    if (debug_request (dir, dump, DEBUG_REQUEST, "asked for by dl debug") < 0
-        && errno != EEXIST) {
+    if (debug_request (dir, dump, DEBUG_REQUEST, "asked for by dl debug") < 0 && errno != EEXIST) {
         complain ("%s: %s", dir, strerror (errno));
         return EXIT_IO;
     }
@@ -213,8 +200,7 @@ static int request_dump (const char *dir)
         debug_path (path, sizeof (path), dir, dump, "");
         rmdir (path);
     } else if (missing > 0)
-        complain (
-            "%ld nodes have not answered within %d s", missing, WAIT_SECONDS);
+        complain ("%ld nodes have not answered within %d s", missing, WAIT_SECONDS);
     return EXIT_OK;
 }
 

@@ -32,8 +32,7 @@ enum {
 };
 
 /* One line of a file of proc, without its end; "-" if it cannot be read. */
-static void
-read_line (const char *folder, const char *name, char *buf, size_t size)
+static void read_line (const char *folder, const char *name, char *buf, size_t size)
 {
     char path[PATH_SIZE];
 
@@ -62,8 +61,7 @@ static int open_target (pid_t pid)
         if (n <= 0)
             continue;
         link[n] = '\0';
-        if (!strncmp (link, "/memfd:dl-debug", 15)
-            || !strncmp (link, "/tmp/dl-debug.", 14))
+        if (!strncmp (link, "/memfd:dl-debug", 15) || !strncmp (link, "/tmp/dl-debug.", 14))
             fd = openat (dirfd (d), e->d_name, O_RDWR | O_CLOEXEC);
     }
     closedir (d);
@@ -132,10 +130,8 @@ char *dump_python (pid_t pid, char state, bool may_disturb)
     if (strchr ("TtDZX", state) || !signal_is_in (pid, pid, "SigCgt:", number)
         || (fd = open_target (pid)) < 0)
         return NULL;
-    if (ftruncate (fd, 0) == 0
-        && (tid = choose_thread (pid, number, may_disturb)) != 0
-        && syscall (SYS_tgkill, pid, tid, number) == 0
-        && (size = wait_for_text (fd)) > 0)
+    if (ftruncate (fd, 0) == 0 && (tid = choose_thread (pid, number, may_disturb)) != 0
+        && syscall (SYS_tgkill, pid, tid, number) == 0 && (size = wait_for_text (fd)) > 0)
         text = read_text (fd, size);
     close (fd);
     return text;
@@ -190,8 +186,7 @@ static bool copy_output (int fd, FILE *out, double until)
     return any;
 }
 
-static bool
-run_native (FILE *out, pid_t pid, const char *const *tool, double until)
+static bool run_native (FILE *out, pid_t pid, const char *const *tool, double until)
 {
     double end = monotonic () + NATIVE_SECONDS;
     bool any = false;
@@ -214,13 +209,7 @@ run_native (FILE *out, pid_t pid, const char *const *tool, double until)
 static void dump_native (FILE *out, pid_t pid, double until)
 {
     static const char *const tools[][10] = {
-        { "gdb",
-          "-nx",
-          "-batch",
-          "-p",
-          "PID",
-          "-ex",
-          "thread apply all bt 64" },
+        { "gdb", "-nx", "-batch", "-p", "PID", "-ex", "thread apply all bt 64" },
         { "eu-stack", "-p", "PID" },
     };
 
@@ -252,13 +241,7 @@ static void dump_thread (FILE *out, pid_t pid, pid_t tid)
         if (*c == ' ')
             *c = '_';
     syscall[strcspn (syscall, " ")] = '\0';
-    fprintf (out,
-             "%d %s %c %s %s\n",
-             (int)tid,
-             *name ? name : "-",
-             s.state,
-             wchan,
-             syscall);
+    fprintf (out, "%d %s %c %s %s\n", (int)tid, *name ? name : "-", s.state, wchan, syscall);
 }
 
 static void dump_kernel (FILE *out, pid_t pid)
@@ -283,9 +266,7 @@ static void dump_kernel (FILE *out, pid_t pid)
 
 /* ---- a rank ---- */
 
-static void dump_process (FILE *out,
-                          const struct rank_process *p,
-                          enum process_kind kind,
+static void dump_process (FILE *out, const struct rank_process *p, enum process_kind kind,
                           double until)
 {
     char name[PROCESS_NAME];
@@ -295,11 +276,7 @@ static void dump_process (FILE *out,
     for (char *c = name; *c; c++)
         if (*c == ' ')
             *c = '_';
-    fprintf (out,
-             "== process %d %s %c%s\n",
-             (int)p->pid,
-             name,
-             p->state,
+    fprintf (out, "== process %d %s %c%s\n", (int)p->pid, name, p->state,
              kind == PROCESS_MAIN ? "" : " helper");
     if ((text = dump_python (p->pid, p->state, true)))
         fprintf (out, "== python\n%s", text);
@@ -309,11 +286,7 @@ static void dump_process (FILE *out,
     free (text);
 }
 
-void dump_rank (FILE *out,
-                const char *host,
-                const struct rank_process *p,
-                size_t n,
-                double until)
+void dump_rank (FILE *out, const char *host, const struct rank_process *p, size_t n, double until)
 {
     enum process_kind *kinds = calloc (n ? n : 1, sizeof (*kinds));
     int helpers = 0;
@@ -325,8 +298,7 @@ void dump_rank (FILE *out,
     fprintf (out, "== rank %ld on %s\n", p->rank, host);
     family_kinds ("/proc", p, n, kinds);
     for (size_t i = 0; i < n; i++)
-        if (kinds[i] == PROCESS_MAIN
-            || (kinds[i] == PROCESS_HELPER && helpers++ < HELPERS_MAX))
+        if (kinds[i] == PROCESS_MAIN || (kinds[i] == PROCESS_HELPER && helpers++ < HELPERS_MAX))
             dump_process (out, &p[i], kinds[i], until);
     free (kinds);
 }

@@ -21,8 +21,4 @@ char *dump_python (pid_t pid, char state, bool may_disturb);
  * seconds at most, and not after the time 'until' of monotonic seconds; what
  * the kernel says of the threads is there in any case.
  */
-void dump_rank (FILE *out,
-                const char *host,
-                const struct rank_process *p,
-                size_t n,
-                double until);
+void dump_rank (FILE *out, const char *host, const struct rank_process *p, size_t n, double until);

@@ -66,8 +66,7 @@ static void read_command (const char *proc, pid_t pid, char *buf, size_t size)
             buf[i] = ' ';
 }
 
-static enum process_kind own_kind (const char *proc,
-                                   const struct rank_process *p)
+static enum process_kind own_kind (const char *proc, const struct rank_process *p)
 {
     char command[256] = "";
 
@@ -94,10 +93,8 @@ static ssize_t parent_of (const struct rank_process *p, size_t n, size_t i)
 /* What is below a program of the user's is its helper; what is below a
  * process in the background is so, too.
  */
-static enum process_kind inherited (const struct rank_process *p,
-                                    size_t n,
-                                    const enum process_kind *own,
-                                    size_t i)
+static enum process_kind inherited (const struct rank_process *p, size_t n,
+                                    const enum process_kind *own, size_t i)
 {
     enum process_kind kind = own[i];
     ssize_t at = (ssize_t)i;
@@ -114,9 +111,7 @@ static enum process_kind inherited (const struct rank_process *p,
     return kind;
 }
 
-void family_kinds (const char *proc,
-                   const struct rank_process *p,
-                   size_t n,
+void family_kinds (const char *proc, const struct rank_process *p, size_t n,
                    enum process_kind *kinds)
 {
     size_t root = 0;

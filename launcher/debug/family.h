@@ -16,7 +16,5 @@ enum process_kind {
 /* Fill 'kinds' for the 'n' processes of one rank.  One of them at least is
  * PROCESS_MAIN: if there is none, its root is.  'proc' is the root of proc.
  */
-void family_kinds (const char *proc,
-                   const struct rank_process *p,
-                   size_t n,
+void family_kinds (const char *proc, const struct rank_process *p, size_t n,
                    enum process_kind *kinds);

@@ -17,16 +17,13 @@
 
 enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
 
-void debug_path (
-    char *path, size_t size, const char *dir, long dump, const char *file)
+void debug_path (char *path, size_t size, const char *dir, long dump, const char *file)
 {
     snprintf (path, size, "%s/dump-%ld%s%s", dir, dump, *file ? "/" : "", file);
 }
 
-void debug_each (const char *dir,
-                 const char *prefix,
-                 void (*f) (const char *dir, const char *name, void *arg),
-                 void *arg)
+void debug_each (const char *dir, const char *prefix,
+                 void (*f) (const char *dir, const char *name, void *arg), void *arg)
 {
     size_t n = strlen (prefix);
     struct dirent *e;
@@ -94,10 +91,7 @@ static const char *const cause_words[DEBUG_CAUSES] = {
     [DEBUG_END] = "end",
 };
 
-int debug_request (const char *dir,
-                   long dump,
-                   enum debug_cause cause,
-                   const char *reason)
+int debug_request (const char *dir, long dump, enum debug_cause cause, const char *reason)
 {
     char path[PATH_MAX];
     char text[DEBUG_LINE + 16];
@@ -106,18 +100,12 @@ int debug_request (const char *dir,
     if (mkdir (path, 0777) < 0)
         return -1;
     debug_path (path, sizeof (path), dir, dump, "reason");
-    snprintf (text,
-              sizeof (text),
-              "%.*s\n%s\n",
-              DEBUG_LINE - 1,
-              reason,
-              cause_words[cause]);
+    snprintf (text, sizeof (text), "%.*s\n%s\n", DEBUG_LINE - 1, reason, cause_words[cause]);
     debug_write (path, text);
     return 0;
 }
 
-enum debug_cause
-debug_cause (const char *dir, long dump, char *reason, size_t size)
+enum debug_cause debug_cause (const char *dir, long dump, char *reason, size_t size)
 {
     char path[PATH_MAX];
     char word[32];
@@ -134,8 +122,7 @@ debug_cause (const char *dir, long dump, char *reason, size_t size)
 /* The last part of a regular file. */
 static FILE *open_end (const char *path)
 {
-    int fd =
-        open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
     FILE *f = NULL;
 
@@ -147,10 +134,7 @@ static FILE *open_end (const char *path)
     return f;
 }
 
-void debug_last_line (const char *path,
-                      const char *word,
-                      char *buf,
-                      size_t size)
+void debug_last_line (const char *path, const char *word, char *buf, size_t size)
 {
     char line[1024];
     FILE *f = open_end (path);
@@ -271,17 +255,13 @@ long debug_done (const char *dir, long dump)
     return n;
 }
 
-long debug_wait (const char *dir,
-                 long dump,
-                 double seconds,
-                 bool (*go_on) (void *),
-                 void *arg)
+long debug_wait (const char *dir, long dump, double seconds, bool (*go_on) (void *), void *arg)
 {
     double until = monotonic () + seconds;
     long left;
 
-    while ((left = count_watchers (dir, dump) - debug_done (dir, dump)) > 0
-           && monotonic () < until && go_on (arg))
+    while ((left = count_watchers (dir, dump) - debug_done (dir, dump)) > 0 && monotonic () < until
+           && go_on (arg))
         poll (NULL, 0, WAIT_MS);
     return left > 0 ? left : 0;
 }
@@ -307,11 +287,9 @@ static void read_rank (const char *dir, const char *name, void *arg)
     free (text);
 }
 
-size_t
-debug_read (const char *dir, long dump, struct stack **stacks, size_t **group)
+size_t debug_read (const char *dir, long dump, struct stack **stacks, size_t **group)
 {
-    struct folder_reader r = { .stacks =
-                                   calloc (STACKS_MAX, sizeof (*r.stacks)) };
+    struct folder_reader r = { .stacks = calloc (STACKS_MAX, sizeof (*r.stacks)) };
     char path[PATH_MAX];
 
     *group = calloc (STACKS_MAX, sizeof (**group));

@@ -37,18 +37,13 @@ enum debug_cause {
 /* Request this one, the next after those that the caller knows.  Returns -1
  * with errno (EEXIST: another process did).
  */
-int debug_request (const char *dir,
-                   long dump,
-                   enum debug_cause cause,
-                   const char *reason);
+int debug_request (const char *dir, long dump, enum debug_cause cause, const char *reason);
 
 /* The cause of a dump, and the reason in words: "" if there is none yet. */
-enum debug_cause
-debug_cause (const char *dir, long dump, char *reason, size_t size);
+enum debug_cause debug_cause (const char *dir, long dump, char *reason, size_t size);
 
 /* Path of a file of a dump; "" is its folder. */
-void debug_path (
-    char *path, size_t size, const char *dir, long dump, const char *file);
+void debug_path (char *path, size_t size, const char *dir, long dump, const char *file);
 
 /* Write a text under a new name, then rename: a file is whole or not there. */
 int debug_write (const char *path, const char *text);
@@ -69,26 +64,16 @@ struct debug_others debug_others (const char *dir, const char *node);
 /* Wait until all watchers have, at most 'seconds'; ends before if
  * 'go_on (arg)' is false.  Returns how many have not.
  */
-long debug_wait (const char *dir,
-                 long dump,
-                 double seconds,
-                 bool (*go_on) (void *),
-                 void *arg);
+long debug_wait (const char *dir, long dump, double seconds, bool (*go_on) (void *), void *arg);
 
 /* Stacks of a dump, grouped; free() both lists.  Returns how many. */
-size_t
-debug_read (const char *dir, long dump, struct stack **stacks, size_t **group);
+size_t debug_read (const char *dir, long dump, struct stack **stacks, size_t **group);
 
 /* Call 'f' for each entry whose name begins with 'prefix'. */
-void debug_each (const char *dir,
-                 const char *prefix,
-                 void (*f) (const char *dir, const char *name, void *arg),
-                 void *arg);
+void debug_each (const char *dir, const char *prefix,
+                 void (*f) (const char *dir, const char *name, void *arg), void *arg);
 
 /* The last line of a file's last 4 MiB that contains 'word' ("": that is not
  * empty); "" if there is none, or it is no regular file.
  */
-void debug_last_line (const char *path,
-                      const char *word,
-                      char *buf,
-                      size_t size);
+void debug_last_line (const char *path, const char *word, char *buf, size_t size);

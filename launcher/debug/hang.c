@@ -33,8 +33,7 @@ static void end_ranks (struct watcher *w)
     size_t n;
 
     debug_path (path, sizeof (path), w->folder.path, w->served, "line");
-    while (stat (path, &st) < 0 && monotonic () < until
-           && watcher_has_ranks (w))
+    while (stat (path, &st) < 0 && monotonic () < until && watcher_has_ranks (w))
         poll (NULL, 0, 200);
     watcher_forget (w); /* Slurm may end this with the last rank */
     ranks_look (w->roots.ranks);
@@ -62,10 +61,7 @@ void hang_check (struct watcher *w)
         return;
     }
     if (!w->hang_reported) {
-        snprintf (reason,
-                  sizeof (reason),
-                  "no progress for %.0f s%s",
-                  w->limit,
+        snprintf (reason, sizeof (reason), "no progress for %.0f s%s", w->limit,
                   w->kills ? ", the step is ended" : "");
         if (watcher_request (w, DEBUG_HANG, reason) < 0)
             return;
@@ -81,17 +77,12 @@ void hang_check_part (struct watcher *w)
     size_t quiet = watcher_count_quiet (w, PART_FACTOR * w->limit);
     char reason[256];
 
-    if (w->hang_reported || w->part_reported || quiet == 0
-        || quiet * 2 < w->roots.n)
+    if (w->hang_reported || w->part_reported || quiet == 0 || quiet * 2 < w->roots.n)
         return;
-    snprintf (reason,
-              sizeof (reason),
+    snprintf (reason, sizeof (reason),
               "%zu of %zu ranks on %s have made no progress for %.0f s while "
               "others have",
-              quiet,
-              w->roots.n,
-              w->host,
-              PART_FACTOR * w->limit);
+              quiet, w->roots.n, w->host, PART_FACTOR * w->limit);
     w->part_reported = watcher_request (w, DEBUG_PART, reason) == 0;
 }
 
@@ -105,14 +96,9 @@ void hang_check_end (struct watcher *w)
     if (w->roots.ended_at <= 0 || w->end_reported || w->hang_reported
         || now - w->roots.ended_at < wait || !watcher_all_quiet (w, wait))
         return;
-    snprintf (reason,
-              sizeof (reason),
-              "%s, and %zu rank%s on %s wait%s for it",
-              roots_end (&w->roots, w->folder.path, end, sizeof (end)),
-              w->roots.n,
-              w->roots.n == 1 ? "" : "s",
-              w->host,
-              w->roots.n == 1 ? "s" : "");
+    snprintf (reason, sizeof (reason), "%s, and %zu rank%s on %s wait%s for it",
+              roots_end (&w->roots, w->folder.path, end, sizeof (end)), w->roots.n,
+              w->roots.n == 1 ? "" : "s", w->host, w->roots.n == 1 ? "s" : "");
     if (watcher_request (w, DEBUG_END, reason) == 0)
         w->end_reported = w->hang_reported = true;
 }
@@ -137,8 +123,8 @@ void hang_serve (struct watcher *w)
     char reason[DEBUG_LINE];
 
     while (w->served < newest) {
-        enum debug_cause cause = debug_cause (
-            w->folder.path, w->served + 1, reason, sizeof (reason));
+        enum debug_cause cause =
+            debug_cause (w->folder.path, w->served + 1, reason, sizeof (reason));
         if (!has_reason (w, w->served + 1, reason))
             return;
         watcher_dump (w, w->served + 1);

@@ -90,12 +90,7 @@ static void read_io (const char *folder, struct thread *t)
 
     snprintf (path, sizeof (path), "%s/io", folder);
     if (proc_read (AT_FDCWD, path, text, sizeof (text)) >= 0)
-        sscanf (text,
-                "rchar: %lu wchar: %lu syscr: %lu syscw: %lu",
-                &v[0],
-                &v[1],
-                &v[2],
-                &v[3]);
+        sscanf (text, "rchar: %lu wchar: %lu syscr: %lu syscw: %lu", &v[0], &v[1], &v[2], &v[3]);
     t->io = v[0] + v[1] + v[2] + v[3];
 }
 
@@ -114,9 +109,7 @@ static int by_tid (const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static bool has_moved (const struct rank_progress *p,
-                       const struct thread *t,
-                       bool is_main,
+static bool has_moved (const struct rank_progress *p, const struct thread *t, bool is_main,
                        double elapsed)
 {
     const struct thread *b = NULL;
@@ -127,8 +120,7 @@ static bool has_moved (const struct rank_progress *p,
         return is_main; /* a new process is something; a new thread is not */
     if (is_main)
         return b->io != t->io || b->faults != t->faults;
-    return b->faults != t->faults
-           && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;
+    return b->faults != t->faults && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;
 }
 
 static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
@@ -187,9 +179,7 @@ double progress_last (const struct rank_progress *p, long rank, double now)
     return now;
 }
 
-static bool look_at_rank (struct rank_progress *p,
-                          const struct rank_process *list,
-                          size_t n,
+static bool look_at_rank (struct rank_progress *p, const struct rank_process *list, size_t n,
                           double elapsed)
 {
     enum process_kind *kinds = calloc (n, sizeof (*kinds));
@@ -205,10 +195,7 @@ static bool look_at_rank (struct rank_progress *p,
     return moved;
 }
 
-void progress_look (struct rank_progress *p,
-                    const struct rank_process *all,
-                    size_t n,
-                    double now,
+void progress_look (struct rank_progress *p, const struct rank_process *all, size_t n, double now,
                     double asked)
 {
     struct threads old = p->before;

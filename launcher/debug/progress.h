@@ -24,10 +24,7 @@ void progress_destroy (struct rank_progress *p);
  * since the time 'asked': what they did does not count.  0: it asked none,
  * INFINITY: it asked all.
  */
-void progress_look (struct rank_progress *p,
-                    const struct rank_process *all,
-                    size_t n,
-                    double now,
+void progress_look (struct rank_progress *p, const struct rank_process *all, size_t n, double now,
                     double asked);
 
 /* The rank has made progress. */

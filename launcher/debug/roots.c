@@ -24,8 +24,7 @@ static int exit_status (pid_t pid)
     struct proc_stat s;
 
     snprintf (path, sizeof (path), "/proc/%d/stat", (int)pid);
-    return proc_stat (AT_FDCWD, path, &s) == 0 && s.state == 'Z' ? s.exit_status
-                                                                 : -1;
+    return proc_stat (AT_FDCWD, path, &s) == 0 && s.state == 'Z' ? s.exit_status : -1;
 }
 
 static void add_root (struct roots *r, const struct rank_process *p)
@@ -96,9 +95,7 @@ void roots_wait (struct roots *r, double seconds)
             drop_root (r, i);
         }
     if (r->n == 0 && !r->step_ended && r->step_end >= 0)
-        r->step_ended =
-            poll (&(struct pollfd){ r->step_end, POLLIN, 0 }, 1, STEP_END_MS)
-            == 1;
+        r->step_ended = poll (&(struct pollfd){ r->step_end, POLLIN, 0 }, 1, STEP_END_MS) == 1;
 }
 
 /* The last line of the error file of a Python of that rank. */
@@ -129,13 +126,7 @@ char *roots_end (const struct roots *r, const char *dir, char *buf, size_t size)
     snprintf (prefix, sizeof (prefix), "error.%ld.", r->ended.rank);
     debug_each (dir, prefix, find_error, error);
     status_text (r->ended.status, status, sizeof (status));
-    snprintf (buf,
-              size,
-              "rank %ld has ended%s%s%s%s",
-              r->ended.rank,
-              status,
-              *error ? " (" : "",
-              error,
-              *error ? ")" : "");
+    snprintf (buf, size, "rank %ld has ended%s%s%s%s", r->ended.rank, status, *error ? " (" : "",
+              error, *error ? ")" : "");
     return buf;
 }

@@ -48,8 +48,7 @@ static bool has_changed (struct samples *s, const struct rank_process *p)
     return changed;
 }
 
-static bool
-rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
+static bool rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
 {
     enum process_kind kinds[PROCESSES];
     bool changed = false;
@@ -63,9 +62,7 @@ rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
     return changed;
 }
 
-void samples_take (struct samples *s,
-                   const struct roots *roots,
-                   struct rank_progress *progress,
+void samples_take (struct samples *s, const struct roots *roots, struct rank_progress *progress,
                    double since)
 {
     double now = monotonic ();

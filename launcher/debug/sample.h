@@ -23,7 +23,5 @@ struct samples {
  * that differs from the last look is progress.  The look itself leaves traces:
  * progress_look() with 'asked' must follow.
  */
-void samples_take (struct samples *s,
-                   const struct roots *roots,
-                   struct rank_progress *progress,
+void samples_take (struct samples *s, const struct roots *roots, struct rank_progress *progress,
                    double since);

@@ -14,16 +14,14 @@
 
 enum { PATH_SIZE = 512, LOOKS = 20, STEP_MS = 5 };
 
-static unsigned long long
-status_number (pid_t pid, pid_t tid, const char *name, int base)
+static unsigned long long status_number (pid_t pid, pid_t tid, const char *name, int base)
 {
     char path[PATH_SIZE];
     char line[256];
     unsigned long long number = 0;
     FILE *f;
 
-    snprintf (
-        path, sizeof (path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     if (!(f = fopen (path, "re")))
         return 0;
     while (fgets (line, sizeof (line), f))
@@ -46,8 +44,7 @@ static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
     char path[PATH_SIZE];
     char wchan[128];
 
-    snprintf (
-        path, sizeof (path), "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
     proc_read (AT_FDCWD, path, wchan, sizeof (wchan));
     for (size_t i = 0; i < n; i++)
         if (!strncmp (wchan, names[i], strlen (names[i])))
@@ -60,11 +57,9 @@ static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
  */
 static bool would_break (pid_t pid, pid_t tid)
 {
-    static const char *const calls[] = { "poll_",        "do_poll",
-                                         "do_sys_poll",  "do_select",
-                                         "core_sys_sel", "ep_poll",
-                                         "do_epoll",     "hrtimer_nanosleep",
-                                         "do_nanosleep" };
+    static const char *const calls[] = { "poll_",     "do_poll",           "do_sys_poll",
+                                         "do_select", "core_sys_sel",      "ep_poll",
+                                         "do_epoll",  "hrtimer_nanosleep", "do_nanosleep" };
 
     return waits_in (pid, tid, calls, sizeof (calls) / sizeof (*calls));
 }
@@ -89,8 +84,7 @@ static struct activity activity_of (pid_t pid, pid_t tid)
     char text[128];
 
     a.sleeps = status_number (pid, tid, "voluntary_ctxt_switches:", 10);
-    snprintf (
-        path, sizeof (path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     proc_read (AT_FDCWD, path, text, sizeof (text));
     a.ran = strtoull (text, NULL, 10);
     return a;
@@ -135,8 +129,7 @@ pid_t signal_thread (pid_t pid, int number, double *when)
         return 0;
     while (found == 0 && (e = readdir (d))) {
         pid_t tid = atoi (e->d_name);
-        if (tid > 0 && waits_for_lock (pid, tid)
-            && !signal_is_in (pid, tid, "SigBlk:", number))
+        if (tid > 0 && waits_for_lock (pid, tid) && !signal_is_in (pid, tid, "SigBlk:", number))
             found = tid;
     }
     closedir (d);

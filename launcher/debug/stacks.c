@@ -33,27 +33,16 @@ struct reader {
 
 /* Paths and files that are no user's. */
 static const char *const library_paths[] = {
-    "/site-packages/",
-    "/dist-packages/",
-    "/lib/python3",
-    "<frozen ",
-    "/sysdeps/",
-    "/nptl/",
-    "/build/glibc",
-    "./",
-    "../",
-    "/usr/lib/",
-    "/usr/src/",
-    "/lib/",
-    "/lib64/",
+    "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "/sysdeps/",
+    "/nptl/",          "/build/glibc",    "./",           "../",      "/usr/lib/",
+    "/usr/src/",       "/lib/",           "/lib64/",
 };
 
 static bool is_library (const struct stack_frame *f)
 {
     if (!*f->file)
         return true;
-    for (size_t i = 0; i < sizeof (library_paths) / sizeof (*library_paths);
-         i++)
+    for (size_t i = 0; i < sizeof (library_paths) / sizeof (*library_paths); i++)
         if (strstr (f->file, library_paths[i]))
             return true;
     return false;
@@ -88,8 +77,7 @@ static void read_python (struct reader *r, const char *line)
     struct stack_frame f = { "" };
     const char *end;
 
-    if (!strncmp (line, "Thread 0x", 9)
-        || !strncmp (line, "Current thread ", 15)) {
+    if (!strncmp (line, "Thread 0x", 9) || !strncmp (line, "Current thread ", 15)) {
         begin_thread (r);
         return;
     }
@@ -221,8 +209,7 @@ static void begin_process (struct reader *r, const char *line)
 static void begin_section (struct reader *r, enum section section)
 {
     r->section = NONE;
-    if (!r->wanted || r->found == PYTHON
-        || (section == KERNEL && r->found == NATIVE && !r->first))
+    if (!r->wanted || r->found == PYTHON || (section == KERNEL && r->found == NATIVE && !r->first))
         return;
     r->section = r->found = section;
     begin_thread (r);
@@ -259,8 +246,7 @@ static void read_line (struct reader *r, const char *line)
         read_kernel (r, line);
 }
 
-size_t
-stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max)
+size_t stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max)
 {
     struct reader r = { .stacks = stacks, .n = n, .max = max, .rank = -1 };
     char line[LINE];
@@ -276,8 +262,7 @@ stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max)
 
 /* ---- groups ---- */
 
-static int frame_compare (const struct stack_frame *a,
-                          const struct stack_frame *b)
+static int frame_compare (const struct stack_frame *a, const struct stack_frame *b)
 {
     int rv = strcmp (a->function, b->function);
 
@@ -289,8 +274,7 @@ static int frame_compare (const struct stack_frame *a,
 /* A rank that was stopped is elsewhere, whatever its stack is. */
 static int place_compare (const struct stack *a, const struct stack *b)
 {
-    int rv = (strchr ("TtZX", a->state) != NULL)
-             - (strchr ("TtZX", b->state) != NULL);
+    int rv = (strchr ("TtZX", a->state) != NULL) - (strchr ("TtZX", b->state) != NULL);
 
     if (rv == 0)
         rv = frame_compare (&a->top, &b->top);
@@ -409,16 +393,14 @@ char *stack_place (const struct stack *s, char *buf, size_t size)
     if (*buf)
         append (buf, size, " in ");
     append_frame (buf, size, *s->top.function ? &s->top : &s->user);
-    if (*s->user.function && *s->top.function
-        && frame_compare (&s->top, &s->user) != 0) {
+    if (*s->user.function && *s->top.function && frame_compare (&s->top, &s->user) != 0) {
         append (buf, size, " from ");
         append_frame (buf, size, &s->user);
     }
     return buf;
 }
 
-char *
-stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size)
+char *stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size)
 {
     *buf = '\0';
     for (size_t i = 0; i < n; i++) {
@@ -433,10 +415,7 @@ stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size)
     return buf;
 }
 
-char *stacks_line (const struct stack *stacks,
-                   const size_t *group,
-                   size_t n,
-                   char *buf,
+char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, char *buf,
                    size_t size)
 {
     char ranks[128];
@@ -455,12 +434,7 @@ char *stacks_line (const struct stack *stacks,
         if (end - i == 1)
             append (buf, size, "%srank %s is ", i ? "; " : "", ranks);
         else
-            append (buf,
-                    size,
-                    "%s%zu ranks (%s) are ",
-                    i ? "; " : "",
-                    end - i,
-                    ranks);
+            append (buf, size, "%s%zu ranks (%s) are ", i ? "; " : "", end - i, ranks);
         append (buf, size, "%s%s", in, place);
     }
     return buf;

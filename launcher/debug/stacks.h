@@ -37,8 +37,7 @@ struct stack {
  * rank with several, each is one.  Text that is none of the above is skipped.
  * Returns the new number, at most 'max'.
  */
-size_t
-stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max);
+size_t stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max);
 
 /* Give stacks that are at the same place the same number, the place with the
  * most ranks 0, and sort them by it and by rank.  Returns the number of
@@ -52,14 +51,10 @@ size_t stacks_group (struct stack *stacks, size_t n, size_t *group);
 char *stack_place (const struct stack *s, char *buf, size_t size);
 
 /* "0-2,5": ranks of one group.  Returns buf. */
-char *
-stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size);
+char *stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size);
 
 /* One line for all, such as "3 ranks (0,2-3) are in A; rank 1 is in B", with
  * the first four places.  Returns buf.
  */
-char *stacks_line (const struct stack *stacks,
-                   const size_t *group,
-                   size_t n,
-                   char *buf,
+char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, char *buf,
                    size_t size);

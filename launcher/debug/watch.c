@@ -44,16 +44,13 @@ static void watch_ranks (struct watcher *w)
                 watcher_look (w, 0);
                 w->looked = now;
             }
-            if (now - w->sampled >= sample_every
-                && watcher_count_quiet (w, w->limit / 4) > 0)
+            if (now - w->sampled >= sample_every && watcher_count_quiet (w, w->limit / 4) > 0)
                 watcher_sample (w);
             hang_check_end (w);
             hang_check (w);
             hang_check_part (w);
         }
-        roots_wait (&w->roots,
-                    w->roots.n > 0 ? tick * (0.5 + drand48 ())
-                                   : watcher_idle (w));
+        roots_wait (&w->roots, w->roots.n > 0 ? tick * (0.5 + drand48 ()) : watcher_idle (w));
     }
 }
 
@@ -103,10 +100,7 @@ static int watch_create (const struct settings *st, struct watcher *w)
     w->task = atoi (st->args[2]);
     w->kills = st->nargs > 3 && !strcmp (st->args[3], "kill");
     gethostname (w->host, sizeof (w->host) - 1);
-    snprintf (w->host,
-              sizeof (w->host),
-              "%s",
-              getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
+    snprintf (w->host, sizeof (w->host), "%s", getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
     snprintf (w->node, sizeof (w->node), "%s", getenv ("SLURM_NODEID") ?: "0");
     w->roots.step_end = find_step_end ();
     w->begun = monotonic ();

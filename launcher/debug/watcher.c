@@ -73,8 +73,7 @@ size_t watcher_count_quiet (const struct watcher *w, double seconds)
     size_t n = 0;
 
     for (size_t i = 0; i < w->roots.n; i++)
-        n += now - progress_last (w->progress, w->roots.list[i].rank, now)
-             >= seconds;
+        n += now - progress_last (w->progress, w->roots.list[i].rank, now) >= seconds;
     return n;
 }
 
@@ -106,8 +105,7 @@ bool watcher_all_quiet (struct watcher *w, double seconds)
 {
     double since = monotonic () - seconds;
 
-    if (w->roots.last_end > since
-        || watcher_count_quiet (w, seconds) < w->roots.n)
+    if (w->roots.last_end > since || watcher_count_quiet (w, seconds) < w->roots.n)
         return false;
     observe_others (w);
     return w->others <= since;

@@ -82,8 +82,7 @@ void watcher_dump (struct watcher *w, long dump)
 /* The watcher that requested it reports, once all nodes have written. */
 static void report (struct watcher *w, long dump, const char *reason)
 {
-    long missing =
-        debug_wait (w->folder.path, dump, OTHERS_SECONDS, watcher_has_ranks, w);
+    long missing = debug_wait (w->folder.path, dump, OTHERS_SECONDS, watcher_has_ranks, w);
     struct stack *stacks;
     size_t *group;
     size_t n = debug_read (w->folder.path, dump, &stacks, &group);
@@ -96,14 +95,8 @@ static void report (struct watcher *w, long dump, const char *reason)
         stacks_line (stacks, group, n, where, sizeof (where));
     if (missing > 0)
         snprintf (more, sizeof (more), "; %ld nodes did not answer", missing);
-    snprintf (line,
-              sizeof (line),
-              "%s: %s%s; stacks of all ranks: %s/dump-%ld",
-              reason,
-              *where ? where : "no stacks",
-              more,
-              w->dir,
-              dump);
+    snprintf (line, sizeof (line), "%s: %s%s; stacks of all ranks: %s/dump-%ld", reason,
+              *where ? where : "no stacks", more, w->dir, dump);
     complain ("%s", line);
     debug_path (path, sizeof (path), w->folder.path, dump, "line");
     debug_write (path, line);
@@ -111,9 +104,7 @@ static void report (struct watcher *w, long dump, const char *reason)
     free (group);
 }
 
-int watcher_request (struct watcher *w,
-                     enum debug_cause cause,
-                     const char *reason)
+int watcher_request (struct watcher *w, enum debug_cause cause, const char *reason)
 {
     long dump = w->served + 1;
 

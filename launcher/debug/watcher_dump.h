@@ -12,6 +12,4 @@ void watcher_dump (struct watcher *w, long dump);
  * watchers that find the same, one requests; the others find the request.
  * Returns -1 in the others, which are to wait for that.
  */
-int watcher_request (struct watcher *w,
-                     enum debug_cause cause,
-                     const char *reason);
+int watcher_request (struct watcher *w, enum debug_cause cause, const char *reason);

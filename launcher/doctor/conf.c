@@ -23,27 +23,21 @@ char *doctor_read (const char *root, const char *path)
     return file_text (full, DOCTOR_FILE);
 }
 
-static int
-add (struct conf *c, const char *file, int line, const char *text, size_t len)
+static int add (struct conf *c, const char *file, int line, const char *text, size_t len)
 {
     struct conf_line *more = array_grow (c->list, c->n, sizeof (*more));
 
     if (!more)
         return -1;
     c->list = more;
-    more[c->n++] =
-        (struct conf_line){ strdup (file), line, strndup (text, len) };
+    more[c->n++] = (struct conf_line){ strdup (file), line, strndup (text, len) };
     return 0;
 }
 
-static int
-read_deep (struct conf *c, const char *root, const char *path, int depth);
+static int read_deep (struct conf *c, const char *root, const char *path, int depth);
 
 /* "include /etc/slurm/plugstack.conf.d/?*"; relative: beside 'file'. */
-static void include (struct conf *c,
-                     const char *root,
-                     const char *file,
-                     const char *pattern,
+static void include (struct conf *c, const char *root, const char *file, const char *pattern,
                      int depth)
 {
     char full[3 * PATH_MAX];
@@ -53,12 +47,7 @@ static void include (struct conf *c,
     if (*pattern == '/')
         snprintf (full, sizeof (full), "%s%s", root, pattern);
     else
-        snprintf (full,
-                  sizeof (full),
-                  "%s%.*s/%s",
-                  root,
-                  slash ? (int)(slash - file) : 0,
-                  file,
+        snprintf (full, sizeof (full), "%s%.*s/%s", root, slash ? (int)(slash - file) : 0, file,
                   pattern);
     if (glob (full, 0, NULL, &g) != 0)
         return;
@@ -80,8 +69,7 @@ static size_t strip (const char **text, size_t len)
     return len;
 }
 
-static int
-read_deep (struct conf *c, const char *root, const char *path, int depth)
+static int read_deep (struct conf *c, const char *root, const char *path, int depth)
 {
     char *text = depth < DEPTH ? doctor_read (root, path) : NULL;
     int line = 0;
@@ -93,12 +81,10 @@ read_deep (struct conf *c, const char *root, const char *path, int depth)
         const char *start = at;
         size_t len = strip (&start, whole);
         line++;
-        if (len > 8 && !strncasecmp (start, "include", 7)
-            && isspace ((unsigned char)start[7])) {
+        if (len > 8 && !strncasecmp (start, "include", 7) && isspace ((unsigned char)start[7])) {
             char *pattern = strndup (start + 8, len - 8);
             if (pattern)
-                include (
-                    c, root, path, pattern + strspn (pattern, " \t"), depth);
+                include (c, root, path, pattern + strspn (pattern, " \t"), depth);
             free (pattern);
         } else if (len && add (c, path, line, start, len) < 0)
             break;
@@ -129,8 +115,7 @@ const struct conf_line *conf_find (const struct conf *c, const char *key)
 
     for (size_t i = c->n; i > 0; i--)
         if (!strncasecmp (c->list[i - 1].text, key, n)
-            && c->list[i - 1].text[n + strspn (c->list[i - 1].text + n, " \t")]
-                   == '=')
+            && c->list[i - 1].text[n + strspn (c->list[i - 1].text + n, " \t")] == '=')
             return &c->list[i - 1];
     return NULL;
 }

@@ -63,8 +63,7 @@ static void print_text (const struct site *s, const int *count)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     long rank = (long)environment_number ("SLURM_PROCID", -1);
-    bool step =
-        node && rank >= 0 && environment_number ("SLURM_STEP_NUM_TASKS", 1) > 1;
+    bool step = node && rank >= 0 && environment_number ("SLURM_STEP_NUM_TASKS", 1) > 1;
     enum doctor_severity least = !step ? FINE : rank == 0 ? HINT : CHANGE;
 
     for (size_t i = 0; i < s->nfindings; i++) {
@@ -73,17 +72,11 @@ static void print_text (const struct site *s, const int *count)
             continue;
         if (step)
             printf ("%s: ", node);
-        printf ("%-6s  %s%s%s: %s\n",
-                doctor_severity_names[f->severity],
-                f->where ? f->where : "",
-                f->where && *f->where ? ": " : "",
-                f->check,
-                f->what ? f->what : "");
+        printf ("%-6s  %s%s%s: %s\n", doctor_severity_names[f->severity], f->where ? f->where : "",
+                f->where && *f->where ? ": " : "", f->check, f->what ? f->what : "");
     }
     if (!step)
-        printf ("\n%d to change, %d hints, %d ok\n",
-                count[CHANGE] + count[BROKEN],
-                count[HINT],
+        printf ("\n%d to change, %d hints, %d ok\n", count[CHANGE] + count[BROKEN], count[HINT],
                 count[FINE]);
 }
 
@@ -93,16 +86,9 @@ static void print_json (const struct site *s)
 
     for (size_t i = 0; i < s->nfindings; i++)
         json_array_append_new (
-            list,
-            json_pack ("{s:s, s:s, s:s*, s:s*}",
-                       "check",
-                       s->findings[i].check,
-                       "severity",
-                       doctor_severity_names[s->findings[i].severity],
-                       "where",
-                       s->findings[i].where,
-                       "what",
-                       s->findings[i].what));
+            list, json_pack ("{s:s, s:s, s:s*, s:s*}", "check", s->findings[i].check, "severity",
+                             doctor_severity_names[s->findings[i].severity], "where",
+                             s->findings[i].where, "what", s->findings[i].what));
     json_dumpf (list, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putchar ('\n');
     json_decref (list);

@@ -51,28 +51,18 @@ void doctor_gpus (struct site *s)
     int devices = entries (s, "/dev", "nvidia");
 
     if (!is_there (s, "/proc/driver/nvidia/version"))
-        site_report (s,
-                     FINE,
-                     "/proc/driver/nvidia",
-                     is_there (s, "/sys/class/kfd")
-                         ? "GPUs of AMD's"
-                         : "no NVIDIA GPU on this host");
+        site_report (s, FINE, "/proc/driver/nvidia",
+                     is_there (s, "/sys/class/kfd") ? "GPUs of AMD's"
+                                                    : "no NVIDIA GPU on this host");
     else if (devices < cards)
-        site_report (
-            s,
-            CHANGE,
-            "/dev/nvidia*",
-            "%d of %d GPUs have a device file: Slurm cannot give the "
-            "others: run nvidia-persistenced or nvidia-modprobe at boot",
-            devices,
-            cards);
+        site_report (s, CHANGE, "/dev/nvidia*",
+                     "%d of %d GPUs have a device file: Slurm cannot give the "
+                     "others: run nvidia-persistenced or nvidia-modprobe at boot",
+                     devices, cards);
     else if (!is_there (s, "/run/nvidia-persistenced/socket"))
-        site_report (
-            s,
-            HINT,
-            "/run/nvidia-persistenced/socket",
-            "no persistence daemon: the first task of a job waits for the "
-            "driver (seconds for each GPU): enable nvidia-persistenced");
+        site_report (s, HINT, "/run/nvidia-persistenced/socket",
+                     "no persistence daemon: the first task of a job waits for the "
+                     "driver (seconds for each GPU): enable nvidia-persistenced");
     else
         site_report (s, FINE, "/dev/nvidia*", "%d GPUs", devices);
 }
@@ -82,13 +72,10 @@ void doctor_peermem (struct site *s)
     if (!is_there (s, "/proc/driver/nvidia/version")
         || entries (s, "/sys/class/infiniband", "") == 0)
         return;
-    if (is_there (s, "/sys/module/nvidia_peermem")
-        || is_there (s, "/sys/module/nv_peer_mem"))
+    if (is_there (s, "/sys/module/nvidia_peermem") || is_there (s, "/sys/module/nv_peer_mem"))
         site_report (s, FINE, "/sys/module/nvidia_peermem", "loaded");
     else
-        site_report (s,
-                     HINT,
-                     "/sys/module/nvidia_peermem",
+        site_report (s, HINT, "/sys/module/nvidia_peermem",
                      "not loaded: without it, or dma-buf of the open kernel "
                      "modules, data goes through the host's memory: modprobe "
                      "nvidia_peermem");
@@ -127,8 +114,7 @@ static int find_slurmd (const struct site *s)
 }
 
 /* -1: unlimited; -2: there is no slurmd here. */
-static long
-limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
+static long limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
 {
     int pid = find_slurmd (s);
     char path[64];
@@ -160,12 +146,8 @@ void doctor_memlock (struct site *s)
     if (n == -1)
         site_report (s, FINE, where, "unlimited");
     else
-        site_report (
-            s,
-            rdma ? CHANGE : HINT,
-            where,
-            "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service",
-            n / 1024);
+        site_report (s, rdma ? CHANGE : HINT, where,
+                     "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service", n / 1024);
 }
 
 void doctor_nofile (struct site *s)
@@ -178,9 +160,7 @@ void doctor_nofile (struct site *s)
     if (n == -1 || n >= NOFILE)
         site_report (s, FINE, where, "%ld", n);
     else
-        site_report (s,
-                     n < 4096 ? CHANGE : HINT,
-                     where,
+        site_report (s, n < 4096 ? CHANGE : HINT, where,
                      "%ld are few for many ranks and data loaders: "
                      "LimitNOFILE=131072 in slurmd.service",
                      n);
@@ -189,16 +169,14 @@ void doctor_nofile (struct site *s)
 /* ---- shared memory ---- */
 
 /* The line of /proc/mounts whose second word is 'folder'. */
-static bool
-find_mount (const char *mounts, const char *folder, char *line, size_t size)
+static bool find_mount (const char *mounts, const char *folder, char *line, size_t size)
 {
     size_t len = strlen (folder);
 
     while (mounts && *mounts) {
         size_t whole = strcspn (mounts, "\n");
         const char *path = mounts + strcspn (mounts, " \n");
-        if (*path == ' ' && !strncmp (path + 1, folder, len)
-            && path[1 + len] == ' ') {
+        if (*path == ' ' && !strncmp (path + 1, folder, len) && path[1 + len] == ' ') {
             snprintf (line, size, "%.*s", (int)whole, mounts);
             return true;
         }
@@ -233,13 +211,10 @@ void doctor_shm (struct site *s)
     if (gib >= SHM_GIB)
         site_report (s, FINE, "/dev/shm", "%.0f GiB", gib);
     else
-        site_report (
-            s,
-            CHANGE,
-            "/dev/shm",
-            "%.1f GiB: data loaders and NCCL pass data through it, and "
-            "die of a bus error when it is full: mount it with size=50%%",
-            gib);
+        site_report (s, CHANGE, "/dev/shm",
+                     "%.1f GiB: data loaders and NCCL pass data through it, and "
+                     "die of a bus error when it is full: mount it with size=50%%",
+                     gib);
 }
 
 /* logind.conf(5); NCCL's manual, Troubleshooting. */
@@ -255,12 +230,9 @@ void doctor_remove_ipc (struct site *s)
     if (l && strcasestr (l->text, "=no"))
         site_report (s, FINE, path, "RemoveIPC=no");
     else
-        site_report (
-            s,
-            HINT,
-            path,
-            "shared memory of a job is removed when its user's last login "
-            "ends: set RemoveIPC=no");
+        site_report (s, HINT, path,
+                     "shared memory of a job is removed when its user's last login "
+                     "ends: set RemoveIPC=no");
     conf_free (&c);
 }
 
@@ -277,8 +249,7 @@ static bool names (const char *line, const char *host)
     return false;
 }
 
-static void
-compare_hosts (struct site *s, const struct conf *c, const char *host)
+static void compare_hosts (struct site *s, const struct conf *c, const char *host)
 {
     size_t before = s->nfindings;
     char where[64];
@@ -288,19 +259,13 @@ compare_hosts (struct site *s, const struct conf *c, const char *host)
         if (strncmp (text, "127.", 4) || !names (text, host))
             continue;
         snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "%s is %.*s: what listens at the host's own name (Gloo) is "
-            "reached by no other node: give its real address",
-            host,
-            (int)strcspn (text, " \t"),
-            text);
+        site_report (s, CHANGE, where,
+                     "%s is %.*s: what listens at the host's own name (Gloo) is "
+                     "reached by no other node: give its real address",
+                     host, (int)strcspn (text, " \t"), text);
     }
     if (s->nfindings == before)
-        site_report (
-            s, FINE, "/etc/hosts", "%s is not a loopback address", host);
+        site_report (s, FINE, "/etc/hosts", "%s is not a loopback address", host);
 }
 
 /* Gloo listens at the address of the host's own name: Debian's installer gives
@@ -321,8 +286,7 @@ void doctor_hosts (struct site *s)
 
 /* ---- a step ---- */
 
-static int
-start (const char *option, const char *program, char *buf, size_t size)
+static int start (const char *option, const char *program, char *buf, size_t size)
 {
     struct command c = { .timeout = 60 };
     int status;
@@ -358,15 +322,10 @@ static void tell_time (struct site *s)
     }
     qsort (off, TIMES, sizeof (*off), compare_doubles);
     qsort (on, TIMES, sizeof (*on), compare_doubles);
-    site_report (
-        s,
-        FINE,
-        "srun --dl=torch",
-        "rank 0 has its variables; srun true takes %.0f ms with --dl=off, "
-        "%.0f ms with --dl=torch (medians of %d)",
-        off[TIMES / 2],
-        on[TIMES / 2],
-        TIMES);
+    site_report (s, FINE, "srun --dl=torch",
+                 "rank 0 has its variables; srun true takes %.0f ms with --dl=off, "
+                 "%.0f ms with --dl=torch (medians of %d)",
+                 off[TIMES / 2], on[TIMES / 2], TIMES);
 }
 
 void doctor_step (struct site *s)
@@ -379,20 +338,12 @@ void doctor_step (struct site *s)
         return;
     status = start ("--dl=torch", "env", said, ROOM);
     if (status != 0)
-        site_report (s,
-                     BROKEN,
-                     "srun --dl=torch env",
-                     "it ended with status %d: %.*s",
-                     status,
-                     (int)strcspn (said, "\n"),
-                     said);
+        site_report (s, BROKEN, "srun --dl=torch env", "it ended with status %d: %.*s", status,
+                     (int)strcspn (said, "\n"), said);
     else if (!strstr (said, "\nMASTER_ADDR="))
-        site_report (
-            s,
-            BROKEN,
-            "srun --dl=torch env",
-            "the task has no MASTER_ADDR: dl.so is not loaded on the node: "
-            "look for \"spank\" in slurmd's log there");
+        site_report (s, BROKEN, "srun --dl=torch env",
+                     "the task has no MASTER_ADDR: dl.so is not loaded on the node: "
+                     "look for \"spank\" in slurmd's log there");
     else
         tell_time (s);
     free (said);

@@ -19,14 +19,10 @@ void doctor_kill (struct site *s)
     if (wait >= KILL_WAIT)
         site_report (s, FINE, site_here (s, "KillWait"), "%ld s", wait);
     else
-        site_report (
-            s,
-            CHANGE,
-            site_here (s, "KillWait"),
-            "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
-            "set KillWait=%d or more",
-            wait,
-            KILL_WAIT);
+        site_report (s, CHANGE, site_here (s, "KillWait"),
+                     "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
+                     "set KillWait=%d or more",
+                     wait, KILL_WAIT);
 }
 
 struct partition_defaults {
@@ -38,8 +34,7 @@ static long number_of (const char *line, const char *key, long otherwise)
 {
     char text[64];
 
-    return slurmconf_value (line, key, text, sizeof (text)) ? atol (text)
-                                                            : otherwise;
+    return slurmconf_value (line, key, text, sizeof (text)) ? atol (text) : otherwise;
 }
 
 static struct partition_defaults read_tiers (const struct site *s)
@@ -52,8 +47,7 @@ static struct partition_defaults read_tiers (const struct site *s)
         if (!strncasecmp (line, "PartitionName=DEFAULT", 21)) {
             d.tier = tier;
             d.grace = number_of (line, "GraceTime", d.grace);
-        } else if (!strncasecmp (line, "PartitionName=", 14)
-                   && tier > d.highest)
+        } else if (!strncasecmp (line, "PartitionName=", 14) && tier > d.highest)
             d.highest = tier;
     }
     return d;
@@ -64,8 +58,7 @@ static long grace_of (const struct partition_defaults *d, const char *line)
 {
     char mode[64];
 
-    if (strncasecmp (line, "PartitionName=", 14)
-        || !strncasecmp (line, "PartitionName=DEFAULT", 21)
+    if (strncasecmp (line, "PartitionName=", 14) || !strncasecmp (line, "PartitionName=DEFAULT", 21)
         || number_of (line, "PriorityTier", d->tier) >= d->highest
         || (slurmconf_value (line, "PreemptMode", mode, sizeof (mode))
             && !strcasecmp (mode, "OFF")))
@@ -88,28 +81,18 @@ void doctor_preemption (struct site *s)
         if (grace < 0 || grace >= GRACE)
             continue;
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "%ld s are short for a checkpoint: set GraceTime=%d or more",
-            grace,
-            GRACE);
+        site_report (s, CHANGE, where, "%ld s are short for a checkpoint: set GraceTime=%d or more",
+                     grace, GRACE);
     }
     if (s->nfindings == before)
-        site_report (
-            s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
+        site_report (s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
 }
 
 void doctor_requeue (struct site *s)
 {
-    site_expect (
-        s,
-        "JobRequeue",
-        site_number (s, "JobRequeue") == 1,
-        "jobs come back",
-        "jobs do not come back after preemption or a failure of a node: "
-        "set JobRequeue=1");
+    site_expect (s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs come back",
+                 "jobs do not come back after preemption or a failure of a node: "
+                 "set JobRequeue=1");
 }
 
 /* A process in a slow driver call is not dead at once, and drains its node. */
@@ -120,17 +103,12 @@ void doctor_unkillable (struct site *s)
     long wanted = 5 * message > UNKILLABLE ? 5 * message : UNKILLABLE;
 
     if (timeout >= wanted)
-        site_report (
-            s, FINE, site_here (s, "UnkillableStepTimeout"), "%ld s", timeout);
+        site_report (s, FINE, site_here (s, "UnkillableStepTimeout"), "%ld s", timeout);
     else
-        site_report (
-            s,
-            CHANGE,
-            site_here (s, "UnkillableStepTimeout"),
-            "after %ld s a node is drained whose GPU processes are slow to "
-            "end: set UnkillableStepTimeout=%ld or more",
-            timeout,
-            wanted);
+        site_report (s, CHANGE, site_here (s, "UnkillableStepTimeout"),
+                     "after %ld s a node is drained whose GPU processes are slow to "
+                     "end: set UnkillableStepTimeout=%ld or more",
+                     timeout, wanted);
 }
 
 /* slurm.conf(5): a comma list, ALL (the default) or NONE. */
@@ -139,11 +117,9 @@ void doctor_limits (struct site *s)
     bool goes = site_has (s, "PropagateResourceLimits", "ALL")
                 || site_has (s, "PropagateResourceLimits", "MEMLOCK");
 
-    site_expect (
-        s,
-        "PropagateResourceLimits",
-        !goes || site_has (s, "PropagateResourceLimitsExcept", "MEMLOCK"),
-        "locked memory is as slurmd has it",
-        "the login node's limit of locked memory goes to the job, and "
-        "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
+    site_expect (s, "PropagateResourceLimits",
+                 !goes || site_has (s, "PropagateResourceLimitsExcept", "MEMLOCK"),
+                 "locked memory is as slurmd has it",
+                 "the login node's limit of locked memory goes to the job, and "
+                 "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
 }

@@ -36,25 +36,15 @@ void doctor_plugstack (struct site *s)
 {
     char path[FULL];
 
-    if (strstr (s->conf_path, "/conf-cache/")
-        || !strncmp (s->conf_path, "/run/slurm/conf/", 16))
-        site_report (
-            s,
-            HINT,
-            s->conf_path,
-            "this host is configless: see that plugstack.conf, and the "
-            "files that it includes, are here too");
+    if (strstr (s->conf_path, "/conf-cache/") || !strncmp (s->conf_path, "/run/slurm/conf/", 16))
+        site_report (s, HINT, s->conf_path,
+                     "this host is configless: see that plugstack.conf, and the "
+                     "files that it includes, are here too");
     if (access (full (s, s->stack_path, path), F_OK) < 0)
-        site_report (s,
-                     BROKEN,
-                     s->stack_path,
-                     "%s: make it, with the line \"optional dl.so\"",
+        site_report (s, BROKEN, s->stack_path, "%s: make it, with the line \"optional dl.so\"",
                      strerror (errno));
     else if (access (path, R_OK) < 0)
-        site_report (s,
-                     BROKEN,
-                     s->stack_path,
-                     "%s: users' srun and sbatch read it too: chmod 644",
+        site_report (s, BROKEN, s->stack_path, "%s: users' srun and sbatch read it too: chmod 644",
                      strerror (errno));
     else
         site_report (s, FINE, s->stack_path, "it can be read");
@@ -65,38 +55,22 @@ void doctor_plugin_line (struct site *s)
     char where[WHERE];
 
     if (!s->plugin.at) {
-        site_report (
-            s,
-            BROKEN,
-            s->stack_path,
-            "no line loads dl.so: add \"optional dl.so\", on login and "
-            "compute nodes");
+        site_report (s, BROKEN, s->stack_path,
+                     "no line loads dl.so: add \"optional dl.so\", on login and "
+                     "compute nodes");
         return;
     }
     line_of (s->plugin.at, where);
     if (s->plugins > 1)
-        site_report (s,
-                     CHANGE,
-                     where,
-                     "dl.so is there in %d lines: keep one",
-                     s->plugins);
+        site_report (s, CHANGE, where, "dl.so is there in %d lines: keep one", s->plugins);
     if (!*s->plugin.word)
-        site_report (s,
-                     BROKEN,
-                     where,
-                     "the word before dl.so is missing: say \"optional\"");
+        site_report (s, BROKEN, where, "the word before dl.so is missing: say \"optional\"");
     else if (!strcmp (s->plugin.word, "required"))
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "\"required\": a node on which dl.so cannot be loaded fails "
-            "all its jobs: say \"optional\"");
+        site_report (s, CHANGE, where,
+                     "\"required\": a node on which dl.so cannot be loaded fails "
+                     "all its jobs: say \"optional\"");
     else if (strcmp (s->plugin.word, "optional"))
-        site_report (s,
-                     BROKEN,
-                     where,
-                     "'%s' is not a word of plugstack.conf: say \"optional\"",
+        site_report (s, BROKEN, where, "'%s' is not a word of plugstack.conf: say \"optional\"",
                      s->plugin.word);
     else
         site_report (s, FINE, where, "optional");
@@ -132,15 +106,10 @@ static bool is_safe (struct site *s, const char *path, const char *what)
     do {
         const char *at = *part ? part : "/";
         if (stat (full (s, at, name), &st) == 0 && is_open (s, &st)) {
-            site_report (
-                s,
-                CHANGE,
-                at,
-                "owner %ld, mode %o: who may write there %s: chown root, "
-                "chmod go-w",
-                (long)st.st_uid,
-                st.st_mode & 07777,
-                what);
+            site_report (s, CHANGE, at,
+                         "owner %ld, mode %o: who may write there %s: chown root, "
+                         "chmod go-w",
+                         (long)st.st_uid, st.st_mode & 07777, what);
             return false;
         }
         if ((slash = strrchr (part, '/')))
@@ -157,11 +126,8 @@ void doctor_plugin_file (struct site *s)
     if (!s->plugin.at)
         return;
     if (access (full (s, s->plugin.plugin, name), R_OK) < 0) {
-        site_report (s,
-                     BROKEN,
-                     line_of (s->plugin.at, where),
-                     "%s: %s: install it, or give the full path",
-                     s->plugin.plugin,
+        site_report (s, BROKEN, line_of (s->plugin.at, where),
+                     "%s: %s: install it, or give the full path", s->plugin.plugin,
                      strerror (errno));
         return;
     }
@@ -197,29 +163,18 @@ void doctor_plugin_release (struct site *s)
         return;
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if ((n = built_for (name)) == 0)
-        site_report (s,
-                     BROKEN,
-                     s->plugin.plugin,
+        site_report (s, BROKEN, s->plugin.plugin,
                      "not the plugin of slurm-dl, or damaged: build and "
                      "install it anew");
     else if (sscanf (text, "%u.%u", &major, &minor) != 2
              || (n >> 16 == major && (n >> 8 & 0xff) == minor))
-        site_report (s,
-                     FINE,
-                     s->plugin.plugin,
-                     "built for Slurm %lu.%02lu",
-                     n >> 16,
+        site_report (s, FINE, s->plugin.plugin, "built for Slurm %lu.%02lu", n >> 16,
                      n >> 8 & 0xff);
     else
-        site_report (
-            s,
-            BROKEN,
-            s->plugin.plugin,
-            "it was built for Slurm %lu.%02lu, and here is %s, which does "
-            "not load it: build it anew",
-            n >> 16,
-            n >> 8 & 0xff,
-            text);
+        site_report (s, BROKEN, s->plugin.plugin,
+                     "it was built for Slurm %lu.%02lu, and here is %s, which does "
+                     "not load it: build it anew",
+                     n >> 16, n >> 8 & 0xff, text);
 }
 
 /* ---- its arguments; dl-spank(8) ---- */
@@ -290,8 +245,7 @@ static bool is_key (int row, const char *key)
 {
     const char *name = arguments[row].key;
 
-    return arguments[row].prefix ? !strncmp (key, name, strlen (name))
-                                 : !strcmp (key, name);
+    return arguments[row].prefix ? !strncmp (key, name, strlen (name)) : !strcmp (key, name);
 }
 
 /* What the plugin does with what it does not understand. */
@@ -320,23 +274,12 @@ static void check_argument (struct site *s, const char *arg)
         if ((arguments[i].check ? arguments[i].check (value + 1, why)
                                 : is_default (key, value + 1, why))
             < 0)
-            site_report (s,
-                         CHANGE,
-                         where,
-                         "%s: %s; %s",
-                         arg,
-                         why,
-                         effect (!strcmp (key, "when")));
+            site_report (s, CHANGE, where, "%s: %s; %s", arg, why, effect (!strcmp (key, "when")));
         return;
     }
     meant = nearest_word (key, keys);
-    site_report (s,
-                 CHANGE,
-                 where,
-                 "%s: no argument of dl.so%s%s%s; %s",
-                 arg,
-                 DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"),
-                 effect (true));
+    site_report (s, CHANGE, where, "%s: no argument of dl.so%s%s%s; %s", arg,
+                 DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"), effect (true));
 }
 
 static bool is_told (const struct site *s, size_t before, const char *line)
@@ -373,17 +316,14 @@ void doctor_plugin_arguments (struct site *s)
     if (!s->plugin.at)
         return;
     snprintf (text, sizeof (text), "%s", s->plugin.arguments);
-    for (char *a = strtok_r (text, " \t", &next); a;
-         a = strtok_r (NULL, " \t", &next))
+    for (char *a = strtok_r (text, " \t", &next); a; a = strtok_r (NULL, " \t", &next))
         check_argument (s, a);
     hear_plugin (s, before);
     if (s->nfindings == before)
-        site_report (
-            s, FINE, line_of (s->plugin.at, where), "known, and valid");
+        site_report (s, FINE, line_of (s->plugin.at, where), "known, and valid");
 }
 
-static const char *
-argument (const struct site *s, const char *key, char *buf, size_t size)
+static const char *argument (const struct site *s, const char *key, char *buf, size_t size)
 {
     size_t n = strlen (key);
 
@@ -411,9 +351,7 @@ void doctor_command (struct site *s)
     if (!path)
         path = BINDIR "/dl";
     if (access (full (s, path, name), X_OK) < 0)
-        site_report (s,
-                     CHANGE,
-                     path,
+        site_report (s, CHANGE, path,
                      "%s: options that need more than libc do nothing: install "
                      "slurm-dl there, or give dl.so the argument dl=PATH",
                      strerror (errno));
@@ -436,9 +374,7 @@ static void read_profile (struct site *s, const char *path)
 
     /* EPERM: who may write to it was said */
     if (nccl_read (path, &p, say, s) < 0 && errno != EPERM)
-        site_report (s,
-                     CHANGE,
-                     path + strlen (s->root),
+        site_report (s, CHANGE, path + strlen (s->root),
                      "%s: make it a file of at most 16 KiB that every user can "
                      "read",
                      strerror (errno));
@@ -457,9 +393,7 @@ void doctor_profiles (struct site *s)
         dir = SYSCONFDIR "/slurm-dl/nccl.d";
     snprintf (pattern, sizeof (pattern), "%s%s/*.conf", s->root, dir);
     if (glob (pattern, 0, NULL, &g) != 0) {
-        site_report (s,
-                     HINT,
-                     dir,
+        site_report (s, HINT, dir,
                      "no profile: --dl-nccl=auto sets as little as possible; "
                      "dl-spank(8) says where examples are");
         return;
@@ -489,12 +423,9 @@ void doctor_order (struct site *s)
         if (strstr (l->text, "spank_pyxis.so") && !pyxis)
             pyxis = l;
         if (pyxis && l == s->plugin.at) {
-            site_report (
-                s,
-                CHANGE,
-                line_of (pyxis, where),
-                "spank_pyxis.so is before dl.so, which would then look for "
-                "its profiles inside the container: put dl.so first");
+            site_report (s, CHANGE, line_of (pyxis, where),
+                         "spank_pyxis.so is before dl.so, which would then look for "
+                         "its profiles inside the container: put dl.so first");
             return;
         }
     }

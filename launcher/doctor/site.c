@@ -15,18 +15,12 @@
 
 enum { CONFIG_SIZE = 256 * 1024, TIMEOUT = 20 };
 
-const char *const doctor_severity_names[] = {
-    "ok", "hint", "change", "broken"
-};
+const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" };
 
-void site_report (struct site *s,
-                  enum doctor_severity severity,
-                  const char *where,
-                  const char *fmt,
+void site_report (struct site *s, enum doctor_severity severity, const char *where, const char *fmt,
                   ...)
 {
-    struct doctor_finding *more =
-        array_grow (s->findings, s->nfindings, sizeof (*more));
+    struct doctor_finding *more = array_grow (s->findings, s->nfindings, sizeof (*more));
     struct doctor_finding *f;
     va_list ap;
 
@@ -34,9 +28,7 @@ void site_report (struct site *s,
         return;
     s->findings = more;
     f = &more[s->nfindings++];
-    *f = (struct doctor_finding){
-        s->check->name, severity, strdup (where), NULL
-    };
+    *f = (struct doctor_finding){ s->check->name, severity, strdup (where), NULL };
     va_start (ap, fmt);
     if (vasprintf (&f->what, fmt, ap) < 0)
         f->what = NULL;
@@ -50,10 +42,7 @@ static bool is_nothing (const char *value)
     return !*value || !strncmp (value, "(null", 5);
 }
 
-const char *site_value (const struct site *s,
-                        const char *key,
-                        char *buf,
-                        size_t size,
+const char *site_value (const struct site *s, const char *key, char *buf, size_t size,
                         const char *otherwise)
 {
     size_t n = strlen (key);
@@ -61,8 +50,7 @@ const char *site_value (const struct site *s,
     for (const char *at = s->config; at && *at;) {
         size_t len = strcspn (at, "\n");
         const char *equals = memchr (at, '=', len);
-        if (len > n && !strncasecmp (at, key, n)
-            && (at[n] == ' ' || at[n] == '=') && equals) {
+        if (len > n && !strncasecmp (at, key, n) && (at[n] == ' ' || at[n] == '=') && equals) {
             const char *start = equals + 1;
             size_t left = len - (size_t)(start - at);
             for (; left && isspace ((unsigned char)*start); left--)
@@ -108,16 +96,9 @@ bool site_has (const struct site *s, const char *key, const char *word)
     return strcasestr (site_value (s, key, text, sizeof (text), ""), word);
 }
 
-void site_expect (struct site *s,
-                  const char *key,
-                  bool good,
-                  const char *fine,
-                  const char *advice)
+void site_expect (struct site *s, const char *key, bool good, const char *fine, const char *advice)
 {
-    site_report (s,
-                 good ? FINE : s->check->severity,
-                 site_here (s, key),
-                 "%s",
+    site_report (s, good ? FINE : s->check->severity, site_here (s, key), "%s",
                  good ? fine : advice);
 }
 
@@ -131,8 +112,7 @@ static const char *find_cause (char *said)
     char *next = NULL;
     const char *first = NULL;
 
-    for (char *l = strtok_r (said, "\n", &next); l;
-         l = strtok_r (NULL, "\n", &next)) {
+    for (char *l = strtok_r (said, "\n", &next); l; l = strtok_r (NULL, "\n", &next)) {
         if (!strstr (l, "If munged is up"))
             return l;
         first = first ?: l;
@@ -167,11 +147,7 @@ static void read_beside (struct site *s, struct conf *c, const char *name)
     char path[PATH_MAX + 32];
     const char *slash = strrchr (s->conf_path, '/');
 
-    snprintf (path,
-              sizeof (path),
-              "%.*s/%s",
-              slash ? (int)(slash - s->conf_path) : 0,
-              s->conf_path,
+    snprintf (path, sizeof (path), "%.*s/%s", slash ? (int)(slash - s->conf_path) : 0, s->conf_path,
               name);
     conf_read (c, s->root, path);
 }
@@ -181,13 +157,9 @@ static void find_stack (struct site *s)
     char fallback[PATH_MAX + 32];
     const char *slash = strrchr (s->conf_path, '/');
 
-    snprintf (fallback,
-              sizeof (fallback),
-              "%.*s/plugstack.conf",
-              slash ? (int)(slash - s->conf_path) : 0,
-              s->conf_path);
-    site_value (
-        s, "PlugStackConfig", s->stack_path, sizeof (s->stack_path), fallback);
+    snprintf (fallback, sizeof (fallback), "%.*s/plugstack.conf",
+              slash ? (int)(slash - s->conf_path) : 0, s->conf_path);
+    site_value (s, "PlugStackConfig", s->stack_path, sizeof (s->stack_path), fallback);
     conf_read (&s->stack, s->root, s->stack_path);
 }
 
@@ -200,9 +172,7 @@ static bool is_plugin (const char *word, size_t n)
     return n == 5 && !strncmp (word, "dl.so", n);
 }
 
-void site_plugin_path (const struct site *s,
-                       const char *name,
-                       char path[PATH_MAX])
+void site_plugin_path (const struct site *s, const char *name, char path[PATH_MAX])
 {
     char dirs[PATH_MAX];
     char full[2 * PATH_MAX];
@@ -211,8 +181,7 @@ void site_plugin_path (const struct site *s,
 
     site_value (s, "PluginDir", dirs, sizeof (dirs), "/usr/lib/slurm");
     *path = '\0';
-    for (char *d = strtok_r (dirs, ":", &next); d;
-         d = strtok_r (NULL, ":", &next)) {
+    for (char *d = strtok_r (dirs, ":", &next); d; d = strtok_r (NULL, ":", &next)) {
         snprintf (one, sizeof (one), "%.3000s/%.500s", d, name);
         snprintf (full, sizeof (full), "%s%s", s->root, one);
         if (!*path || access (full, F_OK) == 0)
@@ -254,11 +223,7 @@ void site_read (struct site *s)
         ask_slurm (s);
     if (!s->config)
         return;
-    site_value (s,
-                "SLURM_CONF",
-                s->conf_path,
-                sizeof (s->conf_path),
-                "/etc/slurm/slurm.conf");
+    site_value (s, "SLURM_CONF", s->conf_path, sizeof (s->conf_path), "/etc/slurm/slurm.conf");
     conf_read (&s->slurm, s->root, s->conf_path);
     read_beside (s, &s->cgroup, "cgroup.conf");
     read_beside (s, &s->gres, "gres.conf");

@@ -74,10 +74,7 @@ void site_free (struct site *s);
 /* The value of a parameter in scontrol show config, or `otherwise' if it is
  * not there, "(null)" or empty.
  */
-const char *site_value (const struct site *s,
-                        const char *key,
-                        char *buf,
-                        size_t size,
+const char *site_value (const struct site *s, const char *key, char *buf, size_t size,
                         const char *otherwise);
 /* The number with which it begins; -1. */
 long site_number (const struct site *s, const char *key);
@@ -85,9 +82,7 @@ long site_number (const struct site *s, const char *key);
 /* The path of a file in PluginDir, a list of folders: the first that has it,
  * else that of the first folder.
  */
-void site_plugin_path (const struct site *s,
-                       const char *name,
-                       char path[PATH_MAX]);
+void site_plugin_path (const struct site *s, const char *name, char path[PATH_MAX]);
 
 /* "FILE:LINE" of the parameter, else of where it belongs; until the next call.
  */
@@ -97,18 +92,11 @@ const char *site_here (const struct site *s, const char *key);
 bool site_has (const struct site *s, const char *key, const char *word);
 
 /* Add a finding of the check that runs. */
-__attribute__ ((format (printf, 4, 5))) void
-site_report (struct site *s,
-             enum doctor_severity severity,
-             const char *where,
-             const char *fmt,
-             ...);
+__attribute__ ((format (printf, 4, 5))) void site_report (struct site *s,
+                                                          enum doctor_severity severity,
+                                                          const char *where, const char *fmt, ...);
 
 /* A finding about a parameter: 'fine' if it is good, else 'advice', as severe
  * as the check can be.
  */
-void site_expect (struct site *s,
-                  const char *key,
-                  bool good,
-                  const char *fine,
-                  const char *advice);
+void site_expect (struct site *s, const char *key, bool good, const char *fine, const char *advice);

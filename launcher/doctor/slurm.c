@@ -44,19 +44,11 @@ static void ask_srun (struct site *s)
     command_free (&c);
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (status != 0 || read_version (s->said, number) < 0)
-        site_report (s,
-                     BROKEN,
-                     "srun",
-                     "it does not run (status %d): %.200s",
-                     status,
+        site_report (s, BROKEN, "srun", "it does not run (status %d): %.200s", status,
                      *s->said ? s->said : "without a word");
     else if (strncmp (number, text, 5))
-        site_report (s,
-                     CHANGE,
-                     "srun",
-                     "it is of %s, and the controller of %s: upgrade this host",
-                     number,
-                     text);
+        site_report (s, CHANGE, "srun", "it is of %s, and the controller of %s: upgrade this host",
+                     number, text);
     else
         site_report (s, FINE, "srun", "%s, as the controller", number);
 }
@@ -66,26 +58,17 @@ void doctor_slurm (struct site *s)
     char text[64];
 
     if (!s->config) {
-        site_report (s,
-                     BROKEN,
-                     "scontrol show config",
-                     "%s: what is in slurm.conf was not looked at",
-                     s->why);
+        site_report (s, BROKEN, "scontrol show config",
+                     "%s: what is in slurm.conf was not looked at", s->why);
         return;
     }
     if (!*s->root)
         ask_srun (s);
     else
-        site_report (s,
-                     FINE,
-                     s->conf_path,
-                     "Slurm %s",
+        site_report (s, FINE, s->conf_path, "Slurm %s",
                      site_value (s, "SLURM_VERSION", text, sizeof (text), "?"));
     if (!s->slurm.n)
-        site_report (s,
-                     HINT,
-                     s->conf_path,
-                     "it cannot be read here: findings have no lines");
+        site_report (s, HINT, s->conf_path, "it cannot be read here: findings have no lines");
 }
 
 /* ---- ports; slurm.conf(5) MpiParams ---- */
@@ -101,8 +84,7 @@ static bool overlap (struct range a, struct range b)
 
 static struct range ephemeral (const struct site *s)
 {
-    char *text =
-        doctor_read (s->root, "/proc/sys/net/ipv4/ip_local_port_range");
+    char *text = doctor_read (s->root, "/proc/sys/net/ipv4/ip_local_port_range");
     struct range r = { 32768, 60999 };
 
     if (text)
@@ -112,10 +94,7 @@ static struct range ephemeral (const struct site *s)
 }
 
 /* Slurm's own daemons hold their ports before any step. */
-static void check_daemon (struct site *s,
-                          const char *where,
-                          struct range r,
-                          const char *key,
+static void check_daemon (struct site *s, const char *where, struct range r, const char *key,
                           long otherwise)
 {
     long port = site_number (s, key);
@@ -123,15 +102,10 @@ static void check_daemon (struct site *s,
     if (port < 0)
         port = otherwise;
     if (port >= r.low && port <= r.high)
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "ports=%ld-%ld: %s is %ld: a step that gets this port "
                      "does not start: take others",
-                     r.low,
-                     r.high,
-                     key,
-                     port);
+                     r.low, r.high, key, port);
 }
 
 static void compare_range (struct site *s, const char *where, struct range r)
@@ -142,28 +116,17 @@ static void compare_range (struct site *s, const char *where, struct range r)
     size_t before = s->nfindings;
 
     if (overlap (r, e))
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
                      "(ip_local_port_range): take others, as ports=%ld-%ld",
-                     r.low,
-                     r.high,
-                     e.low,
-                     e.high,
-                     from,
-                     from + PORTS_WANTED - 1);
+                     r.low, r.high, e.low, e.high, from, from + PORTS_WANTED - 1);
     check_daemon (s, where, r, "SlurmctldPort", 6817);
     check_daemon (s, where, r, "SlurmdPort", 6818);
     if (n < PORTS_WANTED)
-        site_report (
-            s,
-            HINT,
-            where,
-            "%ld ports: a step takes one more than it has tasks on a node, "
-            "and waits if none are left: have %d",
-            n,
-            PORTS_WANTED);
+        site_report (s, HINT, where,
+                     "%ld ports: a step takes one more than it has tasks on a node, "
+                     "and waits if none are left: have %d",
+                     n, PORTS_WANTED);
     if (s->nfindings == before)
         site_report (s, FINE, where, "ports=%ld-%ld", r.low, r.high);
 }
@@ -178,23 +141,16 @@ void doctor_ports (struct site *s)
     site_value (s, "MpiParams", text, sizeof (text), "");
     ports = strstr (text, "ports=");
     if (!*text)
-        site_report (
-            s,
-            CHANGE,
-            where,
-            "no ports are reserved: MASTER_PORT is chosen by the job's "
-            "number, and two jobs on a node may meet: set "
-            "MpiParams=ports=%d-%d",
-            PORTS_FROM,
-            PORTS_FROM + PORTS_WANTED - 1);
+        site_report (s, CHANGE, where,
+                     "no ports are reserved: MASTER_PORT is chosen by the job's "
+                     "number, and two jobs on a node may meet: set "
+                     "MpiParams=ports=%d-%d",
+                     PORTS_FROM, PORTS_FROM + PORTS_WANTED - 1);
     else if (!ports || sscanf (ports + 6, "%ld-%ld", &r.low, &r.high) != 2)
-        site_report (
-            s,
-            BROKEN,
-            where,
-            "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
-            "(\"Requires more ports than can be reserved\")",
-            text);
+        site_report (s, BROKEN, where,
+                     "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
+                     "(\"Requires more ports than can be reserved\")",
+                     text);
     else
         compare_range (s, where, r);
 }
@@ -208,14 +164,10 @@ void doctor_srun_ports (struct site *s)
     struct range srun = { 0, 0 };
     struct range steps = { 0, 0 };
 
-    sscanf (site_value (s, "SrunPortRange", text, sizeof (text), "0-0"),
-            "%ld-%ld",
-            &srun.low,
+    sscanf (site_value (s, "SrunPortRange", text, sizeof (text), "0-0"), "%ld-%ld", &srun.low,
             &srun.high);
     if (srun.high == 0) {
-        site_report (s,
-                     HINT,
-                     where,
+        site_report (s, HINT, where,
                      "srun and --dl-check listen on any port: with a firewall "
                      "between login and compute nodes set "
                      "SrunPortRange=60001-63000, and open it");
@@ -225,13 +177,10 @@ void doctor_srun_ports (struct site *s)
     ports = strstr (text, "ports=");
     if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
         && overlap (srun, steps))
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "%ld-%ld: MpiParams has some of these ports, and srun "
                      "takes them from steps: take others",
-                     srun.low,
-                     srun.high);
+                     srun.low, srun.high);
     else
         site_report (s, FINE, where, "%ld-%ld", srun.low, srun.high);
 }
@@ -244,12 +193,9 @@ void doctor_task_plugin (struct site *s)
     bool cgroup = site_has (s, "TaskPlugin", "cgroup");
 
     if (affinity && cgroup)
-        site_report (
-            s, FINE, site_here (s, "TaskPlugin"), "affinity and cgroup");
+        site_report (s, FINE, site_here (s, "TaskPlugin"), "affinity and cgroup");
     else
-        site_report (s,
-                     CHANGE,
-                     site_here (s, "TaskPlugin"),
+        site_report (s, CHANGE, site_here (s, "TaskPlugin"),
                      "%s is missing: jobs on a node take each other's %s: set "
                      "TaskPlugin=task/cgroup,task/affinity",
                      cgroup ? "task/affinity" : "task/cgroup",
@@ -258,10 +204,7 @@ void doctor_task_plugin (struct site *s)
 
 void doctor_proctrack (struct site *s)
 {
-    site_expect (s,
-                 "ProctrackType",
-                 site_has (s, "ProctrackType", "cgroup"),
-                 "proctrack/cgroup",
+    site_expect (s, "ProctrackType", site_has (s, "ProctrackType", "cgroup"), "proctrack/cgroup",
                  "processes that leave their session outlive the job (and hold "
                  "GPUs): set ProctrackType=proctrack/cgroup");
 }
@@ -298,17 +241,13 @@ static void check_memory (struct site *s)
         return;
     if (l && atof (l->text + strcspn (l->text, "=") + 1) < 100) {
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "a job that uses the memory it asked for is killed: set "
                      "AllowedRAMSpace=100");
     }
     site_value (s, "SelectTypeParameters", text, sizeof (text), "");
     if (*text && !strcasestr (text, "_MEMORY"))
-        site_report (s,
-                     CHANGE,
-                     site_here (s, "SelectTypeParameters"),
+        site_report (s, CHANGE, site_here (s, "SelectTypeParameters"),
                      "%s: jobs are given no memory, and ConstrainRAMSpace "
                      "limits none: set SelectTypeParameters=CR_Core_Memory",
                      text);
@@ -318,27 +257,19 @@ static void check_memory (struct site *s)
 void doctor_cgroup (struct site *s)
 {
     check_constraint (s, "ConstrainCores", "a job can use all cores of a node");
-    check_constraint (
-        s, "ConstrainRAMSpace", "a job can take the memory of others");
-    check_constraint (
-        s, "ConstrainDevices", "a job can open the GPUs of others");
+    check_constraint (s, "ConstrainRAMSpace", "a job can take the memory of others");
+    check_constraint (s, "ConstrainDevices", "a job can open the GPUs of others");
     check_memory (s);
     if (is_yes (&s->cgroup, "ConstrainDevices"))
-        site_report (
-            s,
-            HINT,
-            "cgroup.conf",
-            "--gpus-per-task and --gpu-bind hide the GPUs of the other "
-            "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
-            "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
+        site_report (s, HINT, "cgroup.conf",
+                     "--gpus-per-task and --gpu-bind hide the GPUs of the other "
+                     "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
+                     "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
 }
 
 void doctor_select (struct site *s)
 {
-    site_expect (s,
-                 "SelectType",
-                 site_has (s, "SelectType", "cons_tres"),
-                 "select/cons_tres",
+    site_expect (s, "SelectType", site_has (s, "SelectType", "cons_tres"), "select/cons_tres",
                  "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
                  "SelectType=select/cons_tres");
 }
@@ -365,8 +296,7 @@ static bool has_nodes_with_gpus (const struct site *s)
 }
 
 /* A line about GPUs without a word that begins so, and without AutoDetect. */
-static const struct conf_line *find_without (const struct site *s,
-                                             const char *word)
+static const struct conf_line *find_without (const struct site *s, const char *word)
 {
     for (size_t i = 0; i < s->gres.n; i++) {
         const char *text = s->gres.list[i].text;
@@ -416,8 +346,7 @@ static long files_of (const char *line, char *host)
     if (slurmconf_value (line, "NodeName", text, sizeof (text))
         && layout_each_host (text, is_host, host) != 1)
         return -1;
-    if (strcasestr (line, "AutoDetect=")
-        && !strcasestr (line, "AutoDetect=off"))
+    if (strcasestr (line, "AutoDetect=") && !strcasestr (line, "AutoDetect=off"))
         return LONG_MAX;
     if (!strcasestr (line, "Name=gpu"))
         return -1;
@@ -444,22 +373,16 @@ static int compare_node (void *arg, const char *host)
     if (files == g->wanted || files == LONG_MAX)
         return 0;
     if (files < 0)
-        site_report (s,
-                     CHANGE,
-                     "gres.conf",
+        site_report (s, CHANGE, "gres.conf",
                      "%s has GPUs in slurm.conf, and no line here is for it: "
                      "it drains: set AutoDetect=nvml in a line without "
                      "NodeName=",
                      name);
     else
-        site_report (s,
-                     CHANGE,
-                     "gres.conf",
+        site_report (s, CHANGE, "gres.conf",
                      "%s has %ld GPUs in slurm.conf, and %ld files here: the "
                      "smaller number counts, or it drains: make them equal",
-                     name,
-                     g->wanted,
-                     files);
+                     name, g->wanted, files);
     return 1;
 }
 
@@ -472,8 +395,7 @@ static void check_nodes (struct site *s)
     for (size_t i = 0; i < s->slurm.n; i++) {
         const char *line = s->slurm.list[i].text;
         struct node_gpus g = { s, gpus_of (line) };
-        if (g.wanted > 0
-            && slurmconf_value (line, "NodeName", names, sizeof (names))
+        if (g.wanted > 0 && slurmconf_value (line, "NodeName", names, sizeof (names))
             && layout_each_host (names, compare_node, &g) == 1)
             return;
     }
@@ -489,28 +411,21 @@ static void check_cores (struct site *s)
         site_report (s, FINE, "gres.conf", "AutoDetect");
     else if (nothing) {
         snprintf (where, sizeof (where), "%s:%d", nothing->file, nothing->line);
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "no File=: Slurm gives no device, and sets no "
                      "CUDA_VISIBLE_DEVICES: set AutoDetect=nvml (rsmi for "
                      "AMD), or File=/dev/nvidia[0-7]");
     } else if (blind) {
         snprintf (where, sizeof (where), "%s:%d", blind->file, blind->line);
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "Slurm does not know which cores are near the GPU: set "
                      "AutoDetect=nvml (rsmi for AMD), or Cores=");
     } else if (s->gres.n)
         site_report (s, FINE, "gres.conf", "each GPU has its cores");
     else
-        site_report (
-            s,
-            HINT,
-            "gres.conf",
-            "not here: a host that reads none, or a node without GPUs; on "
-            "nodes with GPUs have AutoDetect=nvml");
+        site_report (s, HINT, "gres.conf",
+                     "not here: a host that reads none, or a node without GPUs; on "
+                     "nodes with GPUs have AutoDetect=nvml");
 }
 
 void doctor_gres (struct site *s)
@@ -520,20 +435,14 @@ void doctor_gres (struct site *s)
     if (site_has (s, "GresTypes", "gpu")) {
         check_cores (s);
         check_nodes (s);
-        if (s->slurm.n && !has_nodes_with_gpus (s)
-            && !conf_find (&s->slurm, "MaxNodeCount"))
-            site_report (s,
-                         CHANGE,
-                         site_here (s, "NodeName"),
+        if (s->slurm.n && !has_nodes_with_gpus (s) && !conf_find (&s->slurm, "MaxNodeCount"))
+            site_report (s, CHANGE, site_here (s, "NodeName"),
                          "no node has GPUs, and jobs that want some are "
                          "refused: set Gres=gpu:N of the nodes");
     } else
-        site_report (
-            s,
-            gpus ? CHANGE : HINT,
-            site_here (s, "GresTypes"),
-            "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
-            "nodes, and AutoDetect=nvml in gres.conf");
+        site_report (s, gpus ? CHANGE : HINT, site_here (s, "GresTypes"),
+                     "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
+                     "nodes, and AutoDetect=nvml in gres.conf");
 }
 
 void doctor_tres (struct site *s)
@@ -545,9 +454,7 @@ void doctor_tres (struct site *s)
     if (site_has (s, "AccountingStorageTRES", "gres/gpu"))
         site_report (s, FINE, where, "gres/gpu is accounted");
     else if (site_has (s, "AccountingStorageType", "slurmdbd"))
-        site_report (s,
-                     CHANGE,
-                     where,
+        site_report (s, CHANGE, where,
                      "GPU hours are not accounted: set "
                      "AccountingStorageTRES=gres/gpu");
     else
@@ -593,13 +500,10 @@ static void check_program (struct site *s, const char *key)
         return;
     *strrchr (full, '/') = '\0';
     if (access (full, F_OK) == 0)
-        site_report (s,
-                     CHANGE,
-                     site_here (s, key),
+        site_report (s, CHANGE, site_here (s, key),
                      "%s=%s: no program there: on each node it fails, or is "
                      "left out",
-                     key,
-                     path);
+                     key, path);
 }
 
 /* As far as the plugins are here: srun --mpi=list. */
@@ -622,9 +526,7 @@ static void check_mpi (struct site *s)
     site_plugin_path (s, "mpi_*.so", path);
     snprintf (full, sizeof (full), "%s%s", s->root, path);
     if (glob (full, 0, NULL, &g) == 0) {
-        site_report (s,
-                     CHANGE,
-                     site_here (s, "MpiDefault"),
+        site_report (s, CHANGE, site_here (s, "MpiDefault"),
                      "%s: no such plugin, and srun without --mpi fails: see "
                      "srun --mpi=list",
                      name);
@@ -638,15 +540,11 @@ static void check_container (struct site *s)
     if (!site_has (s, "JobContainerType", "tmpfs"))
         return;
     if (site_has (s, "PrologFlags", "Contain"))
-        site_report (s,
-                     HINT,
-                     site_here (s, "JobContainerType"),
+        site_report (s, HINT, site_here (s, "JobContainerType"),
                      "/tmp and /dev/shm are a job's own, and gone at its end: "
                      "what is to stay goes elsewhere");
     else
-        site_report (s,
-                     CHANGE,
-                     site_here (s, "JobContainerType"),
+        site_report (s, CHANGE, site_here (s, "JobContainerType"),
                      "job_container/tmpfs needs PrologFlags=Contain: set it");
 }
 
@@ -654,20 +552,12 @@ void doctor_values (struct site *s)
 {
     for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
         if (site_has (s, values[i].key, values[i].word))
-            site_report (s,
-                         values[i].severity,
-                         site_here (s, values[i].key),
-                         "%s: %s",
-                         values[i].key,
-                         values[i].advice);
+            site_report (s, values[i].severity, site_here (s, values[i].key), "%s: %s",
+                         values[i].key, values[i].advice);
     for (size_t i = 0; i < sizeof (bounds) / sizeof (*bounds); i++) {
         long n = site_number (s, bounds[i].key);
         if (n >= 0 && n < bounds[i].least)
-            site_report (s,
-                         bounds[i].severity,
-                         site_here (s, bounds[i].key),
-                         "%ld %s",
-                         n,
+            site_report (s, bounds[i].severity, site_here (s, bounds[i].key), "%ld %s", n,
                          bounds[i].advice);
     }
     for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
@@ -685,28 +575,20 @@ void doctor_array (struct site *s)
     if (n >= 1001)
         site_report (s, FINE, site_here (s, "MaxArraySize"), "%ld", n);
     else
-        site_report (s,
-                     HINT,
-                     site_here (s, "MaxArraySize"),
-                     "%ld: dl run needs as many as it has workers",
-                     n);
+        site_report (s, HINT, site_here (s, "MaxArraySize"),
+                     "%ld: dl run needs as many as it has workers", n);
 }
 
 void doctor_prolog (struct site *s)
 {
-    site_expect (
-        s,
-        "PrologFlags",
-        site_has (s, "PrologFlags", "Contain"),
-        "Contain",
-        "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
-        "the first step, and lets pam_slurm_adopt confine ssh");
+    site_expect (s, "PrologFlags", site_has (s, "PrologFlags", "Contain"), "Contain",
+                 "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
+                 "the first step, and lets pam_slurm_adopt confine ssh");
 }
 
 void doctor_gather (struct site *s)
 {
-    site_expect (s,
-                 "JobAcctGatherType",
+    site_expect (s, "JobAcctGatherType",
                  site_has (s, "JobAcctGatherType", "cgroup")
                      || site_has (s, "JobAcctGatherType", "linux"),
                  "sstat and seff know the memory of a job",
@@ -721,9 +603,7 @@ void doctor_health (struct site *s)
     if (*site_value (s, "HealthCheckProgram", text, sizeof (text), ""))
         site_report (s, FINE, site_here (s, "HealthCheckProgram"), "%s", text);
     else
-        site_report (s,
-                     HINT,
-                     site_here (s, "HealthCheckProgram"),
+        site_report (s, HINT, site_here (s, "HealthCheckProgram"),
                      "a node whose GPU has failed keeps taking jobs: set "
                      "HealthCheckProgram to what drains it");
 }

@@ -54,13 +54,9 @@ static void set_environment (const struct elastic *e, long i)
  */
 static char **step_words (const struct elastic *e, long i)
 {
-    static const char *const step[] = { "srun",
-                                        "--overlap",
-                                        "--no-kill",
-                                        "--input=none",
-                                        "--kill-on-bad-exit=1",
-                                        "--nodes=1",
-                                        NULL };
+    static const char *const step[] = {
+        "srun", "--overlap", "--no-kill", "--input=none", "--kill-on-bad-exit=1", "--nodes=1", NULL
+    };
     const char *cpus = getenv ("SLURM_CPUS_PER_TASK");
     char **list = NULL;
     int bad = strings_add_all (&list, (char *const *)step);
@@ -101,13 +97,12 @@ static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
     u->tries++;
     u->begun = monotonic ();
     u->asked = 0;
-    u->pid = subprocess_spawn (
-        &(struct spawn){ .argv = words,
-                         .io = { 0, 1, 2 },
-                         .new_group = true,
-                         .death_signal = e->local ? SIGKILL : SIGTERM,
-                         .prepare = prepare,
-                         .arg = &(struct unit_start){ e, i } });
+    u->pid = subprocess_spawn (&(struct spawn){ .argv = words,
+                                                .io = { 0, 1, 2 },
+                                                .new_group = true,
+                                                .death_signal = e->local ? SIGKILL : SIGTERM,
+                                                .prepare = prepare,
+                                                .arg = &(struct unit_start){ e, i } });
     if (!e->local)
         strings_free (words);
     if (u->pid > 0)
@@ -158,8 +153,7 @@ static const char *place (const struct elastic *e, long i, char *buf, size_t n)
     return buf;
 }
 
-static void
-report (const struct elastic *e, long i, const char *what, double in)
+static void report (const struct elastic *e, long i, const char *what, double in)
 {
     char name[32];
 
@@ -214,10 +208,8 @@ static void on_end (struct elastic *e, long i, int status)
     in = may_run (e, u) ? 1 << (u->fails < 6 ? u->fails - 1 : 5) : 0;
     u->next = monotonic () + in;
     if (in <= 0)
-        snprintf (text + strlen (text),
-                  sizeof (text) - strlen (text),
-                  "; not started again after %ld failures in a row",
-                  u->fails);
+        snprintf (text + strlen (text), sizeof (text) - strlen (text),
+                  "; not started again after %ld failures in a row", u->fails);
     report (e, i, text, in);
 }
 
@@ -265,8 +257,8 @@ static void start_units (struct elastic *e)
     struct slurmdl_error err = { "" };
     long i;
 
-    while (!e->done && !e->signal && !e->never
-           && running (e) < e->wanted + e->spares && (i = next_unit (e)) >= 0)
+    while (!e->done && !e->signal && !e->never && running (e) < e->wanted + e->spares
+           && (i = next_unit (e)) >= 0)
         if (unit_start (e, i, &err) < 0) {
             complain ("%s", err.text);
             e->units[i].next = monotonic () + 1;
@@ -319,8 +311,7 @@ static int state (struct elastic *e)
     if (hopeless) {
         complain ("fewer than --min=%ld nodes are left that did not fail more "
                   "than --restarts=%ld times in a row",
-                  e->min,
-                  (long)e->st->restarts);
+                  e->min, (long)e->st->restarts);
         return EXIT_NO_WORKERS;
     }
     return -1;
@@ -360,11 +351,7 @@ int cmd_elastic (const struct settings *st)
     else if ((signals = signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
         complain ("elastic: %s", strerror (errno));
     else {
-        printf ("%s: %ld of %ld nodes, and %ld spare\n",
-                e.dir,
-                e.wanted,
-                e.n,
-                e.spares);
+        printf ("%s: %ld of %ld nodes, and %ld spare\n", e.dir, e.wanted, e.n, e.spares);
         fflush (stdout);
         rv = loop (&e, signals);
         if (rv == EXIT_OK) /* nobody needs what is in it */

@@ -26,8 +26,7 @@ static int add_unit (void *arg, const char *host)
     struct elastic_unit *list;
 
     errno = E2BIG;
-    if (e->n == UNITS_MAX
-        || !(list = array_grow (e->units, (size_t)e->n, sizeof (*list))))
+    if (e->n == UNITS_MAX || !(list = array_grow (e->units, (size_t)e->n, sizeof (*list))))
         return 1;
     e->units = list;
     memset (&list[e->n], 0, sizeof (*list));
@@ -54,17 +53,15 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     }
     errno = EINVAL;
     if (!nodes || !*nodes)
-        return errorf (err,
-                       "not in a job: start it in a batch script, or in "
-                       "salloc; or with --local on this machine");
+        return errorf (err, "not in a job: start it in a batch script, or in "
+                            "salloc; or with --local on this machine");
     switch (layout_each_host (nodes, add_unit, e)) {
     case 0:
         return 0;
     case 1:
         return errorf (err, "%s", add_failure ());
     }
-    return errorf (
-        err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
+    return errorf (err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
 static int check_numbers (struct elastic *e, struct slurmdl_error *err)
@@ -87,16 +84,9 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
         return errorf (err,
                        "%ld nodes to begin with (%ld, less %ld spare) are not "
                        "between --min=%ld and --max=%ld",
-                       e->wanted,
-                       e->n,
-                       e->spares,
-                       e->min,
-                       e->max);
+                       e->wanted, e->n, e->spares, e->min, e->max);
     if (e->wanted + e->spares > e->n)
-        return errorf (err,
-                       "%ld nodes and %ld spare ones are more than %ld",
-                       e->wanted,
-                       e->spares,
+        return errorf (err, "%ld nodes and %ld spare ones are more than %ld", e->wanted, e->spares,
                        e->n);
     return 0;
 }
@@ -139,13 +129,11 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
     if (check_names (base, err) < 0)
         return -1;
     if (job && restart && strcmp (restart, "0"))
-        n = snprintf (
-            e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, restart);
+        n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, restart);
     else if (job)
         n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%s", base, job);
     else
-        n = snprintf (
-            e->dir, sizeof (e->dir), "%s/elastic.%ld", base, (long)getpid ());
+        n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%ld", base, (long)getpid ());
     errno = ENAMETOOLONG;
     if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0700) < 0)
         return errorf (err, "%s: cannot make: %s", e->dir, strerror (errno));
@@ -166,15 +154,12 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
     FILE *f;
 
     process_id_describe (&self);
-    if (message_put (path_in (path, e->folder.path, "by"), &self, sizeof (self))
-        < 0)
+    if (message_put (path_in (path, e->folder.path, "by"), &self, sizeof (self)) < 0)
         return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
     path_in (path, e->folder.path, "run");
     if ((f = fopen (path, "wxe"))) {
         fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
-        if (fclose (f) == 0
-            && membership_put_target (e->folder.path, e->wanted * e->ranks)
-                   == 0)
+        if (fclose (f) == 0 && membership_put_target (e->folder.path, e->wanted * e->ranks) == 0)
             return 0;
     }
     return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
@@ -182,8 +167,7 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
 
 int elastic_plan (struct elastic *e, struct slurmdl_error *err)
 {
-    if (find_units (e, err) < 0 || check_numbers (e, err) < 0
-        || make_folder (e, err) < 0)
+    if (find_units (e, err) < 0 || check_numbers (e, err) < 0 || make_folder (e, err) < 0)
         return -1;
     return write_run (e, err);
 }
@@ -192,12 +176,9 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
 static bool read_run (const char *dir, long *ranks, long *min, long *max)
 {
     char path[PATH_MAX];
-    char *text = user_folder_check (dir) < 0
-                     ? NULL
-                     : file_text (path_in (path, dir, "run"), RUN_SIZE);
-    bool rv =
-        text
-        && sscanf (text, "ranks %ld min %ld max %ld", ranks, min, max) == 3;
+    char *text =
+        user_folder_check (dir) < 0 ? NULL : file_text (path_in (path, dir, "run"), RUN_SIZE);
+    bool rv = text && sscanf (text, "ranks %ld min %ld max %ld", ranks, min, max) == 3;
 
     free (text);
     return rv;

@@ -51,10 +51,7 @@ static int print_rank (struct env_plan *p, long rank, struct slurmdl_error *err)
             putchar ('\n');
         }
     for (size_t i = 0; rv == 0 && i < r.unknown.n; i++)
-        plan_note (p,
-                   "%s is not known: %s",
-                   r.unknown.list[i].name,
-                   r.unknown.list[i].value);
+        plan_note (p, "%s is not known: %s", r.unknown.list[i].name, r.unknown.list[i].value);
     plan_rank_free (&r);
     return rv;
 }
@@ -77,9 +74,7 @@ static const char *value_of (const struct plan_rank *r, const char *name)
 }
 
 /* Without --dl-bind: what it sees, by Slurm's numbers. */
-static const char *gpus_of (const struct env_plan *p,
-                            const struct plan_rank *r,
-                            char *buf,
+static const char *gpus_of (const struct env_plan *p, const struct plan_rank *r, char *buf,
                             size_t size)
 {
     long first = p->gpus_per_task ? r->local * p->gpus_per_task : 0;
@@ -87,24 +82,17 @@ static const char *gpus_of (const struct env_plan *p,
 
     if (*r->gpus || count == 0)
         return r->gpus;
-    snprintf (
-        buf, size, count > 1 ? "%ld-%ld" : "%ld", first, first + count - 1);
+    snprintf (buf, size, count > 1 ? "%ld-%ld" : "%ld", first, first + count - 1);
     return buf;
 }
 
-static void fill_row (const struct env_plan *p,
-                      const struct plan_rank *r,
-                      struct env_row *row)
+static void fill_row (const struct env_plan *p, const struct plan_rank *r, struct env_row *row)
 {
     *row = (struct env_row){ { NULL } };
     snprintf (row->text[0], sizeof (row->text[0]), "%ld", r->rank);
     snprintf (row->text[2], sizeof (row->text[2]), "%ld", r->local);
     if (*r->role)
-        snprintf (row->text[3],
-                  sizeof (row->text[3]),
-                  "%s %ld",
-                  r->role,
-                  r->role_index);
+        snprintf (row->text[3], sizeof (row->text[3]), "%s %ld", r->role, r->role_index);
     row->cell[0] = row->text[0];
     row->cell[1] = r->host;
     row->cell[2] = row->text[2];
@@ -114,8 +102,7 @@ static void fill_row (const struct env_plan *p,
     row->cell[6] = r->nic;
 }
 
-static void
-print_table (const struct env_plan *p, const struct plan_rank *r, long n)
+static void print_table (const struct env_plan *p, const struct plan_rank *r, long n)
 {
     int width[COLUMNS] = { 0 };
     struct env_row row;
@@ -135,9 +122,7 @@ print_table (const struct env_plan *p, const struct plan_rank *r, long n)
             if (!width[c])
                 continue;
             w = width[c] > w ? width[c] : w;
-            printf ("%s%-*s",
-                    gap,
-                    heads[c + 1] ? w : 0,
+            printf ("%s%-*s", gap, heads[c + 1] ? w : 0,
                     i < 0          ? heads[c]
                     : *row.cell[c] ? row.cell[c]
                                    : "-");
@@ -178,8 +163,7 @@ static void print_values (const struct plan_rank *r, long n, const char *name)
             printf ("... (--rank=%ld)", i);
             break;
         }
-        at += printf (
-            "%s%s", !e || !e->value ? "-" : value, i + 1 < n ? " " : "");
+        at += printf ("%s%s", !e || !e->value ? "-" : value, i + 1 < n ? " " : "");
     }
     putchar ('\n');
 }
@@ -202,13 +186,11 @@ static void print_differing (const struct plan_rank *r, long n)
     entries_free (&seen);
 }
 
-static void
-collect_unknown (const struct plan_rank *r, long n, struct env_entries *all)
+static void collect_unknown (const struct plan_rank *r, long n, struct env_entries *all)
 {
     for (long k = 0; k < n; k++)
         for (size_t i = 0; i < r[k].unknown.n; i++)
-            entries_put (
-                all, r[k].unknown.list[i].name, r[k].unknown.list[i].value);
+            entries_put (all, r[k].unknown.list[i].name, r[k].unknown.list[i].value);
 }
 
 static void print_unknown (const struct plan_rank *r, long n)
@@ -269,8 +251,7 @@ static void print_all (struct env_plan *p, const struct plan_rank *r)
 
 /* ---- all ranks ---- */
 
-static struct plan_rank *ranks_create (struct env_plan *p,
-                                       struct slurmdl_error *err)
+static struct plan_rank *ranks_create (struct env_plan *p, struct slurmdl_error *err)
 {
     struct plan_rank *r = calloc ((size_t)p->ranks, sizeof (*r));
     int rv = r ? 0 : errorf (err, "out of memory");
@@ -305,17 +286,9 @@ static int print_plan (struct env_plan *p, struct slurmdl_error *err)
 
 static json_t *json_of_rank (const struct plan_rank *r)
 {
-    json_t *v = json_pack ("{s:i, s:s, s:i, s:i, s:{}, s:{}}",
-                           "rank",
-                           (int)r->rank,
-                           "node",
-                           r->host,
-                           "node_index",
-                           (int)r->node,
-                           "local_rank",
-                           (int)r->local,
-                           "environment",
-                           "unknown");
+    json_t *v = json_pack ("{s:i, s:s, s:i, s:i, s:{}, s:{}}", "rank", (int)r->rank, "node",
+                           r->host, "node_index", (int)r->node, "local_rank", (int)r->local,
+                           "environment", "unknown");
 
     if (*r->role)
         json_object_set_new (v, "role", json_string (r->role));
@@ -327,12 +300,10 @@ static json_t *json_of_rank (const struct plan_rank *r)
         json_object_set_new (v, "nic", json_string (r->nic));
     for (size_t i = 0; i < r->vars.n; i++)
         if (is_known (r, &r->vars.list[i]))
-            json_object_set_new (json_object_get (v, "environment"),
-                                 r->vars.list[i].name,
+            json_object_set_new (json_object_get (v, "environment"), r->vars.list[i].name,
                                  json_string (r->vars.list[i].value));
     for (size_t i = 0; i < r->unknown.n; i++)
-        json_object_set_new (json_object_get (v, "unknown"),
-                             r->unknown.list[i].name,
+        json_object_set_new (json_object_get (v, "unknown"), r->unknown.list[i].name,
                              json_string (r->unknown.list[i].value));
     return v;
 }
@@ -346,11 +317,9 @@ static json_t *json_of_plan (struct env_plan *p, struct slurmdl_error *err)
         return NULL;
     v = json_pack ("{s:[], s:[]}", "ranks", "notes");
     for (long i = 0; i < p->ranks; i++)
-        json_array_append_new (json_object_get (v, "ranks"),
-                               json_of_rank (&r[i]));
+        json_array_append_new (json_object_get (v, "ranks"), json_of_rank (&r[i]));
     for (int i = 0; i < p->notes; i++)
-        json_array_append_new (json_object_get (v, "notes"),
-                               json_string (p->note[i]));
+        json_array_append_new (json_object_get (v, "notes"), json_string (p->note[i]));
     ranks_destroy (r, p->ranks);
     return v;
 }
@@ -361,10 +330,7 @@ static int print_one (struct env_plan *p, long rank, struct slurmdl_error *err)
 {
     if (rank >= p->ranks) {
         errno = EINVAL;
-        return errorf (err,
-                       "--rank=%ld: the step has the ranks 0 to %ld",
-                       rank,
-                       p->ranks - 1);
+        return errorf (err, "--rank=%ld: the step has the ranks 0 to %ld", rank, p->ranks - 1);
     }
     if (print_rank (p, rank, err) < 0)
         return -1;

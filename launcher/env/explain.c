@@ -25,8 +25,8 @@ struct inside {
     struct env_entries ours, user; /* the second: what the plugin would give */
 };
 
-__attribute__ ((format (printf, 2, 3))) static void
-contradiction (struct inside *x, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void contradiction (struct inside *x,
+                                                                   const char *fmt, ...)
 {
     va_list ap;
 
@@ -46,9 +46,7 @@ static const char *value (const char *name)
 
 /* ---- whose is it ---- */
 
-static const char *const marks[] = { "DL_ENV_SET",
-                                     "DL_BIND_SET",
-                                     "DL_NCCL_SET" };
+static const char *const marks[] = { "DL_ENV_SET", "DL_BIND_SET", "DL_NCCL_SET" };
 enum { MARKS = sizeof (marks) / sizeof (*marks) };
 
 static void read_mark (struct inside *x, const char *mark)
@@ -59,8 +57,7 @@ static void read_mark (struct inside *x, const char *mark)
         size_t n = strcspn (at, ",");
         snprintf (name, sizeof (name), "%.*s", (int)n, at);
         if (!getenv (name))
-            contradiction (
-                x, "%s: the plugin set it (%s), and it is gone", name, mark);
+            contradiction (x, "%s: the plugin set it (%s), and it is gone", name, mark);
         else
             entries_put (&x->ours, name, value (name));
         at += n + (at[n] == ',');
@@ -124,8 +121,8 @@ static void find_users (struct inside *x, struct task *t)
     int fewest = RANK_VARIABLES_MAX + 1;
 
     for (const char *const *f = rankenv_frameworks; *f; f++)
-        if (rankenv_fill (*f, &t->facts, &t->environment) >= 0
-            && explains (&t->environment, set) && t->environment.n < fewest) {
+        if (rankenv_fill (*f, &t->facts, &t->environment) >= 0 && explains (&t->environment, set)
+            && t->environment.n < fewest) {
             fewest = t->environment.n;
             best = *f;
         }
@@ -145,21 +142,15 @@ static void guess_facts (struct rank_facts *f)
 {
     const char *set = value ("DL_ENV_SET");
 
-    snprintf (f->master,
-              sizeof (f->master),
-              "%.250s",
+    snprintf (f->master, sizeof (f->master), "%.250s",
               *value ("MASTER_ADDR") ? value ("MASTER_ADDR") : "?");
     f->port = atoi (value ("MASTER_PORT"));
     f->port2 = f->port + 1;
     f->task_port = 1;
     strcpy (f->address, "?");
     strcpy (f->own_address, "?");
-    snprintf (f->interface,
-              sizeof (f->interface),
-              "%.30s",
-              word_listed (set, "GLOO_SOCKET_IFNAME")
-                  ? value ("GLOO_SOCKET_IFNAME")
-                  : "?");
+    snprintf (f->interface, sizeof (f->interface), "%.30s",
+              word_listed (set, "GLOO_SOCKET_IFNAME") ? value ("GLOO_SOCKET_IFNAME") : "?");
     f->elastic = word_listed (set, "PET_RDZV_CONF");
     f->one_machine = f->nodes > 1 && !strcmp (f->interface, "lo");
 }
@@ -217,11 +208,7 @@ static void compare_numbers (struct inside *x)
     for (size_t i = 0; i < sizeof (same) / sizeof (*same); i++)
         if (*value (same[i].name) && *value (same[i].slurm)
             && strcmp (value (same[i].name), value (same[i].slurm)))
-            contradiction (x,
-                           "%s=%s, but %s=%s",
-                           same[i].name,
-                           value (same[i].name),
-                           same[i].slurm,
+            contradiction (x, "%s=%s, but %s=%s", same[i].name, value (same[i].name), same[i].slurm,
                            value (same[i].slurm));
 }
 
@@ -229,17 +216,12 @@ static void compare_step (struct inside *x)
 {
     char step[64];
 
-    snprintf (step,
-              sizeof (step),
-              "%.30s.%.30s",
-              value ("SLURM_JOB_ID"),
-              value ("SLURM_STEP_ID"));
+    snprintf (step, sizeof (step), "%.30s.%.30s", value ("SLURM_JOB_ID"), value ("SLURM_STEP_ID"));
     if (*value ("DL_ENV_STEP") && strcmp (value ("DL_ENV_STEP"), step))
         contradiction (x,
                        "the variables are those of the step %s, this is %s: "
                        "started without --dl from within another step?",
-                       value ("DL_ENV_STEP"),
-                       step);
+                       value ("DL_ENV_STEP"), step);
 }
 
 static void compare_owners (struct inside *x)
@@ -252,14 +234,11 @@ static void compare_owners (struct inside *x)
 
     for (size_t i = 0; i < sizeof (pairs) / sizeof (*pairs); i++)
         for (int k = 0; k < 2; k++)
-            if (entries_find (&x->ours, pairs[i][k])
-                && entries_find (&x->user, pairs[i][!k]))
+            if (entries_find (&x->ours, pairs[i][k]) && entries_find (&x->user, pairs[i][!k]))
                 contradiction (x,
                                "%s=%s is exported, while %s=%s is the "
                                "plugin's: unset it, or give both",
-                               pairs[i][!k],
-                               value (pairs[i][!k]),
-                               pairs[i][k],
+                               pairs[i][!k], value (pairs[i][!k]), pairs[i][k],
                                value (pairs[i][k]));
 }
 
@@ -275,8 +254,7 @@ static void check_devices (struct inside *x)
                        "LOCAL_RANK=%s is the number of no GPU of "
                        "CUDA_VISIBLE_DEVICES=%.100s: use --gpus-per-node "
                        "instead of --gpus-per-task, or --gpu-bind=none",
-                       value ("LOCAL_RANK"),
-                       list);
+                       value ("LOCAL_RANK"), list);
 }
 
 static void check_threads (struct inside *x)
@@ -284,18 +262,14 @@ static void check_threads (struct inside *x)
     cpu_set_t cpus;
     long threads = atol (value ("OMP_NUM_THREADS"));
 
-    if (sched_getaffinity (0, sizeof (cpus), &cpus) == 0
-        && threads > CPU_COUNT (&cpus))
-        contradiction (x,
-                       "OMP_NUM_THREADS=%ld, but this rank has %d CPUs",
-                       threads,
+    if (sched_getaffinity (0, sizeof (cpus), &cpus) == 0 && threads > CPU_COUNT (&cpus))
+        contradiction (x, "OMP_NUM_THREADS=%ld, but this rank has %d CPUs", threads,
                        CPU_COUNT (&cpus));
 }
 
 static void check_elastic (struct inside *x)
 {
-    static const char *const bad[] = { "TORCHELASTIC_USE_AGENT_STORE",
-                                       "TORCHELASTIC_RUN_ID" };
+    static const char *const bad[] = { "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID" };
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++)
         if (*value (bad[i]) && !getenv ("TORCHELASTIC_RESTART_COUNT"))
@@ -322,16 +296,14 @@ static void check_network (struct inside *x)
 
 /* ---- printing ---- */
 
-static void
-print_list (const char *head, const struct env_entries *e, bool would)
+static void print_list (const char *head, const struct env_entries *e, bool would)
 {
     if (e->n)
         printf ("\n%s\n", head);
     for (size_t i = 0; i < e->n; i++) {
         const char *name = e->list[i].name;
         printf ("  %s=%s", name, value (name));
-        if (would && strcmp (e->list[i].value, value (name))
-            && strcmp (e->list[i].value, "?"))
+        if (would && strcmp (e->list[i].value, value (name)) && strcmp (e->list[i].value, "?"))
             printf ("   (the plugin's: %s)", e->list[i].value);
         putchar ('\n');
     }
@@ -339,14 +311,9 @@ print_list (const char *head, const struct env_entries *e, bool would)
 
 static void print_text (const struct inside *x)
 {
-    printf ("rank %s of %s: task %s of node %s (%s), step %s.%s\n",
-            value ("SLURM_PROCID"),
-            value ("SLURM_STEP_NUM_TASKS"),
-            value ("SLURM_LOCALID"),
-            value ("SLURM_NODEID"),
-            value ("SLURMD_NODENAME"),
-            value ("SLURM_JOB_ID"),
-            value ("SLURM_STEP_ID"));
+    printf ("rank %s of %s: task %s of node %s (%s), step %s.%s\n", value ("SLURM_PROCID"),
+            value ("SLURM_STEP_NUM_TASKS"), value ("SLURM_LOCALID"), value ("SLURM_NODEID"),
+            value ("SLURMD_NODENAME"), value ("SLURM_JOB_ID"), value ("SLURM_STEP_ID"));
     if (!x->ours.n)
         puts ("\nThe plugin has set nothing here: the step was started "
               "without --dl, --dl-bind and --dl-nccl, or is a batch script.");
@@ -363,8 +330,7 @@ static json_t *object (const struct env_entries *e)
     json_t *o = json_object ();
 
     for (size_t i = 0; i < e->n; i++)
-        json_object_set_new (
-            o, e->list[i].name, json_string (value (e->list[i].name)));
+        json_object_set_new (o, e->list[i].name, json_string (value (e->list[i].name)));
     return o;
 }
 
@@ -375,15 +341,8 @@ static void print_json (const struct inside *x)
 
     for (int i = 0; i < x->lines; i++)
         json_array_append_new (lines, json_string (x->line[i]));
-    o = json_pack ("{s:i, s:o, s:o, s:o}",
-                   "rank",
-                   atoi (value ("SLURM_PROCID")),
-                   "plugin",
-                   object (&x->ours),
-                   "exported",
-                   object (&x->user),
-                   "contradictions",
-                   lines);
+    o = json_pack ("{s:i, s:o, s:o, s:o}", "rank", atoi (value ("SLURM_PROCID")), "plugin",
+                   object (&x->ours), "exported", object (&x->user), "contradictions", lines);
     json_dumpf (o, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putchar ('\n');
     json_decref (o);
@@ -395,9 +354,8 @@ int explain_print (bool json)
     int status;
 
     if (!getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NUM_TASKS")) {
-        complain (
-            "env: this is not a step of Slurm's: name a batch script or an "
-            "experiment file, or give --nodes=N");
+        complain ("env: this is not a step of Slurm's: name a batch script or an "
+                  "experiment file, or give --nodes=N");
         return EXIT_USAGE;
     }
     if (!(x = calloc (1, sizeof (*x)))) {

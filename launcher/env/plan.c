@@ -45,8 +45,7 @@ static void take_words (struct env_plan *p, char *const *words)
     for (; words && *words; words++) {
         size_t n = strcspn (*words, "=");
         for (int i = 0; i < ENV_OPTIONS; i++)
-            if (strlen (option_names[i]) == n
-                && !strncmp (*words, option_names[i], n))
+            if (strlen (option_names[i]) == n && !strncmp (*words, option_names[i], n))
                 p->value[i] = *words + n + ((*words)[n] == '=');
     }
 }
@@ -72,27 +71,17 @@ void plan_note (struct env_plan *p, const char *fmt, ...)
 }
 
 /* -1 with errno EINVAL. */
-static int refuse_value (const struct env_plan *p,
-                         enum env_option option,
-                         const char *why,
+static int refuse_value (const struct env_plan *p, enum env_option option, const char *why,
                          struct slurmdl_error *err)
 {
     errno = EINVAL;
-    return errorf (err,
-                   "%s: '%.40s': %s",
-                   option_names[option],
-                   plan_text (p, option),
-                   why);
+    return errorf (err, "%s: '%.40s': %s", option_names[option], plan_text (p, option), why);
 }
 
 /* A number from 1 on in *n, 0 if it is not given; of "2-4" the first; if it may
  * be 'typed', of "a100:2" the last.
  */
-static int read_number (struct env_plan *p,
-                        enum env_option key,
-                        bool typed,
-                        long max,
-                        long *n,
+static int read_number (struct env_plan *p, enum env_option key, bool typed, long max, long *n,
                         struct slurmdl_error *err)
 {
     const char *value = plan_text (p, key);
@@ -219,8 +208,7 @@ static int find_tasks (struct env_plan *p, struct slurmdl_error *err)
                    "%ld tasks on %ld nodes: as Slurm deals them where each "
                    "node has CPUs enough; --ntasks-per-node=4(x2),3 says it "
                    "otherwise",
-                   p->ranks,
-                   p->nodes);
+                   p->ranks, p->nodes);
     p->tasks = write_tasks (tasks, p->nodes);
     free (tasks);
     return p->tasks ? 0 : errorf (err, "out of memory");
@@ -234,8 +222,7 @@ static void count_tasks (const char *spec, long *nodes, long *ranks)
     long n;
 
     *nodes = *ranks = 0;
-    while (*nodes <= LAYOUT_NODES
-           && (n = layout_tasks_of_node (spec, *nodes)) > 0) {
+    while (*nodes <= LAYOUT_NODES && (n = layout_tasks_of_node (spec, *nodes)) > 0) {
         *ranks += n;
         ++*nodes;
     }
@@ -248,13 +235,11 @@ static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
     long ranks;
 
     if (!strpbrk (spec, ",("))
-        return read_number (
-            p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
+        return read_number (p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
     count_tasks (spec, &nodes, &ranks);
     if (nodes < 1 || nodes > LAYOUT_NODES || (p->nodes && p->nodes != nodes)
         || (p->ranks && p->ranks != ranks))
-        return refuse_value (
-            p, ENV_PER_NODE, "not of as many nodes and tasks", err);
+        return refuse_value (p, ENV_PER_NODE, "not of as many nodes and tasks", err);
     p->nodes = nodes;
     p->ranks = ranks;
     p->tasks = strdup (spec);
@@ -267,8 +252,7 @@ static int name_hosts (struct env_plan *p, struct slurmdl_error *err)
 
     if (p->hosts)
         return 0;
-    if (asprintf (&list, p->nodes > 1 ? "node[1-%ld]" : "node%ld", p->nodes)
-        < 0)
+    if (asprintf (&list, p->nodes > 1 ? "node[1-%ld]" : "node%ld", p->nodes) < 0)
         return errorf (err, "out of memory");
     p->hosts = list;
     if (p->nodes > 1)
@@ -297,15 +281,12 @@ static int read_counts (struct env_plan *p, struct slurmdl_error *err)
         p->nodes = p->ranks; /* as srun, which warns */
     if (p->nodes > LAYOUT_NODES || p->ranks > LAYOUT_RANKS
         || (p->per_node && p->ranks > p->per_node * p->nodes))
-        return refuse_value (p,
-                             p->per_node ? ENV_PER_NODE : ENV_NODES,
-                             "too few for --ntasks, or too many",
-                             err);
+        return refuse_value (p, p->per_node ? ENV_PER_NODE : ENV_NODES,
+                             "too few for --ntasks, or too many", err);
     return p->tasks ? 0 : find_tasks (p, err);
 }
 
-static int
-read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
+static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
 {
     long asked;
 
@@ -325,10 +306,7 @@ read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
     }
     if (!p->arbitrary && asked && asked != p->nodes) {
         errno = EINVAL;
-        return errorf (err,
-                       "--nodelist: %ld hosts for --nodes=%ld: name as many",
-                       p->nodes,
-                       asked);
+        return errorf (err, "--nodelist: %ld hosts for --nodes=%ld: name as many", p->nodes, asked);
     }
     return 0;
 }
@@ -337,9 +315,7 @@ read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
 
 static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
 {
-    static const char *const words[] = {
-        "block", "cyclic", "plane", "arbitrary", NULL
-    };
+    static const char *const words[] = { "block", "cyclic", "plane", "arbitrary", NULL };
     const char *value = plan_text (p, ENV_DISTRIBUTION);
     char why[80] = "no such distribution; ";
     size_t n = strlen (why);
@@ -414,19 +390,14 @@ static int place (struct env_plan *p, const struct hosts *order)
 }
 
 /* The layout that Slurm makes of it; no variable of a task says it. */
-static int deal_arbitrary (struct env_plan *p,
-                           const struct hosts *order,
-                           struct slurmdl_error *err)
+static int deal_arbitrary (struct env_plan *p, const struct hosts *order, struct slurmdl_error *err)
 {
     errno = EINVAL;
     if (order->n == 0 || (p->ranks && p->ranks != (long)order->n))
-        return errorf (err,
-                       "--distribution=arbitrary: --nodelist has one host for "
-                       "each of the tasks, in their order");
+        return errorf (err, "--distribution=arbitrary: --nodelist has one host for "
+                            "each of the tasks, in their order");
     p->ranks = (long)order->n;
-    return place (p, order) < 0
-               ? errorf (err, "--nodelist: too many hosts: %zu", order->n)
-               : 0;
+    return place (p, order) < 0 ? errorf (err, "--nodelist: too many hosts: %zu", order->n) : 0;
 }
 
 static int read_layout (struct env_plan *p, struct slurmdl_error *err)
@@ -440,12 +411,8 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
     } else if (rv == 0) {
         rv = read_counts (p, err) < 0 || name_hosts (p, err) < 0 ? -1 : 0;
         if (rv == 0 && deal (p, p->distribution) < 0)
-            rv = errorf (err,
-                         "%ld tasks on the nodes %.60s as %.40s: %s",
-                         p->ranks,
-                         p->hosts,
-                         p->tasks,
-                         errno == E2BIG ? "too many" : "it does not fit");
+            rv = errorf (err, "%ld tasks on the nodes %.60s as %.40s: %s", p->ranks, p->hosts,
+                         p->tasks, errno == E2BIG ? "too many" : "it does not fit");
     }
     hosts_free (&h);
     return rv;
@@ -456,9 +423,7 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
 static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
 {
     if (read_number (p, ENV_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
-        || read_number (
-               p, ENV_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err)
-               < 0)
+        || read_number (p, ENV_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err) < 0)
         return -1;
     if (p->gpus_per_task && !p->gpus && p->nodes == 1)
         p->gpus = p->gpus_per_task * p->ranks;
@@ -467,10 +432,7 @@ static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_word (struct env_plan *p,
-                      enum env_option key,
-                      const char *const *words,
-                      bool list,
+static int read_word (struct env_plan *p, enum env_option key, const char *const *words, bool list,
                       struct slurmdl_error *err)
 {
     const char *at = plan_text (p, key);
@@ -492,13 +454,9 @@ static int read_word (struct env_plan *p,
 
 static int read_options (struct env_plan *p, struct slurmdl_error *err)
 {
-    static const enum env_option ours[] = {
-        ENV_DL, ENV_ROLES, ENV_BIND, ENV_NCCL
-    };
-    static const char *const types[] = { "none",    "pmi2",        "pmix",
-                                         "pmix_v2", "pmix_v3",     "pmix_v4",
-                                         "pmix_v5", "cray_shasta", "openmpi",
-                                         NULL };
+    static const enum env_option ours[] = { ENV_DL, ENV_ROLES, ENV_BIND, ENV_NCCL };
+    static const char *const types[] = { "none",    "pmi2",    "pmix",        "pmix_v2", "pmix_v3",
+                                         "pmix_v4", "pmix_v5", "cray_shasta", "openmpi", NULL };
     struct rank_roles roles;
     char why[160];
 
@@ -554,8 +512,7 @@ static int read_topology (struct env_plan *p, struct slurmdl_error *err)
         }
     } else
         for (int i = 0; i < t->nodes; i++)
-            for (size_t k = 0; k < sizeof (p->all.word) / sizeof (uint64_t);
-                 k++)
+            for (size_t k = 0; k < sizeof (p->all.word) / sizeof (uint64_t); k++)
                 p->all.word[k] |= t->node[i].cpus.word[k];
     for (int v = GPU_VENDORS - 1; v >= 0; v--)
         if (binding_gpus (t, (enum gpu_vendor)v, false) > 0)
@@ -566,10 +523,9 @@ static int read_topology (struct env_plan *p, struct slurmdl_error *err)
 
 static int read_all (struct env_plan *p, struct slurmdl_error *err)
 {
-    return read_options (p, err) < 0 || read_distribution (p, err) < 0
-                   || read_layout (p, err) < 0 || read_gpus (p, err) < 0
-                   || read_number (p, ENV_CPUS, false, CPUS_MAX, &p->cpus, err)
-                          < 0
+    return read_options (p, err) < 0 || read_distribution (p, err) < 0 || read_layout (p, err) < 0
+                   || read_gpus (p, err) < 0
+                   || read_number (p, ENV_CPUS, false, CPUS_MAX, &p->cpus, err) < 0
                    || read_job (p, err) < 0 || read_topology (p, err) < 0
                ? -1
                : 0;
@@ -579,8 +535,7 @@ static int list_ranks (struct env_plan *p)
 {
     FILE **f = calloc ((size_t)p->nodes, sizeof (*f));
     size_t size;
-    int rv =
-        f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
+    int rv = f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
 
     for (long i = 0; rv == 0 && i < p->nodes; i++) {
         const char *gap = "";
@@ -599,9 +554,7 @@ static int list_ranks (struct env_plan *p)
     return rv;
 }
 
-int plan_create (struct env_plan **plan,
-                 char *const *words,
-                 struct slurmdl_error *err)
+int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err)
 {
     struct env_plan *p = *plan = calloc (1, sizeof (*p));
 

@@ -61,17 +61,14 @@ struct env_plan {
  * several counts; the words must stay.  Returns 0, or -1 with errno and what is
  * wrong with which of them; plan_destroy() in any case.
  */
-int plan_create (struct env_plan **plan,
-                 char *const *words,
-                 struct slurmdl_error *err);
+int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err);
 void plan_destroy (struct env_plan *p);
 
 /* The value of an option, "" if it is not given. */
 const char *plan_text (const struct env_plan *p, enum env_option option);
 
 /* Add a note, unless the plan has it. */
-__attribute__ ((format (printf, 2, 3))) void
-plan_note (struct env_plan *p, const char *fmt, ...);
+__attribute__ ((format (printf, 2, 3))) void plan_note (struct env_plan *p, const char *fmt, ...);
 
 /* ---- a rank ---- */
 
@@ -90,8 +87,5 @@ struct plan_rank {
 };
 
 /* What one rank gets; plan_rank_free() in any case. */
-int plan_rank (struct env_plan *p,
-               long rank,
-               struct plan_rank *r,
-               struct slurmdl_error *err);
+int plan_rank (struct env_plan *p, long rank, struct plan_rank *r, struct slurmdl_error *err);
 void plan_rank_free (struct plan_rank *r);

@@ -49,8 +49,7 @@ static int inherit (struct env_entries *e)
 
     for (char **v = environ; *v; v++) {
         size_t n = strcspn (*v, "=");
-        if (variable_is_of_job (*v) || !strncmp (*v, "SLURM_", 6)
-            || n >= sizeof (name))
+        if (variable_is_of_job (*v) || !strncmp (*v, "SLURM_", 6) || n >= sizeof (name))
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);
         if (entries_put (e, name, *v + n + ((*v)[n] == '=')) < 0)
@@ -61,8 +60,7 @@ static int inherit (struct env_entries *e)
 }
 
 /* Slurm's order: all of the node's GPUs, or the task's own ones. */
-static int
-put_gpus (const struct env_plan *p, long local, struct env_entries *e)
+static int put_gpus (const struct env_plan *p, long local, struct env_entries *e)
 {
     static const char *const names[] = { [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
                                          [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
@@ -75,18 +73,10 @@ put_gpus (const struct env_plan *p, long local, struct env_entries *e)
     if (count < 1)
         return 0;
     for (long i = first; i < first + count; i++)
-        used += snprintf (list + used,
-                          sizeof (list) - (size_t)used,
-                          "%s%ld",
-                          used ? "," : "",
-                          i);
-    if (p->gpus_per_task
-        && number (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task) < 0)
+        used += snprintf (list + used, sizeof (list) - (size_t)used, "%s%ld", used ? "," : "", i);
+    if (p->gpus_per_task && number (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task) < 0)
         return -1;
-    if (number (e,
-                "SLURM_GPUS_ON_NODE",
-                p->gpus ? p->gpus : p->gpus_per_task * p->layout.most)
-        < 0)
+    if (number (e, "SLURM_GPUS_ON_NODE", p->gpus ? p->gpus : p->gpus_per_task * p->layout.most) < 0)
         return -1;
     return entries_put (e, names[p->vendor], list);
 }
@@ -102,8 +92,7 @@ static int put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
     return strcmp (mpi, "pmi2") ? 0 : number (e, "PMI_FD", 3);
 }
 
-static int
-put_place (const struct env_plan *p, long rank, struct env_entries *e)
+static int put_place (const struct env_plan *p, long rank, struct env_entries *e)
 {
     long node = p->layout.node_of[rank];
     int rv = number (e, "SLURM_PROCID", rank);
@@ -127,16 +116,13 @@ put_place (const struct env_plan *p, long rank, struct env_entries *e)
     return rv;
 }
 
-static int put_slurm (const struct env_plan *p,
-                      long rank,
-                      const struct variant *v,
+static int put_slurm (const struct env_plan *p, long rank, const struct variant *v,
                       struct env_entries *e)
 {
     const char *ports = p->value[ENV_RESV_PORTS];
     int cpus = cpus_count (&p->all);
     int rv = inherit (e) < 0 || put_place (p, rank, e) < 0
-             || put_gpus (p, p->layout.local_of[rank], e) < 0
-             || put_pmi (p, rank, e) < 0
+             || put_gpus (p, p->layout.local_of[rank], e) < 0 || put_pmi (p, rank, e) < 0
              || number (e, "SLURM_JOB_ID", v->job) < 0;
 
     if (!rv && p->arbitrary)
@@ -153,8 +139,7 @@ static int put_slurm (const struct env_plan *p,
 static int first_ephemeral (void)
 {
     int root = open ("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    long n =
-        sysfs_number (root, "proc/sys/net/ipv4/ip_local_port_range", EPHEMERAL);
+    long n = sysfs_number (root, "proc/sys/net/ipv4/ip_local_port_range", EPHEMERAL);
 
     if (root >= 0)
         close (root);
@@ -176,13 +161,11 @@ static void set_anything (struct rank_facts *f)
     strcpy (f->interface, "any0");
 }
 
-static void
-find_master (struct env_plan *p, struct task *t, const struct variant *v)
+static void find_master (struct env_plan *p, struct task *t, const struct variant *v)
 {
     struct rank_facts *f = &t->facts;
 
-    if (f->nodes > 1
-        && task_master_host (t, f->master, sizeof (f->master)) < 0) {
+    if (f->nodes > 1 && task_master_host (t, f->master, sizeof (f->master)) < 0) {
         *f->master = '\0';
     } else if (f->nodes == 1 || p->value[ENV_ONE_MACHINE]) {
         task_master_here (t);
@@ -191,9 +174,7 @@ find_master (struct env_plan *p, struct task *t, const struct variant *v)
         set_anything (f);
 }
 
-static int set_framework (struct env_plan *p,
-                          const struct variant *v,
-                          struct env_entries *e,
+static int set_framework (struct env_plan *p, const struct variant *v, struct env_entries *e,
                           struct slurmdl_error *err)
 {
     struct task *t = p->task;
@@ -232,10 +213,8 @@ static void print_gpus (const struct binding *b, char *buf, size_t size)
     *buf = '\0';
     for (int i = 0; i < b->p.count && used < size; i++) {
         int gpu = b->visible[b->p.order[b->p.first + i]];
-        const char *name =
-            gpu < 0 ? "unknown" : strrchr (b->t->gpu[gpu].path, '/') + 1;
-        used += (size_t)snprintf (
-            buf + used, size - used, "%s%s", i ? "," : "", name);
+        const char *name = gpu < 0 ? "unknown" : strrchr (b->t->gpu[gpu].path, '/') + 1;
+        used += (size_t)snprintf (buf + used, size - used, "%s%s", i ? "," : "", name);
     }
 }
 
@@ -246,16 +225,11 @@ static void print_place (const struct binding *b, struct plan_rank *r)
     print_gpus (b, r->gpus, sizeof (r->gpus));
     cpus_print (stays ? &b->own : &b->p.cpus, r->cpus, sizeof (r->cpus));
     if (b->p.nic >= 0)
-        snprintf (r->nic,
-                  sizeof (r->nic),
-                  "%s %s",
-                  b->t->nic[b->p.nic].name,
+        snprintf (r->nic, sizeof (r->nic), "%s %s", b->t->nic[b->p.nic].name,
                   distance_names[b->p.nic_distance]);
 }
 
-static int bind_rank (struct env_plan *p,
-                      struct binding *b,
-                      struct plan_rank *r,
+static int bind_rank (struct env_plan *p, struct binding *b, struct plan_rank *r,
                       struct slurmdl_error *err)
 {
     const char *why = NULL;
@@ -277,8 +251,7 @@ static int bind_rank (struct env_plan *p,
     return 0;
 }
 
-static int
-set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
+static int set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
 {
     struct binding *b = calloc (1, sizeof (*b));
     int rv = 0;
@@ -326,16 +299,10 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
         plan_note (p,
                    "--dl-nccl=%s: DL_NCCL_FABRIC%s known on the node: "
                    "--topology=DIR has its /sys",
-                   p->nccl,
-                   strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
+                   p->nccl, strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
     if (p->value[ENV_TOPOLOGY] || strcmp (p->nccl, "auto")) {
-        nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d",
-                     "/etc/nccl.conf",
-                     p->nccl,
-                     f,
-                     &profile,
-                     note_line,
-                     p);
+        nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d", "/etc/nccl.conf", p->nccl, f,
+                     &profile, note_line, p);
         nccl_set (&v, &profile);
     }
     if (p->value[ENV_TOPOLOGY])
@@ -346,22 +313,17 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
 /* ---- a rank ---- */
 
 /* Note what has another value, or any, once something else is known. */
-static int compare (struct env_plan *p,
-                    struct plan_rank *r,
-                    const struct variant *v,
-                    enum plan_doubt why,
-                    struct slurmdl_error *err)
+static int compare (struct env_plan *p, struct plan_rank *r, const struct variant *v,
+                    enum plan_doubt why, struct slurmdl_error *err)
 {
     struct env_entries other = { NULL };
-    int rv = put_slurm (p, r->rank, v, &other) < 0
-                 ? errorf (err, "out of memory")
-                 : set_framework (p, v, &other, err);
+    int rv = put_slurm (p, r->rank, v, &other) < 0 ? errorf (err, "out of memory")
+                                                   : set_framework (p, v, &other, err);
 
     for (size_t i = 0; rv == 0 && i < other.n; i++) {
         const struct env_entry *o = &other.list[i];
         const struct env_entry *e = entries_find (&r->vars, o->name);
-        if (!o->given
-            || (e && e->value && o->value && !strcmp (e->value, o->value)))
+        if (!o->given || (e && e->value && o->value && !strcmp (e->value, o->value)))
             continue;
         if (entries_put (&r->unknown, o->name, plan_doubts[why]) < 0)
             rv = errorf (err, "out of memory");
@@ -370,8 +332,7 @@ static int compare (struct env_plan *p,
     return rv;
 }
 
-static int
-fill (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
+static int fill (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
 {
     struct variant v = { p->job, p->step, false };
     struct variant interface = { p->job, p->step, true };
@@ -382,8 +343,7 @@ fill (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
     if (*p->dl && set_framework (p, &v, &r->vars, err) < 0)
         return -1;
     if (*p->dl && p->task->facts.roles)
-        r->role =
-            role_names[roles_of (&p->task->roles, r->rank, &r->role_index)];
+        r->role = role_names[roles_of (&p->task->roles, r->rank, &r->role_index)];
     if (*p->dl
         && (compare (p, r, &interface, PLAN_INTERFACE, err) < 0
             || (!p->has_job && compare (p, r, &job, PLAN_PORTS, err) < 0)))
@@ -395,10 +355,7 @@ fill (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
     return 0;
 }
 
-int plan_rank (struct env_plan *p,
-               long rank,
-               struct plan_rank *r,
-               struct slurmdl_error *err)
+int plan_rank (struct env_plan *p, long rank, struct plan_rank *r, struct slurmdl_error *err)
 {
     *r = (struct plan_rank){ .rank = rank,
                              .node = p->layout.node_of[rank],

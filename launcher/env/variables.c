@@ -16,8 +16,7 @@ static struct env_entry *find (const struct env_entries *e, const char *name)
     return NULL;
 }
 
-const struct env_entry *entries_find (const struct env_entries *e,
-                                      const char *name)
+const struct env_entry *entries_find (const struct env_entries *e, const char *name)
 {
     return find (e, name);
 }

@@ -23,8 +23,7 @@ struct env_entries {
 /* Functions over it; 'e' must stay where it is. */
 struct variables entries_variables (struct env_entries *e);
 int entries_put (struct env_entries *e, const char *name, const char *value);
-const struct env_entry *entries_find (const struct env_entries *e,
-                                      const char *name);
+const struct env_entry *entries_find (const struct env_entries *e, const char *name);
 /* Leave only what was given or kept. */
 void entries_prune (struct env_entries *e);
 void entries_free (struct env_entries *e);

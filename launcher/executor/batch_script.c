@@ -62,17 +62,13 @@ static void worker_step (const struct experiment *e, char *buf, size_t size)
 {
     *buf = '\0';
     if (!experiment_has_ranks (e))
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "srun --nodes=1 --ntasks=%lld --cpus-per-task=%lld "
                   "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
-                  (long long)e->lanes,
-                  (long long)e->cpus);
+                  (long long)e->lanes, (long long)e->cpus);
 }
 
-int script_write (const struct executor *x,
-                  const char *folder,
-                  struct slurmdl_error *err)
+int script_write (const struct executor *x, const char *folder, struct slurmdl_error *err)
 {
     char path[PATH_MAX + 8];
     char *dl = shell_word (x->dl);
@@ -84,9 +80,7 @@ int script_write (const struct executor *x,
 
     worker_step (x->sweep->exp, step, sizeof (step));
     snprintf (path, sizeof (path), "%s/job.sh", folder);
-    rv = dl && dir && out
-             ? asprintf (&content, text, dl, dir, out, x->sweep->pin, step)
-             : -1;
+    rv = dl && dir && out ? asprintf (&content, text, dl, dir, out, x->sweep->pin, step) : -1;
     free (dl);
     free (dir);
     free (out);

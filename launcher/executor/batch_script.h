@@ -5,6 +5,4 @@
 #include "launcher/executor/executor.h"
 
 /* Write the script of the array tasks, job.sh, into a folder. */
-int script_write (const struct executor *x,
-                  const char *folder,
-                  struct slurmdl_error *err);
+int script_write (const struct executor *x, const char *folder, struct slurmdl_error *err);

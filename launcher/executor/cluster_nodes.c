@@ -52,8 +52,7 @@ static bool is_there (const char *line)
 static int read_nodes (struct cluster_nodes *c, char *text)
 {
     *c = (struct cluster_nodes){ .text = text };
-    for (const char *line = text; *line;
-         line += strcspn (line, "\n"), line += *line == '\n') {
+    for (const char *line = text; *line; line += strcspn (line, "\n"), line += *line == '\n') {
         struct cluster_node *list;
         if (!is_there (line))
             continue;
@@ -95,9 +94,7 @@ int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
     status = ask ("node", text);
     errno = EPROTO;
     if (status != 0)
-        return errorf (err,
-                       "scontrol show node: %.*s",
-                       (int)strcspn (text, "\n"),
+        return errorf (err, "scontrol show node: %.*s", (int)strcspn (text, "\n"),
                        status > 0 ? text : "it does not answer");
     return read_nodes (c, text) < 0 ? errorf (err, "out of memory") : 0;
 }
@@ -121,8 +118,7 @@ static bool has_name (const char *list, const char *name, size_t len)
     return false;
 }
 
-bool cluster_node_is_in (const struct cluster_node *node,
-                         const char *partitions)
+bool cluster_node_is_in (const struct cluster_node *node, const char *partitions)
 {
     for (const char *p = partitions; p && *p; p += *p == ',') {
         size_t n = strcspn (p, ",");
@@ -133,9 +129,7 @@ bool cluster_node_is_in (const struct cluster_node *node,
     return !partitions;
 }
 
-long cluster_nodes_with (const struct cluster_nodes *c,
-                         const char *partitions,
-                         long gpus,
+long cluster_nodes_with (const struct cluster_nodes *c, const char *partitions, long gpus,
                          long cpus)
 {
     long n = 0;
@@ -160,8 +154,7 @@ static const char *partition_line (const char *text, const char *name)
     size_t n = strlen (name);
 
     for (; *text; text += strcspn (text, "\n"), text += *text == '\n')
-        if (!strncmp (text, key, sizeof (key) - 1)
-            && !strncmp (text + sizeof (key) - 1, name, n)
+        if (!strncmp (text, key, sizeof (key) - 1) && !strncmp (text + sizeof (key) - 1, name, n)
             && text[sizeof (key) - 1 + n] == ' ')
             return text;
     return NULL;
@@ -172,22 +165,17 @@ static long tier_of (const char *line)
     return strtol (value_of (line, " PriorityTier="), NULL, 10);
 }
 
-static bool
-share_nodes (const struct cluster_nodes *c, const char *a, const char *b)
+static bool share_nodes (const struct cluster_nodes *c, const char *a, const char *b)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (cluster_node_is_in (&c->list[i], a)
-            && cluster_node_is_in (&c->list[i], b))
+        if (cluster_node_is_in (&c->list[i], a) && cluster_node_is_in (&c->list[i], b))
             return true;
     return false;
 }
 
 /* Of a partition of a higher tier, on nodes of both. */
-static bool find_higher (const struct cluster_nodes *c,
-                         const char *text,
-                         const char *name,
-                         long tier,
-                         char by[256])
+static bool find_higher (const struct cluster_nodes *c, const char *text, const char *name,
+                         long tier, char by[256])
 {
     for (; *text; text += strcspn (text, "\n"), text += *text == '\n') {
         if (tier_of (text) <= tier)
@@ -199,21 +187,15 @@ static bool find_higher (const struct cluster_nodes *c,
     return false;
 }
 
-bool cluster_preempts (const struct cluster_nodes *c,
-                       const char *name,
-                       char by[256],
-                       char how[64])
+bool cluster_preempts (const struct cluster_nodes *c, const char *name, char by[256], char how[64])
 {
     char *text = malloc (TEXT_MAX);
-    const char *line = text && ask ("partition", text) == 0
-                           ? partition_line (text, name)
-                           : NULL;
+    const char *line = text && ask ("partition", text) == 0 ? partition_line (text, name) : NULL;
     bool yes = false;
 
     if (line) {
         take_word (how, 64, value_of (line, " PreemptMode="));
-        yes = *how && strcmp (how, "OFF")
-              && find_higher (c, text, name, tier_of (line), by);
+        yes = *how && strcmp (how, "OFF") && find_higher (c, text, name, tier_of (line), by);
     }
     free (text);
     return yes;

@@ -26,20 +26,14 @@ int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err);
 /* By `scontrol show partition`: whether jobs of other partitions preempt those
  * of 'name' on its nodes, and how, as "REQUEUE"; 'by' is one of those.
  */
-bool cluster_preempts (const struct cluster_nodes *c,
-                       const char *name,
-                       char by[256],
-                       char how[64]);
+bool cluster_preempts (const struct cluster_nodes *c, const char *name, char by[256], char how[64]);
 
 /* Release the list. */
 void cluster_nodes_free (struct cluster_nodes *c);
 
 /* Whether a node is in one of the partitions "a,b"; NULL: in any. */
-bool cluster_node_is_in (const struct cluster_node *node,
-                         const char *partitions);
+bool cluster_node_is_in (const struct cluster_node *node, const char *partitions);
 
 /* How many nodes of these partitions have so many GPUs and cores at least. */
-long cluster_nodes_with (const struct cluster_nodes *c,
-                         const char *partitions,
-                         long gpus,
+long cluster_nodes_with (const struct cluster_nodes *c, const char *partitions, long gpus,
                          long cpus);

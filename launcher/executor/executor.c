@@ -7,9 +7,7 @@
 #include "launcher/sys/subprocess.h"
 #include "launcher/trust/trust.h"
 
-void executor_open (struct executor *x,
-                    struct sweep *sweep,
-                    const struct settings *st)
+void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st)
 {
     *x = (struct executor){
         .ops = st->local ? &executor_local : &executor_slurm,

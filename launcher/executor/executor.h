@@ -29,7 +29,7 @@ struct executor {
     char note[PATH_MAX + 512]; /* for the user, e.g. why nothing runs yet */
     bool excluded;             /* workers ended because their machine is */
     bool refused;              /* Slurm has no job */
-    bool never; /* nor will it: the experiment asks for what there is not */
+    bool never;                /* nor will it: the experiment asks for what there is not */
     /* slurm */
     char job[1024];  /* "12,13" */
     size_t nsubmits; /* of the sweep's that are in it */
@@ -42,6 +42,4 @@ struct executor {
 };
 
 /* Fill 'x' for the workers of an experiment; x->ops->close() releases it. */
-void executor_open (struct executor *x,
-                    struct sweep *sweep,
-                    const struct settings *st);
+void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st);

@@ -92,12 +92,11 @@ static int spawn (struct executor *x, struct local_worker *w)
     fd = open_log (log);
     w->tries++;
     w->pid = fd < 0 ? -1
-                    : subprocess_spawn (&(struct spawn){
-                        .argv = argv,
-                        .io = { -1, fd, fd },
-                        .death_signal = SIGTERM,
-                        .prepare = prepare_worker,
-                        .arg = &(struct worker_start){ x, w } });
+                    : subprocess_spawn (&(struct spawn){ .argv = argv,
+                                                         .io = { -1, fd, fd },
+                                                         .death_signal = SIGTERM,
+                                                         .prepare = prepare_worker,
+                                                         .arg = &(struct worker_start){ x, w } });
     if (fd >= 0)
         close (fd);
     return w->pid < 0 ? -1 : 0;
@@ -144,19 +143,14 @@ static long with_gpus (const struct executor *x, long workers)
 
     if (places >= workers)
         return workers;
-    complain ("%d of %ld workers: this machine has %d GPU%s, a trial needs %d",
-              places,
-              workers,
-              x->devices->ngpus,
-              x->devices->ngpus == 1 ? "" : "s",
-              each);
+    complain ("%d of %ld workers: this machine has %d GPU%s, a trial needs %d", places, workers,
+              x->devices->ngpus, x->devices->ngpus == 1 ? "" : "s", each);
     return places;
 }
 
 static int add_worker (struct executor *x)
 {
-    struct local_worker *pool =
-        array_grow (x->pool, (size_t)x->npool, sizeof (*pool));
+    struct local_worker *pool = array_grow (x->pool, (size_t)x->npool, sizeof (*pool));
     struct local_worker *w;
 
     if (!pool)
@@ -165,11 +159,7 @@ static int add_worker (struct executor *x)
     w = &pool[x->npool];
     *w = (struct local_worker){ .place = free_place (x) };
     /* unique: another dl on this machine may work at the same sweep */
-    snprintf (w->slot,
-              sizeof (w->slot),
-              "local-%ld-%ld",
-              (long)getpid (),
-              ++x->npool);
+    snprintf (w->slot, sizeof (w->slot), "local-%ld-%ld", (long)getpid (), ++x->npool);
     return spawn (x, w);
 }
 
@@ -180,9 +170,8 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
 
     errno = EINVAL;
     if (experiment_has_ranks (e))
-        return errorf (err,
-                       "'resources.nodes_per_trial' and 'ranks_per_node' need "
-                       "Slurm: leave out --local, or set them to 1");
+        return errorf (err, "'resources.nodes_per_trial' and 'ranks_per_node' need "
+                            "Slurm: leave out --local, or set them to 1");
     if (e->node_gpus == 0)
         return 0;
     if (!(d = devices_find (device_folder ())))
@@ -194,10 +183,8 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
         return errorf (err,
                        "a trial needs %lld GPU%s ('resources.%s') "
                        "and this machine has %d",
-                       (long long)e->node_gpus,
-                       e->node_gpus == 1 ? "" : "s",
-                       experiment_gpus_key (e),
-                       ngpus);
+                       (long long)e->node_gpus, e->node_gpus == 1 ? "" : "s",
+                       experiment_gpus_key (e), ngpus);
     return 0;
 }
 
@@ -211,8 +198,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
     x->workers = x->granted = with_gpus (x, x->workers);
     while (x->npool < x->workers)
         if (add_worker (x) < 0)
-            return errorf (
-                err, "cannot start a worker: %s", inside_error (errno));
+            return errorf (err, "cannot start a worker: %s", inside_error (errno));
     return 0;
 }
 
@@ -242,8 +228,7 @@ static void last_line (const char *path, char *buf, size_t size)
     int fd = inside_open (path, O_RDONLY, 0, NULL);
     off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
     off_t limit = (off_t)size - 1;
-    ssize_t n =
-        fd < 0 ? 0 : pread (fd, buf, size - 1, end > limit ? end - limit : 0);
+    ssize_t n = fd < 0 ? 0 : pread (fd, buf, size - 1, end > limit ? end - limit : 0);
     char *line;
 
     if (fd >= 0)
@@ -265,16 +250,11 @@ static void note_end (struct executor *x, const struct local_worker *w)
     char path[PATH_MAX];
     char why[300];
 
-    if (snprintf (
-            path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
+    if (snprintf (path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
         >= (int)sizeof (path))
         return;
     last_line (path, why, sizeof (why));
-    snprintf (x->note,
-              sizeof (x->note),
-              "a worker ended early%s%s; see %s",
-              *why ? ": " : "",
-              why,
+    snprintf (x->note, sizeof (x->note), "a worker ended early%s%s; see %s", *why ? ": " : "", why,
               path);
 }
 
@@ -289,8 +269,7 @@ static void reap (struct executor *x, struct local_worker *w)
         spawn (x, w);
     else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
         x->excluded = true;
-    else if (!WIFEXITED (status)
-             || (WEXITSTATUS (status) && WEXITSTATUS (status) != EXIT_FAULT))
+    else if (!WIFEXITED (status) || (WEXITSTATUS (status) && WEXITSTATUS (status) != EXIT_FAULT))
         note_end (x, w);
 }
 

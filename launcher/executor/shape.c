@@ -33,9 +33,8 @@ bool shape_is_open (const struct experiment *e)
 {
     if (e->gpus > 0)
         return !(e->given.nodes && e->given.node_gpus);
-    return e->slots > 1 && e->lanes == 1 && !e->given.nodes
-           && !e->given.node_gpus && !experiment_places_itself (e)
-           && !is_elsewhere (e);
+    return e->slots > 1 && e->lanes == 1 && !e->given.nodes && !e->given.node_gpus
+           && !experiment_places_itself (e) && !is_elsewhere (e);
 }
 
 /* ---- what the user has chosen ---- */
@@ -85,8 +84,7 @@ static void add_name (struct shapes *s, const char *name, size_t len)
     for (int i = 0; i < s->nnames; i++)
         if (strlen (s->names[i]) == len && !strncmp (s->names[i], name, len))
             return;
-    snprintf (
-        s->names[s->nnames++], sizeof (s->names[0]), "%.*s", (int)len, name);
+    snprintf (s->names[s->nnames++], sizeof (s->names[0]), "%.*s", (int)len, name);
 }
 
 /* "a,b" */
@@ -116,8 +114,7 @@ static long ranks_for (const struct experiment *e, long wanted, long gpus)
 }
 
 /* So many GPUs, 'each' on a node, in the partition of this index. */
-static bool
-is_possible (const struct shapes *s, long wanted, long each, const char *name)
+static bool is_possible (const struct shapes *s, long wanted, long each, const char *name)
 {
     const struct experiment *e = s->e;
     long nodes = wanted / each;
@@ -125,10 +122,7 @@ is_possible (const struct shapes *s, long wanted, long each, const char *name)
     if (wanted % each || (e->given.nodes && nodes != e->nodes)
         || (e->given.node_gpus && each != e->node_gpus))
         return false;
-    return cluster_nodes_with (&s->nodes,
-                               name,
-                               each,
-                               (long)e->cpus * ranks_for (e, wanted, each))
+    return cluster_nodes_with (&s->nodes, name, each, (long)e->cpus * ranks_for (e, wanted, each))
            >= nodes;
 }
 
@@ -137,8 +131,7 @@ static long most_gpus (const struct shapes *s, const char *name)
     long most = 0;
 
     for (size_t i = 0; i < s->nodes.n; i++)
-        if (s->nodes.list[i].gpus > most
-            && cluster_node_is_in (&s->nodes.list[i], name))
+        if (s->nodes.list[i].gpus > most && cluster_node_is_in (&s->nodes.list[i], name))
             most = s->nodes.list[i].gpus;
     return most;
 }
@@ -164,8 +157,7 @@ static void find_shapes (struct shapes *s)
         int found = 0;
         long each = most_gpus (s, s->names[i]);
         for (each = each < wanted ? each : wanted;
-             each > 0 && found < OF_PARTITION && s->n < SHAPES_MAX;
-             each--)
+             each > 0 && found < OF_PARTITION && s->n < SHAPES_MAX; each--)
             if (is_possible (s, wanted, each, s->names[i])) {
                 struct shape *shape = &s->list[s->n++];
                 *shape = (struct shape){
@@ -173,10 +165,7 @@ static void find_shapes (struct shapes *s)
                     .gpus = each,
                     .ranks = ranks_for (s->e, wanted, each),
                 };
-                snprintf (shape->partition,
-                          sizeof (shape->partition),
-                          "%s",
-                          s->names[i]);
+                snprintf (shape->partition, sizeof (shape->partition), "%s", s->names[i]);
                 found++;
             }
     }
@@ -195,11 +184,7 @@ static void read_start (struct shape *shape, const char *said)
     if (!at)
         return;
     at += sizeof (before) - 1;
-    snprintf (shape->start,
-              sizeof (shape->start),
-              "%.*s",
-              (int)strcspn (at, " \n"),
-              at);
+    snprintf (shape->start, sizeof (shape->start), "%.*s", (int)strcspn (at, " \n"), at);
     if (strptime (shape->start, "%Y-%m-%dT%H:%M:%S", &tm))
         shape->seconds = fmax (difftime (mktime (&tm), time (NULL)), 0);
 }
@@ -239,17 +224,12 @@ static void find_default (struct shapes *s)
     const char *at;
 
     *any.partition = '\0';
-    if (!s->chosen && s->nnames > 1 && test (s, &any, said) == 0
-        && (at = strstr (said, before)))
-        snprintf (s->by_default,
-                  sizeof (s->by_default),
-                  "%.*s",
-                  (int)strcspn (at + sizeof (before) - 1, " \n"),
-                  at + sizeof (before) - 1);
+    if (!s->chosen && s->nnames > 1 && test (s, &any, said) == 0 && (at = strstr (said, before)))
+        snprintf (s->by_default, sizeof (s->by_default), "%.*s",
+                  (int)strcspn (at + sizeof (before) - 1, " \n"), at + sizeof (before) - 1);
 }
 
-static bool
-is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
+static bool is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
 {
     bool mine, other;
 
@@ -270,8 +250,7 @@ static long nearest (const struct shapes *s, long step, long most)
 {
     long from = (long)experiment_gpus (s->e) + step;
 
-    for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most;
-         g += step)
+    for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most; g += step)
         for (int i = 0; i < s->nnames; i++)
             for (long each = most_gpus (s, s->names[i]); each > 0; each--)
                 if (is_possible (s, g, each, s->names[i]))
@@ -286,14 +265,9 @@ static size_t add_partitions (const struct shapes *s, char *buf, size_t size)
     for (int i = 0; i < s->nnames && i < 4 && n < size; i++) {
         long most = most_gpus (s, s->names[i]);
         n += (size_t)snprintf (
-            buf + n,
-            size - n,
-            "%s%.40s has %ld node%s with GPUs, at most %ld on one",
-            i ? ", " : "",
-            s->names[i],
-            cluster_nodes_with (&s->nodes, s->names[i], 1, 0),
-            cluster_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s",
-            most);
+            buf + n, size - n, "%s%.40s has %ld node%s with GPUs, at most %ld on one",
+            i ? ", " : "", s->names[i], cluster_nodes_with (&s->nodes, s->names[i], 1, 0),
+            cluster_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s", most);
     }
     return n < size ? n : size - 1;
 }
@@ -313,22 +287,16 @@ static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
     if (less && more)
         snprintf (near, sizeof (near), "; possible: %ld, %ld", less, more);
     else if (less || more)
-        snprintf (near,
-                  sizeof (near),
-                  less ? "; possible: %ld and less" : "; possible: %ld",
+        snprintf (near, sizeof (near), less ? "; possible: %ld and less" : "; possible: %ld",
                   less + more);
     errno = EINVAL;
     return errorf (err,
                    "'resources.%s' = %lld: there are no such nodes "
                    "(%s)%s",
-                   experiment_gpus_key (s->e),
-                   (long long)experiment_gpus (s->e),
-                   text,
-                   near);
+                   experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), text, near);
 }
 
-static int
-choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
+static int choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
 {
     const struct shape *found = NULL;
     char why[TEXT_MAX] = "";
@@ -347,24 +315,16 @@ choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
         return errorf (err,
                        "'resources.%s' = %lld: Slurm takes none of "
                        "%d shapes, first %ld x %ld in partition %s: %s",
-                       experiment_gpus_key (s->e),
-                       (long long)experiment_gpus (s->e),
-                       s->n,
-                       s->list[0].nodes,
-                       s->list[0].gpus,
-                       s->list[0].partition,
+                       experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), s->n,
+                       s->list[0].nodes, s->list[0].gpus, s->list[0].partition,
                        strrchr (why, '\n') ? strrchr (why, '\n') + 1 : why);
     *best = *found;
-    if (s->chosen
-        || !cluster_preempts (
-            &s->nodes, best->partition, best->preempts, best->how))
+    if (s->chosen || !cluster_preempts (&s->nodes, best->partition, best->preempts, best->how))
         *best->how = '\0';
     return 0;
 }
 
-int shape_choose (const struct experiment *e,
-                  struct shape *best,
-                  struct slurmdl_error *err)
+int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl_error *err)
 {
     struct shapes *s = calloc (1, sizeof (*s));
     int rv = -1;
@@ -377,9 +337,7 @@ int shape_choose (const struct experiment *e,
     if (cluster_nodes_ask (&s->nodes, err) == 0) {
         find_names (s);
         find_shapes (s);
-        rv = fits_one_node (s) ? 1
-             : s->n            ? choose (s, best, err)
-                               : say_impossible (s, err);
+        rv = fits_one_node (s) ? 1 : s->n ? choose (s, best, err) : say_impossible (s, err);
     } else if (e->gpus == 0)
         rv = 1; /* sbatch will say it */
     if (s->chosen)

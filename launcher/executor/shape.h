@@ -10,8 +10,8 @@ struct shape {
     char partition[256];     /* "": the user has chosen */
     char start[64];          /* when it would, as sbatch says */
     double seconds;          /* from now, below 0: not known */
-    char preempts[256]; /* a partition whose jobs preempt those there, ... */
-    char how[64];       /* ... as Slurm calls it; "": none does */
+    char preempts[256];      /* a partition whose jobs preempt those there, ... */
+    char how[64];            /* ... as Slurm calls it; "": none does */
 };
 
 /* resources.gpus_per_trial, or slots_per_trial that may be more than a node
@@ -25,6 +25,4 @@ bool shape_is_open (const struct experiment *e);
  * Returns 1 if slots_per_trial is no more than a node has: it stays as it is;
  * -1 with 'err', and errno EINVAL if there is none at all.
  */
-int shape_choose (const struct experiment *e,
-                  struct shape *best,
-                  struct slurmdl_error *err);
+int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl_error *err);

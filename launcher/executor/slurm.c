@@ -112,8 +112,7 @@ static int64_t larger_memory (const struct sweep *s)
 }
 
 /* "16G" of each trial, or 'larger' bytes of all, if not 0. */
-static void
-add_memory (struct command *c, const struct experiment *e, int64_t larger)
+static void add_memory (struct command *c, const struct experiment *e, int64_t larger)
 {
     char text[64];
     char *unit;
@@ -131,9 +130,7 @@ add_memory (struct command *c, const struct experiment *e, int64_t larger)
     command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
-static void add_plugin_option (enum plugin_option_id id,
-                               const char *key,
-                               const char *value,
+static void add_plugin_option (enum plugin_option_id id, const char *key, const char *value,
                                void *c)
 {
     char name[32];
@@ -143,9 +140,7 @@ static void add_plugin_option (enum plugin_option_id id,
     command_add (c, name, value);
 }
 
-void slurm_add_resources (struct command *c,
-                          const struct experiment *e,
-                          int64_t larger)
+void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger)
 {
     command_number (c, "--nodes", e->nodes);
     command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
@@ -177,17 +172,13 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size)
         size_t len = strlen (s->hosts[i].name);
         if (!s->hosts[i].why || n + len + 2 > size)
             continue;
-        n += (size_t)snprintf (
-            buf + n, size - n, "%s%s", n ? "," : "", s->hosts[i].name);
+        n += (size_t)snprintf (buf + n, size - n, "%s%s", n ? "," : "", s->hosts[i].name);
     }
 }
 
 /* 'folder' is for the output: slurmd follows the links in it. */
-static void make_sbatch (struct command *c,
-                         const struct executor *x,
-                         const char *folder,
-                         long tasks,
-                         bool hosts)
+static void make_sbatch (struct command *c, const struct executor *x, const char *folder,
+                         long tasks, bool hosts)
 {
     const struct sweep *s = x->sweep;
     char text[PATH_MAX + 32];
@@ -229,13 +220,11 @@ static bool is_refused (const char *said, int status)
 {
     return status == 126 || status == 127
            || (status > 0 && *said
-               && (!has_one_of (said, undecided)
-                   || has_one_of (said, no_slurm)));
+               && (!has_one_of (said, undecided) || has_one_of (said, no_slurm)));
 }
 
 /* Its exit status; 'said' is the job, or what is wrong. */
-static int sbatch (
-    struct executor *x, const char *folder, long tasks, bool hosts, char *said)
+static int sbatch (struct executor *x, const char *folder, long tasks, bool hosts, char *said)
 {
     struct command c = { 0 };
     char script[PATH_MAX + 8];
@@ -288,28 +277,22 @@ int slurm_refused (const char *text, int status, struct slurmdl_error *err)
     command_said (said, sizeof (said), text);
     errno = EPROTO;
     if (has_one_of (said, no_slurm))
-        return errorf (err,
-                       "sbatch finds no Slurm here: use --local to work on "
-                       "this machine, or a host of the cluster");
+        return errorf (err, "sbatch finds no Slurm here: use --local to work on "
+                            "this machine, or a host of the cluster");
     if (strstr (said, "'--dl"))
         return errorf (err,
                        "sbatch: %s: the plugin of slurm-dl is not in use here, "
                        "see dl-spank(8); leave out resources.framework, "
                        "check, bind, nccl, monitor and debug",
                        said);
-    return errorf (err,
-                   "sbatch: %s%s",
-                   *said ? said : "it failed without a message",
+    return errorf (err, "sbatch: %s%s", *said ? said : "it failed without a message",
                    status == 127 ? " (without Slurm use --local)" : "");
 }
 
 /* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many it took,
  * -1 if none.
  */
-static long submit (struct executor *x,
-                    const char *folder,
-                    long tasks,
-                    struct slurmdl_error *err)
+static long submit (struct executor *x, const char *folder, long tasks, struct slurmdl_error *err)
 {
     char said[TEXT_MAX];
     long size = tasks;
@@ -350,10 +333,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
         return errorf (err, "%s", why.text);
     x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
     if (taken < tasks)
-        complain ("%ld of %ld workers: %.*s",
-                  x->granted,
-                  x->workers,
-                  (int)strcspn (why.text, ";"),
+        complain ("%ld of %ld workers: %.*s", x->granted, x->workers, (int)strcspn (why.text, ";"),
                   why.text);
     x->asked = monotonic () - ASK_EVERY + ASK_FIRST;
     return 0;
@@ -368,14 +348,8 @@ static void describe (struct executor *x, const char *out)
     /* one that cannot begin is started again a few times */
     if (x->sweep->ntrials == 0)
         last_words_text (x->sweep, x->job, words, sizeof (words));
-    snprintf (x->note,
-              sizeof (x->note),
-              "job %.100s: %.*s%s%s",
-              x->job,
-              (int)strcspn (out, "\n"),
-              out,
-              *words ? "; its workers say: " : "",
-              words);
+    snprintf (x->note, sizeof (x->note), "job %.100s: %.*s%s%s", x->job, (int)strcspn (out, "\n"),
+              out, *words ? "; its workers say: " : "", words);
 }
 
 /* Those that `dl scale` and the workers themselves have submitted since. */
@@ -386,8 +360,7 @@ static void follow_arrays (struct executor *x)
         size_t n = strlen (x->job);
         const char *at = strstr (x->job, job);
         if (!at || (at > x->job && at[-1] != ',') || isdigit (at[strlen (job)]))
-            snprintf (
-                x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+            snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
     }
 }
 
@@ -441,10 +414,7 @@ static void leave (struct executor *x)
 {
     const char *name = x->sweep->word;
 
-    printf ("job %s goes on; 'dl watch %s' shows it, 'dl stop %s' ends it\n",
-            x->job,
-            name,
-            name);
+    printf ("job %s goes on; 'dl watch %s' shows it, 'dl stop %s' ends it\n", x->job, name, name);
 }
 
 static void close_slurm (struct executor *x)

@@ -13,9 +13,7 @@ long slurm_tasks (const struct experiment *e, long workers);
  * memory, if not 0, instead of what the experiment says.
  */
 struct command;
-void slurm_add_resources (struct command *c,
-                          const struct experiment *e,
-                          int64_t larger);
+void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger);
 
 /* "n1,n2": the machines that are excluded, "" if there is none. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size);

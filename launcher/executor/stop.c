@@ -15,16 +15,13 @@ static const char *complaint_of (char *text)
 {
     char *save = NULL;
 
-    for (char *line = strtok_r (text, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save))
+    for (char *line = strtok_r (text, "\n", &save); line; line = strtok_r (NULL, "\n", &save))
         if (!strstr (line, "Invalid job id") && !strstr (line, "already"))
             return line;
     return NULL;
 }
 
-int executor_cancel (const struct sweep *s,
-                     const char *option,
-                     struct slurmdl_error *err)
+int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err)
 {
     struct command c = { .timeout = TIMEOUT };
     char text[4096];

@@ -8,6 +8,4 @@
  * scancel's, those that wait in the queue; NULL: all.  Returns -1 with 'err'
  * if Slurm did not do it.
  */
-int executor_cancel (const struct sweep *s,
-                     const char *option,
-                     struct slurmdl_error *err);
+int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err);

@@ -69,8 +69,7 @@ static bool is_output (const char *name, const char *jobs)
 /* The output that was written last; slurmd makes the file of a task before it
  * starts it.  Returns -1 if there is none.
  */
-static int
-newest_output (const char *folder, const char *jobs, char *name, size_t size)
+static int newest_output (const char *folder, const char *jobs, char *name, size_t size)
 {
     struct timespec newest = { 0 };
     DIR *d = opendir (folder);
@@ -81,8 +80,7 @@ newest_output (const char *folder, const char *jobs, char *name, size_t size)
         if (!is_output (e->d_name, jobs)
             || fstatat (dirfd (d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
             || st.st_mtim.tv_sec < newest.tv_sec
-            || (st.st_mtim.tv_sec == newest.tv_sec
-                && st.st_mtim.tv_nsec < newest.tv_nsec))
+            || (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec < newest.tv_nsec))
             continue;
         newest = st.st_mtim;
         snprintf (name, size, "%s", e->d_name);
@@ -105,17 +103,13 @@ static char *last_line (char *text)
     char *found = NULL;
     char *save = NULL;
 
-    for (char *line = strtok_r (text, "\r\n", &save); line;
-         line = strtok_r (NULL, "\r\n", &save))
+    for (char *line = strtok_r (text, "\r\n", &save); line; line = strtok_r (NULL, "\r\n", &save))
         if (line[strspn (line, " \t")] && !is_slurms (line))
             found = line;
     return found && !strncmp (found, "dl: ", 4) ? found + 4 : found;
 }
 
-void last_words_text (const struct sweep *s,
-                      const char *jobs,
-                      char *buf,
-                      size_t size)
+void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t size)
 {
     char folder[PATH_MAX], name[NAME_MAX + 1], path[2 * PATH_MAX];
     char text[TAIL + 1];
@@ -126,8 +120,7 @@ void last_words_text (const struct sweep *s,
         || newest_output (folder, jobs, name, sizeof (name)) < 0)
         return;
     snprintf (path, sizeof (path), "%s/%s", folder, name);
-    text[file_tail (inside_open_any (path, O_RDONLY, 0, NULL), text, TAIL)] =
-        '\0';
+    text[file_tail (inside_open_any (path, O_RDONLY, 0, NULL), text, TAIL)] = '\0';
     if (!(line = last_line (text)))
         return;
     snprintf (buf, size, "%.300s", line);
@@ -135,10 +128,7 @@ void last_words_text (const struct sweep *s,
     snprintf (buf + strlen (buf), size - strlen (buf), "; see %s", path);
 }
 
-void unseen_text (const struct sweep *s,
-                  const char *jobs,
-                  const char *state,
-                  char *buf,
+void unseen_text (const struct sweep *s, const char *jobs, const char *state, char *buf,
                   size_t size)
 {
     const char *type = unseen_file_system (s->dir);
@@ -151,17 +141,10 @@ void unseen_text (const struct sweep *s,
     if (!strncmp (state, "CANCELLED", 9))
         snprintf (buf, size, "job %.100s was cancelled before it began", jobs);
     else
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "job %.100s%s%.20s%s has left no output in %.300s: its nodes "
                   "do not see that folder%s%s%s%s",
-                  jobs,
-                  *state ? " (" : "",
-                  state,
-                  *state ? ")" : "",
-                  folder,
-                  type ? " (" : "",
-                  type ? type : "",
-                  type ? ", this machine's own)" : "",
+                  jobs, *state ? " (" : "", state, *state ? ")" : "", folder, type ? " (" : "",
+                  type ? type : "", type ? ", this machine's own)" : "",
                   *state ? "" : ", or it was cancelled before it began");
 }

@@ -13,16 +13,10 @@ const char *unseen_file_system (const char *dir);
  * where: "no such module; see /exp/workers/12_1.log"; the empty string if they
  * have printed nothing.
  */
-void last_words_text (const struct sweep *s,
-                      const char *jobs,
-                      char *buf,
-                      size_t size);
+void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t size);
 
 /* The same of arrays that Slurm has no more, or why they have left no output;
  * 'state' is what Slurm said of one, or empty.
  */
-void unseen_text (const struct sweep *s,
-                  const char *jobs,
-                  const char *state,
-                  char *buf,
+void unseen_text (const struct sweep *s, const char *jobs, const char *state, char *buf,
                   size_t size);

@@ -123,34 +123,19 @@ static json_t *metrics_json (const struct sweep *s)
     for (size_t i = 0; i < sweep_metrics (s); i++)
         json_array_append_new (
             list,
-            json_pack ("{s:o, s:b}",
-                       "name",
-                       text (sweep_metric (s, i)),
-                       "smaller_is_better",
-                       (int)(i ? !s->exp->search.larger[i]
-                               : s->exp->search.smaller_is_better)));
+            json_pack ("{s:o, s:b}", "name", text (sweep_metric (s, i)), "smaller_is_better",
+                       (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
     return list;
 }
 
 /* The first line.  Returns -1 if out of memory. */
-static int
-stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
+static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
-    json_t *o = json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}",
-                           "name",
-                           text (sweep_folder_name (s)),
-                           "dir",
-                           text (s->dir),
-                           "id",
-                           text_or_null (s->id),
-                           "digest",
-                           s->digest,
-                           "description",
-                           text_or_null (s->exp->description),
-                           "metrics",
-                           metrics_json (s),
-                           "space",
-                           space_json (s->exp));
+    json_t *o =
+        json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", text (sweep_folder_name (s)),
+                   "dir", text (s->dir), "id", text_or_null (s->id), "digest", s->digest,
+                   "description", text_or_null (s->exp->description), "metrics", metrics_json (s),
+                   "space", space_json (s->exp));
 
     *x = (struct export_stream){ .f = f, .sweep = s };
     return put (x, o ? json_pack ("{s:o}", "experiment", o) : NULL);
@@ -161,14 +146,10 @@ stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 /* What was told of it will not change, unless the experiment is continued. */
 static bool is_final (const struct sweep *s, const struct sweep_trial *t)
 {
-    return sweep_has_ended (s) || t->state == TRIAL_FAILED
-           || t->state == TRIAL_REJECTED;
+    return sweep_has_ended (s) || t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED;
 }
 
-static void put_numbers (struct export_stream *x,
-                         const char *name,
-                         const double *v,
-                         size_t n)
+static void put_numbers (struct export_stream *x, const char *name, const double *v, size_t n)
 {
     char buf[32];
 
@@ -202,12 +183,8 @@ static void put_values (struct export_stream *x, long n)
     put_numbers (x, "values", v, k);
     put_numbers (x, "deviations", deviation, k);
     put_numbers (x, "own", own, k);
-    fprintf (x->f,
-             "\"point\":%ld,\"repeat\":%ld,\"n\":%ld,\"compared\":%s,",
-             trial_point (s, n),
-             trial_repeat (s, n),
-             r.n,
-             r.compared ? "true" : "false");
+    fprintf (x->f, "\"point\":%ld,\"repeat\":%ld,\"n\":%ld,\"compared\":%s,", trial_point (s, n),
+             trial_repeat (s, n), r.n, r.compared ? "true" : "false");
 }
 
 static int put_trial (struct export_stream *x, long n)
@@ -222,23 +199,10 @@ static int put_trial (struct export_stream *x, long n)
     fputc ('{', x->f);
     put_numbers (x, "times", times, 3);
     put_values (x, n);
-    o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}",
-                   "trial",
-                   (json_int_t)n,
-                   "state",
-                   trial_state_name (s, t),
-                   "final",
-                   (int)is_final (s, t),
-                   "length",
-                   (json_int_t)t->length,
-                   "attempts",
-                   (json_int_t)t->over,
-                   "host",
-                   text_or_null (t->host),
-                   "why",
-                   text_or_null (t->why),
-                   "hparams",
-                   hparams);
+    o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}", "trial", (json_int_t)n, "state",
+                   trial_state_name (s, t), "final", (int)is_final (s, t), "length",
+                   (json_int_t)t->length, "attempts", (json_int_t)t->over, "host",
+                   text_or_null (t->host), "why", text_or_null (t->why), "hparams", hparams);
     rv = o ? json_dumpf (o, x->f, JSON_COMPACT | JSON_EMBED) : -1;
     json_decref (o);
     fputs ("}\n", x->f);
@@ -257,8 +221,7 @@ struct row_telling {
 enum { NO_MEMORY = 1, READER_GONE };
 
 /* Metrics are logged in turn: the one after the last is the likeliest. */
-static size_t
-find_name (const struct export_stream *x, const char *name, size_t last)
+static size_t find_name (const struct export_stream *x, const char *name, size_t last)
 {
     for (size_t i = 1; i <= x->nnames; i++)
         if (!strcmp (x->names[(last + i) % x->nnames], name))
@@ -277,11 +240,7 @@ static int add_name (struct export_stream *x, const char *name)
         return -1;
     x->nnames++;
     return put (x,
-                json_pack ("{s:I, s:o}",
-                           "metric",
-                           (json_int_t)x->nnames - 1,
-                           "name",
-                           text (name)));
+                json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name", text (name)));
 }
 
 static int put_row (const struct slurmdl_row *row, void *arg)
@@ -294,23 +253,15 @@ static int put_row (const struct slurmdl_row *row, void *arg)
     g->name = find_name (g->x, row->name, g->name);
     if (g->name == g->x->nnames && add_name (g->x, row->name) < 0)
         return NO_MEMORY;
-    fprintf (g->x->f,
-             "[%ld,%zu,%ld,%" PRId64 ",%s,%s]\n",
-             g->trial,
-             g->name,
-             row->attempt,
-             row->step,
-             number (time, row->time),
-             number (value, row->value));
+    fprintf (g->x->f, "[%ld,%zu,%ld,%" PRId64 ",%s,%s]\n", g->trial, g->name, row->attempt,
+             row->step, number (time, row->time), number (value, row->value));
     return ferror (g->x->f) ? READER_GONE : 0;
 }
 
 /* Returns 1 if some could not be read. */
 static int put_rows (struct export_stream *x, long n)
 {
-    struct row_telling g = { .x = x,
-                             .trial = n,
-                             .last = sweep_trial (x->sweep, n)->over + 1 };
+    struct row_telling g = { .x = x, .trial = n, .last = sweep_trial (x->sweep, n)->over + 1 };
     char dir[PATH_MAX];
     int rv;
 
@@ -331,9 +282,7 @@ static struct told_trial told_now (const struct sweep *s, long n)
         .over = t->over,
         .fails = t->fails,
         .final = is_final (s, t),
-        .n = s->exp->search.repeats > 1
-                 ? point_result (s, trial_point (s, n), 0).n
-                 : 0,
+        .n = s->exp->search.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
     };
 }
 
@@ -370,8 +319,7 @@ static int stream_changes (struct export_stream *x)
     const struct told_trial none = { .length = -1 };
 
     while (x->ntrials < x->sweep->ntrials) {
-        struct told_trial *list =
-            array_grow (x->trials, (size_t)x->ntrials, sizeof (*list));
+        struct told_trial *list = array_grow (x->trials, (size_t)x->ntrials, sizeof (*list));
         if (!list)
             return -1;
         x->trials = list;
@@ -412,19 +360,13 @@ bool tool_has_format (const char *name)
 enum { ID_MAX = 4096 };
 
 /* Another experiment of the same name is not to be taken for this one. */
-static int claim_name (const struct sweep *s,
-                       const char *folder,
-                       struct slurmdl_error *err)
+static int claim_name (const struct sweep *s, const char *folder, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *there;
     int rv = -1;
 
-    if (snprintf (path,
-                  sizeof (path),
-                  "%s/%s.experiment",
-                  folder,
-                  sweep_folder_name (s))
+    if (snprintf (path, sizeof (path), "%s/%s.experiment", folder, sweep_folder_name (s))
         >= (int)sizeof (path)) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: %s", folder, strerror (errno));
@@ -439,16 +381,13 @@ static int claim_name (const struct sweep *s,
         errorf (err,
                 "%s has another experiment with the name %.60s: name "
                 "another folder with --output",
-                folder,
-                sweep_folder_name (s));
+                folder, sweep_folder_name (s));
     }
     free (there);
     return rv;
 }
 
-static int open_folder (const struct sweep *s,
-                        const char *given,
-                        char folder[PATH_MAX],
+static int open_folder (const struct sweep *s, const char *given, char folder[PATH_MAX],
                         struct slurmdl_error *err)
 {
     struct stat st;
@@ -478,13 +417,11 @@ static void remove_empty (const struct sweep *s, const char *folder)
 
     snprintf (claim, sizeof (claim), "%s.experiment", sweep_folder_name (s));
     while (d && (e = readdir (d)))
-        others += strcmp (e->d_name, ".") && strcmp (e->d_name, "..")
-                  && strcmp (e->d_name, claim);
+        others += strcmp (e->d_name, ".") && strcmp (e->d_name, "..") && strcmp (e->d_name, claim);
     if (d)
         closedir (d);
     if (!d || others > 0
-        || snprintf (path, sizeof (path), "%s/%s", folder, claim)
-               >= (int)sizeof (path))
+        || snprintf (path, sizeof (path), "%s/%s", folder, claim) >= (int)sizeof (path))
         return;
     unlink (path);
     rmdir (folder);
@@ -495,10 +432,7 @@ struct tool {
     FILE *to;
 };
 
-static int start (struct tool *t,
-                  const char *format,
-                  char *folder,
-                  struct slurmdl_error *err)
+static int start (struct tool *t, const char *format, char *folder, struct slurmdl_error *err)
 {
     char *args[] = { (char *)format, folder, NULL };
     int fds[2];
@@ -524,8 +458,7 @@ static int finish (struct tool *t)
 }
 
 /* The reading of a long experiment takes time: at most a fifth of all. */
-static int
-follow (struct sweep *s, struct export_stream *x, double every, bool *ended)
+static int follow (struct sweep *s, struct export_stream *x, double every, bool *ended)
 {
     struct slurmdl_error err = { "" };
     double start = monotonic ();
@@ -556,10 +489,7 @@ static int feed (struct tool *t, struct sweep *s, double every)
     return rv;
 }
 
-int tool_export (struct sweep *s,
-                 const char *format,
-                 const char *output,
-                 double every)
+int tool_export (struct sweep *s, const char *format, const char *output, double every)
 {
     struct slurmdl_error err = { "" };
     struct tool t = { 0 };
@@ -567,15 +497,10 @@ int tool_export (struct sweep *s,
     bool is_new;
     int rv, fed;
 
-    snprintf (given,
-              sizeof (given),
-              "%s%s%s",
-              output ? output : sweep_folder_name (s),
-              output ? "" : ".",
-              output ? "" : format);
+    snprintf (given, sizeof (given), "%s%s%s", output ? output : sweep_folder_name (s),
+              output ? "" : ".", output ? "" : format);
     is_new = access (given, F_OK) < 0;
-    if (open_folder (s, given, folder, &err) < 0
-        || start (&t, format, folder, &err) < 0)
+    if (open_folder (s, given, folder, &err) < 0 || start (&t, format, folder, &err) < 0)
         return fail (&err);
     signal (SIGPIPE, SIG_IGN);
     fed = feed (&t, s, every);

@@ -16,7 +16,4 @@ bool tool_has_format (const char *name);
  * What is there already is kept, and not written again.  Returns an exit
  * status, after a line if it is not 0.
  */
-int tool_export (struct sweep *s,
-                 const char *format,
-                 const char *output,
-                 double every);
+int tool_export (struct sweep *s, const char *format, const char *output, double every);

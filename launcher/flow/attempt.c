@@ -36,9 +36,7 @@ static const double LATE_SIGTERM = 2, LATE_OTHER = 0.2;
 
 /* ---- where ---- */
 
-int attempt_directory (const struct flow_run *r,
-                       char path[PATH_MAX],
-                       struct slurmdl_error *err)
+int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slurmdl_error *err)
 {
     const char *code = json_string_value (json_object_get (r->about, "code"));
     const char *root = json_string_value (json_object_get (r->about, "root"));
@@ -54,9 +52,8 @@ int attempt_directory (const struct flow_run *r,
     errno = EBADMSG;
     if (!root || code_copy_path (&copy, path, PATH_MAX) < 0)
         return errorf (err,
-                       errno == ENAMETOOLONG
-                           ? "%s: the path of the copy of the code is too long"
-                           : "%s/flow.json: the folder of the code is not good",
+                       errno == ENAMETOOLONG ? "%s: the path of the copy of the code is too long"
+                                             : "%s/flow.json: the folder of the code is not good",
                        r->dir);
     if (code_copy_check (&copy, NULL) == 0)
         return 0;
@@ -74,32 +71,20 @@ struct step_folder {
     char to[PATH_MAX];   /* its own, beside it */
 };
 
-static int folders_of (const struct flow_scope *c,
-                       const char *dir,
-                       long attempt,
-                       struct step_folder *f,
-                       struct slurmdl_error *err)
+static int folders_of (const struct flow_scope *c, const char *dir, long attempt,
+                       struct step_folder *f, struct slurmdl_error *err)
 {
     size_t below = strlen (flow_code_below (c->r));
 
     *f->from = '\0';
-    if (c->s->work == WORK_SHARED || c->s->sweep
-        || !json_object_get (c->r->about, "code"))
+    if (c->s->work == WORK_SHARED || c->s->sweep || !json_object_get (c->r->about, "code"))
         return 0;
     snprintf (f->from, PATH_MAX, "%.*s", (int)(strlen (dir) - below), dir);
     errno = ENAMETOOLONG;
-    return snprintf (f->to,
-                     PATH_MAX,
-                     "%s.%s.%ld.%ld",
-                     f->from,
-                     c->s->name,
-                     c->task,
-                     attempt)
+    return snprintf (f->to, PATH_MAX, "%s.%s.%ld.%ld", f->from, c->s->name, c->task, attempt)
                    < PATH_MAX - (int)below
                ? 0
-               : errorf (err,
-                         "%s: the path of a working folder is too long",
-                         f->from);
+               : errorf (err, "%s: the path of a working folder is too long", f->from);
 }
 
 /* Whether nothing of an earlier attempt can be at work.  What is known of one
@@ -118,12 +103,9 @@ static bool is_over (const struct flow_scope *c, long attempt)
     bool over;
 
     gethostname (here, sizeof (here) - 1);
-    over = end
-           || json_integer_value (json_object_get (begin, "start")) < c->start
-           || (job && *job && own && !strcmp (job, own)
-               && !getenv ("DL_FLOW_LOCAL"))
-           || (host && !strcmp (host, here) && pid > 0 && kill (pid, 0) < 0
-               && errno == ESRCH);
+    over = end || json_integer_value (json_object_get (begin, "start")) < c->start
+           || (job && *job && own && !strcmp (job, own) && !getenv ("DL_FLOW_LOCAL"))
+           || (host && !strcmp (host, here) && pid > 0 && kill (pid, 0) < 0 && errno == ESRCH);
     json_decref (begin);
     json_decref (end);
     return over;
@@ -153,9 +135,7 @@ static char *settle_earlier (const struct flow_scope *c, const char *dir)
 }
 
 /* Make it, and change 'dir' to the folder of the flow file there. */
-static int enter_own (const struct flow_scope *c,
-                      struct step_folder *f,
-                      char dir[PATH_MAX],
+static int enter_own (const struct flow_scope *c, struct step_folder *f, char dir[PATH_MAX],
                       struct slurmdl_error *err)
 {
     char *before = NULL, *link = NULL;
@@ -168,8 +148,7 @@ static int enter_own (const struct flow_scope *c,
     if (rv == 0 && before && c->s->work == WORK_TRIAL)
         rv = working_copy_add (before, f->to, err);
     /* for those who look */
-    if (asprintf (&link, "%s/" WORK_NAME, c->folder) > 0
-        && symlink (f->to, link) < 0)
+    if (asprintf (&link, "%s/" WORK_NAME, c->folder) > 0 && symlink (f->to, link) < 0)
         errno = 0;
     snprintf (dir, PATH_MAX, "%s%s", f->to, flow_code_below (c->r));
     free (link);
@@ -241,10 +220,7 @@ static void late_signal (int status)
 }
 
 /* What it has left running ends with it. */
-static int run (char **argv,
-                const struct attempt_variables *variables,
-                const char *dir,
-                int log)
+static int run (char **argv, const struct attempt_variables *variables, const char *dir, int log)
 {
     struct spawn s = { .argv = argv,
                        .dir = dir,
@@ -275,16 +251,12 @@ static int open_log (const struct flow_scope *c)
     char path[PATH_MAX + 8];
 
     snprintf (path, sizeof (path), "%s/log", c->folder);
-    return inside_open (
-        path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, NULL);
+    return inside_open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, NULL);
 }
 
 /* The command with what starts it, and its variables. */
-static int words_of (const struct flow_scope *c,
-                     const struct experiment *e,
-                     char ***argv,
-                     char ***variables,
-                     struct slurmdl_error *err)
+static int words_of (const struct flow_scope *c, const struct experiment *e, char ***argv,
+                     char ***variables, struct slurmdl_error *err)
 {
     char **command = NULL;
     int rv = c->s->sweep ? flow_sweep_command (c, &command, err)
@@ -300,13 +272,10 @@ static int words_of (const struct flow_scope *c,
     return rv;
 }
 
-static int start (const struct flow_scope *c,
-                  struct attempt_end *end,
-                  struct slurmdl_error *err)
+static int start (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
     struct experiment e = { .software.image = NULL };
-    struct attempt_variables v = { .is_step =
-                                       experiment_has_ranks (&c->s->exp) };
+    struct attempt_variables v = { .is_step = experiment_has_ranks (&c->s->exp) };
     char **argv = NULL;
     struct step_folder own = { "", "" };
     char dir[PATH_MAX];
@@ -353,8 +322,7 @@ static int is_named (const char *path, const struct stat *st, void *arg)
 /* A file that a step before it wrote into its own working folder, and that the
  * line names: it is not in this one's.  The caller frees it; '*by' is the step.
  */
-static char *
-left_elsewhere (const struct flow_scope *c, const char *line, const char **by)
+static char *left_elsewhere (const struct flow_scope *c, const char *line, const char **by)
 {
     struct missing_file m = { .line = line };
     char folder[PATH_MAX], *work;
@@ -376,19 +344,14 @@ left_elsewhere (const struct flow_scope *c, const char *line, const char **by)
 }
 
 /* Its last line is mostly the reason; a sweep ends with the names of files. */
-static int
-say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
+static int say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
 {
     char line[LAST_LINE], *file;
     const char *by = "";
 
     if (c->s->sweep)
-        return errorf (err,
-                       "status %d of dl run%s",
-                       status,
-                       status == EXIT_FAULT
-                           ? ": all attempts failed in the same way"
-                           : "");
+        return errorf (err, "status %d of dl run%s", status,
+                       status == EXIT_FAULT ? ": all attempts failed in the same way" : "");
     if (last_line (c->folder, line) < 0)
         return errorf (err, "status %d", status);
     while (!is_utf8 (line))
@@ -397,11 +360,7 @@ say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
         errorf (err,
                 "status %d: %s; the step '%s' wrote %s in a working folder of "
                 "its own: name it in 'outputs' there, and {%s.NAME} here",
-                status,
-                line,
-                by,
-                file,
-                by);
+                status, line, by, file, by);
         free (file);
         return -1;
     }
@@ -412,8 +371,7 @@ say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
  * none.  The command may have ended well without that, as where two attempts
  * at once have made an experiment each.
  */
-static int finish_sweep (const struct flow_scope *c,
-                         struct attempt_end *end,
+static int finish_sweep (const struct flow_scope *c, struct attempt_end *end,
                          struct slurmdl_error *err)
 {
     enum { TRIES = 3 };
@@ -430,15 +388,12 @@ static int finish_sweep (const struct flow_scope *c,
     return errorf (err, "the sweep has not ended; 'dl show' prints its state");
 }
 
-int attempt_run (const struct flow_scope *c,
-                 struct attempt_end *end,
-                 struct slurmdl_error *err)
+int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
     *end = (struct attempt_end){ .status = 0 };
     if (c->s->sweep && flow_sweep_is_over (c))
         return flow_sweep_take (c, end, err);
-    if (start (c, end, err) < 0
-        || (c->s->sweep && finish_sweep (c, end, err) < 0))
+    if (start (c, end, err) < 0 || (c->s->sweep && finish_sweep (c, end, err) < 0))
         return -1;
     errno = EINVAL;
     if (end->told && end->status)

@@ -16,9 +16,7 @@ struct attempt_end {
  * with 'err', the reason for people, if it failed or has not left what it is
  * to leave.
  */
-int attempt_run (const struct flow_scope *c,
-                 struct attempt_end *end,
-                 struct slurmdl_error *err);
+int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err);
 
 /* Signals that end this process are passed on to the command. */
 void attempt_signals (void);
@@ -26,6 +24,4 @@ void attempt_signals (void);
 /* The folder in which commands run: that of the flow file, or its frozen copy,
  * which is made if it is absent.
  */
-int attempt_directory (const struct flow_run *r,
-                       char path[PATH_MAX],
-                       struct slurmdl_error *err);
+int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slurmdl_error *err);

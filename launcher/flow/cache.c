@@ -40,17 +40,9 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
     if (fd >= 0)
         inside_close (fd, 0);
     return rv < 0 ? NULL
-                  : json_pack ("{s:s, s:s, s:I, s:I, s:I}",
-                               "path",
-                               path,
-                               "sha256",
-                               digest,
-                               "bytes",
-                               (json_int_t)st.st_size,
-                               "mtime",
-                               (json_int_t)st.st_mtim.tv_sec,
-                               "mtime_ns",
-                               (json_int_t)st.st_mtim.tv_nsec);
+                  : json_pack ("{s:s, s:s, s:I, s:I, s:I}", "path", path, "sha256", digest, "bytes",
+                               (json_int_t)st.st_size, "mtime", (json_int_t)st.st_mtim.tv_sec,
+                               "mtime_ns", (json_int_t)st.st_mtim.tv_nsec);
 }
 
 /* Whoever made the folder of the cache could give entries other names. */
@@ -72,14 +64,11 @@ static bool is_intact (const json_t *file)
     struct stat st;
     bool same;
 
-    if (!path || !sum || stat (path, &st) < 0 || !S_ISREG (st.st_mode)
-        || st.st_uid != geteuid ()
+    if (!path || !sum || stat (path, &st) < 0 || !S_ISREG (st.st_mode) || st.st_uid != geteuid ()
         || st.st_size != json_integer_value (json_object_get (file, "bytes")))
         return false;
-    if (st.st_mtim.tv_sec
-            == json_integer_value (json_object_get (file, "mtime"))
-        && st.st_mtim.tv_nsec
-               == json_integer_value (json_object_get (file, "mtime_ns")))
+    if (st.st_mtim.tv_sec == json_integer_value (json_object_get (file, "mtime"))
+        && st.st_mtim.tv_nsec == json_integer_value (json_object_get (file, "mtime_ns")))
         return true;
     if (!(now = flow_file (path, NULL)))
         return false;
@@ -116,24 +105,20 @@ static bool is_file (struct code_list *l, const char *path)
     return l->at < l->files->n && !l->files->list[l->at].target;
 }
 
-static void
-add_file (const char *path, const void *text, size_t size, void *arg)
+static void add_file (const char *path, const void *text, size_t size, void *arg)
 {
     struct code_list *l = arg;
     char digest[DIGEST_SIZE];
 
     if (!is_file (l, path)
-        || (l->s->code ? !pattern_list_has (l->s->code, path, false)
-                       : flow_is_leftover (path)))
+        || (l->s->code ? !pattern_list_has (l->s->code, path, false) : flow_is_leftover (path)))
         return;
     digest_of (digest, text, size);
     fprintf (l->text, "%s %s\n", digest, path);
 }
 
-static int step_digest (const struct flow_step *s,
-                        const struct code_files *files,
-                        const struct code_archive *a,
-                        char digest[DIGEST_SIZE],
+static int step_digest (const struct flow_step *s, const struct code_files *files,
+                        const struct code_archive *a, char digest[DIGEST_SIZE],
                         struct slurmdl_error *err)
 {
     struct code_list l = { .s = s, .files = files };
@@ -150,10 +135,8 @@ static int step_digest (const struct flow_step *s,
     return rv;
 }
 
-json_t *flow_code_digests (const struct flow *f,
-                           const struct code_files *files,
-                           const struct code_archive *a,
-                           struct slurmdl_error *err)
+json_t *flow_code_digests (const struct flow *f, const struct code_files *files,
+                           const struct code_archive *a, struct slurmdl_error *err)
 {
     json_t *all = json_object ();
     char whole[DIGEST_SIZE] = "";
@@ -168,8 +151,7 @@ json_t *flow_code_digests (const struct flow *f,
         }
         if (!s->code && !*whole)
             memcpy (whole, digest, DIGEST_SIZE);
-        json_object_set_new (
-            all, s->name, json_string (is_whole ? whole : digest));
+        json_object_set_new (all, s->name, json_string (is_whole ? whole : digest));
     }
     return all;
 }
@@ -251,12 +233,8 @@ static json_t *inputs (const struct flow_scope *c, struct slurmdl_error *err)
         json_t *file = NULL;
         char path[PATH_MAX];
         if (text) {
-            snprintf (path,
-                      sizeof (path),
-                      "%s%s%s",
-                      *text == '/' ? "" : c->r->flow->base.dir,
-                      *text == '/' ? "" : "/",
-                      text);
+            snprintf (path, sizeof (path), "%s%s%s", *text == '/' ? "" : c->r->flow->base.dir,
+                      *text == '/' ? "" : "/", text);
             file = flow_file (path, err);
         }
         free (text);
@@ -275,48 +253,23 @@ static json_t *output_names (const struct flow_step *s)
     json_t *v = json_object ();
 
     for (size_t i = 0; i < s->noutputs; i++)
-        json_object_set_new (
-            v, s->outputs[i].name, json_string (s->outputs[i].path));
+        json_object_set_new (v, s->outputs[i].name, json_string (s->outputs[i].path));
     return v;
 }
 
-static json_t *
-key_object (const struct flow_scope *c, const char *code, json_t *files)
+static json_t *key_object (const struct flow_scope *c, const char *code, json_t *files)
 {
     const struct flow_step *s = c->s;
     json_t *item = flow_item (c->r, s, c->task);
     json_t *key =
         json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                    "s:o, s:o, s:o, s:{}, s:O}",
-                   "version",
-                   1,
-                   "code",
-                   code,
-                   "shell",
-                   maybe (s->exp.entrypoint),
-                   "argv",
-                   strings (s->exp.argv),
-                   "sweep",
-                   maybe (s->sweep),
-                   "set",
-                   strings (s->set),
-                   "environment",
-                   strings (s->exp.variables),
-                   "all_environment",
-                   strings (c->r->flow->base.variables),
-                   "values",
-                   strings (s->values),
-                   "outputs",
-                   output_names (s),
-                   "item",
-                   item ? item : json_null (),
-                   "inputs",
-                   files,
-                   "needs",
-                   needs (c),
-                   "params",
-                   "all",
-                   c->r->flow->params);
+                   "version", 1, "code", code, "shell", maybe (s->exp.entrypoint), "argv",
+                   strings (s->exp.argv), "sweep", maybe (s->sweep), "set", strings (s->set),
+                   "environment", strings (s->exp.variables), "all_environment",
+                   strings (c->r->flow->base.variables), "values", strings (s->values), "outputs",
+                   output_names (s), "item", item ? item : json_null (), "inputs", files, "needs",
+                   needs (c), "params", "all", c->r->flow->params);
 
     if (key) {
         json_t *software = flow_software_key (c->r->flow, s);
@@ -329,8 +282,7 @@ key_object (const struct flow_scope *c, const char *code, json_t *files)
 }
 
 /* What is in a sweep's file need not be in the frozen code. */
-static int
-add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
+static int add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
 {
     char *name = c->s->sweep ? flow_text (c, c->s->sweep, err) : NULL;
     char path[PATH_MAX];
@@ -338,12 +290,8 @@ add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
 
     if (!name)
         return c->s->sweep ? -1 : 0;
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *name == '/' ? "" : c->r->flow->base.dir,
-              *name == '/' ? "" : "/",
-              name);
+    snprintf (path, sizeof (path), "%s%s%s", *name == '/' ? "" : c->r->flow->base.dir,
+              *name == '/' ? "" : "/", name);
     free (name);
     if (!(file = flow_file (path, err)))
         return -1;
@@ -352,12 +300,10 @@ add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
     return 0;
 }
 
-int flow_key (const struct flow_scope *c,
-              char key[DIGEST_SIZE],
-              struct slurmdl_error *err)
+int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_error *err)
 {
-    const char *code = json_string_value (
-        json_object_get (json_object_get (c->r->about, "code_of"), c->s->name));
+    const char *code =
+        json_string_value (json_object_get (json_object_get (c->r->about, "code_of"), c->s->name));
     json_t *files = inputs (c, err);
     json_t *o;
     char *text;
@@ -383,17 +329,10 @@ int flow_key (const struct flow_scope *c,
 
 /* ---- entries ---- */
 
-static void entry_path (char path[PATH_MAX],
-                        const struct flow_run *r,
-                        const char *key,
-                        long n)
+static void entry_path (char path[PATH_MAX], const struct flow_run *r, const char *key, long n)
 {
-    int len = snprintf (path,
-                        PATH_MAX,
-                        "%.*s/.dl-flow-cache-%u",
-                        (int)(strrchr (r->dir, '/') - r->dir),
-                        r->dir,
-                        (unsigned)geteuid ());
+    int len = snprintf (path, PATH_MAX, "%.*s/.dl-flow-cache-%u",
+                        (int)(strrchr (r->dir, '/') - r->dir), r->dir, (unsigned)geteuid ());
 
     if (key)
         snprintf (path + len, PATH_MAX - (size_t)len, "/%s.%ld", key, n);
@@ -412,21 +351,18 @@ json_t *flow_cache_find (const struct flow_run *r, const char *key)
         entry_path (path, r, key, n);
         if (!(text = file_read_now (path, RECORD_MAX, NULL, &owner, NULL)))
             break;
-        entry = owner == geteuid ()
-                    ? json_loads (text, JSON_REJECT_DUPLICATES, NULL)
-                    : NULL;
+        entry = owner == geteuid () ? json_loads (text, JSON_REJECT_DUPLICATES, NULL) : NULL;
         free (text);
         if (!is_of (entry, key)) {
             json_decref (entry);
             entry = NULL;
         }
-        json_object_foreach (
-            json_object_get (entry, "outputs"), name, o) if (!is_intact (o))
-        {
-            json_decref (entry);
-            entry = NULL;
-            break;
-        }
+        json_object_foreach (json_object_get (entry, "outputs"), name, o)
+            if (!is_intact (o)) {
+                json_decref (entry);
+                entry = NULL;
+                break;
+            }
         if (entry) {
             json_decref (found);
             found = entry;
@@ -436,9 +372,7 @@ json_t *flow_cache_find (const struct flow_run *r, const char *key)
 }
 
 /* Without it the task is run again, and that is all. */
-void flow_cache_put (const struct flow_run *r,
-                     const char *key,
-                     const json_t *done)
+void flow_cache_put (const struct flow_run *r, const char *key, const json_t *done)
 {
     char *text = json_dumps (done, JSON_SORT_KEYS);
     char path[PATH_MAX];

@@ -10,12 +10,11 @@
 #include "runtime/base/word.h"
 
 /* What the texts of a step may name besides parameters and steps. */
-static const char *const builtins[] = { "item",         "index",    "outcome",
-                                        "failed_steps", "flow_dir", NULL };
+static const char *const builtins[] = {
+    "item", "index", "outcome", "failed_steps", "flow_dir", NULL
+};
 
-static void add_links (struct flow_checking *c,
-                       char *const *names,
-                       const char *where,
+static void add_links (struct flow_checking *c, char *const *names, const char *where,
                        enum flow_wait wait)
 {
     for (; names && *names; names++) {
@@ -25,50 +24,36 @@ static void add_links (struct flow_checking *c,
     }
 }
 
-static void unknown_name (const struct flow_checking *c,
-                          const char *name,
-                          const char *where,
-                          const char *const *words,
-                          const char *whose)
+static void unknown_name (const struct flow_checking *c, const char *name, const char *where,
+                          const char *const *words, const char *whose)
 {
     const char *meant = nearest_word (name, words);
 
-    problem_at (c->p,
-                flow_check_origin (c, where),
-                "step '%s': '%s' has {%s}: %s%s%s%s",
-                c->s->name,
-                where,
-                name,
-                whose,
-                DID_YOU_MEAN (meant, "'", "'", ""));
+    problem_at (c->p, flow_check_origin (c, where), "step '%s': '%s' has {%s}: %s%s%s%s",
+                c->s->name, where, name, whose, DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
-static void
-check_plain (const struct flow_checking *c, const char *name, const char *where)
+static void check_plain (const struct flow_checking *c, const char *name, const char *where)
 {
     const char *words[96] = { 0 };
     const char *key;
     json_t *v;
     size_t n = 0;
 
-    if (json_object_get (c->f->params, name)
-        || strings_contain (builtins, name)) {
+    if (json_object_get (c->f->params, name) || strings_contain (builtins, name)) {
         bool is_item = !strcmp (name, "item") || !strcmp (name, "index");
-        bool is_end =
-            !strcmp (name, "outcome") || !strcmp (name, "failed_steps");
+        bool is_end = !strcmp (name, "outcome") || !strcmp (name, "failed_steps");
         if (is_item && !c->s->foreach)
-            unknown_name (
-                c, name, where, words, "only a step with 'foreach' has it");
+            unknown_name (c, name, where, words, "only a step with 'foreach' has it");
         else if (is_end && !c->s->on_exit)
-            unknown_name (
-                c, name, where, words, "only a step with 'on_exit' has it");
+            unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
         return;
     }
     for (const char *const *b = builtins; *b; b++)
         words[n++] = *b;
-    json_object_foreach (
-        c->f->params, key, v) if (n < sizeof (words) / sizeof (*words) - 1)
-        words[n++] = key;
+    json_object_foreach (c->f->params, key, v)
+        if (n < sizeof (words) / sizeof (*words) - 1)
+            words[n++] = key;
     unknown_name (c, name, where, words, "no parameter");
 }
 
@@ -88,37 +73,28 @@ static int check_name (const char *name, const char *where, void *arg)
         for (size_t i = 0; i < c->s->noutputs; i++)
             if (!strcmp (c->s->outputs[i].name, dot + 1))
                 return 0;
-        unknown_name (
-            c, name, where, (const char *const[]){ NULL }, "no such output");
+        unknown_name (c, name, where, (const char *const[]){ NULL }, "no such output");
         return 0;
     }
     if (!(to = flow_check_find (c, step, where)))
         return 0;
     if (!flow_step_has (to, dot + 1)) {
         char why[256];
-        snprintf (why,
-                  sizeof (why),
+        snprintf (why, sizeof (why),
                   "step '%s' has neither an output nor a value of that name "
                   "(outputs, values)",
                   step);
-        unknown_name (c,
-                      name,
-                      where,
-                      to->values ? (const char *const *)to->values
-                                 : (const char *const[]){ NULL },
+        unknown_name (c, name, where,
+                      to->values ? (const char *const *)to->values : (const char *const[]){ NULL },
                       why);
     }
-    flow_add_link (c->s,
-                   flow_step_number (c->f, to),
-                   c->s->on_exit ? AFTER_ANY : AFTER_OK);
+    flow_add_link (c->s, flow_step_number (c->f, to), c->s->on_exit ? AFTER_ANY : AFTER_OK);
     return 0;
 }
 
-static void
-wrong (const struct flow_checking *c, const char *where, const char *what)
+static void wrong (const struct flow_checking *c, const char *where, const char *what)
 {
-    problem_at (
-        c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
+    problem_at (c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
 
 static void check_step (struct flow_checking *c)
@@ -129,28 +105,21 @@ static void check_step (struct flow_checking *c)
 
     flow_comparisons_free (list, n);
     if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
-        wrong (
-            c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
+        wrong (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp.entrypoint || s->exp.argv) && s->sweep)
         wrong (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
     if (s->set && !s->sweep)
         wrong (c, "set", "'set' is for a 'sweep'");
     if (s->sweep && s->noutputs)
-        wrong (
-            c,
-            "outputs",
-            "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
-            "'metric' and its hyperparameters");
+        wrong (c, "outputs",
+               "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
+               "'metric' and its hyperparameters");
     if (n < 0)
-        wrong (
-            c,
-            "when",
-            "'when' must be comparisons, as {train.accuracy} >= 0.9 && {kind} "
-            "== \"full\"");
+        wrong (c, "when",
+               "'when' must be comparisons, as {train.accuracy} >= 0.9 && {kind} "
+               "== \"full\"");
     if (s->on_exit && (s->after || s->after_any || s->after_each))
-        wrong (c,
-               "on_exit",
-               "a step with on_exit comes after all others: no 'after'");
+        wrong (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
         || json_object_get (c->f->params, s->name))
         wrong (c, "", "this name means something else in {}: take another one");
@@ -174,9 +143,7 @@ void flow_check (struct flow *f, const config_t *cf, struct problems *p)
 
     for (const char *const *b = builtins; *b; b++)
         if (json_object_get (f->params, *b))
-            problem_at (p,
-                        origin_of_key (cf, "parameters"),
-                        "no parameter can have the name '%s'",
+            problem_at (p, origin_of_key (cf, "parameters"), "no parameter can have the name '%s'",
                         *b);
     for (size_t i = 0; i < f->n; i++) {
         c.s = &f->steps[i];

@@ -14,12 +14,10 @@ struct flow_checking {
 /* Where the step has the key 'where', as "after" or "outputs.m"; else where it
  * begins.
  */
-struct origin flow_check_origin (const struct flow_checking *c,
-                                 const char *where);
+struct origin flow_check_origin (const struct flow_checking *c, const char *where);
 
 /* The step that is named in the key 'where'; NULL after a problem. */
-const struct flow_step *flow_check_find (const struct flow_checking *c,
-                                         const char *name,
+const struct flow_step *flow_check_find (const struct flow_checking *c, const char *name,
                                          const char *where);
 
 /* Let a step wait for another one, if it does not do so yet. */

@@ -32,15 +32,11 @@ void flow_check_sweep (const struct flow_checking *c)
     struct experiment *e;
     char path[PATH_MAX];
 
-    if (!s->sweep || c->f->is_frozen || flow_has_name (s->sweep)
-        || has_names (s->set) || !c->f->base.dir)
+    if (!s->sweep || c->f->is_frozen || flow_has_name (s->sweep) || has_names (s->set)
+        || !c->f->base.dir)
         return;
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *s->sweep == '/' ? "" : c->f->base.dir,
-              *s->sweep == '/' ? "" : "/",
-              s->sweep);
+    snprintf (path, sizeof (path), "%s%s%s", *s->sweep == '/' ? "" : c->f->base.dir,
+              *s->sweep == '/' ? "" : "/", s->sweep);
     e = experiment_read_edited (path, &edit, c->p);
     if (e)
         command_check_files (e, c->p);
@@ -76,14 +72,9 @@ void flow_check_inputs (const struct flow_checking *c)
                   text && *text == '/' ? "" : c->f->base.dir ?: "",
                   text && *text == '/' ? "" : "/",
                   text ? text : "");
-        if (text && !flow_has_name (text) && !c->f->is_frozen
-            && access (path, R_OK) < 0)
-            problem_at (c->p,
-                        flow_check_origin (c, "inputs"),
-                        "step '%s': the input %s: %s",
-                        c->s->name,
-                        path,
-                        strerror (errno));
+        if (text && !flow_has_name (text) && !c->f->is_frozen && access (path, R_OK) < 0)
+            problem_at (c->p, flow_check_origin (c, "inputs"), "step '%s': the input %s: %s",
+                        c->s->name, path, strerror (errno));
         free (text);
     }
 }
@@ -95,25 +86,18 @@ static void check_output (const struct flow_checking *c, size_t step, size_t k)
     const char *path = s->outputs[k].path;
     struct origin origin = flow_check_origin (c, "outputs");
 
-    if (*path == '/' && s->foreach && !strstr (path, "{item}")
-        && !strstr (path, "{index}"))
-        problem_at (c->p,
-                    origin,
+    if (*path == '/' && s->foreach && !strstr (path, "{item}") && !strstr (path, "{index}"))
+        problem_at (c->p, origin,
                     "step '%s': all its tasks write '%s': put {item} or "
                     "{index} into the path",
-                    s->name,
-                    path);
+                    s->name, path);
     for (size_t i = 0; i <= step; i++)
         for (size_t j = 0; j < (i == step ? k : f->steps[i].noutputs); j++)
-            if (!strcmp (f->steps[i].outputs[j].path, path)
-                && (i == step || *path == '/'))
-                problem_at (c->p,
-                            origin,
+            if (!strcmp (f->steps[i].outputs[j].path, path) && (i == step || *path == '/'))
+                problem_at (c->p, origin,
                             "step '%s' and step '%s' write the same output, "
                             "'%s'",
-                            f->steps[i].name,
-                            s->name,
-                            path);
+                            f->steps[i].name, s->name, path);
 }
 
 void flow_check_outputs (struct flow_checking *c)

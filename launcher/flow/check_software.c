@@ -13,24 +13,17 @@
 
 static bool is_given (const struct software *s)
 {
-    return s->image || s->runtime || s->binds || s->options || s->modules
-           || s->conda || s->venv;
+    return s->image || s->runtime || s->binds || s->options || s->modules || s->conda || s->venv;
 }
 
-const struct software *flow_software_of (const struct flow *f,
-                                         const struct flow_step *s)
+const struct software *flow_software_of (const struct flow *f, const struct flow_step *s)
 {
     static const struct software none;
 
-    return s->sweep                      ? &none
-           : is_given (&s->exp.software) ? &s->exp.software
-                                         : &f->base.software;
+    return s->sweep ? &none : is_given (&s->exp.software) ? &s->exp.software : &f->base.software;
 }
 
-static void check_step (struct flow *f,
-                        struct flow_step *s,
-                        const config_t *cf,
-                        struct problems *p)
+static void check_step (struct flow *f, struct flow_step *s, const config_t *cf, struct problems *p)
 {
     bool is_own = is_given (&s->exp.software);
     struct software *from = is_own ? &s->exp.software : &f->base.software;
@@ -38,13 +31,11 @@ static void check_step (struct flow *f,
     config_setting_t *group = config_root_setting (cf);
 
     if (s->sweep && is_own)
-        problem_at (p,
-                    s->origin,
+        problem_at (p, s->origin,
                     "step '%s': 'container' and 'environment' (modules, conda, "
                     "venv) of a sweep are keys of its experiment file, '%s': "
                     "write them there",
-                    s->name,
-                    s->sweep);
+                    s->name, s->sweep);
     if (s->sweep || !is_given (from))
         return;
     e.software = *from;
@@ -54,19 +45,14 @@ static void check_step (struct flow *f,
     from->origins = e.software.origins;
 }
 
-void flow_check_software (struct flow *f,
-                          const config_t *cf,
-                          struct problems *p)
+void flow_check_software (struct flow *f, const config_t *cf, struct problems *p)
 {
     /* a mistake that many steps share is told once */
     for (size_t i = 0; i < f->n && p->count == 0; i++)
         check_step (f, &f->steps[i], cf, p);
 }
 
-static void find (const struct flow *f,
-                  const struct software *s,
-                  bool local,
-                  bool loads,
+static void find (const struct flow *f, const struct software *s, bool local, bool loads,
                   struct problems *p)
 {
     struct experiment e = { .dir = f->base.dir, .software = *s };
@@ -75,10 +61,7 @@ static void find (const struct flow *f,
     strings_free (e.software.activated);
 }
 
-void flow_find_software (const struct flow *f,
-                         bool local,
-                         bool loads,
-                         struct problems *p)
+void flow_find_software (const struct flow *f, bool local, bool loads, struct problems *p)
 {
     bool is_used = false;
 

@@ -29,8 +29,7 @@ static json_t *list_files (const struct code_archive *a)
 {
     json_t *o = json_object ();
 
-    if (a->data
-        && code_archive_each (a->data, a->size, add_file, o, NULL) < 0) {
+    if (a->data && code_archive_each (a->data, a->size, add_file, o, NULL) < 0) {
         json_decref (o);
         return NULL;
     }
@@ -79,8 +78,7 @@ static void note (FILE *f, long *n, const char *path, const char *what)
 }
 
 /* Where a link leads is no code.  Returns how many differ. */
-static long
-compare (FILE *f, json_t *old, json_t *now, const struct code_files *files)
+static long compare (FILE *f, json_t *old, json_t *now, const struct code_files *files)
 {
     const char *path;
     json_t *digest;
@@ -91,16 +89,16 @@ compare (FILE *f, json_t *old, json_t *now, const struct code_files *files)
             json_object_del (old, files->list[i].path);
             json_object_del (now, files->list[i].path);
         }
-    json_object_foreach (now, path, digest)
-    {
+    json_object_foreach (now, path, digest) {
         const json_t *before = json_object_get (old, path);
         if (!before)
             note (f, &n, path, "is new");
         else if (!json_equal (before, digest))
             note (f, &n, path, "has changed");
     }
-    json_object_foreach (old, path, digest) if (!json_object_get (now, path))
-        note (f, &n, path, "is gone");
+    json_object_foreach (old, path, digest)
+        if (!json_object_get (now, path))
+            note (f, &n, path, "is gone");
     if (n > SHOWN)
         fprintf (f, " and %ld more", n - SHOWN);
     return n;
@@ -114,8 +112,7 @@ static bool any_without_code (const struct flow *f)
     return false;
 }
 
-void flow_say_code_change (const struct flow_run *r,
-                           const struct code_files *files,
+void flow_say_code_change (const struct flow_run *r, const struct code_files *files,
                            const struct code_archive *now)
 {
     char dir[PATH_MAX];
@@ -125,8 +122,7 @@ void flow_say_code_change (const struct flow_run *r,
     long n = 0;
     FILE *f;
 
-    if (!any_without_code (r->flow) || find_before (r, dir) < 0
-        || !(before = files_before (dir)))
+    if (!any_without_code (r->flow) || find_before (r, dir) < 0 || !(before = files_before (dir)))
         return;
     list = list_files (now);
     if (list && (f = open_memstream (&text, &size))) {
@@ -134,8 +130,7 @@ void flow_say_code_change (const struct flow_run *r,
         fclose (f);
     }
     if (n > 0)
-        complain ("since %s %s; steps without 'code' depend on all files",
-                  strrchr (dir, '/') + 1,
+        complain ("since %s %s; steps without 'code' depend on all files", strrchr (dir, '/') + 1,
                   text);
     free (text);
     json_decref (list);

@@ -9,6 +9,5 @@
  * Nothing is said if none have, or if there was no run before of this user's
  * that froze its code.
  */
-void flow_say_code_change (const struct flow_run *r,
-                           const struct code_files *files,
+void flow_say_code_change (const struct flow_run *r, const struct code_files *files,
                            const struct code_archive *now);

@@ -37,12 +37,7 @@ int cmd_flow (const struct settings *st)
         if (!w->hidden)
             words[n++] = w->name;
     meant = nearest_word (st->args[0], words);
-    complain (
-        "no command 'dl flow %s'%s%s%s",
-        st->args[0],
-        DID_YOU_MEAN (meant,
-                      "'",
-                      "'",
-                      "; there are run, ls, show, graph, resume and stop"));
+    complain ("no command 'dl flow %s'%s%s%s", st->args[0],
+              DID_YOU_MEAN (meant, "'", "'", "; there are run, ls, show, graph, resume and stop"));
     return EXIT_USAGE;
 }

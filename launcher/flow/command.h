@@ -27,6 +27,4 @@ int flow_next (const struct settings *st);
  * each mistake.  With 'st' its containers and environments must be there.
  */
 struct flow;
-struct flow *flow_file_read (const char *path,
-                             char *const *given,
-                             const struct settings *st);
+struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st);

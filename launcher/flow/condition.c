@@ -39,8 +39,7 @@ static bool is_operand (const char *text, size_t n)
     for (size_t i = 0; i < n; i++) {
         depth += text[i] == '{';
         depth -= depth > 0 && text[i] == '}';
-        if (depth == 0
-            && (isspace ((unsigned char)text[i]) || strchr ("=!<>&|", text[i])))
+        if (depth == 0 && (isspace ((unsigned char)text[i]) || strchr ("=!<>&|", text[i])))
             return false;
     }
     return true;
@@ -61,15 +60,13 @@ static int comparison (const char *text, size_t len, struct flow_comparison *c)
                     trimmed (right, (size_t)(text + len - right)),
                     operators[i],
                 };
-                return *c->left && (*c->right || strchr ("=!", *c->op)) ? 0
-                                                                        : -1;
+                return *c->left && (*c->right || strchr ("=!", *c->op)) ? 0 : -1;
             }
     *c = (struct flow_comparison){ 0 };
     return -1;
 }
 
-int flow_comparisons (const char *text,
-                      struct flow_comparison c[COMPARISONS_MAX])
+int flow_comparisons (const char *text, struct flow_comparison c[COMPARISONS_MAX])
 {
     int n = 0;
 

@@ -64,10 +64,7 @@ struct flow {
  * it is a flow's own copy, whose folder is 'dir'.  All problems go to 'p'.
  * Returns NULL on failure, with errno.
  */
-struct flow *flow_read (const char *path,
-                        const char *dir,
-                        char *const *given,
-                        const json_t *values,
+struct flow *flow_read (const char *path, const char *dir, char *const *given, const json_t *values,
                         struct problems *p);
 void flow_free (struct flow *f);
 
@@ -108,6 +105,5 @@ struct flow_comparison {
 enum { COMPARISONS_MAX = 16 };
 
 /* How many there are, for flow_comparisons_free(); -1: it is none. */
-int flow_comparisons (const char *text,
-                      struct flow_comparison c[COMPARISONS_MAX]);
+int flow_comparisons (const char *text, struct flow_comparison c[COMPARISONS_MAX]);
 void flow_comparisons_free (struct flow_comparison *c, int n);

@@ -22,8 +22,7 @@ enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 2 };
 
 /* ---- a new one ---- */
 
-static int
-claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
+static int claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     char own[PATH_MAX];
     int rv = user_names_check (root, err);
@@ -36,12 +35,7 @@ claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
     if (!realpath (root, own))
         return errorf (err, "%s: %s", root, strerror (errno));
     for (int i = 1; i <= NUMBER_MAX; i++) {
-        if (snprintf (r->dir,
-                      sizeof (r->dir),
-                      "%s/%s-%04d",
-                      own,
-                      r->flow->base.name,
-                      i)
+        if (snprintf (r->dir, sizeof (r->dir), "%s/%s-%04d", own, r->flow->base.name, i)
             >= (int)sizeof (r->dir) - 200) {
             errno = ENAMETOOLONG;
             break;
@@ -52,13 +46,10 @@ claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
         if (errno != EEXIST)
             break;
     }
-    return errorf (
-        err, "%s: cannot make a flow's folder: %s", root, strerror (errno));
+    return errorf (err, "%s: cannot make a flow's folder: %s", root, strerror (errno));
 }
 
-int flow_create (struct flow_run *r,
-                 const char *root,
-                 struct slurmdl_error *err)
+int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     char path[PATH_MAX], file[PATH_MAX] = "/";
     char digest[DIGEST_SIZE];
@@ -73,34 +64,15 @@ int flow_create (struct flow_run *r,
     /* of a pipe the name is not one of a file in a folder */
     if (!realpath (r->flow->file, file))
         errno = 0;
-    r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}",
-                          "version",
-                          FLOW_VERSION,
-                          "name",
-                          r->flow->base.name,
-                          "id",
-                          id,
-                          "file",
-                          r->flow->file,
-                          "base",
-                          strrchr (file, '/') + 1,
-                          "dir",
-                          r->flow->base.dir,
-                          "sha256",
-                          digest,
-                          "time",
-                          (json_int_t)time (NULL),
-                          "parameters",
-                          r->flow->params);
+    r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}", "version", FLOW_VERSION,
+                          "name", r->flow->base.name, "id", id, "file", r->flow->file, "base",
+                          strrchr (file, '/') + 1, "dir", r->flow->base.dir, "sha256", digest,
+                          "time", (json_int_t)time (NULL), "parameters", r->flow->params);
     snprintf (path, sizeof (path), "%s/steps", r->dir);
-    return r->about && folder_create (path, err) == 0
-               ? 0
-               : errorf (err, "out of memory");
+    return r->about && folder_create (path, err) == 0 ? 0 : errorf (err, "out of memory");
 }
 
-static int publish_in (const struct flow_run *r,
-                       const char *name,
-                       const char *text,
+static int publish_in (const struct flow_run *r, const char *name, const char *text,
                        struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -146,9 +118,7 @@ static bool is_run (const char *dir)
     return user_may_follow (dir) && access (path, F_OK) == 0;
 }
 
-int flow_each (const char *root,
-               void (*f) (const char *dir, void *arg),
-               void *arg)
+int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg)
 {
     struct dirent **list;
     char path[PATH_MAX];
@@ -179,14 +149,11 @@ static void keep_newest (const char *dir, void *arg)
     char path[PATH_MAX];
     struct stat st;
 
-    if (s->name
-        && (strncmp (base, s->name, n) || base[n] != '-'
-            || strlen (base + n) != 5))
+    if (s->name && (strncmp (base, s->name, n) || base[n] != '-' || strlen (base + n) != 5))
         return;
     snprintf (path, sizeof (path), "%s/flow.json", dir);
     if (stat (path, &st) < 0 || st.st_mtim.tv_sec < s->newest.tv_sec
-        || (st.st_mtim.tv_sec == s->newest.tv_sec
-            && st.st_mtim.tv_nsec < s->newest.tv_nsec))
+        || (st.st_mtim.tv_sec == s->newest.tv_sec && st.st_mtim.tv_nsec < s->newest.tv_nsec))
         return;
     s->newest = st.st_mtim;
     snprintf (s->dir, PATH_MAX, "%s", dir);
@@ -219,8 +186,7 @@ static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
         return errorf (err, "%s: %s", r->dir, strerror (errno));
     errno = EPERM;
     if (st.st_uid != geteuid ())
-        return errorf (
-            err, "%s: this flow is another user's: run its file", r->dir);
+        return errorf (err, "%s: this flow is another user's: run its file", r->dir);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return errorf (err,
                        "%s: others may write to this flow: chmod go-w, and "
@@ -230,8 +196,7 @@ static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
 }
 
 /* What others have put beside flows is not waited for. */
-static char *
-read_text (const char *path, bool own, size_t *n, struct slurmdl_error *err)
+static char *read_text (const char *path, bool own, size_t *n, struct slurmdl_error *err)
 {
     return own ? file_read (path, RECORD_MAX, n, err)
                : file_read_now (path, RECORD_MAX, n, NULL, err);
@@ -257,10 +222,8 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
     errno = EBADMSG;
     if (json_is_object (r->about)
-        && json_integer_value (json_object_get (r->about, "version"))
-               != FLOW_VERSION)
-        return errorf (
-            err, "%s/flow.json: made by another version of dl", r->dir);
+        && json_integer_value (json_object_get (r->about, "version")) != FLOW_VERSION)
+        return errorf (err, "%s/flow.json: made by another version of dl", r->dir);
     if (!dir || *dir != '/' || !sum)
         return errorf (err, "%s/flow.json: damaged", r->dir);
     if (!(text = read_text (path, own, &n, err)))
@@ -272,8 +235,7 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
         return errorf (err, "%s: it has changed since the flow was made", path);
     if (problems_open (&p) < 0)
         return errorf (err, "out of memory");
-    r->flow = flow_read (
-        path, dir, NULL, json_object_get (r->about, "parameters"), &p);
+    r->flow = flow_read (path, dir, NULL, json_object_get (r->about, "parameters"), &p);
     problems_close (&p);
     if (!r->flow)
         errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
@@ -282,10 +244,7 @@ static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
     return r->flow ? 0 : -1;
 }
 
-int flow_open (struct flow_run *r,
-               const struct settings *st,
-               const char *name,
-               bool own)
+int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own)
 {
     struct slurmdl_error err = { "" };
 

@@ -34,9 +34,7 @@ struct flow_run {
 /* Make the folder of a new run below 'root'.  'about' is completed with the
  * parameters; flow.json comes last.  Returns -1 with 'err'.
  */
-int flow_create (struct flow_run *r,
-                 const char *root,
-                 struct slurmdl_error *err);
+int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err);
 int flow_commit (struct flow_run *r, struct slurmdl_error *err);
 
 /* Open the run that the user means: a folder, its name below --dir, or without
@@ -44,16 +42,11 @@ int flow_commit (struct flow_run *r, struct slurmdl_error *err);
  * be this user's alone, for what it says is run.  flow_close() in any case.
  * Returns an exit status, after a line.
  */
-int flow_open (struct flow_run *r,
-               const struct settings *st,
-               const char *name,
-               bool own);
+int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own);
 void flow_close (struct flow_run *r);
 
 /* The folder of the flow file below that of the frozen code: "", or "/sub". */
 const char *flow_code_below (const struct flow_run *r);
 
 /* Call 'f' for each run below 'root', by name. */
-int flow_each (const char *root,
-               void (*f) (const char *dir, void *arg),
-               void *arg);
+int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg);

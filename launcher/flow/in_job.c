@@ -18,8 +18,7 @@ int flow_open_pinned (const struct settings *st, struct flow_run *r)
     if (rv)
         return rv;
     if (strcmp (r->pin, st->args[2])) {
-        complain ("%s: flow.json has changed since this job was submitted",
-                  r->dir);
+        complain ("%s: flow.json has changed since this job was submitted", r->dir);
         return EXIT_USAGE;
     }
     return EXIT_OK;
@@ -46,12 +45,10 @@ int flow_step (const struct settings *st)
         rv = EXIT_NOT_FOUND;
     }
     if (!rv && s->on_exit && !getenv ("DL_FLOW_LOCAL")
-        && (again = flow_exit_again (&r, s, flow_number (st->args[4]), &err))
-               < 0)
+        && (again = flow_exit_again (&r, s, flow_number (st->args[4]), &err)) < 0)
         rv = fail (&err);
     if (!rv && !again)
-        rv = flow_task_run (
-            &r, s, flow_number (st->args[5]), flow_number (st->args[4]));
+        rv = flow_task_run (&r, s, flow_number (st->args[5]), flow_number (st->args[4]));
     flow_close (&r);
     return rv;
 }

@@ -24,28 +24,27 @@ enum { QUEUE_TEXT = 8 << 20, OTHERS_WAIT = 60, TEXT_MAX = 4096 };
 /* A task whose own process was killed is started again: what ran is counted in
  * the flow's folder.
  */
-const char flow_job_script[] =
-    "#!/bin/sh\n"
-    "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
-    "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
-    "SLURM_CPU_BIND_VERBOSE\n"
-    "job=$SLURM_JOB_ID\n"
-    "[ -z \"$SLURM_ARRAY_TASK_ID\" ] || "
-    "job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n"
-    "case $3 in *\\\\*) exec >>\"$3/steps/$5.$job.log\" 2>&1 ;; esac\n"
-    "tries=0\n"
-    "while [ $tries -lt 20 ]; do\n"
-    "    \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
-    "\"${SLURM_ARRAY_TASK_ID:-0}\"\n"
-    "    status=$?\n"
-    "    case $status in\n"
-    "    134 | 135 | 136 | 137 | 139) ;;\n"
-    "    *) exit $status ;;\n"
-    "    esac\n"
-    "    tries=$((tries + 1))\n"
-    "    sleep 1\n"
-    "done\n"
-    "exit $status\n";
+const char flow_job_script[] = "#!/bin/sh\n"
+                               "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
+                               "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+                               "SLURM_CPU_BIND_VERBOSE\n"
+                               "job=$SLURM_JOB_ID\n"
+                               "[ -z \"$SLURM_ARRAY_TASK_ID\" ] || "
+                               "job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n"
+                               "case $3 in *\\\\*) exec >>\"$3/steps/$5.$job.log\" 2>&1 ;; esac\n"
+                               "tries=0\n"
+                               "while [ $tries -lt 20 ]; do\n"
+                               "    \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
+                               "\"${SLURM_ARRAY_TASK_ID:-0}\"\n"
+                               "    status=$?\n"
+                               "    case $status in\n"
+                               "    134 | 135 | 136 | 137 | 139) ;;\n"
+                               "    *) exit $status ;;\n"
+                               "    esac\n"
+                               "    tries=$((tries + 1))\n"
+                               "    sleep 1\n"
+                               "done\n"
+                               "exit $status\n";
 
 /* ---- what Slurm has ---- */
 
@@ -56,10 +55,7 @@ static const char *id_of (const struct flow_run *r)
     return id ? id : "";
 }
 
-void flow_job_token (char token[160],
-                     const struct flow_run *r,
-                     const struct flow_step *s,
-                     long n)
+void flow_job_token (char token[160], const struct flow_run *r, const struct flow_step *s, long n)
 {
     snprintf (token, 160, "dl-flow %.20s %s %ld", id_of (r), s->name, n);
 }
@@ -81,9 +77,7 @@ static void add_line (struct flow_queue *q, const char *line, const char *mine)
     list[q->n++] = j;
 }
 
-int flow_queue_read (const struct flow_run *r,
-                     struct flow_queue *q,
-                     struct slurmdl_error *err)
+int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err)
 {
     struct command c = { 0 };
     char *text = malloc (QUEUE_TEXT);
@@ -102,9 +96,7 @@ int flow_queue_read (const struct flow_run *r,
     command_free (&c);
     errno = EPROTO;
     if (status != 0)
-        errorf (err,
-                "squeue: %s%s",
-                text ? text : "",
+        errorf (err, "squeue: %s%s", text ? text : "",
                 status == 127 ? " (without Slurm use --local)" : "");
     for (char *line = status == 0 ? strtok_r (text, "\n", &save) : NULL; line;
          line = strtok_r (NULL, "\n", &save))
@@ -149,15 +141,8 @@ json_t *flow_intent (const char *mode)
     pid_t pid = getpid ();
 
     gethostname (host, sizeof (host) - 1);
-    return json_pack ("{s:s, s:s, s:I, s:I}",
-                      "mode",
-                      mode,
-                      "host",
-                      host,
-                      "pid",
-                      (json_int_t)pid,
-                      "began",
-                      (json_int_t)process_start ("/proc", pid));
+    return json_pack ("{s:s, s:s, s:I, s:I}", "mode", mode, "host", host, "pid", (json_int_t)pid,
+                      "began", (json_int_t)process_start ("/proc", pid));
 }
 
 int flow_intent_runs (const json_t *intent)
@@ -178,8 +163,7 @@ int flow_intent_runs (const json_t *intent)
 }
 
 /* Whether who has said that he submits it may still be at it. */
-static bool
-may_submit (const struct flow_run *r, const struct flow_step *s, long n)
+static bool may_submit (const struct flow_run *r, const struct flow_step *s, long n)
 {
     json_t *intent = flow_record (r, s, -1, "intent", n);
     bool may = flow_intent_runs (intent) != 0;
@@ -188,23 +172,18 @@ may_submit (const struct flow_run *r, const struct flow_step *s, long n)
     return may;
 }
 
-long flow_job_to_come (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long n)
+long flow_job_to_come (const struct flow_run *r, const struct flow_step *s, long n)
 {
     double limit = monotonic () + OTHERS_WAIT;
     long id;
 
-    while ((id = flow_job_of (r, s, n)) == 0 && monotonic () < limit
-           && may_submit (r, s, n))
+    while ((id = flow_job_of (r, s, n)) == 0 && monotonic () < limit && may_submit (r, s, n))
         usleep (100000);
     return id > 0 ? id : flow_job_of (r, s, n);
 }
 
 /* Somebody else was faster to say that he submits it. */
-static long wait_for_job (const struct flow_run *r,
-                          const struct flow_step *s,
-                          long n,
+static long wait_for_job (const struct flow_run *r, const struct flow_step *s, long n,
                           struct slurmdl_error *err)
 {
     long id = flow_job_to_come (r, s, n);
@@ -217,21 +196,15 @@ static long wait_for_job (const struct flow_run *r,
                             s->name);
 }
 
-static long sbatch (const struct flow_run *r,
-                    const struct flow_step *s,
-                    long n,
-                    const struct flow_request *q,
-                    struct slurmdl_error *err)
+static long sbatch (const struct flow_run *r, const struct flow_step *s, long n,
+                    const struct flow_request *q, struct slurmdl_error *err)
 {
     struct command c = { 0 };
-    char dl[PATH_MAX], script[PATH_MAX + 8], folder[PATH_MAX + 8],
-        output[NAME_MAX + 32];
+    char dl[PATH_MAX], script[PATH_MAX + 8], folder[PATH_MAX + 8], output[NAME_MAX + 32];
     char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
     char said[TEXT_MAX];
     struct slurmdl_error why = { "" };
-    const char *words[] = {
-        script, dl, q->mode, r->dir, r->pin, s->name, number
-    };
+    const char *words[] = { script, dl, q->mode, r->dir, r->pin, s->name, number };
     const char *line;
     int status;
 
@@ -241,11 +214,7 @@ static long sbatch (const struct flow_run *r,
     snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);
     snprintf (number, sizeof (number), "%ld", n);
     snprintf (folder, sizeof (folder), "%s/steps", r->dir);
-    snprintf (output,
-              sizeof (output),
-              "%s.%s.log",
-              s->name,
-              q->array ? "%A_%a" : "%j");
+    snprintf (output, sizeof (output), "%s.%s.log", s->name, q->array ? "%A_%a" : "%j");
     command_add (&c, "sbatch", NULL);
     command_add (&c, "--parsable", NULL);
     command_add (&c, "--requeue", NULL);
@@ -273,28 +242,20 @@ static long sbatch (const struct flow_run *r,
     return errorf (err, "step '%s': %s", s->name, why.text);
 }
 
-int flow_note_job (const struct flow_run *r,
-                   const struct flow_step *s,
-                   long n,
-                   long id,
+int flow_note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
                    struct slurmdl_error *err)
 {
-    return flow_put (
-        r, s, -1, "job", n, json_pack ("{s:I}", "job", (json_int_t)id), err);
+    return flow_put (r, s, -1, "job", n, json_pack ("{s:I}", "job", (json_int_t)id), err);
 }
 
-long flow_submit_once (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long n,
-                       const struct flow_request *q,
-                       struct slurmdl_error *err)
+long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
+                       const struct flow_request *q, struct slurmdl_error *err)
 {
     json_t *intent = flow_intent (q->mode);
     int rv;
     long id;
 
-    json_object_set_new (
-        intent, "time", json_integer ((json_int_t)time (NULL)));
+    json_object_set_new (intent, "time", json_integer ((json_int_t)time (NULL)));
     if (q->jobs)
         json_object_set_new (intent, "jobs", q->jobs);
     if ((rv = flow_put (r, s, -1, "intent", n, intent, err)) < 0)

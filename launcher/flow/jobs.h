@@ -15,9 +15,7 @@ struct flow_queue {
     size_t n;
     long highest;
 };
-int flow_queue_read (const struct flow_run *r,
-                     struct flow_queue *q,
-                     struct slurmdl_error *err);
+int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err);
 
 /* scancel them; -1 with 'err'. */
 int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err);
@@ -31,11 +29,8 @@ struct flow_request {
     const char *dependency, *array, *begin;
     json_t *jobs; /* for the intent, taken */
 };
-long flow_submit_once (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long n,
-                       const struct flow_request *q,
-                       struct slurmdl_error *err);
+long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
+                       const struct flow_request *q, struct slurmdl_error *err);
 
 /* A new record "intent" of this process, which the caller owns. */
 json_t *flow_intent (const char *mode);
@@ -53,16 +48,8 @@ long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n);
 /* The same, after who meant to submit it has done so, or has ended, or a minute
  * later.
  */
-long flow_job_to_come (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long n);
+long flow_job_to_come (const struct flow_run *r, const struct flow_step *s, long n);
 /* The token by which Slurm knows it. */
-void flow_job_token (char token[160],
-                     const struct flow_run *r,
-                     const struct flow_step *s,
-                     long n);
-int flow_note_job (const struct flow_run *r,
-                   const struct flow_step *s,
-                   long n,
-                   long id,
+void flow_job_token (char token[160], const struct flow_run *r, const struct flow_step *s, long n);
+int flow_note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
                    struct slurmdl_error *err);

@@ -20,8 +20,7 @@ void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)
     list[s->nlinks++] = (struct flow_link){ to, wait };
 }
 
-struct origin flow_check_origin (const struct flow_checking *c,
-                                 const char *where)
+struct origin flow_check_origin (const struct flow_checking *c, const char *where)
 {
     config_setting_t *steps = config_lookup (c->cf, "steps");
     config_setting_t *step = config_setting_lookup (steps, c->s->name);
@@ -30,8 +29,7 @@ struct origin flow_check_origin (const struct flow_checking *c,
     return s ? origin_of (s) : c->s->origin;
 }
 
-const struct flow_step *flow_check_find (const struct flow_checking *c,
-                                         const char *name,
+const struct flow_step *flow_check_find (const struct flow_checking *c, const char *name,
                                          const char *where)
 {
     const struct flow_step *to = flow_step_find (c->f, name);
@@ -42,29 +40,20 @@ const struct flow_step *flow_check_find (const struct flow_checking *c,
         words[i] = c->f->steps[i].name;
     meant = words ? nearest_word (name, words) : NULL;
     if (!to)
-        problem_at (c->p,
-                    flow_check_origin (c, where),
+        problem_at (c->p, flow_check_origin (c, where),
                     "step '%s': '%s' names the step '%s', which is not "
                     "there%s%s%s",
-                    c->s->name,
-                    where,
-                    name,
-                    DID_YOU_MEAN (meant, "'", "'", ""));
+                    c->s->name, where, name, DID_YOU_MEAN (meant, "'", "'", ""));
     else if (to->on_exit && !c->s->on_exit)
-        problem_at (c->p,
-                    flow_check_origin (c, where),
+        problem_at (c->p, flow_check_origin (c, where),
                     "step '%s': '%s' names '%s', which runs when all others "
                     "have ended (on_exit)",
-                    c->s->name,
-                    where,
-                    name);
+                    c->s->name, where, name);
     else if (to == c->s)
-        problem_at (c->p,
-                    flow_check_origin (c, where),
+        problem_at (c->p, flow_check_origin (c, where),
                     "step '%s' waits for itself ('%s'); {out.NAME} is its own "
                     "output",
-                    name,
-                    where);
+                    name, where);
     free (words);
     return to == c->s || (to && to->on_exit && !c->s->on_exit) ? NULL : to;
 }

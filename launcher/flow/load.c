@@ -14,14 +14,12 @@
 
 enum { FILE_SIZE_MAX = 8 << 20 };
 
-static const char *const root_groups[] = {
-    "name",      "description", "parameters", "steps",          "code",
-    "resources", "environment", "container",  "working_folder", NULL
-};
+static const char *const root_groups[] = { "name",        "description", "parameters",
+                                           "steps",       "code",        "resources",
+                                           "environment", "container",   "working_folder",
+                                           NULL };
 
-static void read_steps (struct flow *f,
-                        const config_t *cf,
-                        const config_setting_t *s,
+static void read_steps (struct flow *f, const config_t *cf, const config_setting_t *s,
                         struct problems *p)
 {
     const config_setting_t *resources = config_lookup (cf, "resources");
@@ -32,12 +30,10 @@ static void read_steps (struct flow *f,
         return;
     }
     if (n > FLOW_STEPS_MAX) {
-        problem_at (p,
-                    origin_of (s),
+        problem_at (p, origin_of (s),
                     "%d steps: at most %d; 'foreach' runs one step for each "
                     "element of a list",
-                    n,
-                    FLOW_STEPS_MAX);
+                    n, FLOW_STEPS_MAX);
         return;
     }
     /* its mistakes are told once */
@@ -46,10 +42,7 @@ static void read_steps (struct flow *f,
     if (p->count > 0 || !(f->steps = calloc ((size_t)n, sizeof (*f->steps))))
         return;
     for (f->n = 0; f->n < (size_t)n; f->n++)
-        flow_read_step (&f->steps[f->n],
-                        config_setting_get_elem (s, (unsigned)f->n),
-                        resources,
-                        p);
+        flow_read_step (&f->steps[f->n], config_setting_get_elem (s, (unsigned)f->n), resources, p);
 }
 
 static void read_root (struct flow *f, const config_t *cf, struct problems *p)
@@ -86,17 +79,13 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
     if (!f->base.name && !misspelt)
         problem_at (p, NO_ORIGIN, "'name' is missing: the name of the flow");
     else if (f->base.name && !flow_is_name (f->base.name))
-        problem_at (p,
-                    origin_of_key (cf, "name"),
+        problem_at (p, origin_of_key (cf, "name"),
                     "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not "
                     "'-' first",
                     f->base.name);
 }
 
-struct flow *flow_read (const char *path,
-                        const char *dir,
-                        char *const *given,
-                        const json_t *values,
+struct flow *flow_read (const char *path, const char *dir, char *const *given, const json_t *values,
                         struct problems *p)
 {
     struct flow *f = calloc (1, sizeof (*f));

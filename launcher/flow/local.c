@@ -64,13 +64,11 @@ static long count (const struct local_step *l, enum local_state state)
 
 static bool is_over (const struct local_step *l)
 {
-    return l->width >= 0
-           && count (l, LOCAL_OK) + count (l, LOCAL_FAILED) == l->width;
+    return l->width >= 0 && count (l, LOCAL_OK) + count (l, LOCAL_FAILED) == l->width;
 }
 
 /* 1: now, 0: later, -1: never. */
-static int
-may_run (const struct local_flow *f, const struct local_step *l, long i)
+static int may_run (const struct local_flow *f, const struct local_step *l, long i)
 {
     int rv = 1;
 
@@ -84,9 +82,8 @@ may_run (const struct local_flow *f, const struct local_step *l, long i)
         if (link->wait == AFTER_EACH)
             state = i < to->width ? to->tasks[i].state : LOCAL_IDLE;
         else if (is_over (to))
-            state = link->wait == AFTER_ANY || count (to, LOCAL_FAILED) == 0
-                        ? LOCAL_OK
-                        : LOCAL_FAILED;
+            state =
+                link->wait == AFTER_ANY || count (to, LOCAL_FAILED) == 0 ? LOCAL_OK : LOCAL_FAILED;
         if (state == LOCAL_FAILED)
             return -1;
         if (state != LOCAL_OK)
@@ -117,14 +114,12 @@ static void say (const struct local_step *l, long i, const char *what)
 
     flow_task_name (name, sizeof (name), l->s, i);
     if (l->tasks[i].tries)
-        duration_text (
-            seconds, sizeof (seconds), monotonic () - l->tasks[i].began);
+        duration_text (seconds, sizeof (seconds), monotonic () - l->tasks[i].began);
     printf ("%s: %s%s%s\n", name, what, *seconds ? " " : "", seconds);
     fflush (stdout);
 }
 
-static void
-say_state (const struct local_flow *f, const struct local_step *l, long i)
+static void say_state (const struct local_flow *f, const struct local_step *l, long i)
 {
     say (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
 }
@@ -137,8 +132,7 @@ static int put_intent (const struct local_flow *f, struct local_step *l)
 
     for (long n = flow_last (f->r, l->s, -1, "intent") + 1; rv == 1; n++) {
         l->start = n;
-        rv =
-            flow_put (f->r, l->s, -1, "intent", n, flow_intent ("local"), &err);
+        rv = flow_put (f->r, l->s, -1, "intent", n, flow_intent ("local"), &err);
     }
     if (rv < 0)
         fail (&err);
@@ -166,8 +160,8 @@ static int spawn (struct local_flow *f, struct local_step *l, long i)
     snprintf (task, sizeof (task), "%ld", i);
     if (t->tries++ == 0)
         t->began = monotonic ();
-    t->pid = subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGTERM });
+    t->pid = subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGTERM });
     if (t->pid < 0) {
         complain ("cannot start a process: %s", strerror (errno));
         return -1;
@@ -179,8 +173,7 @@ static int spawn (struct local_flow *f, struct local_step *l, long i)
 }
 
 /* What is wrong with a condition or an input the task itself will say. */
-static bool
-settle (const struct local_flow *f, const struct local_step *l, long i)
+static bool settle (const struct local_flow *f, const struct local_step *l, long i)
 {
     const struct flow_scope c = { .r = f->r, .s = l->s, .task = i };
 
@@ -228,8 +221,7 @@ static bool begin_all (struct local_flow *f, struct local_step *l)
 
 /* ---- their ends ---- */
 
-static void
-end_task (struct local_flow *f, struct local_step *l, long i, int status)
+static void end_task (struct local_flow *f, struct local_step *l, long i, int status)
 {
     struct local_task *t = &l->tasks[i];
     bool killed = WIFSIGNALED (status) && WTERMSIG (status) != SIGTERM;
@@ -240,8 +232,7 @@ end_task (struct local_flow *f, struct local_step *l, long i, int status)
         t->state = LOCAL_IDLE;
         return;
     }
-    t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK
-                                                               : LOCAL_FAILED;
+    t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK : LOCAL_FAILED;
     if (t->state == LOCAL_OK)
         say_state (f, l, i);
     else if (!told)
@@ -310,22 +301,17 @@ static int say_end (const struct local_flow *f)
     if (told) {
         if (flow_mark (f->r, true, &err) < 0)
             complain ("%s", err.text);
-        complain (
-            "%s: stopped; 'dl flow resume --local %s' goes on", name, name);
+        complain ("%s: stopped; 'dl flow resume --local %s' goes on", name, name);
         return EXIT_STOPPED;
     }
-    printf ("%s: %s, %ld task%s run\n",
-            f->r->dir,
-            good ? "completed" : "failed",
-            f->ran,
+    printf ("%s: %s, %ld task%s run\n", f->r->dir, good ? "completed" : "failed", f->ran,
             f->ran == 1 ? "" : "s");
     if (!good)
         complain ("'dl flow show %s' says where, 'dl flow resume --local %s' "
                   "tries again what is not done, with the code as it was; "
                   "after an edit 'dl flow run' takes what is done from the "
                   "cache",
-                  name,
-                  name);
+                  name, name);
     return good ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -343,8 +329,7 @@ int flow_local (const struct flow_run *r, long workers)
         }
     f.steps = calloc (r->flow->n, sizeof (*f.steps));
     for (size_t i = 0; f.steps && i < r->flow->n; i++)
-        f.steps[i] =
-            (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
+        f.steps[i] = (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
     if (!f.steps)
         return EXIT_IO;
     setenv ("DL_FLOW_LOCAL", "1", 1);

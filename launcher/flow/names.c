@@ -22,8 +22,7 @@ size_t flow_step_number (const struct flow *f, const struct flow_step *s)
     return (size_t)(s - f->steps);
 }
 
-static int
-names_of (const char *text, const char *where, flow_name_f f, void *arg)
+static int names_of (const char *text, const char *where, flow_name_f f, void *arg)
 {
     char name[256];
     int rv = 0;
@@ -37,8 +36,7 @@ names_of (const char *text, const char *where, flow_name_f f, void *arg)
     return rv;
 }
 
-static int
-names_of_list (char *const *list, const char *where, flow_name_f f, void *arg)
+static int names_of_list (char *const *list, const char *where, flow_name_f f, void *arg)
 {
     int rv = 0;
 
@@ -58,17 +56,14 @@ int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg)
                    || (rv = names_of (s->sweep, "sweep", f, arg))
                    || (rv = names_of_list (s->set, "set", f, arg))
                    || (rv = names_of_list (s->inputs, "inputs", f, arg))
-                   || (rv = names_of_list (
-                           s->exp.variables, "environment", f, arg))
+                   || (rv = names_of_list (s->exp.variables, "environment", f, arg))
                ? rv
                : 0;
 }
 
 bool flow_step_has (const struct flow_step *s, const char *value)
 {
-    static const char *const of_sweep[] = {
-        "checkpoint", "experiment", "trial", "metric", NULL
-    };
+    static const char *const of_sweep[] = { "checkpoint", "experiment", "trial", "metric", NULL };
 
     for (size_t i = 0; i < s->noutputs; i++)
         if (!strcmp (s->outputs[i].name, value))

@@ -32,8 +32,7 @@ static void exclude_own (struct flow *f)
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; k < f->steps[i].noutputs; k++) {
             const char *path = f->steps[i].outputs[k].path;
-            if (!strncmp (path, f->base.dir, n) && path[n] == '/'
-                && !strpbrk (path, "{*?"))
+            if (!strncmp (path, f->base.dir, n) && path[n] == '/' && !strpbrk (path, "{*?"))
                 strings_add (&f->base.code_exclude, path + n + 1);
         }
 }
@@ -55,13 +54,11 @@ static bool is_off (const struct flow *f)
 {
     const char *text = getenv ("DL_FREEZE");
 
-    return !f->base.code_freeze
-           || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
+    return !f->base.code_freeze || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
 }
 
 /* Without frozen code nobody knows what an earlier task has run. */
-static int
-freeze (struct flow_run *r, const char *root, struct slurmdl_error *err)
+static int freeze (struct flow_run *r, const char *root, struct slurmdl_error *err)
 {
     struct code_archive a = { .data = NULL };
     struct code_files files;
@@ -81,8 +78,7 @@ freeze (struct flow_run *r, const char *root, struct slurmdl_error *err)
         json_object_set_new (r->about, "root", json_string (files.root));
     }
     if (*files.why)
-        complain ("the code is not frozen, and nothing is cached: %s",
-                  files.why);
+        complain ("the code is not frozen, and nothing is cached: %s", files.why);
     else if (rv >= 0 && !is_off (r->flow)
              && (digests = flow_code_digests (r->flow, &files, &a, err))) {
         json_object_set_new (r->about, "code_of", digests);
@@ -98,12 +94,10 @@ static int write_script (const struct flow_run *r, struct slurmdl_error *err)
     char path[PATH_MAX + 8];
 
     snprintf (path, sizeof (path), "%s/job.sh", r->dir);
-    return publish_if_absent (
-        path, flow_job_script, strlen (flow_job_script), err);
+    return publish_if_absent (path, flow_job_script, strlen (flow_job_script), err);
 }
 
-struct flow *
-flow_file_read (const char *path, char *const *given, const struct settings *st)
+struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st)
 {
     struct problems p;
     struct flow *f;
@@ -132,9 +126,7 @@ flow_file_read (const char *path, char *const *given, const struct settings *st)
     return f;
 }
 
-int flow_make (struct flow_run *r,
-               const struct settings *st,
-               double every,
+int flow_make (struct flow_run *r, const struct settings *st, double every,
                struct slurmdl_error *err)
 {
     json_t *given = json_array ();
@@ -145,8 +137,7 @@ int flow_make (struct flow_run *r,
         json_array_append_new (given, json_string (st->args[i]));
     json_object_set_new (r->about, "given", given);
     if (every > 0)
-        json_object_set_new (
-            r->about, "every", json_integer ((json_int_t)every));
+        json_object_set_new (r->about, "every", json_integer ((json_int_t)every));
     if (freeze (r, st->dir, err) < 0 || write_script (r, err) < 0)
         return -1;
     return flow_commit (r, err);

@@ -8,7 +8,5 @@
 /* Make it of r->flow, with the parameters of 'st'; it recurs every so many
  * seconds (0: it does not).  Returns -1 with 'err'.
  */
-int flow_make (struct flow_run *r,
-               const struct settings *st,
-               double every,
+int flow_make (struct flow_run *r, const struct settings *st, double every,
                struct slurmdl_error *err);

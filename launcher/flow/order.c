@@ -5,8 +5,7 @@
 
 #include "launcher/flow/flow.h"
 
-static bool
-is_ready (const struct flow *f, size_t step, const bool *placed, bool others)
+static bool is_ready (const struct flow *f, size_t step, const bool *placed, bool others)
 {
     const struct flow_step *s = &f->steps[step];
 
@@ -21,8 +20,7 @@ is_ready (const struct flow *f, size_t step, const bool *placed, bool others)
 /* From a step that was not placed to one that it waits for, until one comes
  * again.
  */
-static void
-say_cycle (const struct flow *f, struct problems *p, const bool *placed)
+static void say_cycle (const struct flow *f, struct problems *p, const bool *placed)
 {
     size_t *seen = calloc (f->n + 1, sizeof (*seen));
     char *text = NULL;

@@ -12,9 +12,7 @@
 
 enum { WORDS_MAX = 96 };
 
-void flow_read_parameters (struct flow *f,
-                           const config_setting_t *s,
-                           struct problems *p)
+void flow_read_parameters (struct flow *f, const config_setting_t *s, struct problems *p)
 {
     if (!config_setting_is_group (s)) {
         key_wrong_type (p, s, "parameters", "a group { name = value; }");
@@ -23,18 +21,15 @@ void flow_read_parameters (struct flow *f,
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
         if (config_setting_is_group (v))
-            key_wrong_type (
-                p, v, config_setting_name (v), "a value, or a list of values");
+            key_wrong_type (p, v, config_setting_name (v), "a value, or a list of values");
         else if (!flow_is_name (config_setting_name (v))
                  || flow_step_find (f, config_setting_name (v)))
-            problem_at (p,
-                        origin_of (v),
+            problem_at (p, origin_of (v),
                         "'%s' is no name of a parameter: letters, digits, '_' "
                         "and '-', and no step's",
                         config_setting_name (v));
         else
-            json_object_set_new (
-                f->params, config_setting_name (v), setting_json (v));
+            json_object_set_new (f->params, config_setting_name (v), setting_json (v));
     }
 }
 
@@ -47,8 +42,7 @@ static json_t *value_like (const json_t *old, const char *text)
         return json_string (text);
     v = json_loads (text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (v
-        && (json_typeof (v) == json_typeof (old)
-            || (json_is_number (v) && json_is_number (old))
+        && (json_typeof (v) == json_typeof (old) || (json_is_number (v) && json_is_number (old))
             || (json_is_boolean (v) && json_is_boolean (old))))
         return v;
     json_decref (v);
@@ -72,16 +66,14 @@ void flow_set_parameter (struct flow *f, const char *text, struct problems *p)
     json_t *v = NULL;
     size_t i = 0;
 
-    json_object_foreach (f->params, key, v) if (i < WORDS_MAX - 1) words[i++] =
-        key;
+    json_object_foreach (f->params, key, v)
+        if (i < WORDS_MAX - 1)
+            words[i++] = key;
     meant = nearest_word (name, words);
     if (!text[n] || n == 0)
         problem (p, "'%s' is no NAME=VALUE of a parameter", text);
     else if (!old)
-        problem (p,
-                 "%s has no parameter '%s'%s%s%s",
-                 f->file,
-                 name,
+        problem (p, "%s has no parameter '%s'%s%s%s", f->file, name,
                  DID_YOU_MEAN (meant, "'", "'", ""));
     else if (!is_utf8 (text + n + 1) || !(v = value_like (old, text + n + 1)))
         problem (p, "'%s': the value must be %s", text, type_of (old));

@@ -30,12 +30,8 @@ static json_t *read_json (const char *path, struct slurmdl_error *err)
     return v;
 }
 
-void flow_path (char buf[PATH_MAX],
-                const struct flow_run *r,
-                const struct flow_step *s,
-                long task,
-                const char *file,
-                long number)
+void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,
+                const char *file, long number)
 {
     char folder[32] = "";
     char last[64] = "";
@@ -49,11 +45,8 @@ void flow_path (char buf[PATH_MAX],
     snprintf (buf, PATH_MAX, "%s/steps/%s%s%s", r->dir, s->name, folder, last);
 }
 
-json_t *flow_record (const struct flow_run *r,
-                     const struct flow_step *s,
-                     long task,
-                     const char *file,
-                     long number)
+json_t *flow_record (const struct flow_run *r, const struct flow_step *s, long task,
+                     const char *file, long number)
 {
     char path[PATH_MAX];
 
@@ -61,9 +54,7 @@ json_t *flow_record (const struct flow_run *r,
     return read_json (path, NULL);
 }
 
-static int make_folders (const struct flow_run *r,
-                         const struct flow_step *s,
-                         long task,
+static int make_folders (const struct flow_run *r, const struct flow_step *s, long task,
                          struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -75,13 +66,8 @@ static int make_folders (const struct flow_run *r,
     return task < 0 ? 0 : folder_create (path, err);
 }
 
-int flow_put (const struct flow_run *r,
-              const struct flow_step *s,
-              long task,
-              const char *file,
-              long number,
-              json_t *record,
-              struct slurmdl_error *err)
+int flow_put (const struct flow_run *r, const struct flow_step *s, long task, const char *file,
+              long number, json_t *record, struct slurmdl_error *err)
 {
     char *text = record ? json_dumps (record, JSON_SORT_KEYS) : NULL;
     char path[PATH_MAX];
@@ -121,10 +107,7 @@ static long last_number (const char *dir, const char *file)
     return last;
 }
 
-long flow_last (const struct flow_run *r,
-                const struct flow_step *s,
-                long task,
-                const char *file)
+long flow_last (const struct flow_run *r, const struct flow_step *s, long task, const char *file)
 {
     char path[PATH_MAX];
 
@@ -132,9 +115,7 @@ long flow_last (const struct flow_run *r,
     return last_number (path, file);
 }
 
-bool *flow_tasks_begun (const struct flow_run *r,
-                        const struct flow_step *s,
-                        long width)
+bool *flow_tasks_begun (const struct flow_run *r, const struct flow_step *s, long width)
 {
     bool *begun = width > 0 ? calloc ((size_t)width, sizeof (*begun)) : NULL;
     char path[PATH_MAX];
@@ -168,11 +149,6 @@ int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err)
 
     if (stop == flow_is_stopped (r))
         return 0;
-    snprintf (path,
-              sizeof (path),
-              "%s/%s.%ld",
-              r->dir,
-              stop ? "stop" : "resume",
-              stop ? n + 1 : n);
+    snprintf (path, sizeof (path), "%s/%s.%ld", r->dir, stop ? "stop" : "resume", stop ? n + 1 : n);
     return publish_if_absent (path, "{}\n", 3, err) < 0 ? -1 : 0;
 }

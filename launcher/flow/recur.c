@@ -42,11 +42,7 @@ int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err)
         return 0;
     snprintf (begin, sizeof (begin), "now+%lld", (long long)every);
     /* of one whose number was lost the job ends at once: it is not the last */
-    return flow_submit_once (
-               r, &s, flow_last (r, &s, -1, "intent") + 1, &q, err)
-                   < 0
-               ? -1
-               : 0;
+    return flow_submit_once (r, &s, flow_last (r, &s, -1, "intent") + 1, &q, err) < 0 ? -1 : 0;
 }
 
 /* "1:00:00" as Slurm writes times, or 90, 30m, 12h, 7d. */
@@ -59,8 +55,7 @@ static double every_of (const struct settings *st)
     char *end;
     double n = strtod (st->every, &end);
 
-    for (size_t i = 0; end > st->every && i < sizeof (units) / sizeof (*units);
-         i++)
+    for (size_t i = 0; end > st->every && i < sizeof (units) / sizeof (*units); i++)
         if (*end == units[i].letter && !end[1])
             return n * units[i].seconds;
     return strchr (st->every, ':') ? slurm_seconds (st->every) : 0;
@@ -102,8 +97,7 @@ static char **arguments (const struct flow_run *r, const char *file, int *n)
 /* "made" names the next run, so that this job, begun again, makes no second
  * one.
  */
-static int put_made (const struct flow_run *r,
-                     const struct flow_run *next,
+static int put_made (const struct flow_run *r, const struct flow_run *next,
                      struct slurmdl_error *err)
 {
     const struct flow_step s = flow_next_step (r);
@@ -112,9 +106,7 @@ static int put_made (const struct flow_run *r,
     return flow_put (r, &s, -1, "made", 0, made, err);
 }
 
-static int make_next (const struct flow_run *r,
-                      const struct settings *st,
-                      struct flow_run *next)
+static int make_next (const struct flow_run *r, const struct settings *st, struct flow_run *next)
 {
     json_int_t every = json_integer_value (json_object_get (r->about, "every"));
     const char *base = json_string_value (json_object_get (r->about, "base"));
@@ -123,21 +115,15 @@ static int make_next (const struct flow_run *r,
     char root[PATH_MAX], file[PATH_MAX];
     int rv = EXIT_OK;
 
-    snprintf (root,
-              sizeof (root),
-              "%.*s",
-              (int)(strrchr (r->dir, '/') - r->dir),
-              r->dir);
+    snprintf (root, sizeof (root), "%.*s", (int)(strrchr (r->dir, '/') - r->dir), r->dir);
     snprintf (file, sizeof (file), "%s/%s", r->flow->base.dir, base ?: "");
     if (!(mine.args = arguments (r, file, &mine.nargs)))
         return EXIT_IO;
     mine.dir = root;
-    *next =
-        (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, st) };
+    *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, st) };
     if (!next->flow)
         rv = EXIT_USAGE;
-    else if (flow_make (next, &mine, (double)every, &err) < 0
-             || put_made (r, next, &err) < 0)
+    else if (flow_make (next, &mine, (double)every, &err) < 0 || put_made (r, next, &err) < 0)
         rv = fail (&err);
     free (mine.args);
     return rv;
@@ -160,16 +146,13 @@ int flow_next (const struct settings *st)
     }
     made = flow_record (&r, &s, -1, "made", 0);
     if (made)
-        snprintf (next.dir,
-                  sizeof (next.dir),
-                  "%s",
+        snprintf (next.dir, sizeof (next.dir), "%s",
                   json_string_value (json_object_get (made, "flow")) ?: "");
     else
         rv = make_next (&r, st, &next);
     flow_close (&next);
     if (!rv && (rv = flow_open (&opened, st, next.dir, true)) == 0) {
-        if ((rv = flow_start (&opened, st, true)) == 0
-            && flow_submit_next (&opened, &err) < 0)
+        if ((rv = flow_start (&opened, st, true)) == 0 && flow_submit_next (&opened, &err) < 0)
             rv = fail (&err);
         flow_close (&opened);
     }

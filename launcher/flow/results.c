@@ -26,20 +26,14 @@ static json_t *take_from_work (const struct flow_scope *c, const char *path)
     char *own;
 
     if (strncmp (path, c->folder, n) || path[n] != '/'
-        || asprintf (&own,
-                     "%s/" WORK_NAME "%s%s",
-                     c->folder,
-                     flow_code_below (c->r),
-                     path + n)
-               < 0)
+        || asprintf (&own, "%s/" WORK_NAME "%s%s", c->folder, flow_code_below (c->r), path + n) < 0)
         return NULL;
     file = flow_file (own, NULL);
     free (own);
     return file;
 }
 
-json_t *flow_take_outputs (const struct flow_scope *c,
-                           struct slurmdl_error *err)
+json_t *flow_take_outputs (const struct flow_scope *c, struct slurmdl_error *err)
 {
     json_t *all = json_object ();
 
@@ -48,11 +42,9 @@ json_t *flow_take_outputs (const struct flow_scope *c,
         struct slurmdl_error why = { "" };
         char path[PATH_MAX];
         json_t *file = NULL;
-        if (flow_output_path (c, o, path, err) == 0
-            && !(file = flow_file (path, &why))
+        if (flow_output_path (c, o, path, err) == 0 && !(file = flow_file (path, &why))
             && !(file = take_from_work (c, path)))
-            errorf (
-                err, "it ended without its output '%s': %s", o->name, why.text);
+            errorf (err, "it ended without its output '%s': %s", o->name, why.text);
         if (!file) {
             json_decref (all);
             return NULL;
@@ -65,9 +57,7 @@ json_t *flow_take_outputs (const struct flow_scope *c,
 /* Numbers, truth values and lists as JSON has them, all else is a string. */
 static json_t *value_of (const char *text)
 {
-    json_t *v = strchr ("-0123456789tf[", *text)
-                    ? json_loads (text, JSON_DECODE_ANY, NULL)
-                    : NULL;
+    json_t *v = strchr ("-0123456789tf[", *text) ? json_loads (text, JSON_DECODE_ANY, NULL) : NULL;
 
     if (v && !json_is_object (v))
         return v;
@@ -75,9 +65,7 @@ static json_t *value_of (const char *text)
     return json_string (text);
 }
 
-static int add_value (const struct flow_scope *c,
-                      json_t *all,
-                      char *line,
+static int add_value (const struct flow_scope *c, json_t *all, char *line,
                       struct slurmdl_error *err)
 {
     char *eq = strchr (line, '=');
@@ -98,16 +86,13 @@ static int add_value (const struct flow_scope *c,
         return errorf (err, "out of memory");
     if (json_array_size (v) > FLOW_WIDTH_MAX) {
         json_decref (v);
-        return errorf (err,
-                       "its value '%.80s' is a list of more than %d elements",
-                       line,
+        return errorf (err, "its value '%.80s' is a list of more than %d elements", line,
                        FLOW_WIDTH_MAX);
     }
     return json_object_set_new (all, line, v);
 }
 
-static int
-read_values (const struct flow_scope *c, json_t *all, struct slurmdl_error *err)
+static int read_values (const struct flow_scope *c, json_t *all, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     char path[PATH_MAX + 16];
@@ -133,10 +118,7 @@ json_t *flow_take_values (const struct flow_scope *c, struct slurmdl_error *err)
         goto fail;
     for (char **v = c->s->values; v && *v; v++)
         if (!json_object_get (all, *v)) {
-            errorf (err,
-                    "it ended without its value '%s': echo %s=... >>$DL_VALUES",
-                    *v,
-                    *v);
+            errorf (err, "it ended without its value '%s': echo %s=... >>$DL_VALUES", *v, *v);
             goto fail;
         }
     return all;

@@ -7,7 +7,5 @@
 /* { NAME: file } and { NAME: value }, for the caller to release; NULL with
  * 'err', the reason for people, if one that is declared is not there.
  */
-json_t *flow_take_outputs (const struct flow_scope *c,
-                           struct slurmdl_error *err);
-json_t *flow_take_values (const struct flow_scope *c,
-                          struct slurmdl_error *err);
+json_t *flow_take_outputs (const struct flow_scope *c, struct slurmdl_error *err);
+json_t *flow_take_values (const struct flow_scope *c, struct slurmdl_error *err);

@@ -20,12 +20,9 @@ static void print_plan (const struct flow *f)
         if (s->items)
             printf (" %zu tasks", json_array_size (s->items));
         else if (s->foreach)
-            printf (" a task for each of {%s.%s}",
-                    f->steps[s->source].name,
-                    s->source_value);
+            printf (" a task for each of {%s.%s}", f->steps[s->source].name, s->source_value);
         for (size_t k = 0; k < s->nlinks; k++)
-            printf (
-                "%s %s", k ? "," : " after", f->steps[s->links[k].step].name);
+            printf ("%s %s", k ? "," : " after", f->steps[s->links[k].step].name);
         puts (s->on_exit ? " at the end" : "");
     }
     puts ("nothing was started (--dry-run)");
@@ -55,8 +52,7 @@ int flow_run (const struct settings *st)
     }
     flow_close (&r);
     /* as its jobs will read it */
-    if ((rv = flow_open (&made, st, r.dir, true)) == 0
-        && (rv = flow_start (&made, st, false)) == 0
+    if ((rv = flow_open (&made, st, r.dir, true)) == 0 && (rv = flow_start (&made, st, false)) == 0
         && flow_submit_next (&made, &err) < 0)
         rv = fail (&err);
     flow_close (&made);
@@ -71,8 +67,7 @@ int flow_resume (const struct settings *st)
     pid_t pid = rv ? 0 : flow_local_process (&r);
 
     if (pid) {
-        complain (
-            "%s: process %ld of this machine works at it", r.dir, (long)pid);
+        complain ("%s: process %ld of this machine works at it", r.dir, (long)pid);
         rv = EXIT_BUSY;
     }
     if (!rv && flow_mark (&r, false, &err) < 0)

@@ -37,10 +37,9 @@ static const struct step_look {
     const char *name;
     const char *colour; /* of graphviz */
 } looks[] = {
-    { "waiting", "white" },   { "running", "lightblue" },
-    { "failed", "salmon" },   { "not run", "mistyrose" },
-    { "lost", "salmon" },     { "skipped", "lightgrey" },
-    { "cached", "honeydew" }, { "ok", "palegreen" },
+    { "waiting", "white" },     { "running", "lightblue" }, { "failed", "salmon" },
+    { "not run", "mistyrose" }, { "lost", "salmon" },       { "skipped", "lightgrey" },
+    { "cached", "honeydew" },   { "ok", "palegreen" },
 };
 
 struct tasks_of_step {
@@ -51,20 +50,17 @@ struct tasks_of_step {
 struct status {
     enum step_state *steps;
     struct tasks_of_step *tasks; /* of each step, read once */
-    bool asked; /* Slurm, or for a local process: 'alive' is known */
+    bool asked;                  /* Slurm, or for a local process: 'alive' is known */
     bool local;
     struct flow_queue q;
 };
 
 /* Whether Slurm or a local process still works at a step. */
-static bool is_alive (const struct status *t,
-                      const struct flow_run *r,
-                      const struct flow_step *s)
+static bool is_alive (const struct status *t, const struct flow_run *r, const struct flow_step *s)
 {
     char token[160];
     const char *id = json_string_value (json_object_get (r->about, "id"));
-    size_t n = (size_t)snprintf (
-        token, sizeof (token), "dl-flow %.20s %s ", id ? id : "", s->name);
+    size_t n = (size_t)snprintf (token, sizeof (token), "dl-flow %.20s %s ", id ? id : "", s->name);
 
     for (size_t i = 0; i < t->q.n; i++)
         if (!strncmp (t->q.list[i].token, token, n))
@@ -72,8 +68,7 @@ static bool is_alive (const struct status *t,
     return t->local;
 }
 
-static enum step_state state_of (const struct status *t,
-                                 const struct flow_run *r,
+static enum step_state state_of (const struct status *t, const struct flow_run *r,
                                  const struct flow_step *s)
 {
     const struct tasks_of_step *n = &t->tasks[flow_step_number (r->flow, s)];
@@ -90,17 +85,14 @@ static enum step_state state_of (const struct status *t,
     if (counts[TASK_RUNNING])
         return alive ? STEP_RUNNING : STEP_LOST;
     if (counts[TASK_FAILED])
-        return counts[TASK_WAITING] && alive && t->asked ? STEP_RUNNING
-                                                         : STEP_FAILED;
+        return counts[TASK_WAITING] && alive && t->asked ? STEP_RUNNING : STEP_FAILED;
     for (size_t i = 0; i < s->nlinks; i++) {
         enum step_state before = t->steps[s->links[i].step];
         if (s->links[i].wait != AFTER_ANY
-            && (before == STEP_FAILED || before == STEP_LOST
-                || before == STEP_NOT_RUN))
+            && (before == STEP_FAILED || before == STEP_LOST || before == STEP_NOT_RUN))
             return STEP_NOT_RUN;
     }
-    return alive || flow_last (r, s, -1, "intent") == 0 ? STEP_WAITING
-                                                        : STEP_LOST;
+    return alive || flow_last (r, s, -1, "intent") == 0 ? STEP_WAITING : STEP_LOST;
 }
 
 static void look_free (struct status *t)
@@ -132,24 +124,20 @@ static void look (const struct flow_run *r, struct status *t, bool ask)
         }
     }
     t->local = started && flow_local_process (r) > 0;
-    t->asked = started
-               && (t->local || !jobs
-                   || (ask && flow_queue_read (r, &t->q, NULL) == 0));
+    t->asked = started && (t->local || !jobs || (ask && flow_queue_read (r, &t->q, NULL) == 0));
     for (size_t i = 0; i < f->n; i++) {
         size_t k = f->order[i];
         t->steps[k] = state_of (t, r, &f->steps[k]);
     }
 }
 
-static const char *whole_state (const struct flow_run *r,
-                                const struct status *t)
+static const char *whole_state (const struct flow_run *r, const struct status *t)
 {
     size_t counts[STEP_OK + 1] = { 0 };
 
     for (size_t i = 0; t->steps && i < r->flow->n; i++)
         counts[t->steps[i]]++;
-    if (counts[STEP_OK] + counts[STEP_CACHED] + counts[STEP_SKIPPED]
-        == r->flow->n)
+    if (counts[STEP_OK] + counts[STEP_CACHED] + counts[STEP_SKIPPED] == r->flow->n)
         return "completed";
     if (flow_is_stopped (r))
         return "stopped";
@@ -173,8 +161,7 @@ struct flow_list {
 static void owner_of (const char *dir, char *buf, size_t size)
 {
     struct stat st = { 0 };
-    const struct passwd *pw =
-        stat (dir, &st) == 0 ? getpwuid (st.st_uid) : NULL;
+    const struct passwd *pw = stat (dir, &st) == 0 ? getpwuid (st.st_uid) : NULL;
 
     if (pw)
         snprintf (buf, size, "%s", pw->pw_name);
@@ -198,9 +185,7 @@ static void list_flow (const char *dir, void *arg)
     look (&r, &t, false);
     for (size_t i = 0; i < r.flow->n; i++)
         done += t.steps && t.steps[i] >= STEP_SKIPPED;
-    time_text (when,
-               sizeof (when),
-               (double)json_integer_value (json_object_get (r.about, "time")));
+    time_text (when, sizeof (when), (double)json_integer_value (json_object_get (r.about, "time")));
     owner_of (dir, by, sizeof (by));
     line = scols_table_new_line (l->tb, NULL);
     table_set (line, 0, "%s", strrchr (r.dir, '/') + 1);
@@ -232,10 +217,9 @@ int flow_ls (const struct settings *st)
 /* ---- show ---- */
 
 static const struct table_column step_columns[] = {
-    { "step", false },  { "state", false }, { "tasks", true },
-    { "ok", true },     { "cached", true }, { "skipped", true },
-    { "failed", true }, { "job", true },    { "after", false },
-    { NULL, false },
+    { "step", false },  { "state", false },  { "tasks", true },  { "ok", true },
+    { "cached", true }, { "skipped", true }, { "failed", true }, { "job", true },
+    { "after", false }, { NULL, false },
 };
 
 static char *before_text (const struct flow *f, const struct flow_step *s)
@@ -253,16 +237,12 @@ static char *before_text (const struct flow *f, const struct flow_step *s)
     return text;
 }
 
-static void add_step (struct libscols_table *tb,
-                      const struct flow_run *r,
-                      const struct status *t,
+static void add_step (struct libscols_table *tb, const struct flow_run *r, const struct status *t,
                       size_t k)
 {
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     const struct flow_step *s = &r->flow->steps[k];
-    static const int states[] = {
-        TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED
-    };
+    static const int states[] = { TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED };
     const struct tasks_of_step *n = &t->tasks[k];
     json_t *job = flow_record (r, s, -1, "job", flow_last (r, s, -1, "job"));
     char *before = before_text (r->flow, s);
@@ -276,11 +256,7 @@ static void add_step (struct libscols_table *tb,
     for (size_t i = 0; i < 4; i++)
         table_set (line, 3 + i, "%ld", n->counts[states[i]]);
     if (job)
-        table_set (
-            line,
-            7,
-            "%lld",
-            (long long)json_integer_value (json_object_get (job, "job")));
+        table_set (line, 7, "%lld", (long long)json_integer_value (json_object_get (job, "job")));
     table_set (line, 8, "%s", before ? before : "");
     json_decref (job);
     free (before);
@@ -302,9 +278,7 @@ static void print_failures (const struct flow_run *r, const struct flow_step *s)
         printf ("%s", s->name);
         if (s->foreach)
             printf (" %ld", i);
-        printf (": %s; %s/log\n",
-                json_string_value (json_object_get (end, "why")) ?: "",
-                path);
+        printf (": %s; %s/log\n", json_string_value (json_object_get (end, "why")) ?: "", path);
         json_decref (end);
     }
 }
@@ -329,8 +303,7 @@ static int show_flow (const struct flow_run *r, const struct settings *st)
     return EXIT_OK;
 }
 
-static void
-print_task (const struct flow_run *r, const struct flow_step *s, long i)
+static void print_task (const struct flow_run *r, const struct flow_step *s, long i)
 {
     json_t *done, *v, *item = flow_item (r, s, i);
     enum flow_task_state state = flow_task_state (r, s, i, &done);
@@ -347,22 +320,19 @@ print_task (const struct flow_run *r, const struct flow_step *s, long i)
     if ((name = json_string_value (json_object_get (done, "why"))))
         printf (": %s", name);
     if (state == TASK_CACHED)
-        printf (" of %s",
-                json_string_value (json_object_get (done, "flow")) ?: "");
+        printf (" of %s", json_string_value (json_object_get (done, "flow")) ?: "");
     putchar ('\n');
     if (k) {
         flow_path (path, r, s, i, "a", k);
         printf ("  log %s/log\n", path);
     }
-    json_object_foreach (json_object_get (done, "values"), name, v)
-    {
+    json_object_foreach (json_object_get (done, "values"), name, v) {
         text = json_is_array (v) ? json_string_of (v, 0) : json_text (v);
         printf ("  %s = %s\n", name, text ? text : "");
         free (text);
     }
     json_object_foreach (json_object_get (done, "outputs"), name, v)
-        printf ("  %s = %s\n    sha256 %s\n",
-                name,
+        printf ("  %s = %s\n    sha256 %s\n", name,
                 json_string_value (json_object_get (v, "path")) ?: "",
                 json_string_value (json_object_get (v, "sha256")) ?: "");
     json_decref (item);
@@ -375,8 +345,7 @@ static int show_step (const struct flow_run *r, const char *name)
     long width = s ? flow_width (r, s) : 0;
 
     if (!s) {
-        complain (
-            "%s has no step '%s' (dl flow show lists them)", r->dir, name);
+        complain ("%s has no step '%s' (dl flow show lists them)", r->dir, name);
         return EXIT_NOT_FOUND;
     }
     if (width < 0)
@@ -418,23 +387,17 @@ static void write_dot (FILE *o, const struct flow *f, const struct status *t)
             fputs ("\\nfor each", o);
         if (s->when)
             fputs ("\\nwhen ...", o);
-        fprintf (o,
-                 "\", fillcolor = %s%s];\n",
-                 t ? looks[t->steps[f->order[i]]].colour : "white",
+        fprintf (o, "\", fillcolor = %s%s];\n", t ? looks[t->steps[f->order[i]]].colour : "white",
                  s->on_exit ? ", shape = octagon" : "");
         for (size_t k = 0; k < s->nlinks; k++)
-            fprintf (o,
-                     "  \"%s\" -> \"%s\" [style = %s];\n",
-                     f->steps[s->links[k].step].name,
-                     s->name,
-                     styles[s->links[k].wait]);
+            fprintf (o, "  \"%s\" -> \"%s\" [style = %s];\n", f->steps[s->links[k].step].name,
+                     s->name, styles[s->links[k].wait]);
     }
     fputs ("}\n", o);
 }
 
 /* By graphviz, from a pipe. */
-static int
-write_picture (const char *path, const struct flow *f, const struct status *t)
+static int write_picture (const char *path, const struct flow *f, const struct status *t)
 {
     const char *dot = strrchr (path, '.');
     char format[16];
@@ -450,8 +413,7 @@ write_picture (const char *path, const struct flow *f, const struct status *t)
     snprintf (format, sizeof (format), "-T%.10s", dot + 1);
     if (pipe (ends) < 0)
         return EXIT_IO;
-    pid = subprocess_spawn (
-        &(struct spawn){ .argv = argv, .io = { ends[0], 1, 2 } });
+    pid = subprocess_spawn (&(struct spawn){ .argv = argv, .io = { ends[0], 1, 2 } });
     close (ends[0]);
     if ((o = fdopen (ends[1], "w"))) {
         write_dot (o, f, t);
@@ -482,8 +444,7 @@ int flow_graph (const struct settings *st)
     struct stat file;
     int rv;
 
-    if (st->args[1] && stat (st->args[1], &file) == 0
-        && !S_ISDIR (file.st_mode)) {
+    if (st->args[1] && stat (st->args[1], &file) == 0 && !S_ISDIR (file.st_mode)) {
         if (!(f = flow_file_read (st->args[1], NULL, NULL)))
             return EXIT_USAGE;
         rv = draw (f, NULL, st->output);

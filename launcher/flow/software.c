@@ -42,12 +42,8 @@ static void add_inputs (char ***list, const struct flow_scope *c)
     for (char **i = c->s->inputs; i && *i; i++) {
         char *text = flow_text (c, *i, NULL);
         bool is_absolute = text && *text == '/';
-        snprintf (path,
-                  sizeof (path),
-                  "%s%s%s",
-                  is_absolute ? "" : c->r->flow->base.dir,
-                  is_absolute ? "" : "/",
-                  text ? text : "");
+        snprintf (path, sizeof (path), "%s%s%s", is_absolute ? "" : c->r->flow->base.dir,
+                  is_absolute ? "" : "/", text ? text : "");
         add_folder_of (list, path);
         free (text);
     }
@@ -73,9 +69,7 @@ static void add_results (char ***list, const struct flow_scope *c)
             const char *name;
             json_t *o;
             json_object_foreach (json_object_get (done, "outputs"), name, o)
-                add_folder_of (list,
-                               json_string_value (json_object_get (o, "path"))
-                                   ?: "");
+                add_folder_of (list, json_string_value (json_object_get (o, "path")) ?: "");
             json_decref (done);
         }
     }
@@ -84,8 +78,7 @@ static void add_results (char ***list, const struct flow_scope *c)
 /* The folder of all runs first: results of the cache are in others of them. */
 static char **folders_of (const struct flow_scope *c)
 {
-    const char *root =
-        json_string_value (json_object_get (c->r->about, "root"));
+    const char *root = json_string_value (json_object_get (c->r->about, "root"));
     char **list = NULL;
 
     add_folder_of (&list, c->r->dir);
@@ -99,9 +92,7 @@ static char **folders_of (const struct flow_scope *c)
     return list;
 }
 
-int flow_software_enter (const struct flow_scope *c,
-                         const char *dir,
-                         struct experiment *e,
+int flow_software_enter (const struct flow_scope *c, const char *dir, struct experiment *e,
                          struct slurmdl_error *err)
 {
     *e = c->s->exp;
@@ -110,9 +101,7 @@ int flow_software_enter (const struct flow_scope *c,
     return software_enter (e, err);
 }
 
-static int add_within (const struct software *s,
-                       char *const *folders,
-                       char ***argv,
+static int add_within (const struct software *s, char *const *folders, char ***argv,
                        char ***variables)
 {
     char *text = software_text (s, folders, false);
@@ -122,11 +111,8 @@ static int add_within (const struct software *s,
     return rv == 0 ? within_command (argv) : -1;
 }
 
-int flow_software_start (const struct flow_scope *c,
-                         const struct experiment *e,
-                         char ***argv,
-                         char ***variables,
-                         struct slurmdl_error *err)
+int flow_software_start (const struct flow_scope *c, const struct experiment *e, char ***argv,
+                         char ***variables, struct slurmdl_error *err)
 {
     const struct software *s = &e->software;
     char **folders;

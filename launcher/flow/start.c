@@ -34,8 +34,7 @@ int flow_start (const struct flow_run *r, const struct settings *st, bool again)
     if (st->local)
         return flow_local (r, workers_of (st));
     if ((n = flow_submit (r, again, &err)) < 0) {
-        complain ("%s; 'dl flow resume %s' submits what is missing",
-                  err.text,
+        complain ("%s; 'dl flow resume %s' submits what is missing", err.text,
                   strrchr (r->dir, '/') + 1);
         return EXIT_SLURM;
     }

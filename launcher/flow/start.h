@@ -5,6 +5,4 @@
 #include "launcher/flow/folder.h"
 
 /* 'again': it was started before.  Returns an exit status, after a line. */
-int flow_start (const struct flow_run *r,
-                const struct settings *st,
-                bool again);
+int flow_start (const struct flow_run *r, const struct settings *st, bool again);

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const task_states[] = { "waiting", "running", "failed",
-                                    "skipped", "cached",  "ok" };
+const char *const task_states[] = { "waiting", "running", "failed", "skipped", "cached", "ok" };
 
 static enum flow_task_state state_of_result (const json_t *done)
 {
@@ -19,10 +18,7 @@ static enum flow_task_state state_of_result (const json_t *done)
     return TASK_OK;
 }
 
-static long start_of (const struct flow_run *r,
-                      const struct flow_step *s,
-                      long task,
-                      long attempt)
+static long start_of (const struct flow_run *r, const struct flow_step *s, long task, long attempt)
 {
     json_t *begin = flow_record (r, s, task, "begin", attempt);
     long start = (long)json_integer_value (json_object_get (begin, "start"));
@@ -31,10 +27,7 @@ static long start_of (const struct flow_run *r,
     return start;
 }
 
-static bool has_ended (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long task,
-                       long attempt)
+static bool has_ended (const struct flow_run *r, const struct flow_step *s, long task, long attempt)
 {
     char path[PATH_MAX];
 
@@ -42,10 +35,8 @@ static bool has_ended (const struct flow_run *r,
     return access (path, F_OK) == 0;
 }
 
-enum flow_task_state flow_task_state (const struct flow_run *r,
-                                      const struct flow_step *s,
-                                      long task,
-                                      json_t **done)
+enum flow_task_state flow_task_state (const struct flow_run *r, const struct flow_step *s,
+                                      long task, json_t **done)
 {
     long start = s->on_exit ? flow_last (r, s, -1, "intent") : 0;
     json_t *v = flow_record (r, s, task, "done", start);
@@ -63,16 +54,11 @@ enum flow_task_state flow_task_state (const struct flow_run *r,
     return state;
 }
 
-int flow_put_skipped (const struct flow_run *r,
-                      const struct flow_step *s,
-                      long task,
+int flow_put_skipped (const struct flow_run *r, const struct flow_step *s, long task,
                       struct slurmdl_error *err)
 {
-    json_t *record = json_pack ("{s:s, s:s}",
-                                "status",
-                                task_states[TASK_SKIPPED],
-                                "why",
-                                "nothing was run");
+    json_t *record =
+        json_pack ("{s:s, s:s}", "status", task_states[TASK_SKIPPED], "why", "nothing was run");
 
     return flow_put (r, s, task, "done", 0, record, err);
 }
@@ -88,8 +74,7 @@ static json_t *list_of (const struct flow_run *r, const struct flow_step *s)
         return NULL;
     done = flow_record (r, &r->flow->steps[s->source], 0, "done", 0);
     if (done) {
-        list = json_incref (json_object_get (json_object_get (done, "values"),
-                                             s->source_value));
+        list = json_incref (json_object_get (json_object_get (done, "values"), s->source_value));
         if (!json_is_array (list)) { /* it was skipped */
             json_decref (list);
             list = json_array ();
@@ -112,8 +97,7 @@ long flow_width (const struct flow_run *r, const struct flow_step *s)
     return list ? (long)(n > FLOW_WIDTH_MAX ? FLOW_WIDTH_MAX : n) : -1;
 }
 
-json_t *
-flow_item (const struct flow_run *r, const struct flow_step *s, long task)
+json_t *flow_item (const struct flow_run *r, const struct flow_step *s, long task)
 {
     json_t *list = s->foreach ? list_of (r, s) : NULL;
     json_t *item = json_incref (json_array_get (list, (size_t)task));
@@ -122,31 +106,24 @@ flow_item (const struct flow_run *r, const struct flow_step *s, long task)
     return item;
 }
 
-long flow_count (const struct flow_run *r,
-                 const struct flow_step *s,
-                 long counts[TASK_OK + 1])
+long flow_count (const struct flow_run *r, const struct flow_step *s, long counts[TASK_OK + 1])
 {
     long width = flow_width (r, s);
     bool *begun = flow_tasks_begun (r, s, width);
 
     memset (counts, 0, (TASK_OK + 1) * sizeof (*counts));
     for (long i = 0; i < width; i++)
-        counts[!begun || begun[i] ? flow_task_state (r, s, i, NULL)
-                                  : TASK_WAITING]++;
+        counts[!begun || begun[i] ? flow_task_state (r, s, i, NULL) : TASK_WAITING]++;
     free (begun);
     return width;
 }
 
 bool flow_all_done (long width, const long counts[TASK_OK + 1])
 {
-    return width >= 0
-           && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED]
-                  == width;
+    return width >= 0 && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED] == width;
 }
 
-bool flow_is_done (const struct flow_run *r,
-                   const struct flow_step *s,
-                   bool *ran)
+bool flow_is_done (const struct flow_run *r, const struct flow_step *s, bool *ran)
 {
     long counts[TASK_OK + 1];
     long width = flow_count (r, s, counts);

@@ -19,10 +19,7 @@
  */
 enum { LOST_MAX = 20 };
 
-void flow_task_name (char *buf,
-                     size_t size,
-                     const struct flow_step *s,
-                     long task)
+void flow_task_name (char *buf, size_t size, const struct flow_step *s, long task)
 {
     if (s->foreach)
         snprintf (buf, size, "%s %ld", s->name, task);
@@ -39,37 +36,27 @@ static bool follows_skip (const struct flow_scope *c)
         const struct flow_link *l = &c->s->links[i];
         const struct flow_step *to = &c->r->flow->steps[l->step];
         bool ran = true;
-        if (l->wait == AFTER_EACH
-                ? flow_task_state (c->r, to, c->task, NULL) == TASK_SKIPPED
-                : l->wait == AFTER_OK && flow_is_done (c->r, to, &ran) && !ran)
+        if (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task, NULL) == TASK_SKIPPED
+                                  : l->wait == AFTER_OK && flow_is_done (c->r, to, &ran) && !ran)
             return true;
     }
     return false;
 }
 
-static int put_result (const struct flow_scope *c,
-                       json_t *record,
-                       enum flow_task_state state,
+static int put_result (const struct flow_scope *c, json_t *record, enum flow_task_state state,
                        struct slurmdl_error *err)
 {
     json_object_set_new (record, "status", json_string (task_states[state]));
     json_object_set_new (record, "end", json_integer (time (NULL)));
-    return flow_put (
-        c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
+    return flow_put (c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
 }
 
-static int
-skip (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
+static int skip (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
 {
-    return put_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err)
-                   < 0
-               ? -1
-               : 1;
+    return put_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err) < 0 ? -1 : 1;
 }
 
-static int use_cached (const struct flow_scope *c,
-                       json_t *entry,
-                       struct slurmdl_error *err)
+static int use_cached (const struct flow_scope *c, json_t *entry, struct slurmdl_error *err)
 {
     json_t *record = json_copy (entry);
 
@@ -121,13 +108,11 @@ struct step_history {
 
 static void read_history (const struct flow_scope *c, struct step_history *h)
 {
-    *h = (struct step_history){ .last =
-                                    flow_last (c->r, c->s, c->task, "begin") };
+    *h = (struct step_history){ .last = flow_last (c->r, c->s, c->task, "begin") };
     for (long k = 1; k <= h->last; k++) {
         json_t *begin = flow_record (c->r, c->s, c->task, "begin", k);
         json_t *end = flow_record (c->r, c->s, c->task, "end", k);
-        bool is_ours =
-            json_integer_value (json_object_get (begin, "start")) == c->start;
+        bool is_ours = json_integer_value (json_object_get (begin, "start")) == c->start;
         if (is_ours && end && !json_is_true (json_object_get (end, "told")))
             h->failed++;
         else if (is_ours && !end)
@@ -144,9 +129,8 @@ static int check_before (const struct flow_scope *c, struct slurmdl_error *err)
         const struct flow_link *l = &c->s->links[i];
         const struct flow_step *to = &c->r->flow->steps[l->step];
         if (l->wait == AFTER_ANY
-            || (l->wait == AFTER_EACH
-                    ? flow_task_state (c->r, to, c->task, NULL) >= TASK_SKIPPED
-                    : flow_is_done (c->r, to, NULL)))
+            || (l->wait == AFTER_EACH ? flow_task_state (c->r, to, c->task, NULL) >= TASK_SKIPPED
+                                      : flow_is_done (c->r, to, NULL)))
             continue;
         errno = ECANCELED;
         return errorf (err, "the step '%s' has not succeeded", to->name);
@@ -166,59 +150,29 @@ static json_t *begin_record (long start)
     char host[256] = "";
 
     gethostname (host, sizeof (host) - 1);
-    return json_pack ("{s:I, s:I, s:s, s:I, s:s, s:s}",
-                      "start",
-                      (json_int_t)start,
-                      "time",
-                      (json_int_t)time (NULL),
-                      "host",
-                      host,
-                      "pid",
-                      (json_int_t)getpid (),
-                      "job",
-                      or_empty (getenv ("SLURM_JOB_ID")),
-                      "task",
+    return json_pack ("{s:I, s:I, s:s, s:I, s:s, s:s}", "start", (json_int_t)start, "time",
+                      (json_int_t)time (NULL), "host", host, "pid", (json_int_t)getpid (), "job",
+                      or_empty (getenv ("SLURM_JOB_ID")), "task",
                       or_empty (getenv ("SLURM_ARRAY_TASK_ID")));
 }
 
 /* Its number, under which nobody else began one. */
-static long
-begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
+static long begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
 {
     int rv;
 
     do
-        rv = flow_put (c->r,
-                       c->s,
-                       c->task,
-                       "begin",
-                       number++,
-                       begin_record (c->start),
-                       err);
+        rv = flow_put (c->r, c->s, c->task, "begin", number++, begin_record (c->start), err);
     while (rv == 1);
     return rv < 0 ? -1 : number - 1;
 }
 
-static int publish (const struct flow_scope *c,
-                    long attempt,
-                    const char *key,
-                    const struct attempt_end *end,
-                    time_t began,
-                    struct slurmdl_error *err)
+static int publish (const struct flow_scope *c, long attempt, const char *key,
+                    const struct attempt_end *end, time_t began, struct slurmdl_error *err)
 {
-    json_t *done = json_pack ("{s:I, s:s, s:O, s:O, s:I, s:s}",
-                              "attempt",
-                              (json_int_t)attempt,
-                              "key",
-                              key,
-                              "outputs",
-                              end->outputs,
-                              "values",
-                              end->values,
-                              "begin",
-                              (json_int_t)began,
-                              "flow",
-                              c->r->dir);
+    json_t *done = json_pack ("{s:I, s:s, s:O, s:O, s:I, s:s}", "attempt", (json_int_t)attempt,
+                              "key", key, "outputs", end->outputs, "values", end->values, "begin",
+                              (json_int_t)began, "flow", c->r->dir);
     int rv;
 
     json_incref (done);
@@ -238,8 +192,7 @@ static void say_failed (const struct flow_scope *c, const char *why)
 }
 
 /* 0: it has a result, 1: it failed, 2: it was told to end, -1: 'err'. */
-static int
-attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
+static int attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
 {
     struct flow_scope here = *step, *c = &here;
     struct slurmdl_error why = { "" };
@@ -256,27 +209,15 @@ attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
     here.attempt = k;
     if (folder_create (folder, err) < 0)
         return -1;
-    rv = check_before (c, &why) < 0 || flow_settle (c, &why) < 0
-                 || flow_key (c, key, &why) < 0
+    rv = check_before (c, &why) < 0 || flow_settle (c, &why) < 0 || flow_key (c, key, &why) < 0
                  || attempt_run (c, &end, &why) < 0
              ? 1
              : 0;
     if (rv == 0)
         rv = publish (c, k, key, &end, began, err) < 0 ? -1 : 0;
-    else if (flow_put (c->r,
-                       c->s,
-                       c->task,
-                       "end",
-                       k,
-                       json_pack ("{s:s, s:i, s:b, s:I}",
-                                  "why",
-                                  why.text,
-                                  "status",
-                                  end.status,
-                                  "told",
-                                  end.told != 0,
-                                  "time",
-                                  (json_int_t)time (NULL)),
+    else if (flow_put (c->r, c->s, c->task, "end", k,
+                       json_pack ("{s:s, s:i, s:b, s:I}", "why", why.text, "status", end.status,
+                                  "told", end.told != 0, "time", (json_int_t)time (NULL)),
                        err)
              < 0)
         rv = -1;
@@ -342,10 +283,7 @@ static const char *outcome_of (const struct flow_run *r, char **failed)
     return good ? "completed" : "failed";
 }
 
-int flow_task_run (const struct flow_run *r,
-                   const struct flow_step *s,
-                   long task,
-                   long start)
+int flow_task_run (const struct flow_run *r, const struct flow_step *s, long task, long start)
 {
     struct flow_scope c = { .r = r, .s = s, .task = task, .start = start };
     char *failed = NULL;

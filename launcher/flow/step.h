@@ -17,13 +17,7 @@ bool flow_settle_step (const struct flow_run *r, const struct flow_step *s);
  * under which it was started (intent.N): a later one takes its place.  Returns
  * an exit status, after a line.
  */
-int flow_task_run (const struct flow_run *r,
-                   const struct flow_step *s,
-                   long task,
-                   long start);
+int flow_task_run (const struct flow_run *r, const struct flow_step *s, long task, long start);
 
 /* "train", or "train 3" of one with a list. */
-void flow_task_name (char *buf,
-                     size_t size,
-                     const struct flow_step *s,
-                     long task);
+void flow_task_name (char *buf, size_t size, const struct flow_step *s, long task);

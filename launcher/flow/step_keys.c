@@ -38,22 +38,16 @@ static const struct key step_keys[] = {
 /* clang-format on */
 
 /* Keys of the experiment file that a step has, too, but for these. */
-static const char *const of_sweeps[] = { "resources.workers",
-                                         "resources.trials_per_task",
-                                         "resources.gpus_per_trial",
-                                         "resources.max_memory",
-                                         NULL };
+static const char *const of_sweeps[] = { "resources.workers", "resources.trials_per_task",
+                                         "resources.gpus_per_trial", "resources.max_memory", NULL };
 
 static bool is_resource (const char *path)
 {
-    return !strncmp (path, "resources.", 10)
-           && !strings_contain (of_sweeps, path);
+    return !strncmp (path, "resources.", 10) && !strings_contain (of_sweeps, path);
 }
 
 /* The flow's word is that of each step that has none. */
-void flow_read_working_folder (struct flow *f,
-                               const config_t *cf,
-                               struct problems *p)
+void flow_read_working_folder (struct flow *f, const config_t *cf, struct problems *p)
 {
     static const char *const names[] = {
         [WORK_ATTEMPT] = "attempt",
@@ -72,28 +66,21 @@ void flow_read_working_folder (struct flow *f,
         if (k <= WORK_SHARED)
             continue;
         snprintf (path, sizeof (path), "steps.%s.working_folder", s->name);
-        problem_at (
-            p,
-            origin_of_key (cf, s->working_folder ? path : "working_folder"),
-            "'working_folder' is \"%s\", but must be attempt, task or "
-            "shared",
-            word);
+        problem_at (p, origin_of_key (cf, s->working_folder ? path : "working_folder"),
+                    "'working_folder' is \"%s\", but must be attempt, task or "
+                    "shared",
+                    word);
         s->work = WORK_TRIAL;
         if (!s->working_folder)
             return;
     }
 }
 
-static const char *const step_groups[] = { "entrypoint",  "foreach",
-                                           "outputs",     "resources",
-                                           "environment", "container",
-                                           NULL };
+static const char *const step_groups[] = { "entrypoint",  "foreach",   "outputs", "resources",
+                                           "environment", "container", NULL };
 
-void flow_unknown_key (struct problems *p,
-                       const config_setting_t *s,
-                       const char *path,
-                       const char *const *groups,
-                       const struct key *keys)
+void flow_unknown_key (struct problems *p, const config_setting_t *s, const char *path,
+                       const char *const *groups, const struct key *keys)
 {
     const char *words[WORDS_MAX] = { 0 };
     const char *last = config_setting_name (s);
@@ -104,26 +91,18 @@ void flow_unknown_key (struct problems *p,
         words[n++] = *groups;
     for (; keys && keys->path && n < WORDS_MAX - 1; keys++)
         words[n++] = keys->path;
-    for (const struct key *k = experiment_keys; k->path && n < WORDS_MAX - 1;
-         k++)
-        if (is_resource (k->path) && strchr (path, '.')
-            && strstr (path, "resources."))
+    for (const struct key *k = experiment_keys; k->path && n < WORDS_MAX - 1; k++)
+        if (is_resource (k->path) && strchr (path, '.') && strstr (path, "resources."))
             words[n++] = strrchr (k->path, '.') + 1;
     meant = nearest_word (last, words);
-    problem_at (p,
-                origin_of (s),
-                "unknown key '%s'%s%s%s",
-                path,
+    problem_at (p, origin_of (s), "unknown key '%s'%s%s%s", path,
                 DID_YOU_MEAN (meant, "'", "'", "; dl-flow(1) lists the keys"));
 }
 
 /* ---- groups of the experiment file ---- */
 
-void flow_read_group (struct experiment *e,
-                      const config_setting_t *group,
-                      const char *prefix,
-                      const char *shown,
-                      struct problems *p)
+void flow_read_group (struct experiment *e, const config_setting_t *group, const char *prefix,
+                      const char *shown, struct problems *p)
 {
     char path[256];
 
@@ -134,22 +113,18 @@ void flow_read_group (struct experiment *e,
     for (int i = 0; i < config_setting_length (group); i++) {
         config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
         const struct key *k;
-        snprintf (
-            path, sizeof (path), "%s.%s", prefix, config_setting_name (s));
+        snprintf (path, sizeof (path), "%s.%s", prefix, config_setting_name (s));
         k = key_find (experiment_keys, path);
         if (k && (is_resource (path) || strcmp (prefix, "resources")))
             key_set (e, k, s, p);
         else {
-            snprintf (
-                path, sizeof (path), "%s.%s", shown, config_setting_name (s));
+            snprintf (path, sizeof (path), "%s.%s", shown, config_setting_name (s));
             flow_unknown_key (p, s, path, (const char *const[]){ NULL }, NULL);
         }
     }
 }
 
-void flow_read_container (struct experiment *e,
-                          const config_setting_t *s,
-                          const char *shown,
+void flow_read_container (struct experiment *e, const config_setting_t *s, const char *shown,
                           struct problems *p)
 {
     if (config_setting_is_group (s))
@@ -181,13 +156,10 @@ void flow_free_settings (struct experiment *e)
 /* It is part of paths, names of jobs and {references}. */
 bool flow_is_name (const char *text)
 {
-    return word_fits (text) && strlen (text) <= FLOW_NAME_MAX
-           && !strpbrk (text, ".+");
+    return word_fits (text) && strlen (text) <= FLOW_NAME_MAX && !strpbrk (text, ".+");
 }
 
-static void read_outputs (struct flow_step *st,
-                          const config_setting_t *s,
-                          struct problems *p)
+static void read_outputs (struct flow_step *st, const config_setting_t *s, struct problems *p)
 {
     int n = config_setting_length (s);
     struct flow_output *o;
@@ -205,20 +177,15 @@ static void read_outputs (struct flow_step *st,
             continue;
         }
         if (strstr (path, "..") || !is_utf8 (path))
-            problem_at (p,
-                        origin_of (v),
-                        "output '%s': '%s' must be a path without '..'",
-                        config_setting_name (v),
-                        path);
+            problem_at (p, origin_of (v), "output '%s': '%s' must be a path without '..'",
+                        config_setting_name (v), path);
         o = &st->outputs[st->noutputs++];
         o->name = strdup (config_setting_name (v));
         o->path = strdup (path);
     }
 }
 
-static void read_foreach (struct flow_step *st,
-                          const config_setting_t *s,
-                          struct problems *p)
+static void read_foreach (struct flow_step *st, const config_setting_t *s, struct problems *p)
 {
     size_t i;
     json_t *v;
@@ -228,14 +195,12 @@ static void read_foreach (struct flow_step *st,
         return;
     }
     st->foreach = setting_json (s);
-    json_array_foreach (st->foreach, i, v) if (json_is_object (v)
-                                               || json_is_array (v))
-        problem_at (
-            p, origin_of (s), "'foreach' must be a list of numbers or strings");
+    json_array_foreach (st->foreach, i, v)
+        if (json_is_object (v) || json_is_array (v))
+            problem_at (p, origin_of (s), "'foreach' must be a list of numbers or strings");
 }
 
-static void
-read_key (struct flow_step *st, const config_setting_t *s, struct problems *p)
+static void read_key (struct flow_step *st, const config_setting_t *s, struct problems *p)
 {
     const char *name = config_setting_name (s);
     const struct key *k = key_find (step_keys, name);
@@ -260,10 +225,8 @@ read_key (struct flow_step *st, const config_setting_t *s, struct problems *p)
         flow_unknown_key (p, s, path, step_groups, step_keys);
 }
 
-void flow_read_step (struct flow_step *st,
-                     const config_setting_t *s,
-                     const config_setting_t *resources,
-                     struct problems *p)
+void flow_read_step (struct flow_step *st, const config_setting_t *s,
+                     const config_setting_t *resources, struct problems *p)
 {
     st->name = strdup (config_setting_name (s));
     st->origin = origin_of (s);
@@ -274,8 +237,7 @@ void flow_read_step (struct flow_step *st,
     if (resources)
         flow_read_group (&st->exp, resources, "resources", "resources", p);
     if (!flow_is_name (st->name)) {
-        problem_at (p,
-                    st->origin,
+        problem_at (p, st->origin,
                     "'%s' is no name of a step: 1 to 64 letters, digits, '_' "
                     "and '-', not '-' first",
                     st->name);

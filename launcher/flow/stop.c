@@ -47,10 +47,7 @@ int flow_stop (const struct settings *st)
     if (!rv && !q.n && !pid)
         printf ("%s: nothing of it was at work\n", r.dir);
     else if (!rv)
-        printf ("%s: stopped, %zu job%s cancelled\n",
-                r.dir,
-                q.n,
-                q.n == 1 ? "" : "s");
+        printf ("%s: stopped, %zu job%s cancelled\n", r.dir, q.n, q.n == 1 ? "" : "s");
     free (q.list);
     flow_close (&r);
     return rv;

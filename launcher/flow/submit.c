@@ -80,8 +80,7 @@ static bool is_control (const struct pass *p, const struct flow_step *s, long n)
 }
 
 /* "afterok:12:13,afterany:14" */
-static void
-add_dependencies (const struct pass *p, const struct flow_step *s, FILE *o)
+static void add_dependencies (const struct pass *p, const struct flow_step *s, FILE *o)
 {
     static const char *const words[] = { "afterok", "afterany", "aftercorr" };
 
@@ -126,8 +125,7 @@ static char *tasks_left (const struct pass *p, const struct flow_step *s)
     long from = -1;
 
     for (long i = 0; o && i <= width; i++) {
-        bool left =
-            i < width && flow_task_state (p->r, s, i, NULL) < TASK_SKIPPED;
+        bool left = i < width && flow_task_state (p->r, s, i, NULL) < TASK_SKIPPED;
         if (left && from < 0)
             from = i;
         if (left || from < 0)
@@ -200,8 +198,7 @@ static int pass_step (struct pass *p, const struct flow_step *s)
             p->deferred[k] = true;
     }
     known = flow_width (p->r, s) >= 0;
-    if (ended && known && !p->deferred[k] && !active
-        && flow_settle_step (p->r, s))
+    if (ended && known && !p->deferred[k] && !active && flow_settle_step (p->r, s))
         return 0;
     if (p->deferred[k] || flow_is_done (p->r, s, NULL))
         return 0;
@@ -227,8 +224,7 @@ static bool nothing_ran (const struct pass *p)
         if (f->steps[i].on_exit)
             continue;
         flow_count (p->r, &f->steps[i], counts);
-        if (p->jobs[i] || counts[TASK_OK] || counts[TASK_FAILED]
-            || counts[TASK_RUNNING])
+        if (p->jobs[i] || counts[TASK_OK] || counts[TASK_FAILED] || counts[TASK_RUNNING])
             return false;
     }
     return true;
@@ -266,9 +262,7 @@ static int pass_all (struct pass *p)
     return 0;
 }
 
-long flow_submit (const struct flow_run *r,
-                  bool again,
-                  struct slurmdl_error *err)
+long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *err)
 {
     size_t n = r->flow->n;
     struct pass p = { .r = r, .again = again, .err = err };
@@ -293,14 +287,13 @@ static bool has (const json_t *list, long id)
     size_t i;
     json_t *v;
 
-    json_array_foreach (list, i, v) if (json_integer_value (v)
-                                        == id) return true;
+    json_array_foreach (list, i, v)
+        if (json_integer_value (v) == id)
+            return true;
     return false;
 }
 
-int flow_exit_again (const struct flow_run *r,
-                     const struct flow_step *s,
-                     long start,
+int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start,
                      struct slurmdl_error *err)
 {
     json_t *intent = flow_record (r, s, -1, "intent", start);

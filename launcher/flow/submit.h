@@ -8,14 +8,10 @@
  * be run get their result here.  'again': Slurm may have jobs of it already,
  * and is asked once.  Returns how many jobs were submitted, -1 with 'err'.
  */
-long flow_submit (const struct flow_run *r,
-                  bool again,
-                  struct slurmdl_error *err);
+long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *err);
 
 /* A step with on_exit, whose job 'start' has begun: whether it had to be
  * submitted again, because others were after it.  1, 0, or -1 with 'err'.
  */
-int flow_exit_again (const struct flow_run *r,
-                     const struct flow_step *s,
-                     long start,
+int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start,
                      struct slurmdl_error *err);

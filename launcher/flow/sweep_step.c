@@ -21,9 +21,7 @@ enum { SAID_MAX = 64 << 10 };
 /* The experiment that an attempt before has made; "": there is none.  If two
  * attempts at once have made one each, all agree on the first.
  */
-static void sweep_find (const struct flow_scope *c,
-                        char home[PATH_MAX],
-                        char found[PATH_MAX])
+static void sweep_find (const struct flow_scope *c, char home[PATH_MAX], char found[PATH_MAX])
 {
     char first[NAME_MAX + 1] = "";
     struct dirent *e;
@@ -41,9 +39,7 @@ static void sweep_find (const struct flow_scope *c,
         snprintf (found, PATH_MAX, "%s/%s", home, first);
 }
 
-int flow_sweep_command (const struct flow_scope *c,
-                        char ***argv,
-                        struct slurmdl_error *err)
+int flow_sweep_command (const struct flow_scope *c, char ***argv, struct slurmdl_error *err)
 {
     char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
     char *text;
@@ -127,10 +123,8 @@ static void flatten (json_t *to, const json_t *from, const char *prefix)
     const char *key;
     json_t *v;
 
-    json_object_foreach ((json_t *)from, key, v)
-    {
-        snprintf (
-            path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
+    json_object_foreach ((json_t *)from, key, v) {
+        snprintf (path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
         if (json_is_object (v))
             flatten (to, v, path);
         else
@@ -138,9 +132,7 @@ static void flatten (json_t *to, const json_t *from, const char *prefix)
     }
 }
 
-int flow_sweep_take (const struct flow_scope *c,
-                     struct attempt_end *end,
-                     struct slurmdl_error *err)
+int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err)
 {
     char home[PATH_MAX], found[PATH_MAX];
     const char *checkpoint;
@@ -155,8 +147,7 @@ int flow_sweep_take (const struct flow_scope *c,
     json_object_set_new (end->values, "experiment", json_string (found));
     json_object_set (end->values, "trial", json_object_get (best, "trial"));
     v = json_object_get (best, "metrics");
-    json_object_set (
-        end->values, "metric", json_object_iter_value (json_object_iter (v)));
+    json_object_set (end->values, "metric", json_object_iter_value (json_object_iter (v)));
     checkpoint = json_string_value (json_object_get (best, "checkpoint"));
     if (checkpoint && (file = flow_file (checkpoint, NULL)))
         json_object_set_new (end->outputs, "checkpoint", file);

@@ -16,20 +16,15 @@
 
 static json_t *value_in (const json_t *done, const char *key)
 {
-    const json_t *output =
-        json_object_get (json_object_get (done, "outputs"), key);
-    json_t *v = output
-                    ? json_object_get (output, "path")
-                    : json_object_get (json_object_get (done, "values"), key);
+    const json_t *output = json_object_get (json_object_get (done, "outputs"), key);
+    json_t *v = output ? json_object_get (output, "path")
+                       : json_object_get (json_object_get (done, "values"), key);
 
     return json_incref (v);
 }
 
-static json_t *value_of_task (const struct flow_scope *c,
-                              const struct flow_step *of,
-                              long task,
-                              const char *key,
-                              struct slurmdl_error *err)
+static json_t *value_of_task (const struct flow_scope *c, const struct flow_step *of, long task,
+                              const char *key, struct slurmdl_error *err)
 {
     json_t *done;
     enum flow_task_state state = flow_task_state (c->r, of, task, &done);
@@ -38,17 +33,12 @@ static json_t *value_of_task (const struct flow_scope *c,
     json_decref (done);
     errno = ENOENT;
     if (!v)
-        errorf (err,
-                "{%s.%s}: step '%s' has not left it: %s",
-                of->name,
-                key,
-                of->name,
+        errorf (err, "{%s.%s}: step '%s' has not left it: %s", of->name, key, of->name,
                 task_states[state]);
     return v;
 }
 
-static bool is_same_task (const struct flow_scope *c,
-                          const struct flow_step *of)
+static bool is_same_task (const struct flow_scope *c, const struct flow_step *of)
 {
     for (size_t i = 0; i < c->s->nlinks; i++)
         if (&c->r->flow->steps[c->s->links[i].step] == of)
@@ -56,10 +46,8 @@ static bool is_same_task (const struct flow_scope *c,
     return false;
 }
 
-static json_t *value_of_step (const struct flow_scope *c,
-                              const struct flow_step *of,
-                              const char *key,
-                              struct slurmdl_error *err)
+static json_t *value_of_step (const struct flow_scope *c, const struct flow_step *of,
+                              const char *key, struct slurmdl_error *err)
 {
     long width = flow_width (c->r, of);
     json_t *list;
@@ -80,26 +68,21 @@ static json_t *value_of_step (const struct flow_scope *c,
     return list;
 }
 
-static json_t *own_output (const struct flow_scope *c,
-                           const char *name,
-                           struct slurmdl_error *err)
+static json_t *own_output (const struct flow_scope *c, const char *name, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
     for (size_t i = 0; i < c->s->noutputs; i++)
         if (!strcmp (c->s->outputs[i].name, name))
-            return flow_output_path (c, &c->s->outputs[i], path, err) < 0
-                       ? NULL
-                       : json_string (path);
+            return flow_output_path (c, &c->s->outputs[i], path, err) < 0 ? NULL
+                                                                          : json_string (path);
     return NULL;
 }
 
 /* The value of a {name}, a list if several tasks have it; the caller releases
  * it.  NULL with ENOENT and 'err' if a step did not leave it.
  */
-static json_t *value_of (const struct flow_scope *c,
-                         const char *name,
-                         struct slurmdl_error *err)
+static json_t *value_of (const struct flow_scope *c, const char *name, struct slurmdl_error *err)
 {
     const char *dot = strchr (name, '.');
     const struct flow_step *of;
@@ -115,8 +98,7 @@ static json_t *value_of (const struct flow_scope *c,
             return json_integer (c->task);
         if (!strcmp (name, "flow_dir"))
             return json_string (c->r->dir);
-        return json_string (!strcmp (name, "outcome") ? c->outcome ?: ""
-                                                      : c->failed ?: "");
+        return json_string (!strcmp (name, "outcome") ? c->outcome ?: "" : c->failed ?: "");
     }
     snprintf (step, sizeof (step), "%.*s", (int)(dot - name), name);
     if (!strcmp (step, "out"))
@@ -146,10 +128,7 @@ static void put_value (struct filling *f, const json_t *v, bool first)
         putc (' ', f->out);
     if (!f->variables)
         fputs (text ? text : "", f->out);
-    else if (strings_addf (f->variables,
-                           "DL_FLOW_VALUE_%zu=%s",
-                           f->nvariables,
-                           text ? text : "")
+    else if (strings_addf (f->variables, "DL_FLOW_VALUE_%zu=%s", f->nvariables, text ? text : "")
              == 0) {
         fprintf (f->out,
                  f->quote == '"'    ? "${DL_FLOW_VALUE_%zu}"
@@ -160,8 +139,7 @@ static void put_value (struct filling *f, const json_t *v, bool first)
     free (text);
 }
 
-static int
-put_name (struct filling *f, const char *name, struct slurmdl_error *err)
+static int put_name (struct filling *f, const char *name, struct slurmdl_error *err)
 {
     json_t *v = value_of (f->c, name, err), *item;
     size_t i;
@@ -169,7 +147,8 @@ put_name (struct filling *f, const char *name, struct slurmdl_error *err)
     if (!v)
         return -1;
     if (json_is_array (v))
-        json_array_foreach (v, i, item) put_value (f, item, i == 0);
+        json_array_foreach (v, i, item)
+            put_value (f, item, i == 0);
     else
         put_value (f, v, true);
     json_decref (v);
@@ -186,8 +165,7 @@ static const char *copy_char (struct filling *f, const char *at)
     return at + 1;
 }
 
-static char *
-fill (struct filling *f, const char *text, struct slurmdl_error *err)
+static char *fill (struct filling *f, const char *text, struct slurmdl_error *err)
 {
     char *out = NULL;
     size_t size;
@@ -212,18 +190,14 @@ fill (struct filling *f, const char *text, struct slurmdl_error *err)
     return NULL;
 }
 
-char *flow_text (const struct flow_scope *c,
-                 const char *text,
-                 struct slurmdl_error *err)
+char *flow_text (const struct flow_scope *c, const char *text, struct slurmdl_error *err)
 {
     struct filling f = { .c = c };
 
     return fill (&f, text, err);
 }
 
-int flow_output_path (const struct flow_scope *c,
-                      const struct flow_output *o,
-                      char path[PATH_MAX],
+int flow_output_path (const struct flow_scope *c, const struct flow_output *o, char path[PATH_MAX],
                       struct slurmdl_error *err)
 {
     char *text = flow_text (c, o->path, err);
@@ -249,9 +223,7 @@ int flow_output_path (const struct flow_scope *c,
 /* ---- the command ---- */
 
 /* A word that is one {name} becomes as many as it has values. */
-static int add_words (const struct flow_scope *c,
-                      const char *word,
-                      char ***argv,
+static int add_words (const struct flow_scope *c, const char *word, char ***argv,
                       struct slurmdl_error *err)
 {
     size_t n = placeholder_length (word, word), i;
@@ -266,8 +238,7 @@ static int add_words (const struct flow_scope *c,
             return -1;
     }
     if (json_is_array (v))
-        json_array_foreach (v, i, item)
-        {
+        json_array_foreach (v, i, item) {
             text = json_text (item);
             strings_add (argv, text ? text : "");
             free (text);
@@ -281,9 +252,7 @@ static int add_words (const struct flow_scope *c,
     return good ? 0 : -1;
 }
 
-int flow_command (const struct flow_scope *c,
-                  char ***argv,
-                  char ***variables,
+int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
                   struct slurmdl_error *err)
 {
     struct filling f = { .c = c, .variables = variables };

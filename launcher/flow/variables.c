@@ -9,9 +9,7 @@
 
 #include "launcher/sys/strings.h"
 
-static int set_given (const struct flow_scope *c,
-                      char *const *given,
-                      char ***list,
+static int set_given (const struct flow_scope *c, char *const *given, char ***list,
                       struct slurmdl_error *err)
 {
     for (; given && *given; given++) {
@@ -24,9 +22,7 @@ static int set_given (const struct flow_scope *c,
     return 0;
 }
 
-static int set_outputs (const struct flow_scope *c,
-                        char ***list,
-                        struct slurmdl_error *err)
+static int set_outputs (const struct flow_scope *c, char ***list, struct slurmdl_error *err)
 {
     char path[PATH_MAX], name[256];
 
@@ -43,9 +39,7 @@ static int set_outputs (const struct flow_scope *c,
     return 0;
 }
 
-int flow_variables (const struct flow_scope *c,
-                    char ***list,
-                    struct slurmdl_error *err)
+int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_error *err)
 {
     json_t *item;
 
@@ -63,8 +57,7 @@ int flow_variables (const struct flow_scope *c,
         strings_addf (list, "DL_FLOW_OUTCOME=%s", c->outcome);
     if (c->failed)
         strings_addf (list, "DL_FLOW_FAILED=%s", c->failed);
-    if (set_outputs (c, list, err) < 0
-        || set_given (c, c->r->flow->base.variables, list, err) < 0)
+    if (set_outputs (c, list, err) < 0 || set_given (c, c->r->flow->base.variables, list, err) < 0)
         return -1;
     return set_given (c, c->s->exp.variables, list, err);
 }

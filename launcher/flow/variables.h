@@ -7,6 +7,4 @@
 /* Add NAME=VALUE of all that the command of an attempt gets to a NULL-ended
  * list.  Returns -1 with 'err'.
  */
-int flow_variables (const struct flow_scope *c,
-                    char ***list,
-                    struct slurmdl_error *err);
+int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_error *err);

@@ -21,8 +21,8 @@ static bool has_colours (void)
     return isatty (1) && !(no && *no) && term && strcmp (term, "dumb");
 }
 
-struct libscols_table *
-table_create (const char *name, const struct table_column *columns, bool json)
+struct libscols_table *table_create (const char *name, const struct table_column *columns,
+                                     bool json)
 {
     struct libscols_table *tb = scols_new_table ();
 
@@ -33,8 +33,7 @@ table_create (const char *name, const struct table_column *columns, bool json)
     scols_table_set_termforce (tb, SCOLS_TERMFORCE_NEVER);
     scols_table_enable_colors (tb, !json && has_colours ());
     for (; columns->name; columns++)
-        scols_table_new_column (
-            tb, columns->name, 0, columns->right ? SCOLS_FL_RIGHT : 0);
+        scols_table_new_column (tb, columns->name, 0, columns->right ? SCOLS_FL_RIGHT : 0);
     return tb;
 }
 
@@ -49,9 +48,7 @@ void table_set (struct libscols_line *line, size_t column, const char *fmt, ...)
     va_end (ap);
 }
 
-void table_colour (struct libscols_line *line,
-                   size_t column,
-                   const char *colour)
+void table_colour (struct libscols_line *line, size_t column, const char *colour)
 {
     struct libscols_cell *cell = scols_line_get_cell (line, column);
 
@@ -97,8 +94,7 @@ static int column_width (struct libscols_table *tb, struct libscols_column *cl)
         return 0;
     for (size_t i = 0; i < scols_table_get_nlines (tb); i++) {
         struct libscols_line *line = scols_table_get_line (tb, i);
-        int w = text_width (
-            scols_cell_get_data (scols_line_get_column_cell (line, cl)));
+        int w = text_width (scols_cell_get_data (scols_line_get_column_cell (line, cl)));
         width = w > width ? w : width;
     }
     return width + 1;
@@ -142,9 +138,7 @@ static void cut_columns (struct libscols_table *tb)
         if (!may_be_cut (cl) || column_width (tb, cl) <= width)
             continue;
         for (size_t k = 0; k < scols_table_get_nlines (tb); k++)
-            cut_cell (
-                scols_line_get_column_cell (scols_table_get_line (tb, k), cl),
-                width);
+            cut_cell (scols_line_get_column_cell (scols_table_get_line (tb, k), cl), width);
     }
 }
 
@@ -154,18 +148,15 @@ static const char *name_of (struct libscols_column *cl)
 }
 
 /* The next column that can go, NULL: none. */
-static struct libscols_column *least_of (struct libscols_table *tb,
-                                         const char *const *least,
-                                         size_t own,
-                                         size_t stay)
+static struct libscols_column *least_of (struct libscols_table *tb, const char *const *least,
+                                         size_t own, size_t stay)
 {
     struct libscols_column *cl = NULL;
 
     for (; *least; least++)
         for (size_t i = 0; i < own; i++) {
             cl = scols_table_get_column (tb, i);
-            if (!strcmp (name_of (cl), *least)
-                && !(scols_column_get_flags (cl) & SCOLS_FL_HIDDEN))
+            if (!strcmp (name_of (cl), *least) && !(scols_column_get_flags (cl) & SCOLS_FL_HIDDEN))
                 return cl;
         }
     for (size_t i = scols_table_get_ncols (tb); i > stay; i--) {
@@ -176,10 +167,7 @@ static struct libscols_column *least_of (struct libscols_table *tb,
     return NULL;
 }
 
-char *table_fit (struct libscols_table *tb,
-                 const char *const *least,
-                 size_t own,
-                 size_t stay)
+char *table_fit (struct libscols_table *tb, const char *const *least, size_t own, size_t stay)
 {
     struct libscols_column *cl;
     char *names = NULL;
@@ -192,8 +180,7 @@ char *table_fit (struct libscols_table *tb,
         if (!f && !(f = open_memstream (&names, &size)))
             return NULL;
         fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", name_of (cl));
-        scols_column_set_flags (cl,
-                                scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
+        scols_column_set_flags (cl, scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
     }
     if (f)
         fclose (f);
@@ -216,13 +203,10 @@ struct table_layout {
 };
 
 /* The cell of a column; of the line NULL its header. */
-static const char *text_of (const struct table_layout *l,
-                            struct libscols_line *line,
-                            size_t column)
+static const char *text_of (const struct table_layout *l, struct libscols_line *line, size_t column)
 {
-    const char *text =
-        line ? scols_cell_get_data (scols_line_get_cell (line, column))
-             : name_of (scols_table_get_column (l->tb, column));
+    const char *text = line ? scols_cell_get_data (scols_line_get_cell (line, column))
+                            : name_of (scols_table_get_column (l->tb, column));
 
     return text ? text : "";
 }
@@ -253,8 +237,7 @@ static bool make_layout (struct table_layout *l)
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     size_t size = 1;
-    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths)))
-                 && widen (l, NULL);
+    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths))) && widen (l, NULL);
 
     while (plain && scols_table_next_line (l->tb, it, &line) == 0)
         plain = widen (l, line);
@@ -286,11 +269,10 @@ static void print_row (const struct table_layout *l, struct libscols_line *line)
 static bool is_simple (struct libscols_table *tb)
 {
     for (size_t i = 0; i < scols_table_get_ncols (tb); i++)
-        if (scols_column_get_flags (scols_table_get_column (tb, i))
-            & SCOLS_FL_HIDDEN)
+        if (scols_column_get_flags (scols_table_get_column (tb, i)) & SCOLS_FL_HIDDEN)
             return false;
-    return scols_table_get_nlines (tb) >= LINES_MANY
-           && !scols_table_is_json (tb) && !scols_table_colors_wanted (tb);
+    return scols_table_get_nlines (tb) >= LINES_MANY && !scols_table_is_json (tb)
+           && !scols_table_colors_wanted (tb);
 }
 
 void table_print (struct libscols_table *tb)

@@ -14,8 +14,8 @@ struct table_column {
 /* Returns NULL if out of memory.  As text no cell is ever cut; with colours on
  * a terminal, unless NO_COLOR says no.
  */
-struct libscols_table *
-table_create (const char *name, const struct table_column *columns, bool json);
+struct libscols_table *table_create (const char *name, const struct table_column *columns,
+                                     bool json);
 
 /* Columns of the window, or of the variable COLUMNS; 0: no limit, as output
  * into a file or a pipe has none.
@@ -28,18 +28,13 @@ int table_width (void);
  * say, is cut to the room that is left, if that is some.  Returns their names,
  * "attempts, time", NULL if all fit; the caller frees it.
  */
-char *table_fit (struct libscols_table *tb,
-                 const char *const *least,
-                 size_t own,
-                 size_t stay);
+char *table_fit (struct libscols_table *tb, const char *const *least, size_t own, size_t stay);
 
 /* Print it, as scols_print_table() does, but many lines sooner. */
 void table_print (struct libscols_table *tb);
 
 /* The colour of a cell; NULL: none. */
-void table_colour (struct libscols_line *line,
-                   size_t column,
-                   const char *colour);
+void table_colour (struct libscols_line *line, size_t column, const char *colour);
 
 /* Fill in a cell. */
 void table_set (struct libscols_line *line, size_t column, const char *fmt, ...)

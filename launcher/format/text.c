@@ -28,15 +28,12 @@ void time_text (char *buf, size_t size, double when)
     time_t t = fabs (when) < 1e15 ? (time_t)when : -1; /* NaN: -1 */
     struct tm tm;
 
-    if (t == -1 || !localtime_r (&t, &tm)
-        || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
+    if (t == -1 || !localtime_r (&t, &tm) || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
         *buf = '\0';
 }
 
 /* Short: all digits are in hparams.json, --json and --csv. */
-char *cell_text (const struct sweep *s,
-                 const struct sweep_trial *t,
-                 const struct hparam *h)
+char *cell_text (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h)
 {
     json_t *v = trial_hparam (s, t, h);
     char *text = NULL;

@@ -7,9 +7,7 @@
 /* A hyperparameter's value as text; NULL: the trial has none.  The caller frees
  * it.
  */
-char *cell_text (const struct sweep *s,
-                 const struct sweep_trial *t,
-                 const struct hparam *h);
+char *cell_text (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h);
 
 /* "name=value name=value" of a trial; the caller frees it. */
 char *trial_text (const struct sweep *s, const struct sweep_trial *t);

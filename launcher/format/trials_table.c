@@ -65,20 +65,16 @@ static size_t first_metric (const struct trials_table *t)
 }
 
 /* The further metrics, each in a column of its own. */
-static void fill_metrics (struct libscols_line *line,
-                          const struct sweep *s,
-                          const struct sweep_trial *t,
-                          size_t column)
+static void fill_metrics (struct libscols_line *line, const struct sweep *s,
+                          const struct sweep_trial *t, size_t column)
 {
     for (size_t i = 1; i < sweep_metrics (s); i++)
         if (trial_values (t))
             table_set (line, column + i - 1, "%.6g", trial_values (t)[i]);
 }
 
-static void fill_hparams (struct libscols_line *line,
-                          const struct sweep *s,
-                          const struct sweep_trial *t,
-                          size_t column)
+static void fill_hparams (struct libscols_line *line, const struct sweep *s,
+                          const struct sweep_trial *t, size_t column)
 {
     for (size_t i = 0; i < s->exp->nhparams; i++) {
         const struct hparam *h = &s->exp->hparams[i];
@@ -92,9 +88,7 @@ static void fill_hparams (struct libscols_line *line,
 }
 
 /* Mean and deviation of the point, the first column of which is its number. */
-static void fill_point (struct libscols_line *line,
-                        const struct sweep *s,
-                        long trial,
+static void fill_point (struct libscols_line *line, const struct sweep *s, long trial,
                         size_t column)
 {
     struct sweep_result r = point_result (s, trial_point (s, trial), 0);
@@ -108,14 +102,12 @@ static void fill_point (struct libscols_line *line,
 }
 
 /* How far a trial that is being trained has come. */
-static void
-fill_progress (struct libscols_line *line, const struct sweep *s, long n)
+static void fill_progress (struct libscols_line *line, const struct sweep *s, long n)
 {
     const struct sweep_trial *t = sweep_trial (s, n);
     struct metric_progress p;
 
-    if (t->state != TRIAL_OPEN || sweep_has_ended (s)
-        || trial_progress (s, n, &p) < 0)
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s) || trial_progress (s, n, &p) < 0)
         return;
     table_set (line, 2, "%lld/%lld", (long long)p.step, (long long)t->target);
     table_set (line, 4, "%.6g", p.value);
@@ -123,9 +115,7 @@ fill_progress (struct libscols_line *line, const struct sweep *s, long n)
 
 static const char *state_colour (const struct sweep_trial *t)
 {
-    return t->state == TRIAL_FAILED ? "red"
-           : t->state == TRIAL_OPEN ? "cyan"
-                                    : NULL;
+    return t->state == TRIAL_FAILED ? "red" : t->state == TRIAL_OPEN ? "cyan" : NULL;
 }
 
 static bool has_failed (const struct sweep_trial *t)
@@ -133,9 +123,7 @@ static bool has_failed (const struct sweep_trial *t)
     return t->why && (t->fails || t->ooms || t->state == TRIAL_FAILED);
 }
 
-static void fill_logged (struct libscols_line *line,
-                         const struct trials_table *table,
-                         long trial)
+static void fill_logged (struct libscols_line *line, const struct trials_table *table, long trial)
 {
     for (size_t i = 0; i < table->nlogged; i++) {
         const struct logged_metric *m = &table->logged.list[i];
@@ -146,8 +134,7 @@ static void fill_logged (struct libscols_line *line,
     }
 }
 
-static void
-add_trial_line (const struct trials_table *table, long n, bool in_front)
+static void add_trial_line (const struct trials_table *table, long n, bool in_front)
 {
     const struct sweep *s = table->s;
     struct libscols_table *tb = table->tb;
@@ -204,8 +191,7 @@ static void add_columns (const struct trials_table *t)
         scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
     for (size_t i = 0; i < s->exp->nhparams; i++)
         if (s->exp->hparams[i].dim >= 0)
-            scols_table_new_column (
-                tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
+            scols_table_new_column (tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
     if (has_failures (s))
         scols_table_new_column (tb, "failure", 0, SCOLS_FL_TRUNC);
 }
@@ -214,9 +200,7 @@ void print_excluded (const struct sweep *s)
 {
     for (size_t i = 0; i < s->nhosts; i++)
         if (s->hosts[i].why)
-            printf ("machine %s is excluded: %s\n",
-                    s->hosts[i].name,
-                    s->hosts[i].why);
+            printf ("machine %s is excluded: %s\n", s->hosts[i].name, s->hosts[i].why);
 }
 
 /* Those of many trials take a while: then of one, for their names. */
@@ -232,9 +216,7 @@ static void read_logged (struct trials_table *t, const long *trials, long n)
 static void print_unshown (const struct trials_table *t)
 {
     for (size_t i = t->nlogged; i < t->logged.n && i < t->nlogged + 8; i++)
-        printf ("%s%s",
-                i == t->nlogged ? "(also logged, and shown by --columns: "
-                                : ", ",
+        printf ("%s%s", i == t->nlogged ? "(also logged, and shown by --columns: " : ", ",
                 t->logged.list[i].name);
     if (t->logged.n > t->nlogged)
         puts (t->logged.n > t->nlogged + 8 ? ", ...)" : ")");
@@ -249,14 +231,12 @@ static char *fit (const struct trials_table *t)
     for (size_t i = t->nlogged; i > 0; i--)
         names[n++] = t->logged.list[i - 1].name;
     memcpy (names + n, less, sizeof (less));
-    return table_fit (
-        t->tb, names, FIXED + t->nlogged, sweep_metrics (t->s) > 1 ? 1 : 4);
+    return table_fit (t->tb, names, FIXED + t->nlogged, sweep_metrics (t->s) > 1 ? 1 : 4);
 }
 
 int print_trials (const struct sweep *s, const long *trials, long n)
 {
-    struct trials_table t = { table_create ("trials", trial_columns, false),
-                              .s = s };
+    struct trials_table t = { table_create ("trials", trial_columns, false), .s = s };
     bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
     char *left_out;
 
@@ -301,8 +281,7 @@ static bool has_number (const struct sweep *s, size_t metric)
     for (long i = 1; i <= s->ntrials; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
         for (size_t k = 0; k < t->nmilestones; k++)
-            if (isfinite (metric ? t->milestones[k].values[metric]
-                                 : t->milestones[k].metric))
+            if (isfinite (metric ? t->milestones[k].values[metric] : t->milestones[k].metric))
                 return true;
     }
     return false;
@@ -312,10 +291,8 @@ static void print_numberless (const struct sweep *s)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++)
         if (!has_number (s, i))
-            printf ("%s was never a finite number in %ld result%s: %s\n",
-                    sweep_metric (s, i),
-                    s->nresults,
-                    s->nresults == 1 ? "" : "s",
+            printf ("%s was never a finite number in %ld result%s: %s\n", sweep_metric (s, i),
+                    s->nresults, s->nresults == 1 ? "" : "s",
                     i ? "the Pareto front is empty" : "there is no best trial");
 }
 
@@ -331,13 +308,9 @@ void print_direction (const struct sweep *s)
 {
     printf (sweep_metrics (s) > 1 ? "metrics: " : "metric: ");
     for (size_t i = 0; i < sweep_metrics (s); i++)
-        printf (
-            "%s%s, %s is better",
-            i ? "; " : "",
-            sweep_metric (s, i),
-            (i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better)
-                ? "larger"
-                : "smaller");
+        printf ("%s%s, %s is better", i ? "; " : "", sweep_metric (s, i),
+                (i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better) ? "larger"
+                                                                                   : "smaller");
     putchar ('\n');
 }
 

@@ -69,8 +69,7 @@ static int find_file (const char *dir, char *path, size_t size)
     while (d && rv < 0 && (e = readdir (d))) {
         n = strlen (e->d_name);
         if (n > 5 && !strcmp (e->d_name + n - 5, ".json")
-            && (!strncmp (e->d_name, "jpserver-", 9)
-                || !strncmp (e->d_name, "nbserver-", 9))
+            && (!strncmp (e->d_name, "jpserver-", 9) || !strncmp (e->d_name, "nbserver-", 9))
             && snprintf (path, size, "%s/%s", dir, e->d_name) < (int)size)
             rv = 0;
     }
@@ -100,9 +99,8 @@ static int read_node (const char *dir, struct notebook_server *s)
 static bool is_token (const char *text)
 {
     return text && *text
-           && text[strspn (text,
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
-                           "YZ0123456789-_")]
+           && text[strspn (text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
+                                 "YZ0123456789-_")]
                   == '\0';
 }
 
@@ -112,8 +110,7 @@ static int take (const json_t *o, struct notebook_server *s)
     const char *host = json_string_value (json_object_get (o, "hostname"));
 
     s->port = (int)json_integer_value (json_object_get (o, "port"));
-    s->network =
-        host && strcmp (host, "127.0.0.1") && strcmp (host, "localhost");
+    s->network = host && strcmp (host, "127.0.0.1") && strcmp (host, "localhost");
     if (!is_token (token)) {
         errno = EPERM;
         return -1;
@@ -128,9 +125,7 @@ static int take (const json_t *o, struct notebook_server *s)
 /* Returns 0; 1 if there is no server yet; -1 with errno and 'err', EPERM if its
  * configuration switches the token off.
  */
-static int notebook_server_read (const char *folder,
-                                 long job,
-                                 struct notebook_server *s,
+static int notebook_server_read (const char *folder, long job, struct notebook_server *s,
                                  struct slurmdl_error *err)
 {
     char dir[PATH_MAX];
@@ -201,10 +196,7 @@ static const char text[] =
 
 /* ---- Slurm ---- */
 
-static int submit (const struct settings *st,
-                   const char *folder,
-                   const char *script,
-                   long *job)
+static int submit (const struct settings *st, const char *folder, const char *script, long *job)
 {
     struct command c = { .timeout = 300 };
     char said[4096], line[4096];
@@ -236,8 +228,7 @@ static bool is_program (const char *path)
 {
     struct stat st;
 
-    return stat (path, &st) == 0 && S_ISREG (st.st_mode)
-           && access (path, X_OK) == 0;
+    return stat (path, &st) == 0 && S_ISREG (st.st_mode) && access (path, X_OK) == 0;
 }
 
 static bool in_path (const char *name, char path[PATH_MAX])
@@ -246,8 +237,7 @@ static bool in_path (const char *name, char path[PATH_MAX])
 
     for (size_t n; at && *at; at += n + (at[n] == ':')) {
         n = strcspn (at, ":");
-        if (*at == '/'
-            && snprintf (path, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX
+        if (*at == '/' && snprintf (path, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX
             && is_program (path))
             return true;
     }
@@ -257,9 +247,7 @@ static bool in_path (const char *name, char path[PATH_MAX])
 /* Lab if it is there, else what serves notebooks. */
 static int find_jupyter (const char *given, char path[PATH_MAX])
 {
-    static const char *const names[] = { "jupyter-lab",
-                                         "jupyter-notebook",
-                                         "jupyter-server" };
+    static const char *const names[] = { "jupyter-lab", "jupyter-notebook", "jupyter-server" };
 
     if (given) {
         if (strchr (given, '/') ? realpath (given, path) && is_program (path)
@@ -276,11 +264,8 @@ static int find_jupyter (const char *given, char path[PATH_MAX])
     return EXIT_NOT_FOUND;
 }
 
-static int write_script (const struct settings *st,
-                         const char *folder,
-                         const char *jupyter,
-                         char *path,
-                         struct slurmdl_error *err)
+static int write_script (const struct settings *st, const char *folder, const char *jupyter,
+                         char *path, struct slurmdl_error *err)
 {
     long long idle = 60 * (st->minutes < 0 ? IDLE : st->minutes);
     char *dir = shell_word (folder);
@@ -290,14 +275,8 @@ static int write_script (const struct settings *st,
 
     snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
     if (dir && program)
-        rv = asprintf (&script,
-                       text,
-                       dir,
-                       program,
-                       st->network ? "\"$(hostname)\"" : "127.0.0.1",
-                       idle,
-                       idle,
-                       idle);
+        rv = asprintf (&script, text, dir, program, st->network ? "\"$(hostname)\"" : "127.0.0.1",
+                       idle, idle, idle);
     free (dir);
     free (program);
     if (rv < 0)
@@ -318,22 +297,11 @@ static void print_server (long job, const struct notebook_server *s)
     printf ("http://127.0.0.1:%d/?token=%s\n", s->port, s->token);
     puts ("in a browser on your machine, after this there:");
     if (s->network)
-        printf ("  ssh -N -L %d:%s:%d %s@%s\n",
-                s->port,
-                s->node,
-                s->port,
-                user,
-                host);
+        printf ("  ssh -N -L %d:%s:%d %s@%s\n", s->port, s->node, s->port, user, host);
     else
-        printf ("  ssh -N -L %d:127.0.0.1:%d -J %s@%s %s@%s\n",
-                s->port,
-                s->port,
-                user,
-                host,
-                user,
+        printf ("  ssh -N -L %d:127.0.0.1:%d -J %s@%s %s@%s\n", s->port, s->port, user, host, user,
                 s->node);
-    printf ("the token is a password; 'dl notebook stop %ld' ends the job\n",
-            job);
+    printf ("the token is a password; 'dl notebook stop %ld' ends the job\n", job);
 }
 
 /* A job that was killed has left its folder. */
@@ -341,8 +309,7 @@ static void forget (const char *folder, const char *job)
 {
     char path[PATH_MAX];
 
-    if (snprintf (path, sizeof (path), "%s/%s", folder, job)
-        < (int)sizeof (path))
+    if (snprintf (path, sizeof (path), "%s/%s", folder, job) < (int)sizeof (path))
         remove_tree (path);
 }
 
@@ -382,11 +349,7 @@ static int say_ended (const char *folder, long job)
         end[--n] = '\0';
     last = memrchr (end, '\n', n);
     last = last ? last + 1 : end;
-    complain ("job %ld has ended%s%s; its output: %s",
-              job,
-              n ? ": " : "",
-              n ? last : "",
-              path);
+    complain ("job %ld has ended%s%s; its output: %s", job, n ? ": " : "", n ? last : "", path);
     return EXIT_FAILED;
 }
 
@@ -473,8 +436,7 @@ static int start (const struct settings *st, const char *folder)
         return rv;
     printf ("job %ld; ^C cancels it; it goes on when this command ends "
             "otherwise, and 'dl notebook attach %ld' comes back to it\n",
-            job,
-            job);
+            job, job);
     fflush (stdout);
     snprintf (own, sizeof (own), "%s/%ld", folder, job);
     mkdir (own, 0700); /* by it the others know one that waits */
@@ -519,11 +481,8 @@ static int list (const struct settings *st, const char *folder)
             forget (folder, jobs[i]->d_name);
         else {
             any = true;
-            printf ("%ld %s %s\n",
-                    job,
-                    state,
-                    notebook_server_read (folder, job, &s, &err) == 0 ? s.node
-                                                                      : "-");
+            printf ("%ld %s %s\n", job, state,
+                    notebook_server_read (folder, job, &s, &err) == 0 ? s.node : "-");
         }
         free (jobs[i]);
     }
@@ -542,8 +501,7 @@ static long chosen (const struct settings *st, const char *folder)
     int n;
 
     if (given) {
-        if (*given && strlen (given) < 12
-            && given[strspn (given, "0123456789")] == '\0')
+        if (*given && strlen (given) < 12 && given[strspn (given, "0123456789")] == '\0')
             job = atol (given);
         if (job <= 0)
             complain ("'%s' is no number of a job", given);

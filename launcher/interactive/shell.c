@@ -21,8 +21,7 @@ static void tell (long job)
 {
     char state[256];
 
-    if (job_state (job, state, sizeof (state)) == 0
-        && !strncmp (state, "PENDING", 7))
+    if (job_state (job, state, sizeof (state)) == 0 && !strncmp (state, "PENDING", 7))
         complain ("job %ld: %s; ^C cancels it", job, state);
 }
 
@@ -57,8 +56,8 @@ static int run (char *const *argv)
         complain ("srun: %s", strerror (errno));
         return EXIT_SLURM;
     }
-    pid = subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { 0, 1, err[1] }, .death_signal = SIGTERM });
+    pid = subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { 0, 1, err[1] }, .death_signal = SIGTERM });
     close (err[1]);
     signal (SIGINT, SIG_IGN);
     signal (SIGQUIT, SIG_IGN);

@@ -25,8 +25,7 @@ static const char program[] =
     "    from slurmdl.export.board import main\n"
     "except ImportError as error:\n"
     "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
-    "(pip install " PYTHON_SOURCE
-    "), or name another python in DL_PYTHON\\n' % "
+    "(pip install " PYTHON_SOURCE "), or name another python in DL_PYTHON\\n' % "
     "(sys.executable, error))\n"
     "    sys.exit(3)\n"
     "sys.exit(main(sys.argv[1]))\n";
@@ -41,13 +40,11 @@ static void on_interrupt (int sig)
 
 static pid_t spawn (char *const *argv, int output)
 {
-    return subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
+    return subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
 }
 
-static int start_export (const struct settings *st,
-                         const char *name,
-                         const char *folder,
+static int start_export (const struct settings *st, const char *name, const char *folder,
                          pid_t *pid)
 {
     static char own[PATH_MAX];
@@ -80,9 +77,7 @@ static int serve (char *folder)
 {
     const char *given = getenv ("DL_PYTHON");
     const char *python = given && *given ? given : "python3";
-    char *argv[] = {
-        (char *)python, (char *)"-c", (char *)program, folder, NULL
-    };
+    char *argv[] = { (char *)python, (char *)"-c", (char *)program, folder, NULL };
     int status = 0;
     pid_t pid = spawn (argv, 1);
     pid_t ended = -1;

@@ -23,8 +23,7 @@ static int sync_folder (struct entry_folder *f)
 int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
 {
     if (f->unsettled && sync_folder (f) < 0)
-        return errorf (
-            err, "log/%s: cannot sync: %s", f->name, strerror (errno));
+        return errorf (err, "log/%s: cannot sync: %s", f->name, strerror (errno));
     f->unsettled = false;
     return 0;
 }
@@ -67,9 +66,7 @@ static int create_folder (const char *path, struct slurmdl_error *err)
     return inside_close (parent, rv);
 }
 
-static int open_folder (struct entry_folder *f,
-                        const char *path,
-                        bool new,
+static int open_folder (struct entry_folder *f, const char *path, bool new,
                         struct slurmdl_error *err)
 {
     const char *name = strrchr (path, '/') + 1;
@@ -83,9 +80,7 @@ static int open_folder (struct entry_folder *f,
         return -1;
     snprintf (f->name, sizeof (f->name), "%s", name);
     f->fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
-    return f->fd < 0 ? errorf (
-               err, "%s: cannot write: %s", path, inside_error (errno))
-                     : 0;
+    return f->fd < 0 ? errorf (err, "%s: cannot write: %s", path, inside_error (errno)) : 0;
 }
 
 static void begin_after (void *folder)
@@ -106,12 +101,8 @@ static int end_after (void *folder, struct slurmdl_error *err)
     return f->after ? f->after->end (f->after->arg, err) : 0;
 }
 
-static int put (struct entry_folder *f,
-                const char *folder,
-                bool new,
-                const char *path,
-                const char *text,
-                struct slurmdl_error *err)
+static int put (struct entry_folder *f, const char *folder, bool new, const char *path,
+                const char *text, struct slurmdl_error *err)
 {
     const struct publish_after after = { begin_after, end_after, f };
 
@@ -120,20 +111,15 @@ static int put (struct entry_folder *f,
     return publish_unsynced_at (f->fd, path, text, strlen (text), &after, err);
 }
 
-int entry_put (struct entry_folder *f,
-               const char *folder,
-               bool new,
-               const char *path,
-               const char *text,
-               struct slurmdl_error *err)
+int entry_put (struct entry_folder *f, const char *folder, bool new, const char *path,
+               const char *text, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     bool kept = f->fd >= 0;
     int rv = put (f, folder, new, path, text, &why);
 
     /* what was opened long ago may be out of reach by now */
-    if (rv < 0 && kept && !f->unsettled
-        && (errno == ESTALE || errno == ENOENT)) {
+    if (rv < 0 && kept && !f->unsettled && (errno == ESTALE || errno == ENOENT)) {
         entry_close (f);
         why = (struct slurmdl_error){ "" };
         rv = put (f, folder, new, path, text, &why);

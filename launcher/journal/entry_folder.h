@@ -9,11 +9,11 @@
 #include "launcher/sys/publish.h"
 
 struct entry_folder {
-    int fd;         /* -1: none is open */
-    char name[24];  /* of it */
-    bool unsettled; /* a name in it may be lost with the machine's power */
-    bool defers;    /* entry_put() leaves it so */
-    bool begun;     /* it is being synced */
+    int fd;                            /* -1: none is open */
+    char name[24];                     /* of it */
+    bool unsettled;                    /* a name in it may be lost with the machine's power */
+    bool defers;                       /* entry_put() leaves it so */
+    bool begun;                        /* it is being synced */
     struct background_sync *sync;      /* NULL: not needed yet */
     const struct publish_after *after; /* of each entry, or NULL */
 };
@@ -21,12 +21,8 @@ struct entry_folder {
 /* Put the entry 'path' into 'folder', which is made if it is 'new'.  Returns as
  * publish_if_absent().
  */
-int entry_put (struct entry_folder *f,
-               const char *folder,
-               bool new,
-               const char *path,
-               const char *text,
-               struct slurmdl_error *err);
+int entry_put (struct entry_folder *f, const char *folder, bool new, const char *path,
+               const char *text, struct slurmdl_error *err);
 
 /* Sync what was put. */
 int entry_settle (struct entry_folder *f, struct slurmdl_error *err);

@@ -22,9 +22,7 @@ char *journal_entry_text (const struct event *events, size_t n)
         json_decref (o);
     }
     fflush (f);
-    fprintf (f,
-             "{\"xxh64\": \"%016llx\"}\n",
-             (unsigned long long)XXH64 (text, size, 0));
+    fprintf (f, "{\"xxh64\": \"%016llx\"}\n", (unsigned long long)XXH64 (text, size, 0));
     if (fclose (f) == 0)
         return text;
     free (text);
@@ -44,9 +42,7 @@ char *journal_entry_body (char *text, size_t len)
     if (!last)
         return NULL;
     last++;
-    snprintf (want,
-              sizeof (want),
-              "{\"xxh64\": \"%016llx\"}\n",
+    snprintf (want, sizeof (want), "{\"xxh64\": \"%016llx\"}\n",
               (unsigned long long)XXH64 (text, (size_t)(last - text), 0));
     if (strcmp (last, want))
         return NULL;

@@ -27,17 +27,14 @@ struct event_member {
 };
 
 static const char *const names[EVENT_OPS] = {
-    [EVENT_CREATE] = "create", [EVENT_BEGIN] = "begin",
-    [EVENT_REPORT] = "report", [EVENT_RESULT] = "result",
-    [EVENT_FAIL] = "fail",     [EVENT_LOST] = "lost",
-    [EVENT_PARK] = "park",     [EVENT_REJECT] = "reject",
-    [EVENT_EXIT] = "exit",     [EVENT_PAUSE] = "pause",
-    [EVENT_RESUME] = "resume", [EVENT_STOP] = "stop",
-    [EVENT_KILL] = "kill",     [EVENT_CONTINUE] = "continue",
-    [EVENT_RETRY] = "retry",   [EVENT_EXPIRE] = "expire",
-    [EVENT_END] = "end",       [EVENT_SUBMIT] = "submit",
-    [EVENT_SCALE] = "scale",   [EVENT_EXCLUDE] = "exclude",
-    [EVENT_LABEL] = "label",   [EVENT_ARCHIVE] = "archive",
+    [EVENT_CREATE] = "create",   [EVENT_BEGIN] = "begin",       [EVENT_REPORT] = "report",
+    [EVENT_RESULT] = "result",   [EVENT_FAIL] = "fail",         [EVENT_LOST] = "lost",
+    [EVENT_PARK] = "park",       [EVENT_REJECT] = "reject",     [EVENT_EXIT] = "exit",
+    [EVENT_PAUSE] = "pause",     [EVENT_RESUME] = "resume",     [EVENT_STOP] = "stop",
+    [EVENT_KILL] = "kill",       [EVENT_CONTINUE] = "continue", [EVENT_RETRY] = "retry",
+    [EVENT_EXPIRE] = "expire",   [EVENT_END] = "end",           [EVENT_SUBMIT] = "submit",
+    [EVENT_SCALE] = "scale",     [EVENT_EXCLUDE] = "exclude",   [EVENT_LABEL] = "label",
+    [EVENT_ARCHIVE] = "archive",
 };
 
 /* ---- what a text may be ---- */
@@ -185,9 +182,7 @@ static json_t *member_json (const struct event *e, const struct event_member *m)
     case REAL:
         return number_to_json (*(const double *)p);
     case REALS:
-        return *count_of (e, m)
-                   ? numbers_to_json (*(double *const *)p, *count_of (e, m))
-                   : NULL;
+        return *count_of (e, m) ? numbers_to_json (*(double *const *)p, *count_of (e, m)) : NULL;
     case FLAG:
         return *(const bool *)p ? json_true () : NULL;
     case HPARAMS:
@@ -209,8 +204,7 @@ json_t *event_json (const struct event *e)
     return o;
 }
 
-static int
-read_reals (const json_t *v, struct event *e, const struct event_member *m)
+static int read_reals (const json_t *v, struct event *e, const struct event_member *m)
 {
     size_t n = json_array_size (v);
     double *list = n ? calloc (n, sizeof (*list)) : NULL;
@@ -224,8 +218,7 @@ read_reals (const json_t *v, struct event *e, const struct event_member *m)
     return 0;
 }
 
-static int
-read_member (const json_t *v, struct event *e, const struct event_member *m)
+static int read_member (const json_t *v, struct event *e, const struct event_member *m)
 {
     void *p = at (e, m);
 
@@ -324,14 +317,10 @@ static int pack_bytes (struct packed *p, const void *data, size_t size)
 /* A count and so many bytes; with its NUL if it is a text. */
 static int pack_counted (struct packed *p, const void *data, uint64_t size)
 {
-    return pack_bytes (p, &size, sizeof (size)) < 0
-               ? -1
-               : pack_bytes (p, data, size);
+    return pack_bytes (p, &size, sizeof (size)) < 0 ? -1 : pack_bytes (p, data, size);
 }
 
-static int pack_member (struct packed *p,
-                        const struct event *e,
-                        const struct event_member *m)
+static int pack_member (struct packed *p, const struct event *e, const struct event_member *m)
 {
     const void *from = at (e, m);
     const char *text;
@@ -347,8 +336,7 @@ static int pack_member (struct packed *p,
     case REAL:
         return pack_bytes (p, from, sizeof (double));
     case REALS:
-        return pack_counted (
-            p, *(double *const *)from, *count_of (e, m) * sizeof (double));
+        return pack_counted (p, *(double *const *)from, *count_of (e, m) * sizeof (double));
     case FLAG:
         return pack_bytes (p, from, sizeof (bool));
     case HPARAMS:
@@ -415,9 +403,7 @@ static const char *take_bytes (struct pack_cursor *c, size_t *size)
     return *size && !c->bad ? take (c, *size) : NULL;
 }
 
-static void unpack_member (struct pack_cursor *c,
-                           struct event *e,
-                           const struct event_member *m)
+static void unpack_member (struct pack_cursor *c, struct event *e, const struct event_member *m)
 {
     void *to = at (e, m);
     const char *bytes;

@@ -75,8 +75,7 @@ static long block_of (long n)
     return n / LOG_BLOCK;
 }
 
-static void
-block_path (char *buf, size_t size, const struct log *log, long block)
+static void block_path (char *buf, size_t size, const struct log *log, long block)
 {
     snprintf (buf, size, "%s/%06ld", log->dir, block);
 }
@@ -106,10 +105,7 @@ struct log_listing {
  * network file system may answer a question for a name from its memory for half
  * a minute, but lists a folder afresh.
  */
-static int list (const char *path,
-                 long block,
-                 long after,
-                 struct log_listing *l,
+static int list (const char *path, long block, long after, struct log_listing *l,
                  struct slurmdl_error *err)
 {
     int fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
@@ -145,15 +141,13 @@ static int damaged (struct slurmdl_error *err, const char *path)
 }
 
 /* Nothing of it is used: the file may be another user's. */
-static int
-unfit (struct slurmdl_error *err, const char *path, const char *member)
+static int unfit (struct slurmdl_error *err, const char *path, const char *member)
 {
     errno = EBADMSG;
     return errorf (err,
                    "%s: the value of \"%s\" is not one that dl writes: "
                    "somebody else has put this entry; nothing of it is used",
-                   path,
-                   member);
+                   path, member);
 }
 
 struct entry_reading {
@@ -164,9 +158,7 @@ struct entry_reading {
     void *arg;
 };
 
-static int read_event (const struct entry_reading *r,
-                       const char *line,
-                       struct slurmdl_error *err)
+static int read_event (const struct entry_reading *r, const char *line, struct slurmdl_error *err)
 {
     json_t *json = json_loads (line, 0, NULL);
     const char *member;
@@ -177,13 +169,10 @@ static int read_event (const struct entry_reading *r,
         rv = damaged (err, r->path);
     else if (event_read (json, &e) < 0) {
         rv = errno == ENOMEM ? errorf (err, "out of memory")
-                             : errorf (err,
-                                       "%s: an event of a newer version of dl",
-                                       r->path);
+                             : errorf (err, "%s: an event of a newer version of dl", r->path);
         errno = errno == ENOMEM ? ENOMEM : EBADMSG;
     } else {
-        rv = (member = event_unfit (&e)) ? unfit (err, r->path, member)
-                                         : r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? unfit (err, r->path, member) : r->f (&e, r->arg, err);
         if (rv == 0 && r->log->whole)
             r->log->whole = event_pack (&r->log->fill, &e) == 0;
         event_free (&e);
@@ -202,8 +191,7 @@ static int missing (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-static int
-read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
+static int read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
 {
     struct entry_reading with = *r;
     struct slurmdl_error why = { "" };
@@ -218,8 +206,7 @@ read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
     text = r->gap ? file_read_now (path, ENTRY_MAX, &len, NULL, &why)
                   : file_read (path, ENTRY_MAX, &len, &why);
     if (!text)
-        return errno == ENOENT ? missing (err, path)
-                               : errorf (err, "%s", why.text);
+        return errno == ENOENT ? missing (err, path) : errorf (err, "%s", why.text);
     if (!journal_entry_body (text, len))
         rv = damaged (err, path);
     else
@@ -232,8 +219,7 @@ read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
 
 /* ---- a block ---- */
 
-static void
-pack_path (char *buf, size_t size, const struct log *log, long block)
+static void pack_path (char *buf, size_t size, const struct log *log, long block)
 {
     snprintf (buf, size, "%s/%06ld.pack", log->dir, block);
 }
@@ -266,9 +252,7 @@ static void end_entry (struct log *log)
         keep_block (log);
 }
 
-static int read_singles (const struct entry_reading *r,
-                         long newest,
-                         struct slurmdl_error *err)
+static int read_singles (const struct entry_reading *r, long newest, struct slurmdl_error *err)
 {
     struct log *log = r->log;
     int count = 0;
@@ -284,8 +268,7 @@ static int read_singles (const struct entry_reading *r,
 }
 
 /* Returns the number of entries, 0 if there is no good pack, -1. */
-static int
-read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
+static int read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     struct event e;
@@ -297,8 +280,7 @@ read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
     if (!(pack = pack_open (path)))
         return 0;
     while ((rv = pack_next (pack, &e)) == 1) {
-        rv = (member = event_unfit (&e)) ? unfit (err, path, member)
-                                         : r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? unfit (err, path, member) : r->f (&e, r->arg, err);
         json_decref (e.known);
         if (rv < 0)
             break;
@@ -320,10 +302,7 @@ enum { LOOKS_FIRST = 3, LOOKS = sizeof (looks) / sizeof (*looks) };
  * folder.  That may be an entry that was put during the listing, and the next
  * one has it: no host's memory of a name is asked.
  */
-static int list_block (const struct log *log,
-                       long block,
-                       long *newest,
-                       bool *gap,
+static int list_block (const struct log *log, long block, long *newest, bool *gap,
                        struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -345,8 +324,7 @@ static int list_block (const struct log *log,
     return 0;
 }
 
-static int
-read_block (struct entry_reading *r, long block, struct slurmdl_error *err)
+static int read_block (struct entry_reading *r, long block, struct slurmdl_error *err)
 {
     struct log *log = r->log;
     long newest;
@@ -374,10 +352,7 @@ static int look_for_blocks (struct log *log, struct slurmdl_error *err)
     return 0;
 }
 
-int log_sync (struct log *log,
-              log_event_f f,
-              void *arg,
-              struct slurmdl_error *err)
+int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *err)
 {
     struct entry_reading r = { .log = log, .f = f, .arg = arg };
     long start = log->length;
@@ -398,8 +373,7 @@ int log_sync (struct log *log,
 
 /* ---- putting ---- */
 
-static int
-put_entry (struct log *log, const char *text, struct slurmdl_error *err)
+static int put_entry (struct log *log, const char *text, struct slurmdl_error *err)
 {
     long block = block_of (log->length);
     char folder[PATH_MAX];
@@ -410,10 +384,7 @@ put_entry (struct log *log, const char *text, struct slurmdl_error *err)
     return entry_put (&log->put, folder, block >= log->blocks, path, text, err);
 }
 
-int log_append (struct log *log,
-                const struct event *events,
-                size_t n,
-                struct slurmdl_error *err)
+int log_append (struct log *log, const struct event *events, size_t n, struct slurmdl_error *err)
 {
     char *text = journal_entry_text (events, n);
     int rv;

@@ -18,9 +18,7 @@ enum { LOG_BLOCK = 256 };
 struct log;
 
 /* Called for each event, in order.  Returning -1 ends the reading. */
-typedef int (*log_event_f) (const struct event *event,
-                            void *arg,
-                            struct slurmdl_error *err);
+typedef int (*log_event_f) (const struct event *event, void *arg, struct slurmdl_error *err);
 
 /* Open the log in folder 'dir' (made if absent).  Returns NULL on failure. */
 struct log *log_create (const char *dir, struct slurmdl_error *err);
@@ -29,19 +27,13 @@ void log_destroy (struct log *log);
 /* Read the entries that are new since the last call.  Returns how many, -1
  * on failure: errno EBADMSG means that an entry is damaged.
  */
-int log_sync (struct log *log,
-              log_event_f f,
-              void *arg,
-              struct slurmdl_error *err);
+int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *err);
 
 /* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
  * read: the caller applies them), 1 if another process was faster: sync,
  * decide on the new state and try again; -1 on failure.
  */
-int log_append (struct log *log,
-                const struct event *events,
-                size_t n,
-                struct slurmdl_error *err);
+int log_append (struct log *log, const struct event *events, size_t n, struct slurmdl_error *err);
 
 /* The next entry that is put gets its name when this has ended, too; NULL: no
  * more.

@@ -34,8 +34,7 @@ void pack_publish (const char *path, const struct packed *events)
                              .sum = XXH64 (events->data, events->size, 0) };
     char *text;
 
-    if (access (path, F_OK) == 0
-        || !(text = malloc (sizeof (h) + events->size)))
+    if (access (path, F_OK) == 0 || !(text = malloc (sizeof (h) + events->size)))
         return;
     memcpy (h.magic, magic, sizeof (magic));
     memcpy (text, &h, sizeof (h));
@@ -51,9 +50,8 @@ static bool is_good (const struct pack *p)
     if (p->size < sizeof (h))
         return false;
     memcpy (&h, p->text, sizeof (h));
-    return !memcmp (h.magic, magic, sizeof (magic))
-           && h.layout == event_layout () && h.size == p->size - sizeof (h)
-           && h.sum == XXH64 (p->text + sizeof (h), h.size, 0);
+    return !memcmp (h.magic, magic, sizeof (magic)) && h.layout == event_layout ()
+           && h.size == p->size - sizeof (h) && h.sum == XXH64 (p->text + sizeof (h), h.size, 0);
 }
 
 struct pack *pack_open (const char *path)

@@ -44,10 +44,8 @@ static bool same (const json_t *o, const char *name, const char *text)
 /* It was on this machine (since this boot), and its process is no more. */
 static bool process_gone (const struct peer_membership *p, const json_t *o)
 {
-    return same (o, "host", p->host) && same (o, "boot", p->boot)
-           && same (o, "pidns", p->pidns)
-           && process_has_ended (
-               "/proc", number_in (o, "pid"), (uint64_t)number_in (o, "start"));
+    return same (o, "host", p->host) && same (o, "boot", p->boot) && same (o, "pidns", p->pidns)
+           && process_has_ended ("/proc", number_in (o, "pid"), (uint64_t)number_in (o, "start"));
 }
 
 /* There is one worker a slot at a time, and now that is this process. */
@@ -66,8 +64,7 @@ static bool silent (struct other *o, const char *counter, int64_t lease)
 }
 
 /* Its file as JSON, and its counter; NULL if it cannot be read. */
-static json_t *
-read_worker (const char *dir, const char *nonce, char *counter, size_t size)
+static json_t *read_worker (const char *dir, const char *nonce, char *counter, size_t size)
 {
     struct slurmdl_error why = { "" };
     char path[PATH_MAX];
@@ -90,8 +87,7 @@ read_worker (const char *dir, const char *nonce, char *counter, size_t size)
     return o;
 }
 
-static bool
-look_at (struct peer_membership *p, struct other *other, int64_t lease)
+static bool look_at (struct peer_membership *p, struct other *other, int64_t lease)
 {
     char counter[COUNTER_SIZE + 1] = "";
     json_t *o = NULL;
@@ -100,9 +96,7 @@ look_at (struct peer_membership *p, struct other *other, int64_t lease)
     if (*other->nonce)
         o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
     other->before = o && predecessor (p, o);
-    dead = o
-           && (!strncmp (counter, PEER_GONE, 4) || other->before
-               || process_gone (p, o));
+    dead = o && (!strncmp (counter, PEER_GONE, 4) || other->before || process_gone (p, o));
     json_decref (o);
     return silent (other, counter, lease) || dead;
 }
@@ -118,8 +112,7 @@ static double look_interval (const struct peer_membership *p, int64_t lease)
 /* When it was looked at last, so that it is its turn now, if there are few, or
  * at any time of the interval.
  */
-static double
-first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
+static double first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
 {
     unsigned random = 0;
 
@@ -129,8 +122,7 @@ first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
     return monotonic () - look_interval (p, lease) * random / 65536;
 }
 
-static struct other *
-know_other (struct peer_membership *p, const char *nonce, int64_t lease)
+static struct other *know_other (struct peer_membership *p, const char *nonce, int64_t lease)
 {
     struct other *list;
 
@@ -143,8 +135,7 @@ know_other (struct peer_membership *p, const char *nonce, int64_t lease)
     p->others = list;
     list += p->nothers++;
     p->alive++;
-    *list = (struct other){ .since = monotonic (),
-                            .looked = first_turn (p, nonce, lease) };
+    *list = (struct other){ .since = monotonic (), .looked = first_turn (p, nonce, lease) };
     snprintf (list->nonce, sizeof (list->nonce), "%s", nonce);
     return list;
 }
@@ -185,12 +176,10 @@ double peer_dead_since (const struct peer_membership *p, const char *nonce)
 
 static void copy_text (char *to, size_t size, const json_t *o, const char *name)
 {
-    snprintf (
-        to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
+    snprintf (to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
 }
 
-static int
-read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
+static int read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
 {
     json_t *o;
 
@@ -204,20 +193,18 @@ read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
     if (!word_fits (info->slot) || !word_fits (info->host)) {
         complain ("%s/workers/%s: no worker has such a slot and host; it is "
                   "passed over",
-                  p->dir,
-                  nonce);
+                  p->dir, nonce);
         json_decref (o);
         return -1;
     }
-    info->here = same (o, "host", p->host) && same (o, "boot", p->boot)
-                 && same (o, "pidns", p->pidns);
+    info->here =
+        same (o, "host", p->host) && same (o, "boot", p->boot) && same (o, "pidns", p->pidns);
     info->gone = !strncmp (info->counter, PEER_GONE, 4) || process_gone (p, o);
     json_decref (o);
     return 0;
 }
 
-static long
-list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
+static long list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
 {
     struct dirent *e;
     long n = 0;
@@ -236,10 +223,7 @@ list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
     return n;
 }
 
-int peer_slot (const struct peer_membership *p,
-               const char *nonce,
-               char *slot,
-               size_t size)
+int peer_slot (const struct peer_membership *p, const char *nonce, char *slot, size_t size)
 {
     char counter[COUNTER_SIZE + 1];
     json_t *o = read_worker (p->dir, nonce, counter, sizeof (counter));
@@ -251,9 +235,7 @@ int peer_slot (const struct peer_membership *p,
     return *slot ? 0 : -1;
 }
 
-long peer_list (const char *dir,
-                struct peer_info **list,
-                struct slurmdl_error *err)
+long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *err)
 {
     struct peer_membership p = { .dir = (char *)dir };
     char path[PATH_MAX];
@@ -279,8 +261,7 @@ static bool stands_still (const char *dir, const struct peer_info *was)
     json_t *o = read_worker (dir, was->nonce, counter, sizeof (counter));
 
     json_decref (o);
-    return !o || !strcmp (counter, was->counter)
-           || !strncmp (counter, PEER_GONE, 4);
+    return !o || !strcmp (counter, was->counter) || !strncmp (counter, PEER_GONE, 4);
 }
 
 static bool is_elsewhere (const struct peer_info *i)
@@ -301,8 +282,7 @@ long peer_count (const char *dir, double seconds, struct slurmdl_error *err)
         usleep ((useconds_t)(seconds * 1e6));
     for (long i = 0; i < n; i++)
         alive += !list[i].gone
-                 && !(seconds > 0 && is_elsewhere (&list[i])
-                      && stands_still (dir, &list[i]));
+                 && !(seconds > 0 && is_elsewhere (&list[i]) && stands_still (dir, &list[i]));
     free (list);
     return n < 0 ? -1 : alive;
 }

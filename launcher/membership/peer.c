@@ -34,8 +34,7 @@ void peer_describe (struct peer_membership *p, const char *slot)
 
     if (getrandom (r, sizeof (r), 0) != sizeof (r))
         r[0] = (unsigned long long)getpid ();
-    snprintf (
-        p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
+    snprintf (p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
     snprintf (p->self.slot, sizeof (p->self.slot), "%s", slot);
     gethostname (p->host, sizeof (p->host) - 1);
     word_make_fit (p->self.slot);
@@ -45,10 +44,7 @@ void peer_describe (struct peer_membership *p, const char *slot)
     p->pidns[n > 0 ? n : 0] = '\0';
 }
 
-static void worker_path (char *buf,
-                         size_t size,
-                         const struct peer_membership *p,
-                         const char *nonce)
+static void worker_path (char *buf, size_t size, const struct peer_membership *p, const char *nonce)
 {
     snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
 }
@@ -70,19 +66,9 @@ static int put_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *text = NULL;
-    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I}",
-                           "slot",
-                           p->self.slot,
-                           "host",
-                           p->host,
-                           "boot",
-                           p->boot,
-                           "pidns",
-                           p->pidns,
-                           "pid",
-                           (json_int_t)getpid (),
-                           "start",
-                           (json_int_t)process_start ("/proc", getpid ()));
+    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I}", "slot", p->self.slot, "host", p->host,
+                           "boot", p->boot, "pidns", p->pidns, "pid", (json_int_t)getpid (),
+                           "start", (json_int_t)process_start ("/proc", getpid ()));
     char *line = json_dumps (o, JSON_COMPACT);
     int rv = -1;
 
@@ -99,8 +85,7 @@ static int put_self (struct peer_membership *p, struct slurmdl_error *err)
     return rv;
 }
 
-struct peer_membership *
-peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
+struct peer_membership *peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
 {
     struct peer_membership *p = calloc (1, sizeof (*p));
 
@@ -147,26 +132,18 @@ int peer_beat (struct peer_membership *p, struct slurmdl_error *err)
     snprintf (text, sizeof (text), "%020llu\n", ++p->count);
     if (pwrite (p->fd, text, COUNTER_SIZE, p->offset) == COUNTER_SIZE)
         return 0;
-    return errorf (err,
-                   "%s/workers/%s: cannot write: %s",
-                   p->dir,
-                   p->self.nonce,
-                   strerror (errno));
+    return errorf (err, "%s/workers/%s: cannot write: %s", p->dir, p->self.nonce, strerror (errno));
 }
 
 /* ---- claims ---- */
 
-static void claim_path (char *buf,
-                        size_t size,
-                        const struct peer_membership *p,
-                        long trial,
+static void claim_path (char *buf, size_t size, const struct peer_membership *p, long trial,
                         long attempt)
 {
     snprintf (buf, size, "%s/trials/%04ld/claim.%ld", p->dir, trial, attempt);
 }
 
-static struct claim *
-find_claim (struct peer_membership *p, long trial, long attempt)
+static struct claim *find_claim (struct peer_membership *p, long trial, long attempt)
 {
     for (size_t i = 0; i < p->nclaims; i++)
         if (p->claims[i].trial == trial && p->claims[i].attempt == attempt)
@@ -186,8 +163,7 @@ static void read_nonce (char *buf, size_t size, const char *path)
 }
 
 /* Remember whose claim it is; it takes the place of a trial's older one. */
-static struct claim *
-learn_claim (struct peer_membership *p, long trial, long attempt)
+static struct claim *learn_claim (struct peer_membership *p, long trial, long attempt)
 {
     char path[PATH_MAX];
     struct claim *c = NULL;
@@ -208,10 +184,7 @@ learn_claim (struct peer_membership *p, long trial, long attempt)
     return c;
 }
 
-static int put_claim (struct peer_membership *p,
-                      long trial,
-                      long attempt,
-                      int64_t length,
+static int put_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
                       struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -221,22 +194,14 @@ static int put_claim (struct peer_membership *p,
     if (folder_create (path, err) < 0)
         return -1;
     claim_path (path, sizeof (path), p, trial, attempt);
-    snprintf (text,
-              sizeof (text),
+    snprintf (text, sizeof (text),
               "{\"trial\":%ld,\"attempt\":%ld,\"length\":%lld,"
               "\"slot\":\"%s\",\"nonce\":\"%s\"}\n",
-              trial,
-              attempt,
-              (long long)length,
-              p->self.slot,
-              p->self.nonce);
+              trial, attempt, (long long)length, p->self.slot, p->self.nonce);
     return publish_if_absent (path, text, strlen (text), err);
 }
 
-int peer_claim (struct peer_membership *p,
-                long trial,
-                long attempt,
-                int64_t length,
+int peer_claim (struct peer_membership *p, long trial, long attempt, int64_t length,
                 struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -246,8 +211,7 @@ int peer_claim (struct peer_membership *p,
         return 1;
     /* a look is cheaper than a try; only "it is there" counts */
     claim_path (path, sizeof (path), p, trial, attempt);
-    rv = access (path, F_OK) == 0 ? 1
-                                  : put_claim (p, trial, attempt, length, err);
+    rv = access (path, F_OK) == 0 ? 1 : put_claim (p, trial, attempt, length, err);
     if (rv == 1)
         learn_claim (p, trial, attempt);
     return rv;

@@ -22,8 +22,7 @@ struct peer_self {
 };
 
 /* Register this process in the experiment 'dir'.  NULL on failure. */
-struct peer_membership *
-peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
+struct peer_membership *peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
 /* Says good-bye first, so that nobody waits for a lease. */
 void peer_destroy (struct peer_membership *self);
 
@@ -37,17 +36,13 @@ int peer_beat (struct peer_membership *self, struct slurmdl_error *err);
  * 'length'.  Returns 0 if it is ours, 1 if another worker has it, -1 on
  * failure.
  */
-int peer_claim (struct peer_membership *self,
-                long trial,
-                long attempt,
-                int64_t length,
+int peer_claim (struct peer_membership *self, long trial, long attempt, int64_t length,
                 struct slurmdl_error *err);
 
 /* The nonce of the worker that has claimed it, "" if it cannot be read, NULL
  * if nobody has.  Good until the next call.
  */
-const char *
-peer_claimant (struct peer_membership *self, long trial, long attempt);
+const char *peer_claimant (struct peer_membership *self, long trial, long attempt);
 
 /* Whether the worker is to be taken for dead. */
 bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
@@ -63,10 +58,7 @@ bool peer_preceded (struct peer_membership *self, const char *nonce);
 double peer_dead_since (const struct peer_membership *self, const char *nonce);
 
 /* The slot of a worker, as it said itself.  -1: it cannot be read. */
-int peer_slot (const struct peer_membership *self,
-               const char *nonce,
-               char *slot,
-               size_t size);
+int peer_slot (const struct peer_membership *self, const char *nonce, char *slot, size_t size);
 
 /* ---- all of them, for people ---- */
 
@@ -82,9 +74,7 @@ struct peer_info {
 /* The workers that were ever registered in the experiment 'dir'; the caller
  * frees the list.  Returns how many, -1 on failure.
  */
-long peer_list (const char *dir,
-                struct peer_info **list,
-                struct slurmdl_error *err);
+long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *err);
 
 /* How many may be alive: of those on other machines, after a look at their
  * counters for 'seconds'; 0 takes them at their word.

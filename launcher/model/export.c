@@ -21,12 +21,8 @@
 /* What is compared is what stands in the folder, not what was read; 'written'
  * is the digest of that with a mark of whose data it has.
  */
-static int put_checkpoint (const char *from,
-                           const char *digest,
-                           const char *path,
-                           bool trust,
-                           char written[DIGEST_SIZE],
-                           struct slurmdl_error *err)
+static int put_checkpoint (const char *from, const char *digest, const char *path, bool trust,
+                           char written[DIGEST_SIZE], struct slurmdl_error *err)
 {
     char got[DIGEST_SIZE] = "";
     int64_t bytes;
@@ -51,10 +47,7 @@ static int put_checkpoint (const char *from,
     return errorf (err, "%s: damaged: its SHA-256 is %.64s", from, got);
 }
 
-static int put_text (const char *dir,
-                     const char *name,
-                     const char *text,
-                     char digest[DIGEST_SIZE],
+static int put_text (const char *dir, const char *name, const char *text, char digest[DIGEST_SIZE],
                      struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -64,30 +57,22 @@ static int put_text (const char *dir,
     return publish_if_absent (path, text, strlen (text), err) < 0 ? -1 : 0;
 }
 
-static int put_json (const char *dir,
-                     const char *name,
-                     const json_t *o,
-                     char digest[DIGEST_SIZE],
+static int put_json (const char *dir, const char *name, const json_t *o, char digest[DIGEST_SIZE],
                      struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2));
-    int rv = text ? put_text (dir, name, text, digest, err)
-                  : errorf (err, "out of memory");
+    int rv = text ? put_text (dir, name, text, digest, err) : errorf (err, "out of memory");
 
     free (text);
     return rv;
 }
 
 /* The sums come last: a folder without them is not complete. */
-static int put_files (const struct registry *r,
-                      const char *dir,
-                      bool trust,
-                      json_t *entry,
+static int put_files (const struct registry *r, const char *dir, bool trust, json_t *entry,
                       struct slurmdl_error *err)
 {
     const char *digest = entry_text (entry, "checkpoint", "sha256");
-    json_t *hparams = json_object_get (json_object_get (entry, "experiment"),
-                                       "hyperparameters");
+    json_t *hparams = json_object_get (json_object_get (entry, "experiment"), "hyperparameters");
     char of_model[DIGEST_SIZE], of_hparams[DIGEST_SIZE];
     char of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
     char from[PATH_MAX], path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
@@ -98,45 +83,31 @@ static int put_files (const struct registry *r,
         || put_json (dir, "hparams.json", hparams, of_hparams, err) < 0)
         return -1;
     json_object_set_new (
-        entry,
-        "files",
-        json_pack (
-            "{s:s, s:s}", "model.h5", of_model, "hparams.json", of_hparams));
+        entry, "files", json_pack ("{s:s, s:s}", "model.h5", of_model, "hparams.json", of_hparams));
     if (put_json (dir, "manifest.json", entry, of_manifest, err) < 0)
         return -1;
-    snprintf (sums,
-              sizeof (sums),
-              "%s  model.h5\n%s  hparams.json\n%s  manifest.json\n",
-              of_model,
-              of_hparams,
-              of_manifest);
+    snprintf (sums, sizeof (sums), "%s  model.h5\n%s  hparams.json\n%s  manifest.json\n", of_model,
+              of_hparams, of_manifest);
     return put_text (dir, "SHA256SUMS", sums, unused, err);
 }
 
-static int
-make_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
+static int make_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
 {
     if (mkdir (path, 0777) < 0) {
         int e = errno;
-        errorf (err,
-                "%s: %s%s",
-                path,
-                strerror (e),
+        errorf (err, "%s: %s%s", path, strerror (e),
                 e == EEXIST ? "; name a folder that is not there" : "");
         errno = e == EEXIST ? EINVAL : e;
         return -1;
     }
-    return realpath (path, dir)
-               ? 0
-               : errorf (err, "%s: %s", path, strerror (errno));
+    return realpath (path, dir) ? 0 : errorf (err, "%s: %s", path, strerror (errno));
 }
 
 /* What failed leaves no folder that could be taken for a model. */
 static void remove_folder (const char *dir)
 {
-    static const char *const names[] = {
-        "SHA256SUMS", "manifest.json", "hparams.json", "model.h5"
-    };
+    static const char *const names[] = { "SHA256SUMS", "manifest.json", "hparams.json",
+                                         "model.h5" };
     char path[PATH_MAX];
     int e = errno;
 
@@ -156,8 +127,7 @@ static int export(const struct settings *st, struct slurmdl_error *err)
     char dir[PATH_MAX];
     int rv;
 
-    if (registry_open (&r, st, false, err) < 0
-        || registry_resolve (&r, st->args[1], &ref, err) < 0
+    if (registry_open (&r, st, false, err) < 0 || registry_resolve (&r, st->args[1], &ref, err) < 0
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
     if ((rv = make_folder (st->args[2], dir, err)) == 0
@@ -165,10 +135,7 @@ static int export(const struct settings *st, struct slurmdl_error *err)
         remove_folder (dir);
     json_decref (e.json);
     if (rv == 0)
-        printf ("%s/%ld: %s, every digest is right\n",
-                ref.name,
-                ref.version,
-                st->args[2]);
+        printf ("%s/%ld: %s, every digest is right\n", ref.name, ref.version, st->args[2]);
     return rv;
 }
 

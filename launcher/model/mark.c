@@ -20,32 +20,21 @@ struct model_mark {
     json_t *entry;
 };
 
-static int mark_open (struct model_mark *m,
-                      const struct settings *st,
-                      struct slurmdl_error *err)
+static int mark_open (struct model_mark *m, const struct settings *st, struct slurmdl_error *err)
 {
     *m = (struct model_mark){ .entry = NULL };
     if (registry_open_to_write (&m->r, st, false, err) < 0
         || registry_resolve (&m->r, st->args[1], &m->ref, err) < 0)
         return -1;
-    m->entry = json_pack ("{s:s, s:I, s:f, s:s}",
-                          "model",
-                          m->ref.name,
-                          "version",
-                          (json_int_t)m->ref.version,
-                          "time",
-                          (double)time (NULL),
-                          "by",
-                          user_name ());
+    m->entry =
+        json_pack ("{s:s, s:I, s:f, s:s}", "model", m->ref.name, "version",
+                   (json_int_t)m->ref.version, "time", (double)time (NULL), "by", user_name ());
     return m->entry ? 0 : errorf (err, "out of memory");
 }
 
 /* Put one more entry, which has 'text' under the name of its kind. */
-static int mark_put (const struct settings *st,
-                     const char *kind,
-                     const char *text,
-                     struct model_mark *m,
-                     struct slurmdl_error *err)
+static int mark_put (const struct settings *st, const char *kind, const char *text,
+                     struct model_mark *m, struct slurmdl_error *err)
 {
     int rv = mark_open (m, st, err);
     json_t *value = rv < 0 ? NULL : json_string (text);
@@ -56,8 +45,7 @@ static int mark_put (const struct settings *st,
     }
     if (rv == 0) {
         json_object_set_new (m->entry, kind, value);
-        rv =
-            registry_put (&m->r, m->ref.name, kind, m->entry, err) < 0 ? -1 : 0;
+        rv = registry_put (&m->r, m->ref.name, kind, m->entry, err) < 0 ? -1 : 0;
     }
     json_decref (m->entry);
     return rv;
@@ -69,8 +57,7 @@ int model_promote (const struct settings *st)
     struct slurmdl_error err = { "" };
     struct model_mark m;
 
-    if (model_name_check (stage, &err) < 0
-        || mark_put (st, "stage", stage, &m, &err) < 0)
+    if (model_name_check (stage, &err) < 0 || mark_put (st, "stage", stage, &m, &err) < 0)
         return fail (&err);
     printf ("%s/%ld is %s@%s\n", m.ref.name, m.ref.version, m.ref.name, stage);
     return EXIT_OK;
@@ -83,18 +70,14 @@ int model_note (const struct settings *st)
 
     if (mark_put (st, "note", st->args[2], &m, &err) < 0)
         return fail (&err);
-    printf ("%s/%ld: %s\n",
-            m.ref.name,
-            m.ref.version,
-            *st->args[2] ? "noted" : "no note any more");
+    printf ("%s/%ld: %s\n", m.ref.name, m.ref.version, *st->args[2] ? "noted" : "no note any more");
     return EXIT_OK;
 }
 
 /* ---- rm ---- */
 
 /* What has a stage may be in use. */
-static int
-may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
+static int may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
 {
     char *stages = registry_stages (&m->r, m->ref.name, version, err);
     int rv = stages ? 0 : -1;
@@ -104,9 +87,7 @@ may_remove (const struct model_mark *m, long version, struct slurmdl_error *err)
         rv = errorf (err,
                      "%s/%ld is %s: promote another version, or --force "
                      "removes it",
-                     m->ref.name,
-                     version,
-                     stages);
+                     m->ref.name, version, stages);
     }
     int e = errno;
     free (stages);

@@ -41,8 +41,7 @@ static int find_value (const struct slurmdl_row *row, void *arg)
 {
     struct value_search *v = arg;
 
-    if (!row->superseded && row->step == v->step
-        && !strcmp (row->name, v->name))
+    if (!row->superseded && row->step == v->step && !strcmp (row->name, v->name))
         v->value = row->value;
     return 0;
 }
@@ -57,10 +56,7 @@ static double metric_at (const struct sweep *s, const char *dir, int64_t step)
 }
 
 /* That of the best result if it is still there, else the newest. */
-static int choose (const struct sweep *s,
-                   long trial,
-                   int64_t step,
-                   struct chosen *c,
+static int choose (const struct sweep *s, long trial, int64_t step, struct chosen *c,
                    struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
@@ -68,18 +64,14 @@ static int choose (const struct sweep *s,
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, trial);
-    c->path = slurmdl_checkpoint_find (
-        dir, best, trial_milestone (t, best), &c->step);
+    c->path = slurmdl_checkpoint_find (dir, best, trial_milestone (t, best), &c->step);
     if (step < 0 && (!c->path || c->step != best)) {
         free (c->path);
-        c->path = slurmdl_checkpoint_find (
-            dir, INT64_MAX, trial_last (t).attempt, &c->step);
+        c->path = slurmdl_checkpoint_find (dir, INT64_MAX, trial_last (t).attempt, &c->step);
     }
     if (!c->path || (step >= 0 && c->step != step)) {
         errno = ENOENT;
-        errorf (err,
-                "%s: no checkpoint%s that verifies; dl ckpt ls lists them",
-                dir,
+        errorf (err, "%s: no checkpoint%s that verifies; dl ckpt ls lists them", dir,
                 step >= 0 ? " of this step" : "");
         free (c->path);
         return -1;
@@ -112,54 +104,26 @@ static json_t *code_json (const struct sweep *s)
 
 static json_t *origin_json (const struct sweep *s, long trial)
 {
-    return json_pack ("{s:s, s:s, s:s?, s:s, s:I, s:O?, s:o}",
-                      "name",
-                      sweep_folder_name (s),
-                      "folder",
-                      s->dir,
-                      "id",
-                      s->id,
-                      "experiment.conf",
-                      s->digest,
-                      "trial",
-                      (json_int_t)trial,
-                      "hyperparameters",
-                      trial_hparams (s, sweep_trial (s, trial)),
-                      "record",
-                      code_json (s));
+    return json_pack ("{s:s, s:s, s:s?, s:s, s:I, s:O?, s:o}", "name", sweep_folder_name (s),
+                      "folder", s->dir, "id", s->id, "experiment.conf", s->digest, "trial",
+                      (json_int_t)trial, "hyperparameters",
+                      trial_hparams (s, sweep_trial (s, trial)), "record", code_json (s));
 }
 
-static json_t *version_json (const struct sweep *s,
-                             long trial,
-                             const struct chosen *c,
-                             json_t *kept,
-                             const char *name)
+static json_t *version_json (const struct sweep *s, long trial, const struct chosen *c,
+                             json_t *kept, const char *name)
 {
     json_object_set_new (kept, "step", json_integer (c->step));
     json_object_set_new (kept, "path", json_string (c->path));
-    return json_pack ("{s:s, s:O, s:{s:s, s:o, s:b}, s:o, s:f, s:s}",
-                      "model",
-                      name,
-                      "checkpoint",
-                      kept,
-                      "metric",
-                      "name",
-                      sweep_metric (s, 0),
-                      "value",
-                      number_to_json (c->metric),
-                      "smaller_is_better",
-                      (int)s->exp->search.smaller_is_better,
-                      "experiment",
-                      origin_json (s, trial),
-                      "time",
-                      (double)time (NULL),
-                      "by",
-                      user_name ());
+    return json_pack ("{s:s, s:O, s:{s:s, s:o, s:b}, s:o, s:f, s:s}", "model", name, "checkpoint",
+                      kept, "metric", "name", sweep_metric (s, 0), "value",
+                      number_to_json (c->metric), "smaller_is_better",
+                      (int)s->exp->search.smaller_is_better, "experiment", origin_json (s, trial),
+                      "time", (double)time (NULL), "by", user_name ());
 }
 
 /* A version of the same checkpoint that is there already; 0: none. */
-static long
-find_same (const struct registry *r, const char *name, json_t *entry)
+static long find_same (const struct registry *r, const char *name, json_t *entry)
 {
     const char *digest = entry_text (entry, "checkpoint", "sha256");
     struct model_entry old;
@@ -170,8 +134,7 @@ find_same (const struct registry *r, const char *name, json_t *entry)
         if (registry_entry (r, name, "version", n, &old, NULL) != 1)
             break;
         other = entry_text (old.json, "checkpoint", "sha256");
-        if (other && !strcmp (other, digest)
-            && !registry_has (r, name, "removed", n))
+        if (other && !strcmp (other, digest) && !registry_has (r, name, "removed", n))
             found = n;
         json_decref (old.json);
     }
@@ -179,10 +142,7 @@ find_same (const struct registry *r, const char *name, json_t *entry)
 }
 
 /* What is kept twice goes, unless a version has lost it. */
-static void drop_copy (const struct registry *r,
-                       const char *name,
-                       long same,
-                       const json_t *entry)
+static void drop_copy (const struct registry *r, const char *name, long same, const json_t *entry)
 {
     char kept[PATH_MAX], other[PATH_MAX];
     struct model_entry old;
@@ -190,15 +150,12 @@ static void drop_copy (const struct registry *r,
     if (registry_entry (r, name, "version", same, &old, NULL) != 1)
         return;
     if (registry_checkpoint (r, entry, kept, NULL) == 0
-        && registry_checkpoint (r, old.json, other, NULL) == 0
-        && strcmp (kept, other))
+        && registry_checkpoint (r, old.json, other, NULL) == 0 && strcmp (kept, other))
         inside_unlink (kept, 0);
     json_decref (old.json);
 }
 
-static int put_version (const struct registry *r,
-                        const char *name,
-                        json_t *entry,
+static int put_version (const struct registry *r, const char *name, json_t *entry,
                         struct slurmdl_error *err)
 {
     long same = entry ? find_same (r, name, entry) : 0;
@@ -215,9 +172,7 @@ static int put_version (const struct registry *r,
 }
 
 /* Without a checkpoint no registry is made. */
-static int register_trial (const struct sweep *s,
-                           long trial,
-                           const struct settings *st,
+static int register_trial (const struct sweep *s, long trial, const struct settings *st,
                            struct slurmdl_error *err)
 {
     struct chosen c = { NULL };

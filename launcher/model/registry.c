@@ -27,8 +27,7 @@ enum { ENTRY_MAX = 4 << 20, VERSIONS_MAX = 999999 };
 /* Another user's folder must have been named: what lies about in a folder that
  * all may write to is not taken for one's own.
  */
-static int
-check_folder (const char *path, bool named, struct slurmdl_error *err)
+static int check_folder (const char *path, bool named, struct slurmdl_error *err)
 {
     struct stat st;
 
@@ -44,24 +43,17 @@ check_folder (const char *path, bool named, struct slurmdl_error *err)
         return errorf (err,
                        "%s: belongs to user %u: if you trust that user, "
                        "name it with --models",
-                       path,
-                       (unsigned)st.st_uid);
+                       path, (unsigned)st.st_uid);
     return 0;
 }
 
-int registry_open (struct registry *r,
-                   const struct settings *st,
-                   bool make,
+int registry_open (struct registry *r, const struct settings *st, bool make,
                    struct slurmdl_error *err)
 {
     bool named = st->models && *st->models;
     char path[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s%s",
-              named ? st->models : st->dir,
-              named ? "" : "/models");
+    snprintf (path, sizeof (path), "%s%s", named ? st->models : st->dir, named ? "" : "/models");
     if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
         return errorf (err, "%s: cannot make: %s", path, strerror (errno));
     if (!realpath (path, r->dir)) {
@@ -75,9 +67,7 @@ int registry_open (struct registry *r,
     return check_folder (r->dir, named, err);
 }
 
-int registry_open_to_write (struct registry *r,
-                            const struct settings *st,
-                            bool make,
+int registry_open_to_write (struct registry *r, const struct settings *st, bool make,
                             struct slurmdl_error *err)
 {
     int rv = registry_open (r, st, make, err);
@@ -94,9 +84,8 @@ static bool is_name (const char *text)
     size_t n = strlen (text);
 
     return n >= 1 && n <= MODEL_NAME_MAX && *text != '.'
-           && strspn (text,
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                      "0123456789._-")
+           && strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                            "0123456789._-")
                   == n;
 }
 
@@ -133,26 +122,17 @@ static int split (const char *text, struct model_reference *ref)
 
 /* ---- entries ---- */
 
-static int entry_path (const struct registry *r,
-                       const char *name,
-                       const char *kind,
-                       long number,
+static int entry_path (const struct registry *r, const char *name, const char *kind, long number,
                        char path[PATH_MAX])
 {
-    if (snprintf (
-            path, PATH_MAX, "%s/%s/%s-%04ld.json", r->dir, name, kind, number)
-        < PATH_MAX)
+    if (snprintf (path, PATH_MAX, "%s/%s/%s-%04ld.json", r->dir, name, kind, number) < PATH_MAX)
         return 0;
     errno = ENAMETOOLONG;
     return -1;
 }
 
-int registry_entry (const struct registry *r,
-                    const char *name,
-                    const char *kind,
-                    long number,
-                    struct model_entry *entry,
-                    struct slurmdl_error *err)
+int registry_entry (const struct registry *r, const char *name, const char *kind, long number,
+                    struct model_entry *entry, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     json_error_t why;
@@ -176,20 +156,15 @@ int registry_entry (const struct registry *r,
     return errorf (err, "%s: damaged: %.80s", path, why.text);
 }
 
-bool registry_has (const struct registry *r,
-                   const char *name,
-                   const char *kind,
-                   long number)
+bool registry_has (const struct registry *r, const char *name, const char *kind, long number)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return entry_path (r, name, kind, number, path) == 0
-           && lstat (path, &st) == 0;
+    return entry_path (r, name, kind, number, path) == 0 && lstat (path, &st) == 0;
 }
 
-static long
-last_number (const struct registry *r, const char *name, const char *kind)
+static long last_number (const struct registry *r, const char *name, const char *kind)
 {
     char path[PATH_MAX];
     long n = 0;
@@ -203,10 +178,7 @@ last_number (const struct registry *r, const char *name, const char *kind)
     return n;
 }
 
-long registry_put (const struct registry *r,
-                   const char *name,
-                   const char *kind,
-                   json_t *entry,
+long registry_put (const struct registry *r, const char *name, const char *kind, json_t *entry,
                    struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -231,8 +203,7 @@ long registry_put (const struct registry *r,
             return errorf (err,
                            "%s: the entry has more than %d bytes: what "
                            "the experiment says of itself is too long",
-                           r->dir,
-                           ENTRY_MAX);
+                           r->dir, ENTRY_MAX);
         }
         rv = publish_if_absent (path, text, strlen (text), err);
         free (text);
@@ -242,18 +213,14 @@ long registry_put (const struct registry *r,
 
 /* ---- stages ---- */
 
-int registry_entries (const struct registry *r,
-                      const char *name,
-                      const char *kind,
-                      void (*f) (const json_t *entry, void *arg),
-                      void *arg,
+int registry_entries (const struct registry *r, const char *name, const char *kind,
+                      void (*f) (const json_t *entry, void *arg), void *arg,
                       struct slurmdl_error *err)
 {
     struct model_entry e = { .json = NULL };
     int rv;
 
-    for (long n = 1; (rv = registry_entry (r, name, kind, n, &e, err)) == 1;
-         n++) {
+    for (long n = 1; (rv = registry_entry (r, name, kind, n, &e, err)) == 1; n++) {
         f (e.json, arg);
         json_decref (e.json);
     }
@@ -266,21 +233,16 @@ static void keep_stage (const json_t *entry, void *stages)
     const char *stage = entry_text (entry, NULL, "stage");
 
     if (stage && is_name (stage))
-        json_object_set_new (
-            stages, stage, json_integer (entry_int (entry, NULL, "version")));
+        json_object_set_new (stages, stage, json_integer (entry_int (entry, NULL, "version")));
 }
 
-static int read_stages (const struct registry *r,
-                        const char *name,
-                        json_t *stages,
+static int read_stages (const struct registry *r, const char *name, json_t *stages,
                         struct slurmdl_error *err)
 {
     return registry_entries (r, name, "stage", keep_stage, stages, err);
 }
 
-char *registry_stages (const struct registry *r,
-                       const char *name,
-                       long version,
+char *registry_stages (const struct registry *r, const char *name, long version,
                        struct slurmdl_error *err)
 {
     json_t *stages = json_object (), *of;
@@ -288,12 +250,11 @@ char *registry_stages (const struct registry *r,
     size_t size = 0;
     FILE *f = open_memstream (&text, &size);
     const char *stage;
-    int rv =
-        f ? read_stages (r, name, stages, err) : errorf (err, "out of memory");
+    int rv = f ? read_stages (r, name, stages, err) : errorf (err, "out of memory");
 
-    json_object_foreach (
-        stages, stage, of) if (rv == 0 && json_integer_value (of) == version)
-        fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", stage);
+    json_object_foreach (stages, stage, of)
+        if (rv == 0 && json_integer_value (of) == version)
+            fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", stage);
     json_decref (stages);
     if (f && fclose (f) == 0 && rv == 0)
         return text;
@@ -301,9 +262,7 @@ char *registry_stages (const struct registry *r,
     return NULL;
 }
 
-int registry_resolve (const struct registry *r,
-                      const char *text,
-                      struct model_reference *ref,
+int registry_resolve (const struct registry *r, const char *text, struct model_reference *ref,
                       struct slurmdl_error *err)
 {
     json_t *stages;
@@ -312,14 +271,12 @@ int registry_resolve (const struct registry *r,
 
     if (split (text, ref) < 0) {
         errno = EINVAL;
-        return errorf (
-            err, "'%.80s' is none of NAME, NAME/VERSION and NAME@STAGE", text);
+        return errorf (err, "'%.80s' is none of NAME, NAME/VERSION and NAME@STAGE", text);
     }
     if (*ref->stage) {
         stages = json_object ();
         rv = read_stages (r, ref->name, stages, err);
-        ref->version =
-            (long)json_integer_value (json_object_get (stages, ref->stage));
+        ref->version = (long)json_integer_value (json_object_get (stages, ref->stage));
         json_decref (stages);
     }
     last = last_number (r, ref->name, "version");
@@ -332,8 +289,7 @@ int registry_resolve (const struct registry *r,
             && !registry_has (r, ref->name, "removed", ref->version)))
         return rv;
     errno = ENOENT;
-    return errorf (
-        err, "%s: no model '%.80s' (dl model ls lists them)", r->dir, text);
+    return errorf (err, "%s: no model '%.80s' (dl model ls lists them)", r->dir, text);
 }
 
 /* ---- all names ---- */
@@ -343,9 +299,7 @@ static int is_listed (const struct dirent *e)
     return is_name (e->d_name);
 }
 
-int registry_each (const struct registry *r,
-                   int (*f) (const char *name, void *arg),
-                   void *arg,
+int registry_each (const struct registry *r, int (*f) (const char *name, void *arg), void *arg,
                    struct slurmdl_error *err)
 {
     struct dirent **list;
@@ -365,22 +319,16 @@ int registry_each (const struct registry *r,
 
 /* ---- checkpoints ---- */
 
-static void copy_path (const struct registry *r,
-                       const char *digest,
-                       long copy,
-                       char path[PATH_MAX])
+static void copy_path (const struct registry *r, const char *digest, long copy, char path[PATH_MAX])
 {
     char number[24] = "";
 
     if (copy > 0)
         snprintf (number, sizeof (number), ".%ld", copy);
-    snprintf (
-        path, PATH_MAX, "%s/.checkpoints/%s%s.h5", r->dir, digest, number);
+    snprintf (path, PATH_MAX, "%s/.checkpoints/%s%s.h5", r->dir, digest, number);
 }
 
-int registry_checkpoint (const struct registry *r,
-                         const json_t *version,
-                         char path[PATH_MAX],
+int registry_checkpoint (const struct registry *r, const json_t *version, char path[PATH_MAX],
                          struct slurmdl_error *err)
 {
     const char *digest = entry_text (version, "checkpoint", "sha256");
@@ -397,8 +345,7 @@ int registry_checkpoint (const struct registry *r,
 /* The bytes that the digest is of are those that stay: it is computed from the
  * registry's own file.  No two versions share one, so that each may go.
  */
-static json_t *
-settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
+static json_t *settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
 {
     char path[PATH_MAX], digest[DIGEST_SIZE];
     int64_t step;
@@ -415,15 +362,12 @@ settle (const struct registry *r, const char *tmp, struct slurmdl_error *err)
         rv = link_if_absent (tmp, path);
     }
     if (rv == 0)
-        return json_pack (
-            "{s:s, s:I}", "sha256", digest, "copy", (json_int_t)copy - 1);
+        return json_pack ("{s:s, s:I}", "sha256", digest, "copy", (json_int_t)copy - 1);
     errorf (err, "%s: %s", path, strerror (errno));
     return NULL;
 }
 
-json_t *registry_keep (const struct registry *r,
-                       const char *from,
-                       struct slurmdl_error *err)
+json_t *registry_keep (const struct registry *r, const char *from, struct slurmdl_error *err)
 {
     char path[PATH_MAX], tmp[PATH_MAX];
     json_t *kept;
@@ -434,11 +378,7 @@ json_t *registry_keep (const struct registry *r,
     copy_path (r, "new", 0, path);
     link_tmp_name (tmp, sizeof (tmp), path);
     if (file_take (from, tmp) < 0) {
-        errorf (err,
-                "%s: cannot keep it in %s: %s",
-                from,
-                r->dir,
-                inside_error (errno));
+        errorf (err, "%s: cannot keep it in %s: %s", from, r->dir, inside_error (errno));
         return NULL;
     }
     kept = settle (r, tmp, err);
@@ -452,10 +392,7 @@ json_t *registry_keep (const struct registry *r,
 /* Whoever puts the entry removes the file: its name may then be that of another
  * version.
  */
-int registry_remove (const struct registry *r,
-                     const char *name,
-                     long version,
-                     const json_t *entry,
+int registry_remove (const struct registry *r, const char *name, long version, const json_t *entry,
                      struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -467,8 +404,8 @@ int registry_remove (const struct registry *r,
         rv = publish_if_absent (path, text, strlen (text), err);
     free (text);
     if (rv == 0 && registry_entry (r, name, "version", version, &e, NULL) == 1
-        && registry_checkpoint (r, e.json, path, NULL) == 0
-        && inside_unlink (path, 0) < 0 && errno != ENOENT)
+        && registry_checkpoint (r, e.json, path, NULL) == 0 && inside_unlink (path, 0) < 0
+        && errno != ENOENT)
         rv = errorf (err, "%s: %s", path, inside_error (errno));
     json_decref (e.json);
     return rv < 0 ? -1 : 0;
@@ -476,11 +413,9 @@ int registry_remove (const struct registry *r,
 
 /* ---- values ---- */
 
-static const json_t *
-value_of (const json_t *entry, const char *group, const char *key)
+static const json_t *value_of (const json_t *entry, const char *group, const char *key)
 {
-    return json_object_get (group ? json_object_get (entry, group) : entry,
-                            key);
+    return json_object_get (group ? json_object_get (entry, group) : entry, key);
 }
 
 const char *entry_text (const json_t *entry, const char *group, const char *key)

@@ -28,16 +28,12 @@ static void owner_name (uid_t owner, char *buf, size_t size)
 
 static void value_text (const json_t *entry, char *buf, size_t size)
 {
-    const json_t *v =
-        json_object_get (json_object_get (entry, "metric"), "value");
+    const json_t *v = json_object_get (json_object_get (entry, "metric"), "value");
 
     if (json_is_number (v))
         snprintf (buf, size, "%.6g", json_number_value (v));
     else
-        snprintf (buf,
-                  size,
-                  "%.20s",
-                  json_is_string (v) ? json_string_value (v) : "");
+        snprintf (buf, size, "%.20s", json_is_string (v) ? json_string_value (v) : "");
 }
 
 static const char *or_empty (const char *text)
@@ -62,9 +58,7 @@ static void keep_note (const json_t *entry, void *arg)
 }
 
 /* The last one of a version, "" if it has none; the caller frees it. */
-static char *note_of (const struct registry *r,
-                      const char *name,
-                      long version,
+static char *note_of (const struct registry *r, const char *name, long version,
                       struct slurmdl_error *err)
 {
     struct last_note last = { version, strdup ("") };
@@ -80,10 +74,9 @@ static char *note_of (const struct registry *r,
 }
 
 static const struct table_column version_columns[] = {
-    { "model", false },      { "version", true }, { "stage", false },
-    { "metric", false },     { "value", true },   { "step", true },
-    { "experiment", false }, { "trial", true },   { "time", false },
-    { "by", false },         { "note", false },   { NULL, false },
+    { "model", false }, { "version", true }, { "stage", false },      { "metric", false },
+    { "value", true },  { "step", true },    { "experiment", false }, { "trial", true },
+    { "time", false },  { "by", false },     { "note", false },       { NULL, false },
 };
 
 struct model_listing {
@@ -92,41 +85,31 @@ struct model_listing {
     bool damaged;
 };
 
-static void add_line (const struct model_listing *l,
-                      const char *name,
-                      const struct model_entry *e,
+static void add_line (const struct model_listing *l, const char *name, const struct model_entry *e,
                       const char *stages)
 {
     struct libscols_line *line = scols_table_new_line (l->tb, NULL);
     char value[32], when[32], by[64];
-    char *note =
-        note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
+    char *note = note_of (l->r, name, entry_int (e->json, NULL, "number"), NULL);
 
     value_text (e->json, value, sizeof (value));
-    time_text (when,
-               sizeof (when),
-               json_number_value (json_object_get (e->json, "time")));
+    time_text (when, sizeof (when), json_number_value (json_object_get (e->json, "time")));
     owner_name (e->owner, by, sizeof (by));
     table_set (line, 0, "%s", name);
     table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
     table_set (line, 2, "%s", stages);
-    table_set (
-        line, 3, "%s", or_empty (entry_text (e->json, "metric", "name")));
+    table_set (line, 3, "%s", or_empty (entry_text (e->json, "metric", "name")));
     table_set (line, 4, "%s", value);
-    table_set (
-        line, 5, "%lld", (long long)entry_int (e->json, "checkpoint", "step"));
-    table_set (
-        line, 6, "%s", or_empty (entry_text (e->json, "experiment", "name")));
-    table_set (
-        line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
+    table_set (line, 5, "%lld", (long long)entry_int (e->json, "checkpoint", "step"));
+    table_set (line, 6, "%s", or_empty (entry_text (e->json, "experiment", "name")));
+    table_set (line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
     table_set (line, 8, "%s", when);
     table_set (line, 9, "%s", by);
     table_set (line, 10, "%s", note ? note : "?");
     free (note);
 }
 
-static void say_damaged (struct model_listing *l,
-                         const struct slurmdl_error *err)
+static void say_damaged (struct model_listing *l, const struct slurmdl_error *err)
 {
     complain ("%s", err->text);
     l->damaged = true;
@@ -170,13 +153,10 @@ static int list (const struct settings *st, struct slurmdl_error *err)
         return -1;
     if (!(l.tb = table_create ("versions", version_columns, st->json)))
         return errorf (err, "out of memory");
-    rv = st->args[1] ? list_versions (st->args[1], &l)
-                     : registry_each (&r, list_versions, &l, err);
-    if (rv == 0 && st->args[1] && !l.damaged
-        && scols_table_get_nlines (l.tb) == 0) {
+    rv = st->args[1] ? list_versions (st->args[1], &l) : registry_each (&r, list_versions, &l, err);
+    if (rv == 0 && st->args[1] && !l.damaged && scols_table_get_nlines (l.tb) == 0) {
         errno = ENOENT;
-        rv =
-            errorf (err, "no model '%s' (dl model ls lists them)", st->args[1]);
+        rv = errorf (err, "no model '%s' (dl model ls lists them)", st->args[1]);
     }
     if (rv == 0)
         scols_print_table (l.tb);
@@ -212,12 +192,10 @@ static void print_values (const json_t *o, const char *prefix)
     const char *key;
     const json_t *v;
 
-    json_object_foreach ((json_t *)o, key, v)
-    {
+    json_object_foreach ((json_t *)o, key, v) {
         char name[256];
         char *text;
-        snprintf (
-            name, sizeof (name), "%s%s%s", prefix, *prefix ? "." : "", key);
+        snprintf (name, sizeof (name), "%s%s%s", prefix, *prefix ? "." : "", key);
         if (json_is_object (v)) {
             print_values (v, name);
             continue;
@@ -228,9 +206,7 @@ static void print_values (const json_t *o, const char *prefix)
     }
 }
 
-static int print_entry (const struct settings *st,
-                        const struct model_entry *e,
-                        const char *stages,
+static int print_entry (const struct settings *st, const struct model_entry *e, const char *stages,
                         const char *note)
 {
     char by[64];
@@ -254,8 +230,7 @@ static int show (const struct settings *st, struct slurmdl_error *err)
     char *stages, *note = NULL;
     int rv = -1;
 
-    if (registry_open (&r, st, false, err) < 0
-        || registry_resolve (&r, st->args[1], &ref, err) < 0
+    if (registry_open (&r, st, false, err) < 0 || registry_resolve (&r, st->args[1], &ref, err) < 0
         || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
         return -1;
     if ((stages = registry_stages (&r, ref.name, ref.version, err))

@@ -59,8 +59,7 @@ static double value_of (const struct usage_rank *r, enum advice_of of)
     return of == OF_LOWEST_GPU ? r->gpu_busy : r->cores;
 }
 
-const struct usage_rank *advise_lowest (const struct usage *u,
-                                        enum advice_of of)
+const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of)
 {
     const struct usage_rank *lowest = NULL;
     int n = 0;
@@ -139,13 +138,11 @@ static void measure_gpus (const struct usage *u, double *q)
             const struct usage_gpu *g = &u->nodes[i].gpus[k];
             q[Q_GPUS]++;
             put (&busy, g->busy);
-            q[Q_GPU_MEMORY] =
-                larger (q[Q_GPU_MEMORY], g->memory / g->memory_size);
+            q[Q_GPU_MEMORY] = larger (q[Q_GPU_MEMORY], g->memory / g->memory_size);
             q[Q_HOT] = larger (q[Q_HOT], g->hot);
             q[Q_CAPPED] = larger (q[Q_CAPPED], g->capped);
             if (!isnan (g->busy))
-                q[Q_GPU_UNUSED] =
-                    larger (q[Q_GPU_UNUSED], 0) + (g->busy < gpu_unused);
+                q[Q_GPU_UNUSED] = larger (q[Q_GPU_UNUSED], 0) + (g->busy < gpu_unused);
         }
     q[Q_GPU_BUSY] = mean (&busy);
 }
@@ -191,21 +188,12 @@ int advise (const struct usage *u, const struct pattern_row **rows, int max)
     return n;
 }
 
-void advice_text (const struct usage *u,
-                  const struct pattern_row *row,
-                  char *buf,
-                  size_t size)
+void advice_text (const struct usage *u, const struct pattern_row *row, char *buf, size_t size)
 {
-    const struct usage_rank *r =
-        row->of == OF_ALL ? NULL : advise_lowest (u, row->of);
+    const struct usage_rank *r = row->of == OF_ALL ? NULL : advise_lowest (u, row->of);
 
     if (r)
-        snprintf (buf,
-                  size,
-                  "rank %ld on %s: %s",
-                  r->rank,
-                  u->nodes[r->node].name,
-                  row->text);
+        snprintf (buf, size, "rank %ld on %s: %s", r->rank, u->nodes[r->node].name, row->text);
     else
         snprintf (buf, size, "%s", row->text);
 }

@@ -19,11 +19,11 @@ enum quantity {
     Q_CORES,        /* busy ones, share of those given */
     Q_CORES_GIVEN,  /* to a rank */
     Q_CORES_LOWEST, /* of the rank that has least, share of the mean */
-    Q_BUSIEST,  /* cores that the busiest process of a rank kept busy, mean */
-    Q_BLOCKED,  /* share of the time that ranks waited for storage, mean */
-    Q_LINK,     /* share of the fullest network link */
-    Q_MEMORY,   /* the most of any node, share of the job's limit */
-    Q_SWITCHES, /* a second, mean of the ranks */
+    Q_BUSIEST,      /* cores that the busiest process of a rank kept busy, mean */
+    Q_BLOCKED,      /* share of the time that ranks waited for storage, mean */
+    Q_LINK,         /* share of the fullest network link */
+    Q_MEMORY,       /* the most of any node, share of the job's limit */
+    Q_SWITCHES,     /* a second, mean of the ranks */
     QUANTITIES
 };
 
@@ -56,11 +56,7 @@ void advise_measure (const struct usage *u, double q[QUANTITIES]);
 int advise (const struct usage *u, const struct pattern_row **rows, int max);
 
 /* "rank 3 on n2: ..."  */
-void advice_text (const struct usage *u,
-                  const struct pattern_row *row,
-                  char *buf,
-                  size_t size);
+void advice_text (const struct usage *u, const struct pattern_row *row, char *buf, size_t size);
 
 /* The rank that has least of it (OF_LOWEST_...); NULL: there are no two. */
-const struct usage_rank *advise_lowest (const struct usage *u,
-                                        enum advice_of of);
+const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of);

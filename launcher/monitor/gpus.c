@@ -35,11 +35,9 @@ struct nvidia {
 };
 
 /* Whether the library has function F, and it succeeds. */
-#define CALL(n, f, ...)                                                        \
-    ((n)->nvml.f && (n)->nvml.f (__VA_ARGS__) == NVML_SUCCESS)
+#define CALL(n, f, ...) ((n)->nvml.f && (n)->nvml.f (__VA_ARGS__) == NVML_SUCCESS)
 
-static void
-read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
+static void read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
     struct nvml_utilization u;
     struct nvml_memory m;
@@ -54,9 +52,7 @@ read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
     }
 }
 
-static void read_physics (const struct nvidia *n,
-                          const struct device *d,
-                          struct gpu_sample *g)
+static void read_physics (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
     unsigned long long big;
     unsigned u;
@@ -77,9 +73,7 @@ static void read_physics (const struct nvidia *n,
         g->v[GPU_PCIE_SEND] = u * 1e3;
 }
 
-static void read_slowed (const struct nvidia *n,
-                         const struct device *d,
-                         struct gpu_sample *g)
+static void read_slowed (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
     unsigned long long why;
 
@@ -90,8 +84,7 @@ static void read_slowed (const struct nvidia *n,
 }
 
 /* Between the reading before and this one. */
-static void
-read_units (struct nvidia *n, struct device *d, struct gpu_sample *g)
+static void read_units (struct nvidia *n, struct device *d, struct gpu_sample *g)
 {
     struct nvml_gpm_metrics *m = &n->metrics;
     struct nvml_gpm_sample *older = d->before;
@@ -115,9 +108,7 @@ read_units (struct nvidia *n, struct device *d, struct gpu_sample *g)
     d->after = older;
 }
 
-static void read_processes (const struct nvidia *n,
-                            const struct device *d,
-                            int index,
+static void read_processes (const struct nvidia *n, const struct device *d, int index,
                             struct gpu_readings *r)
 {
     struct nvml_process list[GPU_PROCESSES_MAX];
@@ -129,8 +120,7 @@ static void read_processes (const struct nvidia *n,
         r->process[r->nprocesses++] = (struct gpu_process){
             .gpu = index,
             .pid = (pid_t)list[i].pid,
-            .memory =
-                list[i].memory == ULLONG_MAX ? NAN : (double)list[i].memory,
+            .memory = list[i].memory == ULLONG_MAX ? NAN : (double)list[i].memory,
         };
 }
 
@@ -222,8 +212,7 @@ static const struct file {
     { "freq2_input",         GPU_MEMORY_CLOCK, 1e-6 },
 };
 
-static void
-read_files (int device, const struct file *f, size_t n, struct gpu_sample *g)
+static void read_files (int device, const struct file *f, size_t n, struct gpu_sample *g)
 {
     char text[64];
     char *end;
@@ -363,8 +352,7 @@ static void answer (int fd, struct nvidia *nvidia, int sysfs)
     else
         amd_read (sysfs, r);
     select_of_step (r, getenv ("SLURM_STEP_GPUS"));
-    if (send (fd, r, sizeof (*r), MSG_NOSIGNAL) != (ssize_t)sizeof (*r)
-        || r->n == 0)
+    if (send (fd, r, sizeof (*r), MSG_NOSIGNAL) != (ssize_t)sizeof (*r) || r->n == 0)
         _exit (0);
     free (r);
 }

@@ -25,12 +25,8 @@ enum counter {
     COUNTERS
 };
 static const char *const counter_names[COUNTERS] = {
-    [CPU_USER] = "cpu_user",
-    [CPU_SYSTEM] = "cpu_system",
-    [READ] = "read",
-    [WRITTEN] = "write",
-    [STORAGE_READ] = "storage_read",
-    [STORAGE_WRITTEN] = "storage_write",
+    [CPU_USER] = "cpu_user", [CPU_SYSTEM] = "cpu_system",     [READ] = "read",
+    [WRITTEN] = "write",     [STORAGE_READ] = "storage_read", [STORAGE_WRITTEN] = "storage_write",
     [SWITCHES] = "switches",
 };
 
@@ -114,17 +110,14 @@ static double spent_since (const struct load *l, const struct rank_process *p)
     struct spent key = { .pid = p->pid };
     uint64_t ticks = p->user + p->system;
     const struct spent *was =
-        l->nspent ? bsearch (&key, l->spent, l->nspent, sizeof (key), by_pid)
-                  : NULL;
+        l->nspent ? bsearch (&key, l->spent, l->nspent, sizeof (key), by_pid) : NULL;
 
     if (was && was->start == p->start && was->ticks <= ticks)
         ticks -= was->ticks;
     return (double)ticks * l->tick;
 }
 
-static void add_process (const struct load *l,
-                         const struct rank_process *p,
-                         double seconds,
+static void add_process (const struct load *l, const struct rank_process *p, double seconds,
                          struct rank_load *r)
 {
     r->sum[CPU_USER] += (double)(p->user + p->user_ended) * l->tick;
@@ -136,8 +129,7 @@ static void add_process (const struct load *l,
     r->gauge[MEMORY] += (double)p->resident * l->page;
     r->gauge[BLOCKED] += p->state == 'D';
     if (seconds > 0)
-        r->gauge[BUSIEST] =
-            fmax (r->gauge[BUSIEST], spent_since (l, p) / seconds);
+        r->gauge[BUSIEST] = fmax (r->gauge[BUSIEST], spent_since (l, p) / seconds);
 }
 
 /* ---- ranks ---- */
@@ -157,9 +149,7 @@ static struct rank_load *find_rank (struct load *l, long rank)
     return &more[l->nranks++];
 }
 
-static void put_cores (const struct load *l,
-                       const struct rank_process *root,
-                       struct series *s)
+static void put_cores (const struct load *l, const struct rank_process *root, struct series *s)
 {
     double cores = l->cores;
     cpu_set_t set;
@@ -180,20 +170,11 @@ static void put_rank (struct rank_load *r, struct series *s)
         if (r->sum[i] < r->before[i])
             r->lost[i] += r->before[i] - r->sum[i];
         r->before[i] = r->sum[i];
-        series_put (s,
-                    SERIES_COUNTER,
-                    r->sum[i] + r->lost[i],
-                    "rank/%ld/%s",
-                    r->rank,
+        series_put (s, SERIES_COUNTER, r->sum[i] + r->lost[i], "rank/%ld/%s", r->rank,
                     counter_names[i]);
     }
     for (int i = 0; i < GAUGES; i++)
-        series_put (s,
-                    SERIES_GAUGE,
-                    r->gauge[i],
-                    "rank/%ld/%s",
-                    r->rank,
-                    gauge_names[i]);
+        series_put (s, SERIES_GAUGE, r->gauge[i], "rank/%ld/%s", r->rank, gauge_names[i]);
 }
 
 static void remember (struct load *l, const struct rank_process *p, size_t n)
@@ -204,16 +185,12 @@ static void remember (struct load *l, const struct rank_process *p, size_t n)
     l->spent = list;
     l->nspent = list ? n : 0;
     for (size_t i = 0; i < l->nspent; i++)
-        list[i] =
-            (struct spent){ p[i].pid, p[i].start, p[i].user + p[i].system };
+        list[i] = (struct spent){ p[i].pid, p[i].start, p[i].user + p[i].system };
     if (l->nspent > 0)
         qsort (list, l->nspent, sizeof (*list), by_pid);
 }
 
-void load_sample (struct load *l,
-                  const struct ranks *ranks,
-                  double time,
-                  struct series *s)
+void load_sample (struct load *l, const struct ranks *ranks, double time, struct series *s)
 {
     size_t n, roots;
     const struct rank_process *p = ranks_all (ranks, &n);

@@ -18,7 +18,4 @@ void load_destroy (struct load *l);
 /* Put "rank/R/..." of all ranks that the last look found.  'time' is in
  * seconds, of a clock that nobody sets.
  */
-void load_sample (struct load *l,
-                  const struct ranks *ranks,
-                  double time,
-                  struct series *s);
+void load_sample (struct load *l, const struct ranks *ranks, double time, struct series *s);

@@ -25,9 +25,7 @@ static const char prefix[] = "dl-monitor-";
 /* Where monitored steps of this job, or of this folder, are. */
 static const char *base (void)
 {
-    static const char *const names[] = { "DL_MONITOR_DIR",
-                                         "DL_ATTEMPT_DIR",
-                                         "SLURM_SUBMIT_DIR" };
+    static const char *const names[] = { "DL_MONITOR_DIR", "DL_ATTEMPT_DIR", "SLURM_SUBMIT_DIR" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         if (getenv (names[i]) && *getenv (names[i]))
@@ -39,14 +37,7 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step)
 {
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
     bool requeued = restarts && atoi (restarts) > 0;
-    int n = snprintf (buf,
-                      size,
-                      "%s/%s%s.%s%s%s",
-                      base (),
-                      prefix,
-                      job,
-                      step,
-                      requeued ? "-r" : "",
+    int n = snprintf (buf, size, "%s/%s%s.%s%s%s", base (), prefix, job, step, requeued ? "-r" : "",
                       requeued ? restarts : "");
 
     if (n > 0 && (size_t)n < size && n < PATH_MAX - 128)
@@ -75,12 +66,10 @@ static int find_in (const char *dir, const char *job, char *buf, size_t size)
         const char *name = list[i]->d_name + strlen (prefix);
         snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
         if ((len == 0
-             || (!strncmp (name, job, len)
-                 && (!name[len] || name[len] == '.' || name[len] == '-')))
+             || (!strncmp (name, job, len) && (!name[len] || name[len] == '.' || name[len] == '-')))
             && stat (path, &st) == 0
             && (st.st_mtim.tv_sec > newest.tv_sec
-                || (st.st_mtim.tv_sec == newest.tv_sec
-                    && st.st_mtim.tv_nsec >= newest.tv_nsec))) {
+                || (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec >= newest.tv_nsec))) {
             newest = st.st_mtim;
             snprintf (buf, size, "%s", path);
             rv = 0;
@@ -97,26 +86,21 @@ static int find_folder (const struct settings *st, char *buf, size_t size)
     const char *what = st->nargs ? st->args[0] : NULL;
     struct stat s;
 
-    if (what
-        && (strchr (what, '/')
-            || (stat (what, &s) == 0 && S_ISDIR (s.st_mode)))) {
+    if (what && (strchr (what, '/') || (stat (what, &s) == 0 && S_ISDIR (s.st_mode)))) {
         snprintf (buf, size, "%s", what);
         return 0;
     }
-    if (find_in (base (), what, buf, size) == 0
-        || find_in (".", what, buf, size) == 0)
+    if (find_in (base (), what, buf, size) == 0 || find_in (".", what, buf, size) == 0)
         return 0;
     complain (what ? "%s: no monitored step of that job in %s"
                    : "%s%s has no monitored step; srun --dl-monitor makes one",
-              what ? what : "",
-              base ());
+              what ? what : "", base ());
     return -1;
 }
 
 /* ---- the summary ---- */
 
-__attribute__ ((format (printf, 2, 3))) static void
-append (char *line, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void append (char *line, const char *fmt, ...)
 {
     size_t n = strlen (line);
     va_list ap;
@@ -139,8 +123,7 @@ static const char *bytes_text (char *buf, size_t size, double bytes)
     else if (i == 0)
         snprintf (buf, size, "%.0f B", bytes);
     else
-        snprintf (
-            buf, size, bytes < 10 ? "%.1f %ciB" : "%.0f %ciB", bytes, units[i]);
+        snprintf (buf, size, bytes < 10 ? "%.1f %ciB" : "%.0f %ciB", bytes, units[i]);
     return buf;
 }
 
@@ -160,18 +143,13 @@ static void append_gpus (char *line, const struct usage *u, const double *q)
             power += g->power;
             sm += g->sm;
         }
-    append (line,
-            q[Q_GPUS] == 1 ? "%.0f GPU was busy %.0f %%"
-                           : "%.0f GPUs were busy %.0f %%",
-            q[Q_GPUS],
-            q[Q_GPU_BUSY]);
+    append (line, q[Q_GPUS] == 1 ? "%.0f GPU was busy %.0f %%" : "%.0f GPUs were busy %.0f %%",
+            q[Q_GPUS], q[Q_GPU_BUSY]);
     if (low && q[Q_GPU_LOWEST] < 0.9)
         append (line, " (rank %ld: %.0f %%)", low->rank, low->gpu_busy);
     if (!isnan (sm))
         append (line, ", their SMs %.0f %%", sm / q[Q_GPUS]);
-    append (line,
-            ", memory %s of %s",
-            bytes_text (a, sizeof (a), memory),
+    append (line, ", memory %s of %s", bytes_text (a, sizeof (a), memory),
             bytes_text (b, sizeof (b), size));
     if (!isnan (power))
         append (line, ", %.0f W each", power / q[Q_GPUS]);
@@ -196,11 +174,8 @@ static void append_cores (char *line, const struct usage *u, const double *q)
     append (line, "a rank kept %.1f", cores / (double)u->nranks);
     if (!isnan (q[Q_CORES_GIVEN]))
         append (line, " of %.0f", q[Q_CORES_GIVEN]);
-    append (line,
-            " core%s busy; node memory %s of %s",
-            q[Q_CORES_GIVEN] == 1 ? "" : "s",
-            bytes_text (a, sizeof (a), memory),
-            bytes_text (b, sizeof (b), limit));
+    append (line, " core%s busy; node memory %s of %s", q[Q_CORES_GIVEN] == 1 ? "" : "s",
+            bytes_text (a, sizeof (a), memory), bytes_text (b, sizeof (b), limit));
     append (line, "; read %s/s", bytes_text (a, sizeof (a), reads));
     append (line, ", wrote %s/s", bytes_text (a, sizeof (a), writes));
 }
@@ -212,14 +187,8 @@ static void summary_text (const struct usage *u, char line[LINE])
 
     advise_measure (u, q);
     duration_text (time, sizeof (time), u->seconds);
-    snprintf (line,
-              LINE,
-              "%zu rank%s on %zu node%s, %s: ",
-              u->nranks,
-              u->nranks == 1 ? "" : "s",
-              u->nnodes,
-              u->nnodes == 1 ? "" : "s",
-              time);
+    snprintf (line, LINE, "%zu rank%s on %zu node%s, %s: ", u->nranks, u->nranks == 1 ? "" : "s",
+              u->nnodes, u->nnodes == 1 ? "" : "s", time);
     append_gpus (line, u, q);
     append_cores (line, u, q);
 }
@@ -260,8 +229,7 @@ static const struct {
 };
 /* clang-format on */
 
-static const char *
-number_text (char *buf, size_t size, const char *fmt, double v)
+static const char *number_text (char *buf, size_t size, const char *fmt, double v)
 {
     if (isnan (v))
         return "-";
@@ -272,11 +240,8 @@ number_text (char *buf, size_t size, const char *fmt, double v)
     return buf;
 }
 
-static const char *cell (const struct usage *u,
-                         const struct usage_rank *r,
-                         enum view_column c,
-                         char *buf,
-                         size_t size)
+static const char *cell (const struct usage *u, const struct usage_rank *r, enum view_column c,
+                         char *buf, size_t size)
 {
     switch (c) {
     case RANK:
@@ -296,8 +261,7 @@ static const char *cell (const struct usage *u,
     case WRITE_RATE:
         return bytes_text (buf, size, r->write);
     case WAIT:
-        return number_text (
-            buf, size, "%.0f%%", r->blocked > 1 ? 100 : r->blocked * 100);
+        return number_text (buf, size, "%.0f%%", r->blocked > 1 ? 100 : r->blocked * 100);
     case GPUS:
         return number_text (buf, size, "%.0f", r->gpus);
     case BUSY:
@@ -317,20 +281,14 @@ static void print_table (const struct usage *u, bool gpus)
 
     for (int c = 0; c < VIEW_COLUMNS; c++)
         if (gpus || !columns[c].gpu)
-            scols_table_new_column (
-                t, columns[c].name, 0, c == NODE ? 0 : SCOLS_FL_RIGHT);
+            scols_table_new_column (t, columns[c].name, 0, c == NODE ? 0 : SCOLS_FL_RIGHT);
     for (size_t i = 0; i < u->nranks; i++) {
         struct libscols_line *l = scols_table_new_line (t, NULL);
         size_t at = 0;
         for (int c = 0; c < VIEW_COLUMNS; c++)
             if (gpus || !columns[c].gpu)
-                scols_line_set_data (l,
-                                     at++,
-                                     cell (u,
-                                           &u->ranks[i],
-                                           (enum view_column)c,
-                                           buf,
-                                           sizeof (buf)));
+                scols_line_set_data (
+                    l, at++, cell (u, &u->ranks[i], (enum view_column)c, buf, sizeof (buf)));
     }
     scols_print_table (t);
     scols_unref_table (t);
@@ -392,25 +350,18 @@ static int print_json (const struct usage *u)
 {
     const struct pattern_row *rows[ADVICE];
     int n = advise (u, rows, ADVICE);
-    json_t *all = json_pack ("{s:f, s:[], s:[], s:[]}",
-                             "seconds",
-                             u->seconds,
-                             "ranks",
-                             "nodes",
-                             "advice");
+    json_t *all =
+        json_pack ("{s:f, s:[], s:[], s:[]}", "seconds", u->seconds, "ranks", "nodes", "advice");
     char line[LINE];
 
     for (size_t i = 0; i < u->nranks; i++)
-        json_array_append_new (json_object_get (all, "ranks"),
-                               rank_json (u, &u->ranks[i]));
+        json_array_append_new (json_object_get (all, "ranks"), rank_json (u, &u->ranks[i]));
     for (size_t i = 0; i < u->nnodes; i++)
-        json_array_append_new (json_object_get (all, "nodes"),
-                               node_json (&u->nodes[i]));
+        json_array_append_new (json_object_get (all, "nodes"), node_json (&u->nodes[i]));
     for (int i = 0; i < n; i++) {
         advice_text (u, rows[i], line, sizeof (line));
-        json_array_append_new (
-            json_object_get (all, "advice"),
-            json_pack ("{s:s, s:s}", "name", rows[i]->name, "text", line));
+        json_array_append_new (json_object_get (all, "advice"),
+                               json_pack ("{s:s, s:s}", "name", rows[i]->name, "text", line));
     }
     json_dumpf (all, stdout, JSON_INDENT (2) | JSON_REAL_PRECISION (10));
     putchar ('\n');

@@ -87,16 +87,12 @@ static void sample_pressure (const struct node_usage *n, struct series *s)
 
     for (size_t i = 0; i < sizeof (kinds) / sizeof (*kinds); i++) {
         snprintf (path, sizeof (path), "%s.pressure", kinds[i]);
-        if (n->cgroup < 0
-            || sysfs_file (n->cgroup, path, text, sizeof (text)) < 0) {
+        if (n->cgroup < 0 || sysfs_file (n->cgroup, path, text, sizeof (text)) < 0) {
             snprintf (path, sizeof (path), "pressure/%s", kinds[i]);
             if (sysfs_file (n->proc, path, text, sizeof (text)) < 0)
                 continue;
         }
-        series_put (s,
-                    SERIES_COUNTER,
-                    value_of (text, "total=") * 1e-6,
-                    "node/pressure_%s",
+        series_put (s, SERIES_COUNTER, value_of (text, "total=") * 1e-6, "node/pressure_%s",
                     kinds[i]);
     }
 }
@@ -115,8 +111,7 @@ static double speed (const struct node_usage *n, const char *interface)
 }
 
 /* "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": received, and sent 8 further on. */
-static void
-sample_interface (const struct node_usage *n, char *line, struct series *s)
+static void sample_interface (const struct node_usage *n, char *line, struct series *s)
 {
     char *colon = strchr (line, ':');
     char *name = line + strspn (line, " ");
@@ -126,11 +121,7 @@ sample_interface (const struct node_usage *n, char *line, struct series *s)
         return;
     *colon = '\0';
     if (!strcmp (name, "lo") || strlen (name) > 15
-        || sscanf (colon + 1,
-                   "%lf %*s %*s %*s %*s %*s %*s %*s %lf",
-                   &received,
-                   &sent)
-               != 2)
+        || sscanf (colon + 1, "%lf %*s %*s %*s %*s %*s %*s %*s %lf", &received, &sent) != 2)
         return;
     series_put (s, SERIES_COUNTER, received, "net/%s/rx", name);
     series_put (s, SERIES_COUNTER, sent, "net/%s/tx", name);
@@ -160,17 +151,9 @@ static void sample_ports (const struct node_usage *n, struct series *s)
         int len = (int)strcspn (p->name, "/");
         snprintf (device, sizeof (device), "%.*s", len, p->name);
         for (int send = 0; send < 2; send++) {
-            snprintf (path,
-                      sizeof (path),
-                      "class/infiniband/%s/ports/%s/counters/port_%s_data",
-                      device,
-                      p->name + len + 1,
-                      send ? "xmit" : "rcv");
-            series_put (s,
-                        SERIES_COUNTER,
-                        number_in (n->sys, path) * 4,
-                        "ib/%s/%s",
-                        p->name,
+            snprintf (path, sizeof (path), "class/infiniband/%s/ports/%s/counters/port_%s_data",
+                      device, p->name + len + 1, send ? "xmit" : "rcv");
+            series_put (s, SERIES_COUNTER, number_in (n->sys, path) * 4, "ib/%s/%s", p->name,
                         send ? "tx" : "rx");
         }
         series_put (s, SERIES_GAUGE, p->rate, "ib/%s/speed", p->name);
@@ -201,11 +184,7 @@ static void find_ports_of (struct node_usage *n, const char *device)
         if (*e->d_name == '.' || strlen (e->d_name) > 7)
             continue;
         snprintf (p->name, sizeof (p->name), "%.36s/%.7s", device, e->d_name);
-        snprintf (path,
-                  sizeof (path),
-                  "class/infiniband/%.36s/ports/%.7s/rate",
-                  device,
-                  e->d_name);
+        snprintf (path, sizeof (path), "class/infiniband/%.36s/ports/%.7s/rate", device, e->d_name);
         p->rate = number_in (n->sys, path) * 1e9 / 8; /* "100 Gb/sec" */
         n->nports++;
     }

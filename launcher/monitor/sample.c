@@ -190,21 +190,14 @@ static void put_gpus (struct usage_sampler *m)
 
     for (int i = 0; i < r->n; i++)
         for (int f = 0; f < GPU_FIELDS; f++)
-            series_put (m->series,
-                        gpu_names[f].kind,
-                        r->gpu[i].v[f],
-                        "gpu/%d/%s",
-                        r->gpu[i].index,
+            series_put (m->series, gpu_names[f].kind, r->gpu[i].v[f], "gpu/%d/%s", r->gpu[i].index,
                         gpu_names[f].name);
     for (int i = 0; i < r->nprocesses; i++) {
         long rank = rank_of (m, r->process[i].pid);
         if (rank >= 0)
-            series_put (m->series,
-                        SERIES_GAUGE,
-                        isnan (r->process[i].memory) ? 0 : r->process[i].memory,
-                        "rank/%ld/gpu/%d",
-                        rank,
-                        r->process[i].gpu);
+            series_put (m->series, SERIES_GAUGE,
+                        isnan (r->process[i].memory) ? 0 : r->process[i].memory, "rank/%ld/gpu/%d",
+                        rank, r->process[i].gpu);
     }
 }
 
@@ -213,8 +206,8 @@ static void read_gpus (struct usage_sampler *m)
     double until = monotonic () + gpu_answer;
     int got;
 
-    while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0
-           && monotonic () < until && !step_has_ended (m)) {
+    while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0 && monotonic () < until
+           && !step_has_ended (m)) {
         wait_for (m, until, true);
         forget_ended (m);
     }
@@ -224,10 +217,7 @@ static void read_gpus (struct usage_sampler *m)
 
 static void put_self (struct usage_sampler *m)
 {
-    series_put (m->series,
-                SERIES_COUNTER,
-                clock_of (CLOCK_PROCESS_CPUTIME_ID),
-                "monitor/cpu");
+    series_put (m->series, SERIES_COUNTER, clock_of (CLOCK_PROCESS_CPUTIME_ID), "monitor/cpu");
     if (m->lost > 0)
         series_put (m->series, SERIES_COUNTER, m->lost, "monitor/lost");
 }
@@ -308,9 +298,8 @@ static const char *variable (const char *name)
 /* The tasks' business is not the monitor's: it ends when they have ended. */
 static void ignore_signals (void)
 {
-    static const int ignored[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
-                                   SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
-                                   SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU };
+    static const int ignored[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
+                                   SIGPIPE, SIGALRM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU };
 
     for (size_t i = 0; i < sizeof (ignored) / sizeof (*ignored); i++)
         signal (ignored[i], SIG_IGN);
@@ -349,9 +338,7 @@ static int find_step_end (void)
 {
     struct stat st;
 
-    return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode)
-               ? fcntl (0, F_DUPFD_CLOEXEC, 3)
-               : -1;
+    return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode) ? fcntl (0, F_DUPFD_CLOEXEC, 3) : -1;
 }
 
 /* Not only on the cores that rank 0 was bound to. */
@@ -399,25 +386,19 @@ static int open_file (struct usage_sampler *m)
     struct own_folder folder;
     char dir[PATH_MAX];
 
-    if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step)
-            < 0
+    if (monitor_folder (dir, sizeof (dir), variable ("SLURM_JOB_ID"), m->step) < 0
         || make_parent (dir) < 0) {
-        complain (
-            "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
+        complain ("--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
     }
     if (own_folder_open (&folder, dir, FOLDER_MODE, &err) < 0) {
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }
-    snprintf (about.experiment,
-              sizeof (about.experiment),
-              "%s",
-              variable ("DL_EXPERIMENT"));
+    snprintf (about.experiment, sizeof (about.experiment), "%s", variable ("DL_EXPERIMENT"));
     if (!node)
         gethostname (host, sizeof (host) - 1);
-    m->series =
-        series_create (dir, folder.fd, node ?: host, &about, ROWS, &err);
+    m->series = series_create (dir, folder.fd, node ?: host, &about, ROWS, &err);
     own_folder_close (&folder);
     if (!m->series)
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
@@ -434,8 +415,7 @@ static int start (struct usage_sampler *m, const char *proc, const char *sys)
     m->load = load_create (proc, cores_given (m->expected));
     m->node = node_create (proc, sys);
     if (!m->ranks || !m->load || !m->node) {
-        complain ("--dl-monitor: %s; nothing is sampled",
-                  *err.text ? err.text : strerror (errno));
+        complain ("--dl-monitor: %s; nothing is sampled", *err.text ? err.text : strerror (errno));
         return -1;
     }
     if (task > 0 && kill (task, 0) == 0)

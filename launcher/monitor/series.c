@@ -49,8 +49,7 @@ static uint32_t hash (const char *name)
     return h;
 }
 
-static struct series_line *
-find (struct series *s, const char *name, enum series_kind kind)
+static struct series_line *find (struct series *s, const char *name, enum series_kind kind)
 {
     uint32_t at = hash (name) % SLOTS;
     struct series_line *l;
@@ -67,8 +66,7 @@ find (struct series *s, const char *name, enum series_kind kind)
     return l;
 }
 
-void series_put (
-    struct series *s, enum series_kind kind, double value, const char *fmt, ...)
+void series_put (struct series *s, enum series_kind kind, double value, const char *fmt, ...)
 {
     char name[NAME_SIZE];
     struct series_line *l;
@@ -109,9 +107,7 @@ static void join (struct joiner *j, int64_t number, double time)
         if (v == j->out[i])
             continue;
         j->out[i] = v;
-        struct row row = {
-            .step = number, .time = time, .value = v, .name = (uint32_t)i + 1
-        };
+        struct row row = { .step = number, .time = time, .value = v, .name = (uint32_t)i + 1 };
         rows_seal (&row, 1);
         j->rows[j->n++] = row;
     }
@@ -185,8 +181,7 @@ static int thin (struct series *s)
     int rv = -1;
 
     if (!rows || start_joiner (&j, s, n) < 0
-        || io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data)
-               < 0)
+        || io_read_at (s->file.fd, rows, n * sizeof (*rows), s->file.rows.data) < 0)
         goto out;
     j.rows[j.n++] = rows[0]; /* that of 'slurmdl' */
     number = join_all (&j, rows + 1, n - 1);
@@ -220,9 +215,7 @@ static size_t fill_rows (struct series *s, double time)
             continue;
         l->written = v;
         l->known = true;
-        struct row row = {
-            .step = s->number, .time = time, .value = v, .name = (uint32_t)i + 1
-        };
+        struct row row = { .step = s->number, .time = time, .value = v, .name = (uint32_t)i + 1 };
         rows_seal (&row, 1);
         s->rows[n++] = row;
     }
@@ -290,11 +283,8 @@ static void free_series (struct series *s)
     free (s);
 }
 
-struct series *series_create (const char *dir,
-                              int folder,
-                              const char *stem,
-                              const struct metrics_file_about *about,
-                              size_t max,
+struct series *series_create (const char *dir, int folder, const char *stem,
+                              const struct metrics_file_about *about, size_t max,
                               struct slurmdl_error *err)
 {
     struct series *s = calloc (1, sizeof (*s));

@@ -22,11 +22,8 @@ struct series;
 /* Create DIR/STEM.h5 (or STEM.1.h5, ...), in that folder if it is open (else
  * -1); returns NULL with 'err' set.
  */
-struct series *series_create (const char *dir,
-                              int folder,
-                              const char *stem,
-                              const struct metrics_file_about *about,
-                              size_t max,
+struct series *series_create (const char *dir, int folder, const char *stem,
+                              const struct metrics_file_about *about, size_t max,
                               struct slurmdl_error *err);
 
 /* Write what is left and close; NULL is accepted. */
@@ -35,11 +32,8 @@ void series_destroy (struct series *s);
 /* A value of the sample that is being taken; NaN is none, and not put.  A name
  * of 64 bytes or more, and the 4,097th, is left out.
  */
-void series_put (struct series *s,
-                 enum series_kind kind,
-                 double value,
-                 const char *fmt,
-                 ...) __attribute__ ((format (printf, 4, 5)));
+void series_put (struct series *s, enum series_kind kind, double value, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
 
 /* End the sample.  Returns -1 with errno if it could not be written: it is
  * then lost, and the next one has all values.

@@ -54,8 +54,7 @@ static struct track *add (struct tracks *t, const char *name, double value)
     struct track *k;
 
     if (t->n == TRACKS_MAX
-        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list))
-               < 0)
+        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
         return NULL;
     k = &t->list[t->n++];
     *k = (struct track){ .first = value,
@@ -92,8 +91,7 @@ static int take_row (const struct slurmdl_row *row, void *arg)
     if (t->before < t->since)
         forget (k, t->before);
     /* a value is of the time since the sample before */
-    k->integral += k->last * (t->before - k->last_time)
-                   + row->value * (row->time - t->before);
+    k->integral += k->last * (t->before - k->last_time) + row->value * (row->time - t->before);
     k->ended = row->value == 0 ? t->before : NAN;
     k->last = row->value;
     k->last_time = row->time;
@@ -101,8 +99,8 @@ static int take_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-__attribute__ ((format (printf, 2, 3))) static const struct track *
-track (const struct tracks *t, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static const struct track *track (const struct tracks *t,
+                                                                          const char *fmt, ...)
 {
     char name[NAME_SIZE];
     va_list ap;
@@ -177,8 +175,7 @@ static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
         char end[16];
         long rank;
         /* "rank/01/processes" is no name of ours */
-        if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2
-            || strcmp (end, "processes")
+        if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2 || strcmp (end, "processes")
             || track (t, "rank/%ld/processes", rank) != &t->list[i])
             continue;
         more = array_grow (u->ranks, u->nranks, sizeof (*more));
@@ -220,8 +217,7 @@ static void add_gpus (struct usage_node *n, const struct tracks *t)
     for (size_t i = 0; i < t->n && n->ngpus < GPUS_MAX; i++) {
         char end[24];
         int gpu;
-        if (sscanf (t->list[i].name, "gpu/%d/%23s", &gpu, end) != 2
-            || strcmp (end, "memory_size"))
+        if (sscanf (t->list[i].name, "gpu/%d/%23s", &gpu, end) != 2 || strcmp (end, "memory_size"))
             continue;
         n->gpus[n->ngpus].index = gpu;
         fill_gpu (&n->gpus[n->ngpus++], t, t->time);
@@ -246,14 +242,10 @@ static void share_gpus (struct usage *u, size_t first, struct usage_node *n)
     if (ranks == 0 || (size_t)n->ngpus % ranks)
         return;
     for (int i = 0; i < n->ngpus; i++)
-        n->gpus[i].rank =
-            u->ranks[first + (size_t)i / ((size_t)n->ngpus / ranks)].rank;
+        n->gpus[i].rank = u->ranks[first + (size_t)i / ((size_t)n->ngpus / ranks)].rank;
 }
 
-static void own_gpus (struct usage *u,
-                      size_t first,
-                      struct usage_node *n,
-                      const struct tracks *t)
+static void own_gpus (struct usage *u, size_t first, struct usage_node *n, const struct tracks *t)
 {
     bool known = false;
 
@@ -307,8 +299,7 @@ static void fill_network (struct usage_node *n, const struct tracks *t)
         size_t len = strlen (k->name);
         double bytes, share;
         if ((strncmp (k->name, "net/", 4) && strncmp (k->name, "ib/", 3))
-            || (strcmp (k->name + len - 3, "/rx")
-                && strcmp (k->name + len - 3, "/tx")))
+            || (strcmp (k->name + len - 3, "/rx") && strcmp (k->name + len - 3, "/tx")))
             continue;
         bytes = rate (k, t->time);
         share = bytes / most (track (t, "%.*s/speed", (int)len - 3, k->name));
@@ -351,8 +342,7 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
     if (add_ranks (u, u->nnodes - 1, t) < 0)
         return -1;
     if (u->nranks > first)
-        qsort (
-            u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_rank);
+        qsort (u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_rank);
     own_gpus (u, first, n, t);
     give_gpus (u, first, n);
     return 0;
@@ -372,8 +362,7 @@ static bool is_newest (const char *dir, const char *file)
 
     snprintf (stem, sizeof (stem), "%s", file);
     stem[strlen (stem) - 3] = '\0';
-    if ((dot = strrchr (stem, '.'))
-        && strspn (dot + 1, "0123456789") == strlen (dot + 1)) {
+    if ((dot = strrchr (stem, '.')) && strspn (dot + 1, "0123456789") == strlen (dot + 1)) {
         k = atoi (dot + 1);
         *dot = '\0';
     }
@@ -385,8 +374,7 @@ static int is_file (const struct dirent *e)
 {
     size_t n = strlen (e->d_name);
 
-    return n > 3 && n < 64 && *e->d_name != '.'
-           && !strcmp (e->d_name + n - 3, ".h5");
+    return n > 3 && n < 64 && *e->d_name != '.' && !strcmp (e->d_name + n - 3, ".h5");
 }
 
 /* All rows of a node's file were taken. */
@@ -398,8 +386,7 @@ static int end_file (struct usage *u, const char *name, struct tracks *t)
     return t->n > 0 ? add_node (u, name, t) : 0;
 }
 
-static int
-read_file (struct usage *u, const char *dir, const char *file, double since)
+static int read_file (struct usage *u, const char *dir, const char *file, double since)
 {
     struct tracks t = { .begin = NAN, .since = since };
     char path[PATH_MAX + NAME_MAX];
@@ -414,10 +401,7 @@ read_file (struct usage *u, const char *dir, const char *file, double since)
     return rv;
 }
 
-int usage_read_since (struct usage *u,
-                      const char *dir,
-                      double since,
-                      struct slurmdl_error *err)
+int usage_read_since (struct usage *u, const char *dir, double since, struct slurmdl_error *err)
 {
     struct dirent **list;
     int n = scandir (dir, &list, is_file, versionsort);

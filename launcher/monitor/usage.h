@@ -15,14 +15,14 @@ struct usage_rank {
     size_t node; /* index */
     double seconds;
     bool ended;
-    double cores, cores_given; /* that it kept busy; that it was given */
-    double busiest;            /* cores that its busiest process kept busy */
-    double memory;             /* bytes, the most */
-    double processes;          /* the most */
-    double read, write;        /* bytes through read() and write() */
+    double cores, cores_given;          /* that it kept busy; that it was given */
+    double busiest;                     /* cores that its busiest process kept busy */
+    double memory;                      /* bytes, the most */
+    double processes;                   /* the most */
+    double read, write;                 /* bytes through read() and write() */
     double storage_read, storage_write; /* of it, not from the page cache */
     double blocked;                     /* processes that waited for storage */
-    double switches; /* times that a process had to give up its core */
+    double switches;                    /* times that a process had to give up its core */
     int gpus;
     double gpu_busy;   /* per cent, mean of its GPUs */
     double gpu_memory; /* bytes, the most of any */
@@ -40,12 +40,12 @@ struct usage_gpu {
 struct usage_node {
     char name[64];
     double seconds;
-    double time;     /* of the last sample, s since the epoch */
-    double memory;   /* bytes: of the job if its cgroup is known, else of all */
-    double limit;    /* of the job, else the size of the memory */
-    bool job_memory; /* both are the job's */
-    double network;  /* bytes, of the busiest interface or port, one way */
-    double link;     /* share of what that can do, 0..1 */
+    double time;                         /* of the last sample, s since the epoch */
+    double memory;                       /* bytes: of the job if its cgroup is known, else of all */
+    double limit;                        /* of the job, else the size of the memory */
+    bool job_memory;                     /* both are the job's */
+    double network;                      /* bytes, of the busiest interface or port, one way */
+    double link;                         /* share of what that can do, 0..1 */
     double pressure_io, pressure_memory; /* share of the time */
     double monitor;                      /* cores that the monitor took */
     double lost;                         /* samples that it could not write */
@@ -69,8 +69,5 @@ int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err);
 /* The same of the time since 'since', s since the epoch; what has not changed
  * since then has the value that it had.
  */
-int usage_read_since (struct usage *u,
-                      const char *dir,
-                      double since,
-                      struct slurmdl_error *err);
+int usage_read_since (struct usage *u, const char *dir, double since, struct slurmdl_error *err);
 void usage_free (struct usage *u);

@@ -15,19 +15,14 @@ struct check_place {
     long local_rank, local_size;
     const unsigned char *key; /* of the ranks of the step; NULL: none */
     const json_t *next;       /* the next node: {"host", "address", "port"} */
-    int out; /* descriptor that takes the output of the check */
+    int out;                  /* descriptor that takes the output of the check */
 };
 
 /* A finding, as printf(3) would print it, for the collector. */
-void check_finding (const struct check_place *p,
-                    enum severity severity,
-                    const char *fmt,
-                    ...) __attribute__ ((format (printf, 3, 4)));
+void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
 /* A fact: a version, a rate, a GPU.  Steals 'value'. */
-void check_fact (const struct check_place *p,
-                 const char *group,
-                 const char *name,
-                 json_t *value);
+void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value);
 /* What the check looks at from now on; it is named if the check hangs. */
 void check_stage (const struct check_place *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
@@ -51,11 +46,8 @@ struct check_row {
  * time.  A check that has not ended after 'seconds' is killed and not waited
  * for.  Adds to the array 'findings', and groups of facts to 'facts'.
  */
-void health_run (const struct check_row *table,
-                 const struct check_place *place,
-                 double seconds,
-                 json_t *facts,
-                 json_t *findings);
+void health_run (const struct check_row *table, const struct check_place *place, double seconds,
+                 json_t *facts, json_t *findings);
 
 /* ---- the checks: each adds findings and facts ---- */
 
@@ -106,8 +98,5 @@ void check_next (const struct check_place *p);
  * ranks that have the key of the step's collector.
  * Returns its process id, or -1.
  */
-pid_t peers_serve (const unsigned char *key,
-                   bool is_master,
-                   int *port,
-                   json_t *findings);
+pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings);
 void peers_end (pid_t pid);

@@ -118,8 +118,7 @@ int cmd_check_rank (const struct settings *st)
 
 static int alone (const struct settings *st)
 {
-    struct gather_client c = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK,
-                               .quiet = true };
+    struct gather_client c = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK, .quiet = true };
     struct diagnosis *d;
     char line[512];
     json_t *one;
@@ -141,9 +140,7 @@ static int alone (const struct settings *st)
 }
 
 /* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
-static void publish (const char *name,
-                     const struct gather *g,
-                     bool has_key,
+static void publish (const char *name, const struct gather *g, bool has_key,
                      struct slurmdl_error *err)
 {
     char key[SECRET_DIGITS + 1] = "-", machine[64], hosts[256];
@@ -153,12 +150,7 @@ static void publish (const char *name,
         secret_print (g->key, key);
     address_machine (machine, sizeof (machine));
     address_own (NULL, hosts, sizeof (hosts));
-    snprintf (text,
-              sizeof (text),
-              "%d %s %s %s",
-              g->listener.port,
-              key,
-              *machine ? machine : "?",
+    snprintf (text, sizeof (text), "%d %s %s %s", g->listener.port, key, *machine ? machine : "?",
               *hosts ? hosts : "-");
     notice_put (name, text, err);
     handshake_forget (text, sizeof (text));
@@ -176,8 +168,7 @@ static int take_notice (struct collector_place *m, const char *text)
     char key[SECRET_DIGITS + 1], machine[64], own[64];
     int rv;
 
-    if (sscanf (text, "%15s %32s %63s %255s", m->port, key, machine, m->host)
-        != 4)
+    if (sscanf (text, "%15s %32s %63s %255s", m->port, key, machine, m->host) != 4)
         return -1;
     rv = m->has_key ? 0 : secret_parse (key, m->c->key);
     address_machine (own, sizeof (own));
@@ -187,8 +178,7 @@ static int take_notice (struct collector_place *m, const char *text)
 }
 
 /* Who has the secret tries the step's own port where the notice is not seen. */
-static int
-find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
+static int find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
 {
     double deadline = monotonic () + NOTICE_S;
     const char *list = getenv ("SLURM_STEP_NODELIST");
@@ -200,8 +190,7 @@ find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
         if (notice_get (m->name, text, &why) == 0 && take_notice (m, text) == 0)
             return 0;
     } while (errno == ENOENT && monotonic () < deadline && usleep (50000) == 0);
-    if (!m->has_key || !list
-        || layout_first_host (list, m->host, sizeof (m->host)) < 0)
+    if (!m->has_key || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
         return errorf (err, "%s", why.text);
     snprintf (m->port, sizeof (m->port), "%d", port);
     return 0;
@@ -210,14 +199,12 @@ find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
 /* The collector of a step that was started without --dl-check is a child of
  * its rank 0; at the step's port, or any.
  */
-static pid_t
-start_collector (struct collector_place *m, struct gather *g, int port)
+static pid_t start_collector (struct collector_place *m, struct gather *g, int port)
 {
     struct slurmdl_error err = { "" };
     pid_t pid;
 
-    if (gather_open (g, port, NULL, NULL) < 0
-        && gather_open (g, 0, NULL, &err) < 0) {
+    if (gather_open (g, port, NULL, NULL) < 0 && gather_open (g, 0, NULL, &err) < 0) {
         complain ("check: %s", err.text);
         return -1;
     }
@@ -234,8 +221,7 @@ start_collector (struct collector_place *m, struct gather *g, int port)
     return pid;
 }
 
-static int
-find_key (struct collector_place *m, bool first, struct slurmdl_error *err)
+static int find_key (struct collector_place *m, bool first, struct slurmdl_error *err)
 {
     int rv = secret_of_environment ("check", m->c->key, err);
 
@@ -244,8 +230,7 @@ find_key (struct collector_place *m, bool first, struct slurmdl_error *err)
     m->has_key = rv > 0;
     if (notice_step_name (m->name, sizeof (m->name), "check") < 0)
         return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID name no step");
-    if (m->has_key || !first
-        || getrandom (m->c->key, sizeof (m->c->key), 0) == sizeof (m->c->key))
+    if (m->has_key || !first || getrandom (m->c->key, sizeof (m->c->key), 0) == sizeof (m->c->key))
         return 0;
     return errorf (err, "getrandom: %s", strerror (errno));
 }
@@ -256,22 +241,17 @@ static int together (const struct settings *st)
                         .table = st->table,
                         .json = st->json,
                         .parent = -1 };
-    struct gather_client c = { .level = g.level,
-                               .table = g.table,
-                               .waits = true };
-    struct rank_ports p = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
-                                         (uint32_t)number ("SLURM_JOB_ID"),
-                                         (uint32_t)number ("SLURM_STEP_ID"),
-                                         32768,
-                                         1);
+    struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
+    struct rank_ports p =
+        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)number ("SLURM_JOB_ID"),
+                       (uint32_t)number ("SLURM_STEP_ID"), 32768, 1);
     struct collector_place m = { .c = &c };
     bool first = number ("SLURM_PROCID") == 0;
     struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
 
-    if (find_key (&m, first, &err) < 0
-        || (!first && find_notice (&m, p.second, &err) < 0)) {
+    if (find_key (&m, first, &err) < 0 || (!first && find_notice (&m, p.second, &err) < 0)) {
         complain ("check: each node is checked alone: %s", err.text);
         return alone (st);
     }

@@ -13,9 +13,8 @@
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
 
 const char *const severity_names[] = {
-    [SEVERITY_NOTE] = "note",  [SEVERITY_WARN] = "warning",
-    [SEVERITY_STOP] = "stop",  [SEVERITY_BAD] = "bad",
-    [SEVERITY_SHARED] = "bad",
+    [SEVERITY_NOTE] = "note", [SEVERITY_WARN] = "warning", [SEVERITY_STOP] = "stop",
+    [SEVERITY_BAD] = "bad",   [SEVERITY_SHARED] = "bad",
 };
 
 static const json_t *fact_of (const json_t *rank, const char *name)
@@ -68,18 +67,13 @@ static void describe (struct node_row *n, const json_t *rank)
         gather_clean (n->cores, NAME_TEXT, text_of (rank, "cores"));
     if (n->gpus < (long)json_object_size (gpus))
         n->gpus = (long)json_object_size (gpus);
-    json_object_foreach ((json_t *)gpus, name, gpu)
-    {
+    json_object_foreach ((json_t *)gpus, name, gpu) {
         if (!*n->gpu)
-            gather_clean (n->gpu,
-                          NAME_TEXT,
-                          json_string_value (json_object_get (gpu, "name")));
+            gather_clean (n->gpu, NAME_TEXT, json_string_value (json_object_get (gpu, "name")));
     }
 }
 
-static int find_nodes (struct diagnosis *d,
-                       json_t *const *ranks,
-                       const struct rank_layout *layout)
+static int find_nodes (struct diagnosis *d, json_t *const *ranks, const struct rank_layout *layout)
 {
     for (long i = 0; i < d->size; i++) {
         const char *name = layout ? layout_host (layout, i) : NULL;
@@ -105,14 +99,12 @@ static int find_nodes (struct diagnosis *d,
 
 /* ---- findings ---- */
 
-static struct finding *
-finding_of (struct diagnosis *d, enum severity severity, const char *why)
+static struct finding *finding_of (struct diagnosis *d, enum severity severity, const char *why)
 {
     struct finding *list;
 
     for (long i = 0; i < d->nfindings; i++)
-        if (d->findings[i].severity == severity
-            && !strcmp (d->findings[i].why, why))
+        if (d->findings[i].severity == severity && !strcmp (d->findings[i].why, why))
             return &d->findings[i];
     if (d->nfindings == FINDINGS_MAX)
         return NULL;
@@ -126,8 +118,7 @@ finding_of (struct diagnosis *d, enum severity severity, const char *why)
 }
 
 /* 'node' -1: of no node. */
-static void
-add (struct diagnosis *d, enum severity severity, const char *why, long node)
+static void add (struct diagnosis *d, enum severity severity, const char *why, long node)
 {
     char clean[WHY_TEXT];
     struct finding *f;
@@ -138,8 +129,7 @@ add (struct diagnosis *d, enum severity severity, const char *why, long node)
     for (long i = 0; f && i < f->count; i++)
         if (f->nodes[i] == node)
             return;
-    if (!f || node < 0
-        || !(nodes = array_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
+    if (!f || node < 0 || !(nodes = array_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
         return;
     f->nodes = nodes;
     f->nodes[f->count++] = node;
@@ -169,20 +159,14 @@ static void add_unreachable (struct diagnosis *d)
         if (n->answered == 0)
             snprintf (why, sizeof (why), "no answer");
         else
-            snprintf (why,
-                      sizeof (why),
-                      "no answer from %ld of its %ld ranks",
-                      n->ranks - n->answered,
-                      n->ranks);
+            snprintf (why, sizeof (why), "no answer from %ld of its %ld ranks",
+                      n->ranks - n->answered, n->ranks);
         add (d, SEVERITY_BAD, why, i);
     }
     if (d->unreachable == 0)
         return;
-    snprintf (why,
-              sizeof (why),
-              "no answer from %ld of %ld ranks, whose nodes are not known",
-              d->unreachable,
-              d->size);
+    snprintf (why, sizeof (why), "no answer from %ld of %ld ranks, whose nodes are not known",
+              d->unreachable, d->size);
     add (d, SEVERITY_STOP, why, -1);
 }
 
@@ -222,14 +206,12 @@ struct vote {
 
 static const char *version_of (const json_t *rank, const char *name)
 {
-    return is_leader (rank) ? json_string_value (
-               json_object_get (fact_of (rank, "versions"), name))
+    return is_leader (rank) ? json_string_value (json_object_get (fact_of (rank, "versions"), name))
                             : NULL;
 }
 
 /* The value that most nodes have; how many have one at all. */
-static long
-count_votes (json_t *const *ranks, long size, const char *name, struct vote *w)
+static long count_votes (json_t *const *ranks, long size, const char *name, struct vote *w)
 {
     struct vote votes[16] = { { 0 } };
     long all = 0;
@@ -251,9 +233,7 @@ count_votes (json_t *const *ranks, long size, const char *name, struct vote *w)
     return all;
 }
 
-static void compare (struct diagnosis *d,
-                     json_t *const *ranks,
-                     const struct version_row *row)
+static void compare (struct diagnosis *d, json_t *const *ranks, const struct version_row *row)
 {
     struct vote w;
     long all = count_votes (ranks, d->size, row->name, &w);
@@ -268,14 +248,8 @@ static void compare (struct diagnosis *d,
         const char *v = version_of (ranks[i], row->name);
         if (!v || !strcmp (v, w.value))
             continue;
-        snprintf (why,
-                  sizeof (why),
-                  "%s %.60s, but %.60s on %ld of %ld nodes",
-                  row->name,
-                  v,
-                  w.value,
-                  w.count,
-                  all);
+        snprintf (why, sizeof (why), "%s %.60s, but %.60s on %ld of %ld nodes", row->name, v,
+                  w.value, w.count, all);
         add (d, severity, why, d->node_of[i]);
     }
 }
@@ -311,8 +285,7 @@ static int by_value (const void *a, const void *b)
 }
 
 /* Those of the first ranks are in "facts"; the network's came later. */
-static long
-collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
+static long collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
 {
     long n = 0;
 
@@ -323,11 +296,9 @@ collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
         for (int k = 0; k < 2; k++) {
             const char *name;
             json_t *v;
-            json_object_foreach (both[k], name, v)
-            {
+            json_object_foreach (both[k], name, v) {
                 struct rate *grown;
-                if (strncmp (name, kind, strlen (kind))
-                    || !(json_number_value (v) >= 0))
+                if (strncmp (name, kind, strlen (kind)) || !(json_number_value (v) >= 0))
                     continue;
                 grown = array_grow (*list, (size_t)n, sizeof (**list));
                 if (!grown)
@@ -340,9 +311,7 @@ collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
     return n;
 }
 
-static void find_slow (struct diagnosis *d,
-                       json_t *const *ranks,
-                       const struct rate_row *row)
+static void find_slow (struct diagnosis *d, json_t *const *ranks, const struct rate_row *row)
 {
     struct rate *list;
     long n = collect (ranks, d->size, row->kind, &list);
@@ -353,31 +322,15 @@ static void find_slow (struct diagnosis *d,
         qsort (list, (size_t)n, sizeof (*list), by_value);
         median = list[n / 2].value;
         for (long i = 0; i < n && list[i].value < median / 2; i++) {
-            snprintf (why,
-                      sizeof (why),
-                      "%.60s: %.4g %s, half of the nodes have %.4g or more",
-                      list[i].name,
-                      list[i].value,
-                      row->unit,
-                      median);
+            snprintf (why, sizeof (why), "%.60s: %.4g %s, half of the nodes have %.4g or more",
+                      list[i].name, list[i].value, row->unit, median);
             add (d, row->severity, why, d->node_of[list[i].rank]);
         }
-        snprintf (why,
-                  sizeof (why),
-                  "%s: %.4g to %.4g %s, median %.4g",
-                  row->kind,
-                  list[0].value,
-                  list[n - 1].value,
-                  row->unit,
-                  median);
+        snprintf (why, sizeof (why), "%s: %.4g to %.4g %s, median %.4g", row->kind, list[0].value,
+                  list[n - 1].value, row->unit, median);
         add (d, SEVERITY_NOTE, why, -1);
     } else if (n == 1) {
-        snprintf (why,
-                  sizeof (why),
-                  "%.60s: %.4g %s",
-                  list[0].name,
-                  list[0].value,
-                  row->unit);
+        snprintf (why, sizeof (why), "%.60s: %.4g %s", list[0].name, list[0].value, row->unit);
         add (d, SEVERITY_NOTE, why, -1);
     }
     free (list);
@@ -405,12 +358,8 @@ static void compare_clocks (struct diagnosis *d, json_t *const *ranks)
     }
     if (first < 0 || most - least < SKEW)
         return;
-    snprintf (why,
-              sizeof (why),
-              "clocks differ by %.1f s: %.50s is ahead of %.50s",
-              most - least,
-              d->nodes[d->node_of[first]].name,
-              d->nodes[d->node_of[last]].name);
+    snprintf (why, sizeof (why), "clocks differ by %.1f s: %.50s is ahead of %.50s", most - least,
+              d->nodes[d->node_of[first]].name, d->nodes[d->node_of[last]].name);
     add (d, SEVERITY_NOTE, why, -1);
 }
 
@@ -421,9 +370,8 @@ static int worst_first (const void *a, const void *b)
     const struct finding *x = a;
     const struct finding *y = b;
 
-    return x->severity != y->severity
-               ? (int)y->severity - (int)x->severity
-               : (x->count < y->count) - (x->count > y->count);
+    return x->severity != y->severity ? (int)y->severity - (int)x->severity
+                                      : (x->count < y->count) - (x->count > y->count);
 }
 
 static void judge (struct diagnosis *d)
@@ -437,14 +385,10 @@ static void judge (struct diagnosis *d)
             d->nodes[f->nodes[k]].bad = true;
     }
     if (d->nfindings)
-        qsort (d->findings,
-               (size_t)d->nfindings,
-               sizeof (*d->findings),
-               worst_first);
+        qsort (d->findings, (size_t)d->nfindings, sizeof (*d->findings), worst_first);
 }
 
-struct diagnosis *diagnosis_create (json_t *const *ranks,
-                                    long size,
+struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout)
 {
     struct diagnosis *d = calloc (1, sizeof (*d));

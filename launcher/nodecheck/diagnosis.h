@@ -61,8 +61,7 @@ struct diagnosis {
  * never trusted to be there, or to be of its type.  Returns NULL if out of
  * memory.
  */
-struct diagnosis *diagnosis_create (json_t *const *ranks,
-                                    long size,
+struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout);
 void diagnosis_destroy (struct diagnosis *d);
 

@@ -116,10 +116,8 @@ static int read_gres (void *arg, const char *line)
     struct expected_node *s = arg;
     char text[LINE];
 
-    if (!slurmconf_value (line, "NodeName", text, sizeof (text))
-        || !names_node (text, s)
-        || !slurmconf_value (line, "Name", text, sizeof (text))
-        || strcasecmp (text, "gpu"))
+    if (!slurmconf_value (line, "NodeName", text, sizeof (text)) || !names_node (text, s)
+        || !slurmconf_value (line, "Name", text, sizeof (text)) || strcasecmp (text, "gpu"))
         return 0;
     if (slurmconf_value (line, "Count", text, sizeof (text)))
         s->gpus += atol (text);
@@ -174,11 +172,8 @@ static long of_node (const char **by)
     if (s.gpus > 0)
         return s.gpus;
     *by = "gres.conf";
-    snprintf (path,
-              sizeof (path),
-              "%.*sgres.conf",
-              (int)(strrchr (conf, '/') ? strrchr (conf, '/') - conf + 1 : 0),
-              conf);
+    snprintf (path, sizeof (path), "%.*sgres.conf",
+              (int)(strrchr (conf, '/') ? strrchr (conf, '/') - conf + 1 : 0), conf);
     slurmconf_each (path, read_gres, &s);
     if (s.gpus > 0)
         return s.gpus;

@@ -51,8 +51,7 @@ static int write_file (const char *folder, long blocks, size_t size)
     return rv;
 }
 
-static void
-look_at_space (const struct check_place *p, const char *what, const char *path)
+static void look_at_space (const struct check_place *p, const char *what, const char *path)
 {
     struct statvfs s;
     unsigned long long mib;
@@ -61,15 +60,10 @@ look_at_space (const struct check_place *p, const char *what, const char *path)
         return;
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < FEW_MIB)
-        check_finding (
-            p, SEVERITY_WARN, "%s: %llu MiB are left in %s", what, mib, path);
+        check_finding (p, SEVERITY_WARN, "%s: %llu MiB are left in %s", what, mib, path);
     if (s.f_files > 0 && s.f_favail < 100)
-        check_finding (p,
-                       SEVERITY_WARN,
-                       "%s: %llu more files fit into %s",
-                       what,
-                       (unsigned long long)s.f_favail,
-                       path);
+        check_finding (p, SEVERITY_WARN, "%s: %llu more files fit into %s", what,
+                       (unsigned long long)s.f_favail, path);
 }
 
 static bool is_only_closed (int e)
@@ -82,8 +76,8 @@ static bool is_only_closed (int e)
  */
 static bool is_users (int e)
 {
-    return e == ENOENT || e == EACCES || e == EPERM || e == ENOTDIR
-           || e == ELOOP || e == ENAMETOOLONG || e == EDQUOT;
+    return e == ENOENT || e == EACCES || e == EPERM || e == ENOTDIR || e == ELOOP
+           || e == ENAMETOOLONG || e == EDQUOT;
 }
 
 static bool is_never (int e)
@@ -92,20 +86,13 @@ static bool is_never (int e)
     return false;
 }
 
-static int look_at_folder (const struct check_place *p,
-                           const char *what,
-                           const char *path,
-                           enum severity severity,
-                           bool (*is_mild) (int e))
+static int look_at_folder (const struct check_place *p, const char *what, const char *path,
+                           enum severity severity, bool (*is_mild) (int e))
 {
     check_stage (p, "%s", path);
     if (write_file (path, 1, SMALL) < 0) {
-        check_finding (p,
-                       is_mild (errno) ? SEVERITY_WARN : severity,
-                       "%s: cannot write in %.100s: %s",
-                       what,
-                       path,
-                       strerror (errno));
+        check_finding (p, is_mild (errno) ? SEVERITY_WARN : severity,
+                       "%s: cannot write in %.100s: %s", what, path, strerror (errno));
         return -1;
     }
     look_at_space (p, what, path);
@@ -120,10 +107,7 @@ static void measure (const struct check_place *p, const char *path)
     if (write_file (path, BLOCKS, BLOCK) < 0)
         return;
     took = monotonic () - start;
-    check_fact (p,
-                "rates",
-                "working directory",
-                json_real ((double)BLOCKS * BLOCK / took / 1e9));
+    check_fact (p, "rates", "working directory", json_real ((double)BLOCKS * BLOCK / took / 1e9));
 }
 
 static bool has_room (const char *path)
@@ -131,8 +115,7 @@ static bool has_room (const char *path)
     struct statvfs s;
 
     return statvfs (path, &s) == 0
-           && (unsigned long long)s.f_bavail * s.f_frsize
-                  > 10ull * BLOCKS * BLOCK;
+           && (unsigned long long)s.f_bavail * s.f_frsize > 10ull * BLOCKS * BLOCK;
 }
 
 void check_directory (const struct check_place *p)
@@ -141,13 +124,10 @@ void check_directory (const struct check_place *p)
 
     check_stage (p, "its name");
     if (!getcwd (path, sizeof (path))) {
-        check_finding (
-            p, SEVERITY_SHARED, "working directory: %s", strerror (errno));
+        check_finding (p, SEVERITY_SHARED, "working directory: %s", strerror (errno));
         return;
     }
-    if (look_at_folder (
-            p, "working directory", path, SEVERITY_SHARED, is_only_closed)
-            == 0
+    if (look_at_folder (p, "working directory", path, SEVERITY_SHARED, is_only_closed) == 0
         && p->level == LEVEL_FULL && has_room (path))
         measure (p, path);
 }

@@ -68,8 +68,7 @@ static void watch (struct gather_hub *h, int fd, void *what)
     epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-static int
-add (struct gather_hub *h, const struct listener_arrival *a, long rank)
+static int add (struct gather_hub *h, const struct listener_arrival *a, long rank)
 {
     struct gather_connection *c = calloc (1, sizeof (*c));
 
@@ -138,14 +137,12 @@ static int begin (struct gather_hub *h, const json_t *line)
 }
 
 /* -1: it is no rank of this step, or the second one with that number. */
-static int greet (struct gather_hub *h,
-                  const struct listener_arrival *a,
-                  const json_t *said)
+static int greet (struct gather_hub *h, const struct listener_arrival *a, const json_t *said)
 {
     long rank = json_integer_value (json_object_get (said, "rank"));
 
-    if (!json_is_object (said) || begin (h, said) < 0 || rank < 0
-        || rank >= h->size || h->client_of[rank] || h->ranks[rank])
+    if (!json_is_object (said) || begin (h, said) < 0 || rank < 0 || rank >= h->size
+        || h->client_of[rank] || h->ranks[rank])
         return -1;
     learn_layout (h, said);
     return add (h, a, rank);
@@ -156,8 +153,7 @@ static void take_ranks (struct gather_hub *h)
     struct listener_arrival a;
 
     while (listener_take (&h->listener, &a)) {
-        json_t *said =
-            json_loadb (a.body, a.length, JSON_REJECT_DUPLICATES, NULL);
+        json_t *said = json_loadb (a.body, a.length, JSON_REJECT_DUPLICATES, NULL);
         if (greet (h, &a, said) < 0) {
             seal_destroy (a.seal);
             close (a.fd);
@@ -168,8 +164,7 @@ static void take_ranks (struct gather_hub *h)
 }
 
 /* -1: it makes no sense. */
-static int
-first (struct gather_hub *h, struct gather_connection *c, json_t *line)
+static int first (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *facts = json_object_get (line, "facts");
     struct timespec now;
@@ -177,11 +172,9 @@ first (struct gather_hub *h, struct gather_connection *c, json_t *line)
     if (!json_is_object (facts))
         return -1;
     clock_gettime (CLOCK_REALTIME, &now);
-    json_object_set_new (
-        facts,
-        "skew",
-        json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9
-                   - json_number_value (json_object_get (facts, "time"))));
+    json_object_set_new (facts, "skew",
+                         json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9
+                                    - json_number_value (json_object_get (facts, "time"))));
     h->ranks[c->rank] = json_incref (line);
     h->came++;
     if (h->phase == OVER)
@@ -189,8 +182,7 @@ first (struct gather_hub *h, struct gather_connection *c, json_t *line)
     return 0;
 }
 
-static void
-second (struct gather_hub *h, struct gather_connection *c, json_t *line)
+static void second (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *rank = h->ranks[c->rank];
     json_t *findings = json_object_get (line, "findings");
@@ -205,17 +197,14 @@ second (struct gather_hub *h, struct gather_connection *c, json_t *line)
 }
 
 /* Somebody between it and us changes what it sends. */
-static void say_altered (const struct gather_hub *h,
-                         const struct gather_connection *c)
+static void say_altered (const struct gather_hub *h, const struct gather_connection *c)
 {
     const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
 
     fprintf (stderr,
              "dl: check: what rank %ld%s%s sent was altered on its way (wrong "
              "MAC), or is no JSON: the connection is ended\n",
-             c->rank,
-             *host ? " on " : "",
-             host);
+             c->rank, *host ? " on " : "", host);
 }
 
 static void receive (struct gather_hub *h, struct gather_connection *c)
@@ -239,11 +228,9 @@ static void receive (struct gather_hub *h, struct gather_connection *c)
 
 /* ---- the phases ---- */
 
-static const json_t *
-fact (const struct gather_hub *h, long rank, const char *name)
+static const json_t *fact (const struct gather_hub *h, long rank, const char *name)
 {
-    return h->ranks[rank] ? json_object_get (
-               json_object_get (h->ranks[rank], "facts"), name)
+    return h->ranks[rank] ? json_object_get (json_object_get (h->ranks[rank], "facts"), name)
                           : NULL;
 }
 
@@ -259,13 +246,8 @@ static json_t *next_of (const struct gather_hub *h, long rank)
     for (long i = 1; i < h->size; i++) {
         long other = (rank + i) % h->size;
         if (is_leader (h, other))
-            return json_pack ("{s:O?, s:O?, s:O?}",
-                              "host",
-                              fact (h, other, "host"),
-                              "address",
-                              fact (h, other, "address"),
-                              "port",
-                              fact (h, other, "peer_port"));
+            return json_pack ("{s:O?, s:O?, s:O?}", "host", fact (h, other, "host"), "address",
+                              fact (h, other, "address"), "port", fact (h, other, "peer_port"));
     }
     return NULL;
 }
@@ -274,8 +256,7 @@ static void send_go (struct gather_hub *h)
 {
     for (long i = 0; i < h->size; i++) {
         json_t *next = is_leader (h, i) ? next_of (h, i) : NULL;
-        json_t *go = json_pack (
-            "{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
+        json_t *go = json_pack ("{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
         if (go && h->client_of[i])
             gather_send (&h->client_of[i]->stream, go, monotonic () + 1);
         json_decref (go);
@@ -295,10 +276,8 @@ static void write_notes (const struct gather_hub *h)
     size_t n = 0;
 
     for (long i = 0; text && i < d->nnodes; i++)
-        if (d->nodes[i].bad && is_name (d->nodes[i].name)
-            && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
-            n += (size_t)snprintf (
-                text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
+        if (d->nodes[i].bad && is_name (d->nodes[i].name) && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
+            n += (size_t)snprintf (text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
     if (text && n > 0)
         publish_replace (h->g->notes, text, n, NULL);
     free (text);
@@ -449,12 +428,11 @@ static size_t allow_many (void)
 int gather_serve (struct gather *g)
 {
     struct gather_hub h = { .g = g,
-                            .listener = {
-                                .at = g->listener,
-                                .handshake = gather_handshake (g->key),
-                                .most = GATHER_LINE,
-                                .expected = allow_many (),
-                                .timeout = gather_times[g->level].all } };
+                            .listener = { .at = g->listener,
+                                          .handshake = gather_handshake (g->key),
+                                          .most = GATHER_LINE,
+                                          .expected = allow_many (),
+                                          .timeout = gather_times[g->level].all } };
     int rv;
 
     h.epoll = epoll_create1 (EPOLL_CLOEXEC);

@@ -45,24 +45,9 @@ enum { EXECUTION_FAILED = 13 };
 static struct blas {
     int (*create) (void **handle);
     int (*destroy) (void *handle);
-    int (*product) (void *handle,
-                    int transa,
-                    int transb,
-                    int m,
-                    int n,
-                    int k,
-                    const void *alpha,
-                    device_pointer a,
-                    int atype,
-                    int lda,
-                    device_pointer b,
-                    int btype,
-                    int ldb,
-                    const void *beta,
-                    device_pointer c,
-                    int ctype,
-                    int ldc,
-                    int compute,
+    int (*product) (void *handle, int transa, int transb, int m, int n, int k, const void *alpha,
+                    device_pointer a, int atype, int lda, device_pointer b, int btype, int ldb,
+                    const void *beta, device_pointer c, int ctype, int ldc, int compute,
                     int algorithm);
 } blas;
 
@@ -108,11 +93,8 @@ static void *load_of_python (int release)
         int n = (int)strcspn (path, ":");
         snprintf (program, sizeof (program), "%.*s/python3", n, path);
         if (*path == '/' && access (program, X_OK) == 0) {
-            snprintf (pattern,
-                      sizeof (pattern),
-                      "%.*s/../lib/python3*/site-packages/nvidia/*/lib/",
-                      n,
-                      path);
+            snprintf (pattern, sizeof (pattern), "%.*s/../lib/python3*/site-packages/nvidia/*/lib/",
+                      n, path);
             return load_matching (pattern, release);
         }
         path += n + (path[n] == ':');
@@ -148,33 +130,14 @@ static int run_product (const struct gpu_product *g, void *handle)
     static const float one = 1, zero = 0;
     int n = (int)g->n;
 
-    return blas.product (handle,
-                         NOT_TRANSPOSED,
-                         NOT_TRANSPOSED,
-                         n,
-                         n,
-                         n,
-                         &one,
-                         g->a,
-                         BFLOAT16,
-                         n,
-                         g->b,
-                         BFLOAT16,
-                         n,
-                         &zero,
-                         g->c,
-                         BFLOAT16,
-                         n,
-                         IN_FLOAT32,
-                         DEFAULT);
+    return blas.product (handle, NOT_TRANSPOSED, NOT_TRANSPOSED, n, n, n, &one, g->a, BFLOAT16, n,
+                         g->b, BFLOAT16, n, &zero, g->c, BFLOAT16, n, IN_FLOAT32, DEFAULT);
 }
 
-static int
-say (struct gpu_product *g, enum severity severity, const char *fmt, ...)
+static int say (struct gpu_product *g, enum severity severity, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-static int
-say (struct gpu_product *g, enum severity severity, const char *fmt, ...)
+static int say (struct gpu_product *g, enum severity severity, const char *fmt, ...)
 {
     va_list ap;
 
@@ -200,20 +163,12 @@ static int run (struct gpu_product *g, void *handle)
         start = monotonic ();
     }
     if (rv == EXECUTION_FAILED)
-        return say (g,
-                    SEVERITY_BAD,
-                    "it cannot multiply matrices (cuBLAS error %d)",
-                    rv);
+        return say (g, SEVERITY_BAD, "it cannot multiply matrices (cuBLAS error %d)", rv);
     if (rv != 0)
-        return say (g,
-                    SEVERITY_NOTE,
-                    "products of matrices are not measured (cuBLAS error %d)",
+        return say (g, SEVERITY_NOTE, "products of matrices are not measured (cuBLAS error %d)",
                     rv);
     if (cuda != 0 || (cuda = g->finish ()) != 0)
-        return say (g,
-                    SEVERITY_BAD,
-                    "it cannot multiply matrices (CUDA error %d)",
-                    cuda);
+        return say (g, SEVERITY_BAD, "it cannot multiply matrices (CUDA error %d)", cuda);
     g->rate = 2.0 * PRODUCT_ROUNDS * (double)g->n * (double)g->n * (double)g->n
               / (monotonic () - start) / 1e12;
     return 0;
@@ -226,16 +181,12 @@ static int gpu_product_measure (struct gpu_product *g)
     int rv;
 
     if (load () < 0)
-        return say (g,
-                    SEVERITY_NOTE,
+        return say (g, SEVERITY_NOTE,
                     "products of matrices are not measured: no "
                     "libcublas.so.%d to .%d",
-                    FIRST_RELEASE,
-                    LAST_RELEASE);
+                    FIRST_RELEASE, LAST_RELEASE);
     if ((rv = blas.create (&handle)) != 0)
-        return say (g,
-                    SEVERITY_NOTE,
-                    "products of matrices are not measured (cuBLAS error %d)",
+        return say (g, SEVERITY_NOTE, "products of matrices are not measured (cuBLAS error %d)",
                     rv);
     rv = run (g, handle);
     blas.destroy (handle);
@@ -308,8 +259,7 @@ static int compare (const struct gpu_memory *m, bool *same)
     int rv = 0;
 
     *same = true;
-    for (size_t i = 0; rv == 0 && i < sizeof (patterns) / sizeof (*patterns);
-         i++) {
+    for (size_t i = 0; rv == 0 && i < sizeof (patterns) / sizeof (*patterns); i++) {
         if ((rv = cuda.set (m->a, patterns[i], m->size / 4)) != 0
             || (rv = cuda.copy (m->b, m->a, m->size)) != 0
             || (rv = cuda.fetch (m->host, m->b, m->size)) != 0)
@@ -349,9 +299,7 @@ static const struct gpu_rate {
 };
 /* clang-format on */
 
-static void put_rate (const struct check_place *p,
-                      const struct gpu_memory *m,
-                      const char *kind,
+static void put_rate (const struct check_place *p, const struct gpu_memory *m, const char *kind,
                       double rate)
 {
     char name[64];
@@ -360,8 +308,7 @@ static void put_rate (const struct check_place *p,
     check_fact (p, "rates", name, json_real (rate));
 }
 
-static int
-time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, double *time)
+static int time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, double *time)
 {
     double start;
     int rv = cuda.finish ();
@@ -376,8 +323,7 @@ time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, double *time)
 }
 
 /* The best of some: other probes use the host's memory at the same time. */
-static int measure (const struct check_place *p,
-                    const struct gpu_memory *m,
+static int measure (const struct check_place *p, const struct gpu_memory *m,
                     const struct gpu_rate *r)
 {
     double time = INFINITY;
@@ -386,17 +332,14 @@ static int measure (const struct check_place *p,
     for (int i = 0; rv == 0 && i < TRIES; i++)
         rv = time_rounds (m, r, &time);
     if (rv == 0)
-        put_rate (
-            p, m, r->name, r->bytes * ROUNDS * (double)m->size / time / 1e9);
+        put_rate (p, m, r->name, r->bytes * ROUNDS * (double)m->size / time / 1e9);
     return rv;
 }
 
 /* Matrices of random numbers: on zeros a GPU is faster than in any training. */
 static int multiply (const struct check_place *p, const struct gpu_memory *m)
 {
-    struct gpu_product g = {
-        m->a, m->a + m->size / 2, m->b, .finish = cuda.finish
-    };
+    struct gpu_product g = { m->a, m->a + m->size / 2, m->b, .finish = cuda.finish };
     int rv;
 
     for (g.n = PRODUCT_MAX; g.n * g.n * 4 > m->size; g.n /= 2)
@@ -416,15 +359,13 @@ static int measure_all (const struct check_place *p, const struct gpu_memory *m)
     int rv = 0;
 
     if (m->size < MEASURED) {
-        check_finding (p,
-                       SEVERITY_NOTE,
+        check_finding (p, SEVERITY_NOTE,
                        "GPU %s: no rates are measured: too little memory is "
                        "free",
                        m->bus);
         return 0;
     }
-    for (size_t i = 0; rv == 0 && i < sizeof (gpu_rates) / sizeof (*gpu_rates);
-         i++)
+    for (size_t i = 0; rv == 0 && i < sizeof (gpu_rates) / sizeof (*gpu_rates); i++)
         rv = measure (p, m, &gpu_rates[i]);
     return rv != 0 ? rv : multiply (p, m);
 }
@@ -435,9 +376,7 @@ static int test (const struct check_place *p, const struct gpu_memory *m)
     int rv = compare (m, &same);
 
     if (rv == 0 && !same)
-        check_finding (p,
-                       SEVERITY_BAD,
-                       "GPU %s: its memory gives back other than was written",
+        check_finding (p, SEVERITY_BAD, "GPU %s: its memory gives back other than was written",
                        m->bus);
     return rv != 0 ? rv : measure_all (p, m);
 }
@@ -447,14 +386,12 @@ static int pin (struct gpu_memory *m)
 {
     int rv;
 
-    while ((rv = cuda.pin ((void **)&m->host, m->size, 0)) != 0
-           && m->size > 1 << 20)
+    while ((rv = cuda.pin ((void **)&m->host, m->size, 0)) != 0 && m->size > 1 << 20)
         m->size /= 2;
     return rv;
 }
 
-static int
-test_memory (const struct check_place *p, const char *bus, size_t size)
+static int test_memory (const struct check_place *p, const char *bus, size_t size)
 {
     struct gpu_memory m = { .bus = bus, .size = size };
     int rv;
@@ -483,19 +420,14 @@ static void test_device (const struct check_place *p, int i)
     if (cuda.bus (bus, sizeof (bus), device) != 0)
         snprintf (bus, sizeof (bus), "number %d", i);
     check_stage (p, "GPU %s", bus);
-    if ((rv = cuda.retain (&context, device)) == 0
-        && (rv = cuda.use (context)) == 0
+    if ((rv = cuda.retain (&context, device)) == 0 && (rv = cuda.use (context)) == 0
         && (rv = cuda.memory (&available, &total)) == 0) {
         while (size > 1 << 20 && 3 * size > available)
             size /= 2;
         rv = test_memory (p, bus, size);
     }
     if (rv != 0)
-        check_finding (p,
-                       SEVERITY_BAD,
-                       "GPU %s: it cannot compute (CUDA error %d)",
-                       bus,
-                       rv);
+        check_finding (p, SEVERITY_BAD, "GPU %s: it cannot compute (CUDA error %d)", bus, rv);
     if (context)
         cuda.release (device);
 }
@@ -508,12 +440,10 @@ void check_copy (const struct check_place *p)
     if (gpus_none ())
         return;
     check_stage (p, "the driver");
-    if (symbols_load (
-            &cuda, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), symbols))
+    if (symbols_load (&cuda, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), symbols))
         return;
     if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
-        check_finding (
-            p, SEVERITY_BAD, "GPUs: CUDA does not start (error %d)", rv);
+        check_finding (p, SEVERITY_BAD, "GPUs: CUDA does not start (error %d)", rv);
         return;
     }
     for (int i = 0; i < n; i++)

@@ -44,8 +44,7 @@ static bool gpu_is_given (unsigned i, const char *uuid)
         size_t n = strcspn (list, ",");
         char *end;
         unsigned long index = strtoul (list, &end, 10);
-        if (n > 0 && end == list + n ? index == i
-                                     : n > 4 && !strncmp (list, uuid, n))
+        if (n > 0 && end == list + n ? index == i : n > 4 && !strncmp (list, uuid, n))
             return true;
         list += n + (list[n] == ',');
     }
@@ -59,8 +58,7 @@ static int ask (struct gpu_check *l, int rv)
 {
     if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
         l->lost = true;
-        check_finding (l->place,
-                       SEVERITY_BAD,
+        check_finding (l->place, SEVERITY_BAD,
                        rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
                                        : "GPU %s: the driver wants it reset",
                        l->bus);
@@ -68,9 +66,8 @@ static int ask (struct gpu_check *l, int rv)
     return rv;
 }
 
-#define ASK(l, f, ...)                                                         \
-    (nvml.f && !(l)->lost                                                      \
-     && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == NVML_SUCCESS)
+#define ASK(l, f, ...)                                                                             \
+    (nvml.f && !(l)->lost && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == NVML_SUCCESS)
 
 static void look_at_memory (struct gpu_check *l)
 {
@@ -80,33 +77,23 @@ static void look_at_memory (struct gpu_check *l)
 
     if (ASK (l, ecc_mode, &on, &later) && !on)
         check_finding (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
-    if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors)
-        && errors)
-        check_finding (l->place,
-                       SEVERITY_BAD,
+    if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors) && errors)
+        check_finding (l->place, SEVERITY_BAD,
                        "GPU %s: %llu uncorrected ECC errors since its driver "
                        "was loaded",
-                       l->bus,
-                       errors);
+                       l->bus, errors);
     if (ASK (l, pages_pending, &on) && on)
-        check_finding (l->place,
-                       SEVERITY_BAD,
-                       "GPU %s: pages to retire; it needs a reset",
-                       l->bus);
+        check_finding (l->place, SEVERITY_BAD, "GPU %s: pages to retire; it needs a reset", l->bus);
     if (!ASK (l, rows, &corrected, &uncorrected, &pending, &failed))
         return;
     if (failed)
-        check_finding (l->place,
-                       SEVERITY_BAD,
-                       "GPU %s: a row of its memory could not be remapped",
+        check_finding (l->place, SEVERITY_BAD, "GPU %s: a row of its memory could not be remapped",
                        l->bus);
     else if (pending)
-        check_finding (
-            l->place,
-            SEVERITY_BAD,
-            "GPU %s: a row of its memory is to be remapped; it needs "
-            "a reset",
-            l->bus);
+        check_finding (l->place, SEVERITY_BAD,
+                       "GPU %s: a row of its memory is to be remapped; it needs "
+                       "a reset",
+                       l->bus);
 }
 
 static bool look_at_clock (struct gpu_check *l)
@@ -116,17 +103,12 @@ static bool look_at_clock (struct gpu_check *l)
     if (!ASK (l, slowed, &reasons))
         return false;
     if (reasons & (NVML_HW_THERMAL | NVML_POWER_BRAKE | NVML_HW_SLOWDOWN))
-        check_finding (l->place,
-                       SEVERITY_BAD,
-                       "GPU %s: slowed down by its hardware (%s)",
-                       l->bus,
+        check_finding (l->place, SEVERITY_BAD, "GPU %s: slowed down by its hardware (%s)", l->bus,
                        reasons & NVML_HW_THERMAL    ? "temperature"
                        : reasons & NVML_POWER_BRAKE ? "power brake"
                                                     : "no further reason");
     else if (reasons & NVML_SW_THERMAL)
-        check_finding (l->place,
-                       SEVERITY_WARN,
-                       "GPU %s: slowed down by its driver (temperature)",
+        check_finding (l->place, SEVERITY_WARN, "GPU %s: slowed down by its driver (temperature)",
                        l->bus);
     return reasons & NVML_IDLE;
 }
@@ -145,13 +127,9 @@ static void look_at_links (struct gpu_check *l)
         up += on != 0;
     }
     if (up && down)
-        check_finding (l->place,
-                       SEVERITY_BAD,
-                       "GPU %s: %u of %u NVLinks down (the first is link %u)",
-                       l->bus,
-                       down,
-                       up + down,
-                       first);
+        check_finding (l->place, SEVERITY_BAD,
+                       "GPU %s: %u of %u NVLinks down (the first is link %u)", l->bus, down,
+                       up + down, first);
 }
 
 /* An idle GPU lowers the generation of its link, never the width. */
@@ -160,20 +138,11 @@ static void look_at_pcie (struct gpu_check *l, bool idle)
     unsigned now, most;
 
     if (ASK (l, width, &now) && ASK (l, max_width, &most) && now < most)
-        check_finding (l->place,
-                       SEVERITY_WARN,
-                       "GPU %s: PCIe x%u instead of x%u",
-                       l->bus,
-                       now,
+        check_finding (l->place, SEVERITY_WARN, "GPU %s: PCIe x%u instead of x%u", l->bus, now,
                        most);
-    if (!idle && ASK (l, generation, &now) && ASK (l, max_generation, &most)
-        && now < most)
-        check_finding (l->place,
-                       SEVERITY_NOTE,
-                       "GPU %s: PCIe generation %u instead of %u",
-                       l->bus,
-                       now,
-                       most);
+    if (!idle && ASK (l, generation, &now) && ASK (l, max_generation, &most) && now < most)
+        check_finding (l->place, SEVERITY_NOTE, "GPU %s: PCIe generation %u instead of %u", l->bus,
+                       now, most);
 }
 
 /* In a container of its own a process sees 0, or numbers that say nothing. */
@@ -185,25 +154,15 @@ static void look_at_users (struct gpu_check *l)
     int on;
 
     if (ASK (l, processes, &n, list) && n > 0)
-        check_finding (l->place,
-                       SEVERITY_WARN,
-                       "GPU %s: %u process%s on it already (the first is %u)",
-                       l->bus,
-                       n,
-                       n == 1 ? "" : "es",
-                       list[0].pid);
-    else if (!l->lost
-             && ask (l, nvml_memory (&nvml, l->device, &m)) == NVML_SUCCESS
-             && m.total && m.used > m.total / 10)
-        check_finding (l->place,
-                       SEVERITY_WARN,
-                       "GPU %s: %llu of %llu MiB are in use already",
-                       l->bus,
-                       m.used >> 20,
-                       m.total >> 20);
+        check_finding (l->place, SEVERITY_WARN,
+                       "GPU %s: %u process%s on it already (the first is %u)", l->bus, n,
+                       n == 1 ? "" : "es", list[0].pid);
+    else if (!l->lost && ask (l, nvml_memory (&nvml, l->device, &m)) == NVML_SUCCESS && m.total
+             && m.used > m.total / 10)
+        check_finding (l->place, SEVERITY_WARN, "GPU %s: %llu of %llu MiB are in use already",
+                       l->bus, m.used >> 20, m.total >> 20);
     if (ASK (l, persistence, &on) && !on)
-        check_finding (
-            l->place, SEVERITY_NOTE, "GPU %s: persistence mode is off", l->bus);
+        check_finding (l->place, SEVERITY_NOTE, "GPU %s: persistence mode is off", l->bus);
 }
 
 static void look_at (struct gpu_check *l)
@@ -259,11 +218,7 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
             return 0;
         ask (&l, rv);
         if (!l.lost)
-            check_finding (p,
-                           SEVERITY_BAD,
-                           "GPU %s: it cannot be opened (NVML error %d)",
-                           bus,
-                           rv);
+            check_finding (p, SEVERITY_BAD, "GPU %s: it cannot be opened (NVML error %d)", bus, rv);
         return 1;
     }
     if (nvml.uuid)
@@ -275,8 +230,7 @@ static int check_gpu (const struct check_place *p, unsigned i, long nth)
     if (ASK (&l, pci, &pci))
         snprintf (bus, sizeof (bus), "%.31s", pci.bus_id);
     check_stage (p, "GPU %s", bus);
-    check_fact (
-        p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
+    check_fact (p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
     if (p->level > LEVEL_NONE && gpu_is_mine (p, nth))
         look_at (&l);
     return 1;
@@ -314,8 +268,7 @@ static bool has_device (bool (*is_one) (unsigned vendor, unsigned class))
         return false;
     for (size_t i = 0; i < list.gl_pathc && !found; i++)
         found = read_hex (list.gl_pathv[i], "vendor", &vendor) == 0
-                && read_hex (list.gl_pathv[i], "class", &class) == 0
-                && is_one (vendor, class);
+                && read_hex (list.gl_pathv[i], "class", &class) == 0 && is_one (vendor, class);
     globfree (&list);
     return found;
 }
@@ -355,16 +308,12 @@ static void report_none (const struct check_place *p, const char *why)
     if (n > 0 && has_hardware () && !strcmp (by, "Slurm"))
         check_finding (p, SEVERITY_BAD, "GPUs: %s", why);
     else if (n > 0)
-        check_finding (p,
-                       SEVERITY_BAD,
+        check_finding (p, SEVERITY_BAD,
                        "GPUs: %ld expected (by %s), and none can be looked at: "
                        "%s",
-                       n,
-                       by,
-                       why);
+                       n, by, why);
     else if (has_hardware () && p->local_rank == 0)
-        check_finding (p,
-                       is_loaded () ? SEVERITY_WARN : SEVERITY_BAD,
+        check_finding (p, is_loaded () ? SEVERITY_WARN : SEVERITY_BAD,
                        "GPUs: there are some of NVIDIA's, and none can be "
                        "looked at: %s",
                        why);
@@ -380,17 +329,10 @@ static void compare_count (const struct check_place *p, long seen)
     if (p->level == LEVEL_NONE || seen >= n || !gives_whole_gpus ())
         return;
     if (!strcmp (by, "Slurm"))
-        check_finding (p,
-                       SEVERITY_BAD,
-                       "GPUs: Slurm gave %ld, the driver has %ld of them",
-                       n,
+        check_finding (p, SEVERITY_BAD, "GPUs: Slurm gave %ld, the driver has %ld of them", n,
                        seen);
     else
-        check_finding (p,
-                       SEVERITY_BAD,
-                       "GPUs: %ld expected (by %s), the driver has %ld",
-                       n,
-                       by,
+        check_finding (p, SEVERITY_BAD, "GPUs: %ld expected (by %s), the driver has %ld", n, by,
                        seen);
 }
 
@@ -403,20 +345,15 @@ void check_gpus (const struct check_place *p)
 
     check_stage (p, "the driver");
     if (nvml_load (&nvml, NULL) < 0) {
-        report_none (p,
-                     is_loaded ()
-                         ? "no libnvidia-ml.so.1 of CUDA 11 or newer"
-                         : "the NVIDIA driver is not loaded, and there is no "
-                           "libnvidia-ml.so.1 of CUDA 11 or newer");
+        report_none (p, is_loaded () ? "no libnvidia-ml.so.1 of CUDA 11 or newer"
+                                     : "the NVIDIA driver is not loaded, and there is no "
+                                       "libnvidia-ml.so.1 of CUDA 11 or newer");
         return;
     }
-    if ((rv = nvml.init ()) != NVML_SUCCESS
-        || (rv = nvml.count (&n)) != NVML_SUCCESS) {
-        snprintf (why,
-                  sizeof (why),
-                  rv == NVML_NOT_LOADED
-                      ? "the NVIDIA driver is not loaded (NVML error %d)"
-                      : "the driver does not answer (NVML error %d)",
+    if ((rv = nvml.init ()) != NVML_SUCCESS || (rv = nvml.count (&n)) != NVML_SUCCESS) {
+        snprintf (why, sizeof (why),
+                  rv == NVML_NOT_LOADED ? "the NVIDIA driver is not loaded (NVML error %d)"
+                                        : "the driver does not answer (NVML error %d)",
                   rv);
         report_none (p, why);
         return;

@@ -97,13 +97,7 @@ static void say_how (struct probe *p, const char *how, json_t *findings)
 {
     char why[WHY_TEXT];
 
-    snprintf (why,
-              sizeof (why),
-              "%s: %s%s%s",
-              p->row->name,
-              how,
-              *p->at ? " at " : "",
-              p->at);
+    snprintf (why, sizeof (why), "%s: %s%s%s", p->row->name, how, *p->at ? " at " : "", p->at);
     json_array_append_new (findings, finding_json (p->row->hangs, why));
 }
 
@@ -118,8 +112,7 @@ static void finish (struct probe *p, double seconds, json_t *findings)
         say_how (p, how, findings);
         kill (p->pid, SIGKILL);
         close (p->fd);
-    } else if (p->pid > 0 && waitpid (p->pid, &status, 0) == p->pid
-               && WIFSIGNALED (status)) {
+    } else if (p->pid > 0 && waitpid (p->pid, &status, 0) == p->pid && WIFSIGNALED (status)) {
         snprintf (how, sizeof (how), "killed by signal %d", WTERMSIG (status));
         say_how (p, how, findings);
     }
@@ -128,8 +121,7 @@ static void finish (struct probe *p, double seconds, json_t *findings)
 
 static bool is_for (const struct check_row *row, const struct check_place *p)
 {
-    return p->level >= row->level
-           && (row->scope == EVERY_RANK || p->local_rank == 0);
+    return p->level >= row->level && (row->scope == EVERY_RANK || p->local_rank == 0);
 }
 
 static int poll_all (struct probe *probes, int n, double deadline)
@@ -148,11 +140,8 @@ static int poll_all (struct probe *probes, int n, double deadline)
     return 1;
 }
 
-void health_run (const struct check_row *table,
-                 const struct check_place *place,
-                 double seconds,
-                 json_t *facts,
-                 json_t *findings)
+void health_run (const struct check_row *table, const struct check_place *place, double seconds,
+                 json_t *facts, json_t *findings)
 {
     struct probe probes[CHECKS] = { { 0 } };
     double deadline = monotonic () + seconds;

@@ -19,36 +19,28 @@ static int listen_in (struct listen_sockets *s, const char *range)
     unsigned from, to, first;
     uint32_t chance = 0;
 
-    if (!range || sscanf (range, "%u-%u", &from, &to) != 2 || from < 1
-        || to > 65535 || from > to)
+    if (!range || sscanf (range, "%u-%u", &from, &to) != 2 || from < 1 || to > 65535 || from > to)
         return listen_open (s, NULL, 0);
     if (getrandom (&chance, sizeof (chance), 0) < 0)
         chance = (uint32_t)getpid ();
     first = chance % (to - from + 1);
     for (unsigned i = 0; i <= to - from; i++)
-        if (listen_open (s, NULL, (int)(from + (first + i) % (to - from + 1)))
-            == 0)
+        if (listen_open (s, NULL, (int)(from + (first + i) % (to - from + 1))) == 0)
             return 0;
     return -1;
 }
 
 struct handshake gather_handshake (const unsigned char *key)
 {
-    struct handshake h = { .service = HANDSHAKE_COLLECTOR,
-                           .version = PROTOCOL,
-                           .confirms = true };
+    struct handshake h = { .service = HANDSHAKE_COLLECTOR, .version = PROTOCOL, .confirms = true };
 
     memcpy (h.key, key, sizeof (h.key));
     return h;
 }
 
-int gather_open (struct gather *g,
-                 int port,
-                 const char *range,
-                 struct slurmdl_error *err)
+int gather_open (struct gather *g, int port, const char *range, struct slurmdl_error *err)
 {
-    int rv = port ? listen_open (&g->listener, NULL, port)
-                  : listen_in (&g->listener, range);
+    int rv = port ? listen_open (&g->listener, NULL, port) : listen_in (&g->listener, range);
 
     return rv < 0 ? errorf (err, "cannot listen: %s", strerror (errno)) : 0;
 }

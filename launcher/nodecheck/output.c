@@ -26,10 +26,7 @@ json_t *finding_json (enum severity severity, const char *why)
     return json_pack ("{s:i, s:s}", "severity", severity, "why", clean);
 }
 
-void check_finding (const struct check_place *p,
-                    enum severity severity,
-                    const char *fmt,
-                    ...)
+void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
 {
     char why[WHY_TEXT];
     va_list ap;
@@ -52,17 +49,8 @@ void check_stage (const struct check_place *p, const char *fmt, ...)
     print_line (p, json_pack ("{s:s}", "at", clean));
 }
 
-void check_fact (const struct check_place *p,
-                 const char *group,
-                 const char *name,
-                 json_t *value)
+void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value)
 {
-    print_line (p,
-                json_pack ("{s:s, s:s, s:o}",
-                           "group",
-                           group,
-                           "name",
-                           name,
-                           "value",
-                           value ?: json_null ()));
+    print_line (p, json_pack ("{s:s, s:s, s:o}", "group", group, "name", name, "value",
+                              value ?: json_null ()));
 }

@@ -64,12 +64,10 @@ static void serve (struct listener *rates, const struct listen_sockets *master)
     while (block && (p = listener_poll (rates, (size_t)master->n))) {
         nfds_t first = listener_fds (rates);
         for (int i = 0; i < master->n; i++)
-            p[first + (nfds_t)i] =
-                (struct pollfd){ .fd = master->fd[i], .events = POLLIN };
+            p[first + (nfds_t)i] = (struct pollfd){ .fd = master->fd[i], .events = POLLIN };
         poll (p, first + (nfds_t)master->n, rates->n ? 1000 : -1);
         for (int i = 0; i < master->n; i++)
-            if (p[first + (nfds_t)i].revents
-                && (fd = accept (master->fd[i], NULL, NULL)) >= 0)
+            if (p[first + (nfds_t)i].revents && (fd = accept (master->fd[i], NULL, NULL)) >= 0)
                 close (fd);
         listener_serve (rates);
         count_all (rates, block);
@@ -79,8 +77,7 @@ static void serve (struct listener *rates, const struct listen_sockets *master)
 /* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
 static int master_port (void)
 {
-    const char *name =
-        getenv ("MASTER_PORT") ? "MASTER_PORT" : "PET_MASTER_PORT";
+    const char *name = getenv ("MASTER_PORT") ? "MASTER_PORT" : "PET_MASTER_PORT";
     long long n = environment_number (name, 0);
 
     return n > 0 && n < 65536 ? (int)n : 0;
@@ -93,10 +90,7 @@ static void listen_as_master (struct listen_sockets *s, json_t *findings)
 
     if (!port || listen_open (s, NULL, port) == 0)
         return;
-    snprintf (why,
-              sizeof (why),
-              "MASTER_PORT %d cannot be used on rank 0's node: %s",
-              port,
+    snprintf (why, sizeof (why), "MASTER_PORT %d cannot be used on rank 0's node: %s", port,
               strerror (errno));
     json_array_append_new (findings, finding_json (SEVERITY_STOP, why));
 }
@@ -109,10 +103,7 @@ static struct handshake handshake_of (const unsigned char *key)
     return h;
 }
 
-pid_t peers_serve (const unsigned char *key,
-                   bool is_master,
-                   int *port,
-                   json_t *findings)
+pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings)
 {
     struct listener rates = { .handshake = handshake_of (key) };
     struct listen_sockets master = { 0 };
@@ -179,12 +170,8 @@ void check_master (const struct check_place *p)
     check_stage (p, "%s port %s", host, port);
     fd = reach (host, port);
     if (fd < 0)
-        check_finding (p,
-                       SEVERITY_STOP,
-                       "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
-                       host,
-                       port,
-                       strerror (errno));
+        check_finding (p, SEVERITY_STOP, "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
+                       host, port, strerror (errno));
     else
         close (fd);
 }
@@ -210,8 +197,7 @@ static double send_for_a_while (int fd, const unsigned char *key)
     if (n > 0)
         n = recv (fd, answer, sizeof (answer), MSG_WAITALL);
     took = monotonic () - start;
-    if (n == sizeof (answer)
-        && seal_check (seal, answer, sizeof (sum), answer + sizeof (sum)) == 0)
+    if (n == sizeof (answer) && seal_check (seal, answer, sizeof (sum), answer + sizeof (sum)) == 0)
         memcpy (&sum, answer, sizeof (sum));
     else
         n = -1;
@@ -223,10 +209,8 @@ static double send_for_a_while (int fd, const unsigned char *key)
 
 void check_next (const struct check_place *p)
 {
-    const char *host =
-        json_string_value (json_object_get (p->next, "host")) ?: "";
-    const char *address =
-        json_string_value (json_object_get (p->next, "address")) ?: "";
+    const char *host = json_string_value (json_object_get (p->next, "host")) ?: "";
+    const char *address = json_string_value (json_object_get (p->next, "address")) ?: "";
     long port = json_integer_value (json_object_get (p->next, "port"));
     char text[16];
     double rate;
@@ -237,11 +221,7 @@ void check_next (const struct check_place *p)
     snprintf (text, sizeof (text), "%ld", port);
     check_stage (p, "%s (%s)", host, address);
     if ((fd = reach (address, text)) < 0) {
-        check_finding (p,
-                       SEVERITY_WARN,
-                       "network: %s (%s) cannot be reached: %s",
-                       host,
-                       address,
+        check_finding (p, SEVERITY_WARN, "network: %s (%s) cannot be reached: %s", host, address,
                        strerror (errno));
         return;
     }

@@ -95,12 +95,9 @@ static json_t *layout_facts (void)
     put_text (at, "tasks", getenv ("SLURM_STEP_TASKS_PER_NODE"));
     put_text (at, "distribution", getenv ("SLURM_DISTRIBUTION"));
     put_text (at, "gtids", getenv ("SLURM_GTIDS"));
-    json_object_set_new (
-        at,
-        "plane",
-        json_integer (environment_number ("SLURM_DIST_PLANESIZE", 0)));
-    json_object_set_new (
-        at, "node", json_integer (environment_number ("SLURM_NODEID", 0)));
+    json_object_set_new (at, "plane",
+                         json_integer (environment_number ("SLURM_DIST_PLANESIZE", 0)));
+    json_object_set_new (at, "node", json_integer (environment_number ("SLURM_NODEID", 0)));
     return at;
 }
 
@@ -121,14 +118,8 @@ static void put_address (json_t *facts, const char *interface)
     if (getifaddrs (&list) < 0)
         return;
     for (struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET
-            && !strcmp (i->ifa_name, interface)
-            && getnameinfo (i->ifa_addr,
-                            sizeof (struct sockaddr_in),
-                            text,
-                            sizeof (text),
-                            NULL,
-                            0,
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && !strcmp (i->ifa_name, interface)
+            && getnameinfo (i->ifa_addr, sizeof (struct sockaddr_in), text, sizeof (text), NULL, 0,
                             NI_NUMERICHOST)
                    == 0)
             put_text (facts, "address", text);
@@ -151,11 +142,7 @@ static void put_network (json_t *facts)
     snprintf (text, sizeof (text), "%s", i ? i->name : "lo");
     for (int k = 0; k < f->nports; k++)
         if (f->ports[k].kind == f->kind && !f->ports[k].unused) {
-            snprintf (text,
-                      sizeof (text),
-                      "%s %s",
-                      fabric_names[f->kind],
-                      f->ports[k].name);
+            snprintf (text, sizeof (text), "%s %s", fabric_names[f->kind], f->ports[k].name);
             break;
         }
     put_text (facts, "nic", nic ? nic : text);
@@ -167,25 +154,14 @@ static void put_time (json_t *facts)
     struct timespec now;
 
     clock_gettime (CLOCK_REALTIME, &now);
-    json_object_set_new (
-        facts,
-        "time",
-        json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+    json_object_set_new (facts, "time", json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 }
 
 /* The program will have the number of the process that waits for this one. */
 static void find_facts (struct rank_check *r, int peer_port)
 {
-    r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}",
-                          "rank",
-                          (int)r->rank,
-                          "local_rank",
-                          (int)r->local_rank,
-                          "host",
-                          r->host,
-                          "pid",
-                          (int)getppid (),
-                          "peer_port",
+    r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}", "rank", (int)r->rank, "local_rank",
+                          (int)r->local_rank, "host", r->host, "pid", (int)getppid (), "peer_port",
                           peer_port);
     if (!r->facts)
         r->facts = json_object ();
@@ -203,8 +179,8 @@ static int connect_to (const struct gather_client *c)
 
     do
         fd = socket_connect (c->address, port, deadline);
-    while (fd < 0 && errno == ECONNREFUSED && c->waits
-           && monotonic () + 0.1 < deadline && usleep (100000) == 0);
+    while (fd < 0 && errno == ECONNREFUSED && c->waits && monotonic () + 0.1 < deadline
+           && usleep (100000) == 0);
     return fd;
 }
 
@@ -216,12 +192,7 @@ static void lose (struct rank_check *r, const char *what)
     if (r->local_rank == 0)
         complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
                   "own node",
-                  r->rank,
-                  r->host,
-                  what,
-                  r->c->address,
-                  r->c->port,
-                  strerror (errno));
+                  r->rank, r->host, what, r->c->address, r->c->port, strerror (errno));
 }
 
 static void send_line (struct rank_check *r, json_t *line)
@@ -234,22 +205,13 @@ static void send_line (struct rank_check *r, json_t *line)
 static int introduce (struct rank_check *r)
 {
     struct handshake with = gather_handshake (r->c->key);
-    json_t *self = json_pack ("{s:i, s:i, s:o*}",
-                              "rank",
-                              (int)r->rank,
-                              "size",
-                              (int)r->size,
-                              "layout",
-                              r->local_rank ? NULL : layout_facts ());
+    json_t *self = json_pack ("{s:i, s:i, s:o*}", "rank", (int)r->rank, "size", (int)r->size,
+                              "layout", r->local_rank ? NULL : layout_facts ());
     char *text = json_dumps (self, JSON_COMPACT);
     int rv = -1;
 
     if (text)
-        rv = handshake_call (r->stream.fd,
-                             &with,
-                             text,
-                             strlen (text),
-                             monotonic () + CONNECT_S,
+        rv = handshake_call (r->stream.fd, &with, text, strlen (text), monotonic () + CONNECT_S,
                              &r->stream.seal);
     else
         errno = ENOMEM;
@@ -310,17 +272,9 @@ static void meet_others (struct rank_check *r, const json_t *go)
     json_t *facts = json_object ();
     json_t *findings = json_array ();
 
-    health_run (check_peer_table,
-                &place,
-                gather_times[r->c->level].peers - 0.5,
-                facts,
-                findings);
-    send_line (r,
-               json_pack ("{s:o, s:O?}",
-                          "findings",
-                          findings,
-                          "rates",
-                          json_object_get (facts, "rates")));
+    health_run (check_peer_table, &place, gather_times[r->c->level].peers - 0.5, facts, findings);
+    send_line (r, json_pack ("{s:o, s:O?}", "findings", findings, "rates",
+                             json_object_get (facts, "rates")));
     json_decref (facts);
 }
 
@@ -340,8 +294,7 @@ static int judge_alone (const struct rank_check *r)
     for (long i = 0; d && i < d->nfindings && !r->c->quiet; i++) {
         finding_text (d, &d->findings[i], text, sizeof (text));
         if (d->findings[i].severity >= SEVERITY_WARN)
-            complain (
-                "check: %s: %s", severity_names[d->findings[i].severity], text);
+            complain ("check: %s: %s", severity_names[d->findings[i].severity], text);
     }
     if (d && r->c->level > LEVEL_NONE)
         status = diagnosis_status (d, 0);
@@ -363,9 +316,7 @@ static int await (struct rank_check *r)
         status = (int)json_integer_value (v);
         json_decref (line);
         if (v)
-            return status == GATHER_AGAIN || status == GATHER_THIS_NODE
-                       ? status
-                       : GATHER_GO;
+            return status == GATHER_AGAIN || status == GATHER_THIS_NODE ? status : GATHER_GO;
     }
     return judge_alone (r);
 }
@@ -378,11 +329,7 @@ static void look (struct rank_check *r)
         .local_size = r->local_size,
     };
 
-    health_run (check_table,
-                &place,
-                gather_times[r->c->level].probes,
-                r->facts,
-                r->findings);
+    health_run (check_table, &place, gather_times[r->c->level].probes, r->facts, r->findings);
 }
 
 int gather_rank (const struct gather_client *c, json_t **all)

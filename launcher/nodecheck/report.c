@@ -10,23 +10,16 @@
 
 enum { NODES_SHOWN = 64, NAMED = 8, CELL = 256 };
 
-void finding_text (const struct diagnosis *d,
-                   const struct finding *f,
-                   char *buf,
-                   size_t size)
+void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size)
 {
     size_t n = 0;
 
     *buf = '\0';
     for (long i = 0; i < f->count && i < NAMED && n < size; i++)
-        n += (size_t)snprintf (buf + n,
-                               size - n,
-                               "%s%s",
-                               i ? ", " : "",
-                               d->nodes[f->nodes[i]].name);
+        n +=
+            (size_t)snprintf (buf + n, size - n, "%s%s", i ? ", " : "", d->nodes[f->nodes[i]].name);
     if (f->count > NAMED && n < size)
-        n += (size_t)snprintf (
-            buf + n, size - n, " and %ld more", f->count - NAMED);
+        n += (size_t)snprintf (buf + n, size - n, " and %ld more", f->count - NAMED);
     if (n < size)
         snprintf (buf + n, size - n, "%s%s", f->count ? ": " : "", f->why);
 }
@@ -42,15 +35,8 @@ static void size_text (const struct diagnosis *d, char *buf, size_t size)
 
     for (long i = 0; i < d->nnodes; i++)
         gpus += d->nodes[i].gpus;
-    snprintf (buf,
-              size,
-              "%ld node%s, %ld rank%s, %ld GPU%s",
-              d->nnodes,
-              plural (d->nnodes),
-              d->size,
-              plural (d->size),
-              gpus,
-              plural (gpus));
+    snprintf (buf, size, "%ld node%s, %ld rank%s, %ld GPU%s", d->nnodes, plural (d->nnodes),
+              d->size, plural (d->size), gpus, plural (gpus));
 }
 
 void diagnosis_line (const struct diagnosis *d, char *buf, size_t size)
@@ -68,8 +54,7 @@ void diagnosis_line (const struct diagnosis *d, char *buf, size_t size)
     finding_text (d, &d->findings[0], text, sizeof (text));
     snprintf (buf, size, "%s: BAD: %s", what, text);
     if (more > 0 && strlen (buf) + 32 < size)
-        snprintf (
-            buf + strlen (buf), size - strlen (buf), "; and %ld more", more);
+        snprintf (buf + strlen (buf), size - strlen (buf), "; and %ld more", more);
 }
 
 static struct libscols_table *table_of (const char *const *columns, FILE *to)
@@ -116,9 +101,8 @@ static const char *state_of (const struct node_row *n)
 
 static void nodes_print (const struct diagnosis *d, FILE *to)
 {
-    static const char *const columns[] = { "NODE",    "RANKS", "GPUS",
-                                           "GPU",     "CORES", "NETWORK",
-                                           "ADDRESS", "STATE", NULL };
+    static const char *const columns[] = { "NODE",    "RANKS",   "GPUS",  "GPU", "CORES",
+                                           "NETWORK", "ADDRESS", "STATE", NULL };
     struct libscols_table *table = table_of (columns, to);
     long shown = 0;
 
@@ -158,23 +142,9 @@ void diagnosis_print (const struct diagnosis *d, FILE *to)
 
 static json_t *node_json (const struct node_row *n)
 {
-    return json_pack ("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}",
-                      "node",
-                      n->name,
-                      "ranks",
-                      (json_int_t)n->ranks,
-                      "gpus",
-                      (json_int_t)n->gpus,
-                      "gpu",
-                      n->gpu,
-                      "cores",
-                      n->cores,
-                      "network",
-                      n->nic,
-                      "address",
-                      n->address,
-                      "state",
-                      state_of (n));
+    return json_pack ("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "node", n->name, "ranks",
+                      (json_int_t)n->ranks, "gpus", (json_int_t)n->gpus, "gpu", n->gpu, "cores",
+                      n->cores, "network", n->nic, "address", n->address, "state", state_of (n));
 }
 
 static json_t *finding_of (const struct diagnosis *d, const struct finding *f)
@@ -183,13 +153,8 @@ static json_t *finding_of (const struct diagnosis *d, const struct finding *f)
 
     for (long i = 0; i < f->count; i++)
         json_array_append_new (nodes, json_string (d->nodes[f->nodes[i]].name));
-    return json_pack ("{s:s, s:s, s:o}",
-                      "severity",
-                      severity_names[f->severity],
-                      "what",
-                      f->why,
-                      "nodes",
-                      nodes);
+    return json_pack ("{s:s, s:s, s:o}", "severity", severity_names[f->severity], "what", f->why,
+                      "nodes", nodes);
 }
 
 void diagnosis_json (const struct diagnosis *d, FILE *to)
@@ -202,13 +167,7 @@ void diagnosis_json (const struct diagnosis *d, FILE *to)
         json_array_append_new (nodes, node_json (&d->nodes[i]));
     for (long i = 0; i < d->nfindings; i++)
         json_array_append_new (findings, finding_of (d, &d->findings[i]));
-    all = json_pack ("{s:b, s:o, s:o}",
-                     "good",
-                     !d->stop,
-                     "nodes",
-                     nodes,
-                     "findings",
-                     findings);
+    all = json_pack ("{s:b, s:o, s:o}", "good", !d->stop, "nodes", nodes, "findings", findings);
     json_dumpf (all, to, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putc ('\n', to);
     json_decref (all);
@@ -219,9 +178,7 @@ static const json_t *fact_of (const json_t *rank, const char *name)
     return json_object_get (json_object_get (rank, "facts"), name);
 }
 
-static void fact_cell (struct libscols_line *line,
-                       size_t column,
-                       const json_t *rank,
+static void fact_cell (struct libscols_line *line, size_t column, const json_t *rank,
                        const char *name)
 {
     const json_t *v = fact_of (rank, name);
@@ -243,21 +200,18 @@ static void gpus_cell (struct libscols_line *line, const json_t *rank)
     json_t *gpu;
     size_t n = 0;
 
-    json_object_foreach (gpus, bus, gpu)
-    {
+    json_object_foreach (gpus, bus, gpu) {
         gather_clean (clean, sizeof (clean), bus);
         if (n + sizeof (clean) < sizeof (text))
-            n += (size_t)snprintf (
-                text + n, sizeof (text) - n, "%s%s", n ? "," : "", clean);
+            n += (size_t)snprintf (text + n, sizeof (text) - n, "%s%s", n ? "," : "", clean);
     }
     cell (line, 4, text);
 }
 
 void ranks_print (json_t *const *ranks, long size, FILE *to)
 {
-    static const char *const columns[] = { "RANK",    "NODE",    "LOCAL",
-                                           "PID",     "GPUS",    "CORES",
-                                           "NETWORK", "ADDRESS", NULL };
+    static const char *const columns[] = { "RANK",  "NODE",    "LOCAL",   "PID", "GPUS",
+                                           "CORES", "NETWORK", "ADDRESS", NULL };
     struct libscols_table *table = table_of (columns, to);
 
     for (long i = 0; table && i < size; i++) {

@@ -7,10 +7,7 @@
 #include "launcher/nodecheck/diagnosis.h"
 
 /* "n1, n2 and 7 more: WHY" of a finding. */
-void finding_text (const struct diagnosis *d,
-                   const struct finding *f,
-                   char *buf,
-                   size_t size);
+void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size);
 
 /* One line: what was looked at, and the worst of what was found. */
 void diagnosis_line (const struct diagnosis *d, char *buf, size_t size);

@@ -45,10 +45,7 @@ void check_memory (const struct check_place *p)
     unsigned long long mib;
 
     if (total > 0 && free >= 0 && free < total / 20)
-        check_finding (p,
-                       SEVERITY_WARN,
-                       "memory: %lld of %lld MiB are free",
-                       free >> 10,
+        check_finding (p, SEVERITY_WARN, "memory: %lld of %lld MiB are free", free >> 10,
                        total >> 10);
     check_stage (p, "/dev/shm");
     if (statvfs ("/dev/shm", &s) < 0) {
@@ -57,8 +54,7 @@ void check_memory (const struct check_place *p)
     }
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < 512)
-        check_finding (p,
-                       mib < SHM_LEAST ? SEVERITY_BAD : SEVERITY_WARN,
+        check_finding (p, mib < SHM_LEAST ? SEVERITY_BAD : SEVERITY_WARN,
                        "/dev/shm: %llu MiB are free; NCCL and data loaders use "
                        "it",
                        mib);
@@ -100,14 +96,9 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
         used += f->ports[i].kind == f->kind && !f->ports[i].unused;
     for (int i = 0; i < f->nports; i++)
         if (f->ports[i].unused
-            && (f->ports[i].kind == f->kind
-                || !strcmp (f->ports[i].unused, "down")))
-            check_finding (p,
-                           SEVERITY_WARN,
-                           "network: %s port %d is not used: %s",
-                           f->ports[i].name,
-                           f->ports[i].number,
-                           f->ports[i].unused);
+            && (f->ports[i].kind == f->kind || !strcmp (f->ports[i].unused, "down")))
+            check_finding (p, SEVERITY_WARN, "network: %s port %d is not used: %s",
+                           f->ports[i].name, f->ports[i].number, f->ports[i].unused);
     check_fact (p, "network", "ports", json_integer (used));
     snprintf (text, sizeof (text), "%d", used);
     check_fact (p, "versions", "network ports in use:", json_string (text));
@@ -126,16 +117,13 @@ static int look_at_links (const struct check_place *p)
     if (getifaddrs (&list) < 0)
         return 0;
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET
-            || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK
-            || fabric_is_virtual (i->ifa_name))
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET || !(i->ifa_flags & IFF_UP)
+            || i->ifa_flags & IFF_LOOPBACK || fabric_is_virtual (i->ifa_name))
             continue;
         if (i->ifa_flags & IFF_RUNNING)
             used++;
         else
-            check_finding (p,
-                           SEVERITY_WARN,
-                           "network: %s is up, and without a carrier",
+            check_finding (p, SEVERITY_WARN, "network: %s is up, and without a carrier",
                            i->ifa_name);
     }
     freeifaddrs (list);
@@ -156,10 +144,7 @@ void check_network (const struct check_place *p)
     look_at_ports (p, f);
     usable = look_at_links (p);
     if (usable == 0 && environment_number ("SLURM_STEP_NUM_NODES", 1) > 1)
-        check_finding (
-            p,
-            SEVERITY_WARN,
-            "network: no IP interface that reaches other nodes is up");
+        check_finding (p, SEVERITY_WARN, "network: no IP interface that reaches other nodes is up");
     free (f);
 }
 
@@ -185,10 +170,7 @@ static void look_for_xid (const struct check_place *p, const char *log)
     while ((at = strstr (at, "NVRM: Xid (PCI:"))) {
         if (sscanf (at, "NVRM: Xid (PCI:%31[0-9a-fA-F:.]): %d", bus, &xid) == 2
             && is_hardware (xid))
-            check_finding (p,
-                           SEVERITY_WARN,
-                           "GPU %s: Xid %d in the kernel's log, since boot",
-                           bus,
+            check_finding (p, SEVERITY_WARN, "GPU %s: Xid %d in the kernel's log, since boot", bus,
                            xid);
         at++;
     }
@@ -207,27 +189,22 @@ void check_kernel (const struct check_place *p)
     if (log && klogctl (READ_ALL, log, size) >= 0)
         look_for_xid (p, log);
     else
-        check_finding (
-            p,
-            SEVERITY_NOTE,
-            "Xid events were not looked for: the kernel's log is not "
-            "readable for users");
+        check_finding (p, SEVERITY_NOTE,
+                       "Xid events were not looked for: the kernel's log is not "
+                       "readable for users");
     free (log);
 }
 
 /* "ue: 0" among the lines of a block's error counts. */
 static long uncorrected (const char *folder)
 {
-    static const char *const blocks[] = {
-        "umc", "gfx", "sdma", "mmhub", "xgmi_wafl"
-    };
+    static const char *const blocks[] = { "umc", "gfx", "sdma", "mmhub", "xgmi_wafl" };
     char path[PATH_MAX], line[128];
     long sum = 0, n;
 
     for (size_t i = 0; i < sizeof (blocks) / sizeof (*blocks); i++) {
         FILE *f;
-        snprintf (
-            path, sizeof (path), "%s/ras/%s_err_count", folder, blocks[i]);
+        snprintf (path, sizeof (path), "%s/ras/%s_err_count", folder, blocks[i]);
         if (!(f = fopen (path, "re")))
             continue;
         while (fgets (line, sizeof (line), f))
@@ -263,17 +240,12 @@ void check_amd (const struct check_place *p)
         long errors;
         if (strncmp (e->d_name, "card", 4) || strchr (e->d_name, '-'))
             continue;
-        snprintf (
-            folder, sizeof (folder), "/sys/class/drm/%s/device", e->d_name);
+        snprintf (folder, sizeof (folder), "/sys/class/drm/%s/device", e->d_name);
         if (number_in (folder, "vendor") != 0x1002)
             continue;
         check_stage (p, "%s", e->d_name);
         if ((errors = uncorrected (folder)) > 0)
-            check_finding (p,
-                           SEVERITY_BAD,
-                           "%s: %ld uncorrected memory errors",
-                           e->d_name,
-                           errors);
+            check_finding (p, SEVERITY_BAD, "%s: %ld uncorrected memory errors", e->d_name, errors);
         if (number_in (folder, "gpu_busy_percent") > 10)
             check_finding (p, SEVERITY_WARN, "%s: it is busy", e->d_name);
     }

@@ -17,8 +17,7 @@
 #include "launcher/sys/subprocess.h"
 #include "launcher/version.h"
 
-static void
-version (const struct check_place *p, const char *name, const char *value)
+static void version (const struct check_place *p, const char *name, const char *value)
 {
     check_fact (p, "versions", name, json_string (value));
 }
@@ -37,12 +36,8 @@ static void find_nccl (const struct check_place *p)
     memcpy (&get, &f, sizeof (f));
     if (get (&v) != 0)
         return;
-    snprintf (text,
-              sizeof (text),
-              "%d.%d.%d",
-              v < 10000 ? v / 1000 : v / 10000,
-              v < 10000 ? v % 1000 / 100 : v % 10000 / 100,
-              v % 100);
+    snprintf (text, sizeof (text), "%d.%d.%d", v < 10000 ? v / 1000 : v / 10000,
+              v < 10000 ? v % 1000 / 100 : v % 10000 / 100, v % 100);
     version (p, "NCCL", text);
 }
 
@@ -57,9 +52,8 @@ static void find_mtu (const struct check_place *p)
 
     if (fd >= 0 && getifaddrs (&list) == 0)
         for (const struct ifaddrs *i = list; i && !*r.ifr_name; i = i->ifa_next)
-            if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET
-                && i->ifa_flags & IFF_UP && !(i->ifa_flags & IFF_LOOPBACK)
-                && (!wanted || !strcmp (wanted, i->ifa_name)))
+            if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP
+                && !(i->ifa_flags & IFF_LOOPBACK) && (!wanted || !strcmp (wanted, i->ifa_name)))
                 snprintf (r.ifr_name, sizeof (r.ifr_name), "%s", i->ifa_name);
     freeifaddrs (list);
     if (*r.ifr_name && ioctl (fd, SIOCGIFMTU, &r) == 0) {
@@ -76,10 +70,8 @@ static void find_limits (const struct check_place *p)
         const char *name;
         int resource;
     } rows[] = {
-        { "limit of open files", RLIMIT_NOFILE },
-        { "limit of locked memory", RLIMIT_MEMLOCK },
-        { "limit of processes", RLIMIT_NPROC },
-        { "limit of the stack", RLIMIT_STACK },
+        { "limit of open files", RLIMIT_NOFILE }, { "limit of locked memory", RLIMIT_MEMLOCK },
+        { "limit of processes", RLIMIT_NPROC },   { "limit of the stack", RLIMIT_STACK },
         { "limit of memory", RLIMIT_AS },
     };
     struct rlimit l;
@@ -89,8 +81,7 @@ static void find_limits (const struct check_place *p)
         if (getrlimit ((__rlimit_resource_t)rows[i].resource, &l) < 0)
             continue;
         snprintf (text, sizeof (text), "%llu", (unsigned long long)l.rlim_cur);
-        version (
-            p, rows[i].name, l.rlim_cur == RLIM_INFINITY ? "unlimited" : text);
+        version (p, rows[i].name, l.rlim_cur == RLIM_INFINITY ? "unlimited" : text);
     }
 }
 
@@ -105,9 +96,7 @@ static void find_plugin (const struct check_place *p)
         return;
     snprintf (build, sizeof (build), "%.*s", (int)(space - text), text);
     version (p, "build of dl.so", build);
-    version (p,
-             "arguments of dl.so in plugstack.conf:",
-             space[1] ? space + 1 : "none");
+    version (p, "arguments of dl.so in plugstack.conf:", space[1] ? space + 1 : "none");
 }
 
 void check_versions (const struct check_place *p)

@@ -40,8 +40,7 @@ static int input_of (const char *text)
     size_t n = strlen (text);
     int fd = memfd_create ("notice", MFD_CLOEXEC);
 
-    if (fd >= 0
-        && (write (fd, text, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) < 0)) {
+    if (fd >= 0 && (write (fd, text, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) < 0)) {
         close (fd);
         fd = -1;
     }
@@ -63,9 +62,7 @@ static void add_sendmail_folders (const void *arg)
     char *longer = NULL;
 
     set_variables (arg);
-    if (asprintf (
-            &longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin")
-        > 0)
+    if (asprintf (&longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin") > 0)
         setenv ("PATH", longer, 1);
 }
 
@@ -89,23 +86,18 @@ static int wait_for_end (pid_t pid, double seconds)
 
 /* Returns its exit status, -1 after a line.  'why' gets errno if it could not
  * be run, else 0. */
-static int run (const struct experiment *e,
-                const struct notice *n,
-                const char *const *argv,
-                void (*prepare) (const void *),
-                const char *input,
-                int *why)
+static int run (const struct experiment *e, const struct notice *n, const char *const *argv,
+                void (*prepare) (const void *), const char *input, int *why)
 {
     int fd = input_of (input);
-    pid_t pid =
-        fd < 0 ? -1
-               : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
-                                                    .dir = notice_folder (e),
-                                                    .io = { fd, -1, -1 },
-                                                    .new_group = true,
-                                                    .error = why,
-                                                    .prepare = prepare,
-                                                    .arg = n });
+    pid_t pid = fd < 0 ? -1
+                       : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
+                                                            .dir = notice_folder (e),
+                                                            .io = { fd, -1, -1 },
+                                                            .new_group = true,
+                                                            .error = why,
+                                                            .prepare = prepare,
+                                                            .arg = n });
     int status;
 
     if (fd >= 0)
@@ -116,12 +108,9 @@ static int run (const struct experiment *e,
     }
     status = wait_for_end (pid, (double)e->notify.timeout);
     if (status == -1)
-        complain ("notify: %s: killed after %lld s",
-                  argv[0],
-                  (long long)e->notify.timeout);
+        complain ("notify: %s: killed after %lld s", argv[0], (long long)e->notify.timeout);
     else if (WIFSIGNALED (status))
-        complain (
-            "notify: %s: killed by signal %d", argv[0], WTERMSIG (status));
+        complain ("notify: %s: killed by signal %d", argv[0], WTERMSIG (status));
     return status != -1 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
 }
 
@@ -163,8 +152,7 @@ static void run_command (const struct experiment *e, const struct notice *n)
     if (asprintf (&line, "%s\n", n->json) >= 0)
         status = run (e, n, argv, set_variables, line, &why);
     if (why)
-        complain ("notify: cannot run the command: /bin/sh: %s",
-                  strerror (why));
+        complain ("notify: cannot run the command: /bin/sh: %s", strerror (why));
     else if (status == 126 || status == 127)
         complain ("notify: the command: exit status %d: a program in it was "
                   "not found, or could not be run",
@@ -188,13 +176,10 @@ static void send_mail (const struct experiment *e, const struct notice *n)
     status = run (e, n, mail, set_variables, body, &why);
     if (why) {
         used = "sendmail";
-        snprintf (whole,
-                  sizeof (whole),
+        snprintf (whole, sizeof (whole),
                   "To: %s\nSubject: %s\nContent-Type: text/plain; "
                   "charset=utf-8\n\n%s",
-                  e->notify.mail,
-                  n->subject,
-                  body);
+                  e->notify.mail, n->subject, body);
         status = run (e, n, sendmail, add_sendmail_folders, whole, &why);
     }
     if (why)
@@ -210,11 +195,9 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
     struct slurmdl_error err = { "" };
     char timeout[32];
     /* without --location a redirection, which tells nobody, is a success */
-    const char *argv[] = { "curl",        "--silent",     "--fail",
-                           "--location",  "--max-redirs", "0",
-                           "--max-time",  timeout,        "--proto",
-                           "=http,https", "--config",     "-",
-                           NULL };
+    const char *argv[] = { "curl",     "--silent",   "--fail", "--location", "--max-redirs",
+                           "0",        "--max-time", timeout,  "--proto",    "=http,https",
+                           "--config", "-",          NULL };
     char *config = webhook_config (e, n->json, &err);
     int status;
     int why = 0;
@@ -226,9 +209,7 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
     snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
     status = run (e, n, argv, set_variables, config, &why);
     if (why)
-        complain (
-            "notify: cannot call the webhook: 'curl' could not be run (%s)",
-            strerror (why));
+        complain ("notify: cannot call the webhook: 'curl' could not be run (%s)", strerror (why));
     else
         say_curl (status);
     explicit_bzero (config, strlen (config));
@@ -292,12 +273,7 @@ static json_t *best_json (const struct sweep *s)
 {
     long trial = sweep_best (s);
     struct sweep_result r = point_result (s, trial_point (s, trial), 0);
-    json_t *o = json_pack ("{s:s, s:f, s:I}",
-                           "metric",
-                           s->exp->metric,
-                           "value",
-                           r.value,
-                           "trial",
+    json_t *o = json_pack ("{s:s, s:f, s:I}", "metric", s->exp->metric, "value", r.value, "trial",
                            (json_int_t)trial);
 
     if (o && s->exp->search.repeats > 1) {
@@ -307,36 +283,19 @@ static json_t *best_json (const struct sweep *s)
     return o;
 }
 
-static json_t *
-notice_json (const struct sweep *s, const char *event, const char *text)
+static json_t *notice_json (const struct sweep *s, const char *event, const char *text)
 {
-    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}",
-                           "text",
-                           text,
-                           "content",
-                           text,
-                           "event",
-                           event,
-                           "experiment",
-                           sweep_folder_name (s),
-                           "folder",
-                           s->dir,
-                           "state",
-                           sweep_state_name (s->state),
-                           "trials",
-                           (json_int_t)s->ntrials,
-                           "failed",
-                           (json_int_t)sweep_failed_trials (s));
+    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "text", text, "content",
+                           text, "event", event, "experiment", sweep_folder_name (s), "folder",
+                           s->dir, "state", sweep_state_name (s->state), "trials",
+                           (json_int_t)s->ntrials, "failed", (json_int_t)sweep_failed_trials (s));
 
     if (o && sweep_best (s))
         json_object_set_new (o, "best", best_json (s));
     return o;
 }
 
-static void tell (const struct sweep *s,
-                  const char *event,
-                  const char *marker,
-                  const char *what)
+static void tell (const struct sweep *s, const char *event, const char *marker, const char *what)
 {
     char subject[200], best[300], text[1024];
     struct notice n = { .event = event, .subject = subject, .text = text };
@@ -345,14 +304,8 @@ static void tell (const struct sweep *s,
     if (!is_wanted (s->exp) || !is_first (s, marker))
         return;
     best_text (s, best, sizeof (best));
-    snprintf (
-        subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
-    snprintf (text,
-              sizeof (text),
-              "%s: %s; %ld trials%s",
-              sweep_folder_name (s),
-              what,
-              s->ntrials,
+    snprintf (subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
+    snprintf (text, sizeof (text), "%s: %s; %ld trials%s", sweep_folder_name (s), what, s->ntrials,
               best);
     /* others may have named the folder: a line break begins a header */
     policy_text (subject);
@@ -373,10 +326,9 @@ void notify_end (const struct sweep *s)
     const char *state = sweep_state_name (s->state);
     bool failed = s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
     bool asked = s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
-    const char *by =
-        asked && s->last_action.what && !strcmp (s->last_action.what, state)
-            ? s->last_action.by
-            : NULL;
+    const char *by = asked && s->last_action.what && !strcmp (s->last_action.what, state)
+                         ? s->last_action.by
+                         : NULL;
     char marker[64], what[256];
 
     if (!is_on (s->exp, "end") && !(failed && is_on (s->exp, "failure")))
@@ -384,15 +336,9 @@ void notify_end (const struct sweep *s)
     if (asked) /* trials may still be ending */
         snprintf (marker, sizeof (marker), "%s-%.3f", state, s->asked);
     else
-        snprintf (
-            marker, sizeof (marker), "end-%ld-%ld", s->ntrials, s->nhistory);
-    snprintf (what,
-              sizeof (what),
-              "%s%s%.100s, %ld of its trials failed",
-              state,
-              by ? " by " : "",
-              by ? by : "",
-              sweep_failed_trials (s));
+        snprintf (marker, sizeof (marker), "end-%ld-%ld", s->ntrials, s->nhistory);
+    snprintf (what, sizeof (what), "%s%s%.100s, %ld of its trials failed", state, by ? " by " : "",
+              by ? by : "", sweep_failed_trials (s));
     tell (s, failed ? "failure" : "end", marker, what);
 }
 
@@ -402,14 +348,8 @@ void notify_fault (const struct sweep *s)
 
     if (!is_on (s->exp, "failure"))
         return;
-    snprintf (marker,
-              sizeof (marker),
-              "paused-%ld-%ld",
-              s->cause.trial,
-              s->cause.attempt);
-    snprintf (what,
-              sizeof (what),
-              "paused, as all attempts fail in the same way: %.400s",
+    snprintf (marker, sizeof (marker), "paused-%ld-%ld", s->cause.trial, s->cause.attempt);
+    snprintf (what, sizeof (what), "paused, as all attempts fail in the same way: %.400s",
               s->cause.why ? s->cause.why : "");
     tell (s, "failure", marker, what);
 }
@@ -421,11 +361,7 @@ static void notify_failed (const struct sweep *s, long trial)
 
     if (t->state != TRIAL_FAILED || !is_on (s->exp, "failure"))
         return;
-    snprintf (what,
-              sizeof (what),
-              "trial %ld failed: %.400s",
-              trial,
-              t->why ? t->why : "");
+    snprintf (what, sizeof (what), "trial %ld failed: %.400s", trial, t->why ? t->why : "");
     tell (s, "failure", "failed", what);
 }
 
@@ -433,8 +369,7 @@ static bool is_told (const struct sweep *s, int pattern)
 {
     char path[PATH_MAX];
 
-    snprintf (
-        path, sizeof (path), "%s/notified/pattern-%d", s->dir, pattern + 1);
+    snprintf (path, sizeof (path), "%s/notified/pattern-%d", s->dir, pattern + 1);
     return access (path, F_OK) == 0;
 }
 
@@ -443,12 +378,7 @@ static void notify_patterns (const struct sweep *s, long trial, long attempt)
     char **patterns = s->exp->notify.patterns;
     char path[PATH_MAX], marker[64], what[400];
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/log",
-              s->dir,
-              trial,
-              attempt);
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/log", s->dir, trial, attempt);
     for (int i = 0; patterns && patterns[i]; i++) {
         struct log_policy policy = { .pattern = patterns[i] };
         char found[1][POLICY_LINE];
@@ -490,15 +420,11 @@ bool notify_unwatch (struct notify_watch *w)
 }
 
 /* A long log takes a while, and so may what is told: the worker cannot wait. */
-void notify_watch (const struct sweep *s,
-                   long trial,
-                   long attempt,
-                   struct notify_watch *w)
+void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w)
 {
     double now = monotonic ();
 
-    if (!s->exp->notify.patterns || !is_wanted (s->exp) || notify_unwatch (w)
-        || now < w->next)
+    if (!s->exp->notify.patterns || !is_wanted (s->exp) || notify_unwatch (w) || now < w->next)
         return;
     w->begun = now;
     w->next = now + EVERY;

@@ -31,8 +31,5 @@ struct notify_watch {
 /* Search it every few seconds, in a process of its own: to be called often.
  * Then call notify_unwatch() until it returns false, which it does soon.
  */
-void notify_watch (const struct sweep *s,
-                   long trial,
-                   long attempt,
-                   struct notify_watch *w);
+void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w);
 bool notify_unwatch (struct notify_watch *w);

@@ -23,20 +23,16 @@ const char *notice_folder (const struct experiment *e)
 }
 
 /* Of the file that is open: its owner and mode, and what it has. */
-static int
-read_own (const char *path, char url[URL_MAX], struct slurmdl_error *err)
+static int read_own (const char *path, char url[URL_MAX], struct slurmdl_error *err)
 {
     struct stat st;
     int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd < 0 || fstat (fd, &st) < 0 || !S_ISREG (st.st_mode)
-                    ? -1
-                    : read (fd, url, URL_MAX - 1);
+    ssize_t n =
+        fd < 0 || fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) ? -1 : read (fd, url, URL_MAX - 1);
 
     inside_close (fd, 0);
     if (n < 0)
-        return errorf (err,
-                       "'notify.webhook': %s: %s",
-                       path,
+        return errorf (err, "'notify.webhook': %s: %s", path,
                        fd < 0 ? strerror (errno) : "cannot be read as a file");
     url[n] = '\0';
     if ((st.st_uid == geteuid () || st.st_uid == 0) && !(st.st_mode & 077))
@@ -48,9 +44,7 @@ read_own (const char *path, char url[URL_MAX], struct slurmdl_error *err)
                    path);
 }
 
-static int find_url (const struct experiment *e,
-                     char url[URL_MAX],
-                     struct slurmdl_error *err)
+static int find_url (const struct experiment *e, char url[URL_MAX], struct slurmdl_error *err)
 {
     const char *where = e->notify.webhook;
     const char *value = *where == '$' ? getenv (where + 1) : NULL;
@@ -65,12 +59,8 @@ static int find_url (const struct experiment *e,
                                "set",
                                where + 1);
     }
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *where == '/' ? "" : notice_folder (e),
-              *where == '/' ? "" : "/",
-              where);
+    snprintf (path, sizeof (path), "%s%s%s", *where == '/' ? "" : notice_folder (e),
+              *where == '/' ? "" : "/", where);
     return read_own (path, url, err);
 }
 
@@ -84,9 +74,8 @@ static int check_url (char *url, struct slurmdl_error *err)
     if (!strncmp (url, "https://", 8) || !strncmp (url, "http://", 7))
         return 0;
     errno = EINVAL;
-    return errorf (err,
-                   "'notify.webhook': what it names has no URL that begins "
-                   "with https:// or http:// on its first line");
+    return errorf (err, "'notify.webhook': what it names has no URL that begins "
+                        "with https:// or http:// on its first line");
 }
 
 static void put_quoted (FILE *f, const char *text)
@@ -100,9 +89,7 @@ static void put_quoted (FILE *f, const char *text)
     fputs ("\"\n", f);
 }
 
-char *webhook_config (const struct experiment *e,
-                      const char *json,
-                      struct slurmdl_error *err)
+char *webhook_config (const struct experiment *e, const char *json, struct slurmdl_error *err)
 {
     char url[URL_MAX];
     char *text = NULL;
@@ -129,8 +116,5 @@ int webhook_check (const struct experiment *e, struct slurmdl_error *err)
 {
     char url[URL_MAX];
 
-    return e->notify.webhook
-                   && (find_url (e, url, err) < 0 || check_url (url, err) < 0)
-               ? -1
-               : 0;
+    return e->notify.webhook && (find_url (e, url, err) < 0 || check_url (url, err) < 0) ? -1 : 0;
 }

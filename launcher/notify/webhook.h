@@ -9,9 +9,7 @@
  * what arguments have, all users of the machine may read.  The caller frees it.
  * NULL with 'err', which does not have the URL.
  */
-char *webhook_config (const struct experiment *e,
-                      const char *json,
-                      struct slurmdl_error *err);
+char *webhook_config (const struct experiment *e, const char *json, struct slurmdl_error *err);
 
 /* Whether there is such a URL, or none is wanted: 0, or -1 with 'err'. */
 int webhook_check (const struct experiment *e, struct slurmdl_error *err);

@@ -23,8 +23,7 @@ struct reported {
 static int add_reported (struct changes *c, const struct sweep *s)
 {
     while (c->nreported < s->ntrials) {
-        struct reported *list =
-            array_grow (c->reported, (size_t)c->nreported, sizeof (*list));
+        struct reported *list = array_grow (c->reported, (size_t)c->nreported, sizeof (*list));
         if (!list)
             return -1;
         c->reported = list;
@@ -33,15 +32,12 @@ static int add_reported (struct changes *c, const struct sweep *s)
     return 0;
 }
 
-static void
-say_space (struct changes *c, const struct sweep *s, const char *elapsed)
+static void say_space (struct changes *c, const struct sweep *s, const char *elapsed)
 {
     bool full = s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir);
 
     if (full != c->full)
-        printf ("%8s  %s\n",
-                elapsed,
-                full ? DISK_RESERVE_SPENT : "there is space again");
+        printf ("%8s  %s\n", elapsed, full ? DISK_RESERVE_SPENT : "there is space again");
     c->full = full;
 }
 
@@ -53,10 +49,7 @@ static bool is_best (const struct sweep *s, long trial, int64_t length)
 }
 
 /* Also those that were overtaken since the last look. */
-static void say_results (struct changes *c,
-                         const struct sweep *s,
-                         long trial,
-                         const char *elapsed)
+static void say_results (struct changes *c, const struct sweep *s, long trial, const char *elapsed)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
     struct reported *r = &c->reported[trial - 1];
@@ -64,29 +57,22 @@ static void say_results (struct changes *c,
     for (; r->results < t->nmilestones; r->results++) {
         const struct milestone *m = &t->milestones[r->results];
         bool last = r->results + 1 == t->nmilestones;
-        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s",
-                elapsed,
-                trial,
-                (long long)m->length,
-                s->exp->metric,
-                m->metric,
+        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s", elapsed, trial, (long long)m->length,
+                s->exp->metric, m->metric,
                 last && t->stopped              ? "  stopped early"
                 : is_best (s, trial, m->length) ? "  best"
                                                 : "");
         if (last && t->ended)
             printf (t->ended > m->length ? "  logged steps to %lld, beyond %lld"
                                          : "  ended at %lld of %lld",
-                    (long long)t->ended,
-                    (long long)m->length);
+                    (long long)t->ended, (long long)m->length);
         putchar ('\n');
     }
 }
 
 static void note (struct reported *r, const struct sweep_trial *t)
 {
-    *r = (struct reported){
-        t->nmilestones, t->fails, t->state == TRIAL_REJECTED, t->ooms
-    };
+    *r = (struct reported){ t->nmilestones, t->fails, t->state == TRIAL_REJECTED, t->ooms };
 }
 
 void changes_say (struct changes *c, const struct sweep *s)
@@ -101,15 +87,10 @@ void changes_say (struct changes *c, const struct sweep *s)
         const struct sweep_trial *t = &s->trials[i];
         struct reported *r = &c->reported[i];
         if (t->fails != r->fails)
-            printf ("%8s  trial %-4ld failed (%d): %s\n",
-                    elapsed,
-                    i + 1,
-                    t->fails,
+            printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->fails,
                     t->why ? t->why : "");
         if (t->ooms != r->ooms)
-            printf ("%8s  trial %-4ld %s\n",
-                    elapsed,
-                    i + 1,
+            printf ("%8s  trial %-4ld %s\n", elapsed, i + 1,
                     t->why && t->fails == r->fails ? t->why : "out of memory");
         say_results (c, s, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)

@@ -37,10 +37,7 @@ static DIR *open_folder (const char *dir)
 }
 
 void monitored_steps (const char *dir,
-                      void (*f) (const char *step,
-                                 const struct usage *usage,
-                                 void *arg),
-                      void *arg)
+                      void (*f) (const char *step, const struct usage *usage, void *arg), void *arg)
 {
     double now = (double)time (NULL);
     DIR *d = open_folder (dir);
@@ -63,9 +60,7 @@ void monitored_steps (const char *dir,
 }
 
 void monitored_trials (const struct sweep *s,
-                       void (*f) (const char *step,
-                                  const struct usage *usage,
-                                  void *arg),
+                       void (*f) (const char *step, const struct usage *usage, void *arg),
                        void *arg)
 {
     char dir[PATH_MAX];
@@ -74,8 +69,7 @@ void monitored_trials (const struct sweep *s,
         const struct sweep_trial *t = sweep_trial (s, i);
         if (t->state != TRIAL_OPEN)
             continue;
-        snprintf (
-            dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, i, t->over + 1);
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, i, t->over + 1);
         monitored_steps (dir, f, arg);
     }
 }

@@ -19,16 +19,12 @@ struct gpu_fill {
  * that cannot be read is passed over.
  */
 void monitored_steps (const char *dir,
-                      void (*f) (const char *step,
-                                 const struct usage *usage,
-                                 void *arg),
+                      void (*f) (const char *step, const struct usage *usage, void *arg),
                       void *arg);
 
 /* The same for the folders of the attempts of all trials that are open. */
 void monitored_trials (const struct sweep *s,
-                       void (*f) (const char *step,
-                                  const struct usage *usage,
-                                  void *arg),
+                       void (*f) (const char *step, const struct usage *usage, void *arg),
                        void *arg);
 
 /* How busy and full the GPUs of its open trials are; NaN: not known. */

@@ -20,11 +20,7 @@ static int note_time (struct history *h, const struct event *e)
     size_t trial = (size_t)e->trial;
 
     if (trial > h->nsince) {
-        if (array_reserve (&h->since,
-                           &h->room,
-                           h->nsince,
-                           trial - h->nsince,
-                           sizeof (*h->since))
+        if (array_reserve (&h->since, &h->room, h->nsince, trial - h->nsince, sizeof (*h->since))
             < 0)
             return -1;
         while (h->nsince < trial)
@@ -36,8 +32,7 @@ static int note_time (struct history *h, const struct event *e)
 
 static int note_result (struct history *h, const struct event *e)
 {
-    if (array_reserve (&h->results, &h->capacity, h->n, 1, sizeof (*h->results))
-        < 0)
+    if (array_reserve (&h->results, &h->capacity, h->n, 1, sizeof (*h->results)) < 0)
         return -1;
     h->results[h->n++] = (struct history_result){
         .trial = (long)e->trial,
@@ -49,22 +44,18 @@ static int note_result (struct history *h, const struct event *e)
     return 0;
 }
 
-static int
-take_event (const struct event *e, void *arg, struct slurmdl_error *err)
+static int take_event (const struct event *e, void *arg, struct slurmdl_error *err)
 {
     struct history *h = arg;
 
     if (e->trial < 1 || e->trial > h->limit)
         return 0;
-    if (note_time (h, e) < 0
-        || (e->op == EVENT_RESULT && note_result (h, e) < 0))
+    if (note_time (h, e) < 0 || (e->op == EVENT_RESULT && note_result (h, e) < 0))
         return errorf (err, "out of memory");
     return 0;
 }
 
-int history_sync (struct history *h,
-                  const struct sweep *s,
-                  struct slurmdl_error *err)
+int history_sync (struct history *h, const struct sweep *s, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
@@ -102,8 +93,7 @@ double history_age (const struct history *h, long trial)
     return fmax (0, (double)now.tv_sec - h->since[trial - 1]);
 }
 
-static struct history_rung *
-find_rung (struct history_rung *list, int *n, int max, int64_t length)
+static struct history_rung *find_rung (struct history_rung *list, int *n, int max, int64_t length)
 {
     int at = 0;
 
@@ -124,9 +114,7 @@ find_rung (struct history_rung *list, int *n, int max, int64_t length)
     return &list[at];
 }
 
-int history_rungs (const struct history *h,
-                   const struct sweep *s,
-                   struct history_rung *list,
+int history_rungs (const struct history *h, const struct sweep *s, struct history_rung *list,
                    int max)
 {
     int n = 0;
@@ -148,9 +136,7 @@ int history_rungs (const struct history *h,
     return n;
 }
 
-long history_best (const struct history *h,
-                   const struct sweep *s,
-                   double **list)
+long history_best (const struct history *h, const struct sweep *s, double **list)
 {
     struct best_walk walk;
     long n = 0;
@@ -164,8 +150,7 @@ long history_best (const struct history *h,
     }
     for (size_t i = 0; i < h->n; i++) {
         const struct history_result *r = &h->results[i];
-        if (isfinite (r->value) && counts (s, r)
-            && best_walk_take (&walk, r->trial, r->length))
+        if (isfinite (r->value) && counts (s, r) && best_walk_take (&walk, r->trial, r->length))
             (*list)[n++] = walk.best;
     }
     best_walk_end (&walk);

@@ -23,9 +23,7 @@ struct history {
 /* Read what is new in the log of 's', which was read just before.  {0} is a
  * history that was never read.  Returns -1 with 'err'.
  */
-int history_sync (struct history *h,
-                  const struct sweep *s,
-                  struct slurmdl_error *err);
+int history_sync (struct history *h, const struct sweep *s, struct slurmdl_error *err);
 void history_free (struct history *h);
 
 /* Seconds since a trial is as it is; NaN: not known. */
@@ -42,14 +40,10 @@ struct history_rung {
 /* The lengths of accepted results in order, 'max' at most, the longest ones.
  * Returns how many.
  */
-int history_rungs (const struct history *h,
-                   const struct sweep *s,
-                   struct history_rung *list,
+int history_rungs (const struct history *h, const struct sweep *s, struct history_rung *list,
                    int max);
 
 /* The best value after each accepted result that counts (best_walk_take()); the
  * caller frees the list.  Returns how many, -1: out of memory.
  */
-long history_best (const struct history *h,
-                   const struct sweep *s,
-                   double **list);
+long history_best (const struct history *h, const struct sweep *s, double **list);

@@ -58,8 +58,7 @@ static char *put_braille (char *to, const struct chart *g, int x, int y)
     return to;
 }
 
-static void
-draw_row (struct screen *c, const struct chart *g, int y, int height)
+static void draw_row (struct screen *c, const struct chart *g, int y, int height)
 {
     char *text = calloc ((size_t)c->width, 3), *end = text;
     char label[32] = "";

@@ -37,24 +37,17 @@ static uint64_t files_of (const struct sweep *s, long number)
         char part[16] = "";
         if (k)
             snprintf (part, sizeof (part), ".%d", k);
-        snprintf (path,
-                  sizeof (path),
-                  "%s/trials/%04ld/a.%ld/metrics%s.h5",
-                  s->dir,
-                  number,
-                  t->over + 1,
-                  part);
+        snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/metrics%s.h5", s->dir, number,
+                  t->over + 1, part);
         if (lstat (path, &st) < 0)
             break;
-        sum = sum * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u
-              + (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_size;
+        sum = sum * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec
+              + (uint64_t)st.st_size;
     }
     return sum;
 }
 
-bool newest_value (const struct sweep *s,
-                   struct picture_trial *t,
-                   long number,
+bool newest_value (const struct sweep *s, struct picture_trial *t, long number,
                    struct metric_progress *m)
 {
     uint64_t files = files_of (s, number);

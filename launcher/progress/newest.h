@@ -14,7 +14,5 @@ struct picture_trial {
 int newest_room (struct picture_trial **list, long *n, long wanted);
 
 /* false: it has logged nothing. */
-bool newest_value (const struct sweep *s,
-                   struct picture_trial *t,
-                   long number,
+bool newest_value (const struct sweep *s, struct picture_trial *t, long number,
                    struct metric_progress *m);

@@ -62,8 +62,7 @@ static void draw_gap (struct screen *c)
         screen_line (c);
 }
 
-static void
-draw_heading (const struct picture *p, struct screen *c, const char *title)
+static void draw_heading (const struct picture *p, struct screen *c, const char *title)
 {
     struct columns_of_trials w = columns_for (c);
 
@@ -89,31 +88,23 @@ struct trial_line {
     enum screen_style style; /* of the bar */
 };
 
-static void draw_trial (const struct picture *p,
-                        struct screen *c,
-                        const struct trial_line *l)
+static void draw_trial (const struct picture *p, struct screen *c, const struct trial_line *l)
 {
     struct columns_of_trials w = columns_for (c);
     char *params = trial_text (p->s, sweep_trial (p->s, l->number));
     long best = sweep_best (p->s);
-    bool is_best =
-        best && trial_point (p->s, l->number) == trial_point (p->s, best);
+    bool is_best = best && trial_point (p->s, l->number) == trial_point (p->s, best);
     char text[64] = "";
 
     snprintf (text, sizeof (text), "%5ld%s", l->number, is_best ? "*" : "");
     screen_cell (c, is_best ? STYLE_GOOD : STYLE_BOLD, w.trial, text);
     if (w.steps) {
-        snprintf (text,
-                  sizeof (text),
-                  "%lld/%lld",
-                  (long long)l->at,
-                  (long long)l->of);
+        snprintf (text, sizeof (text), "%lld/%lld", (long long)l->at, (long long)l->of);
         screen_right (c, STYLE_PLAIN, c->column + w.steps, text);
     }
     if (w.bar) {
         screen_put (c, STYLE_PLAIN, "  ");
-        screen_bar (
-            c, l->style, w.bar, l->of > 0 ? (double)l->at / (double)l->of : 0);
+        screen_bar (c, l->style, w.bar, l->of > 0 ? (double)l->at / (double)l->of : 0);
     }
     snprintf (text, sizeof (text), isnan (l->value) ? "-" : "%.6g", l->value);
     screen_right (c, STYLE_PLAIN, c->column + w.value, text);
@@ -121,8 +112,7 @@ static void draw_trial (const struct picture *p,
     screen_right (c, STYLE_DIM, c->column + w.age, isnan (l->age) ? "-" : text);
     if (w.rate) {
         snprintf (text, sizeof (text), "%.3g", l->rate);
-        screen_right (
-            c, STYLE_DIM, c->column + w.rate, isnan (l->rate) ? "-" : text);
+        screen_right (c, STYLE_DIM, c->column + w.rate, isnan (l->rate) ? "-" : text);
     }
     screen_put (c, STYLE_PLAIN, "  %s", params ? params : "");
     screen_line (c);
@@ -146,9 +136,7 @@ static void draw_more (struct screen *c, long n, const char *what)
 /* The age of a trial that is at work is that of its newest value, or of its
  * attempt.
  */
-static void draw_running (struct picture *p,
-                          const struct picture_tally *t,
-                          struct screen *c,
+static void draw_running (struct picture *p, const struct picture_tally *t, struct screen *c,
                           int room)
 {
     long n = t->n[PHASE_RUNNING];
@@ -180,9 +168,7 @@ static void draw_running (struct picture *p,
         draw_more (c, n - shown, "running");
 }
 
-static void draw_failed (const struct picture *p,
-                         const struct picture_tally *t,
-                         struct screen *c,
+static void draw_failed (const struct picture *p, const struct picture_tally *t, struct screen *c,
                          int room)
 {
     long n = 0, shown;
@@ -203,10 +189,7 @@ static void draw_failed (const struct picture *p,
         duration_text (text, sizeof (text), age);
         screen_right (c, STYLE_DIM, c->column + 8, isnan (age) ? "-" : text);
         if (of->state == TRIAL_OPEN)
-            screen_put (c,
-                        STYLE_WARNING,
-                        "  failed %d time%s:",
-                        of->fails,
+            screen_put (c, STYLE_WARNING, "  failed %d time%s:", of->fails,
                         of->fails == 1 ? "" : "s");
         screen_put (c, STYLE_BAD, "  %s", of->why ? of->why : "");
         screen_line (c);
@@ -216,9 +199,7 @@ static void draw_failed (const struct picture *p,
 }
 
 /* Those that wait have no value of their own: numbers and the longest wait. */
-static void draw_waiting (const struct picture *p,
-                          const struct picture_tally *t,
-                          struct screen *c)
+static void draw_waiting (const struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     double longest = 0;
     char text[32];
@@ -235,14 +216,12 @@ static void draw_waiting (const struct picture *p,
         longest = fmax (longest, history_age (&p->history, i));
     }
     duration_text (text, sizeof (text), longest);
-    screen_put (
-        c, STYLE_DIM, "%s (%s)", n < t->n[PHASE_WAITING] ? ", ..." : "", text);
+    screen_put (c, STYLE_DIM, "%s (%s)", n < t->n[PHASE_WAITING] ? ", ..." : "", text);
     screen_line (c);
 }
 
 /* With repeats a line for each point: its first trial. */
-static void
-draw_best_trials (const struct picture *p, struct screen *c, int room)
+static void draw_best_trials (const struct picture *p, struct screen *c, int room)
 {
     struct sweep *s = p->s;
     long *list = sweep_order (s);
@@ -255,8 +234,7 @@ draw_best_trials (const struct picture *p, struct screen *c, int room)
     if (list && n > 1 && room >= 4) {
         draw_heading (p, c, s->exp->search.repeats > 1 ? "means" : "best");
         for (long i = 0; i < n && i < room - 1; i++) {
-            struct sweep_result r =
-                point_result (s, trial_point (s, list[i]), 0);
+            struct sweep_result r = point_result (s, trial_point (s, list[i]), 0);
             struct trial_line l = { .number = list[i],
                                     .at = r.length,
                                     .of = s->exp->search.max_length,
@@ -273,9 +251,7 @@ draw_best_trials (const struct picture *p, struct screen *c, int room)
 /* Each list has a line for its heading; failures have a quarter of the room at
  * most, the best trials a third or what the others leave.
  */
-static void picture_trials (struct picture *p,
-                            const struct picture_tally *t,
-                            struct screen *c)
+static void picture_trials (struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     long failed = 0, running = t->n[PHASE_RUNNING];
     int room = screen_room (c) - (t->n[PHASE_WAITING] > 0);
@@ -317,8 +293,7 @@ int picture_look (struct picture *p, struct slurmdl_error *err)
         return -1;
     if (newest_room (&p->trials, &p->ntrials, p->s->ntrials) < 0)
         return errorf (err, "out of memory");
-    if (p->looked == 0
-        || now - p->looked >= (p->workers.alive ? look_every : look_soon)) {
+    if (p->looked == 0 || now - p->looked >= (p->workers.alive ? look_every : look_soon)) {
         free (p->workers.list);
         p->workers = workers_look (p->s);
         p->gpus = gpu_fill_look (p->s);
@@ -359,8 +334,7 @@ static void estimate (const struct picture *p, struct picture_tally *t)
     if (p->workers.alive > 0 && at_work > 0)
         t->eta = t->left / (double)at_work;
     if (s->exp->max_hours > 0 && !isnan (t->eta))
-        t->eta = fmin (t->eta,
-                       fmax (0, s->exp->max_hours * 3600 - since_created (s)));
+        t->eta = fmin (t->eta, fmax (0, s->exp->max_hours * 3600 - since_created (s)));
 }
 
 static int count (const struct picture *p, struct picture_tally *t)
@@ -377,8 +351,8 @@ static int count (const struct picture *p, struct picture_tally *t)
     for (long i = s->ntrials; i >= 1; i--) {
         const struct sweep_trial *of = sweep_trial (s, i);
         enum trial_phase phase = trial_phase_of (s, of);
-        if (phase == PHASE_WAITING && s->state == SWEEP_RUNNING
-            && claims++ < CLAIMS && trial_is_claimed (s, i))
+        if (phase == PHASE_WAITING && s->state == SWEEP_RUNNING && claims++ < CLAIMS
+            && trial_is_claimed (s, i))
             phase = PHASE_RUNNING;
         if (phase == PHASE_RUNNING)
             t->begun += fmax (0, history_age (&p->history, i));
@@ -428,20 +402,14 @@ static void draw_title (const struct picture *p, struct screen *c)
     screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
     screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->searcher_name);
     if (s->state == SWEEP_RUNNING)
-        screen_put (c,
-                    STYLE_DIM,
-                    "%s%ld worker%s",
-                    dot (c),
-                    p->workers.alive,
+        screen_put (c, STYLE_DIM, "%s%ld worker%s", dot (c), p->workers.alive,
                     p->workers.alive == 1 ? "" : "s");
     if (c->column + (int)strlen (elapsed) + 2 <= c->width)
         screen_right (c, STYLE_DIM, c->width, elapsed);
     screen_line (c);
 }
 
-static void draw_progress (const struct picture *p,
-                           const struct picture_tally *t,
-                           struct screen *c)
+static void draw_progress (const struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     double done = p->s->searcher ? searcher_progress (p->s->searcher) : 0;
     char text[96], left[32];
@@ -450,16 +418,9 @@ static void draw_progress (const struct picture *p,
     if (sweep_has_ended (p->s))
         snprintf (text, sizeof (text), " %3.0f %%", floor (done * 100));
     else if (isnan (t->eta))
-        snprintf (text,
-                  sizeof (text),
-                  " %3.0f %%, time left not known",
-                  floor (done * 100));
+        snprintf (text, sizeof (text), " %3.0f %%, time left not known", floor (done * 100));
     else
-        snprintf (text,
-                  sizeof (text),
-                  " %3.0f %%, about %s left",
-                  floor (done * 100),
-                  left);
+        snprintf (text, sizeof (text), " %3.0f %%, about %s left", floor (done * 100), left);
     if (c->width < 60)
         text[6] = '\0';
     screen_bar (c, STYLE_GOOD, c->width - screen_columns (c, text), done);
@@ -467,9 +428,7 @@ static void draw_progress (const struct picture *p,
     screen_line (c);
 }
 
-static void draw_counts (const struct picture *p,
-                         const struct picture_tally *t,
-                         struct screen *c)
+static void draw_counts (const struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     static const struct {
         enum trial_phase phase;
@@ -495,9 +454,7 @@ static void draw_counts (const struct picture *p,
     screen_line (c);
 }
 
-static void draw_hours (const struct picture *p,
-                        const struct picture_tally *t,
-                        struct screen *c)
+static void draw_hours (const struct picture *p, const struct picture_tally *t, struct screen *c)
 {
     int64_t gpus = experiment_gpus (p->s->exp);
     double each = gpus > 0 ? (double)gpus : 1;
@@ -525,9 +482,7 @@ static void draw_gpus (const struct picture *p, struct screen *c)
     if (isnan (g->busy))
         screen_put (c, STYLE_DIM, "busy: not known");
     else {
-        screen_bar (c,
-                    g->busy < 40 ? STYLE_WARNING : STYLE_GOOD,
-                    c->width >= 80 ? 20 : 10,
+        screen_bar (c, g->busy < 40 ? STYLE_WARNING : STYLE_GOOD, c->width >= 80 ? 20 : 10,
                     g->busy / 100);
         screen_put (c, STYLE_PLAIN, " %3.0f %% busy", g->busy);
     }
@@ -585,11 +540,8 @@ static void draw_notes (const struct picture *p, struct screen *c)
     workers_idle_text (s, &p->workers, text, sizeof (text));
     draw_note (c, text);
     if (p->workers.alive == 0 && awaited) {
-        snprintf (text,
-                  sizeof (text),
-                  "no worker of job %s has started; see 'squeue --jobs=%s'",
-                  awaited->job,
-                  awaited->job);
+        snprintf (text, sizeof (text), "no worker of job %s has started; see 'squeue --jobs=%s'",
+                  awaited->job, awaited->job);
         draw_note (c, text);
     }
     draw_note (c, p->note);
@@ -597,10 +549,7 @@ static void draw_notes (const struct picture *p, struct screen *c)
         draw_note (c, DISK_RESERVE_SPENT);
     for (size_t i = 0; i < s->nhosts; i++)
         if (s->hosts[i].why) {
-            snprintf (text,
-                      sizeof (text),
-                      "machine %.60s is excluded: %.80s",
-                      s->hosts[i].name,
+            snprintf (text, sizeof (text), "machine %.60s is excluded: %.80s", s->hosts[i].name,
                       s->hosts[i].why);
             draw_note (c, text);
         }
@@ -638,15 +587,11 @@ static void draw_rungs (const struct picture *p, struct screen *c)
         screen_put (c, STYLE_DIM, i ? "        " : "length  ");
         screen_right (c, STYLE_PLAIN, 14, text);
         screen_put (c, STYLE_PLAIN, " ");
-        screen_bar (
-            c, STYLE_BUSY, wide, (double)list[i].results / (double)most);
+        screen_bar (c, STYLE_BUSY, wide, (double)list[i].results / (double)most);
         snprintf (text, sizeof (text), "%ld", list[i].results);
         screen_right (c, STYLE_PLAIN, 15 + wide + 7, text);
         if (list[i].best)
-            screen_put (c,
-                        STYLE_DIM,
-                        "  best %.6g, %s %ld",
-                        list[i].value,
+            screen_put (c, STYLE_DIM, "  best %.6g, %s %ld", list[i].value,
                         s->exp->search.repeats > 1 ? "point" : "trial",
                         trial_point (s, list[i].best));
         screen_line (c);

@@ -58,8 +58,7 @@ static void enter (void)
 {
     struct termios now;
 
-    terminal.keys = terminal.wants_keys && isatty (0)
-                    && tcgetpgrp (0) == getpgrp ()
+    terminal.keys = terminal.wants_keys && isatty (0) && tcgetpgrp (0) == getpgrp ()
                     && tcgetattr (0, &terminal.before) == 0;
     if (terminal.keys) {
         now = terminal.before;
@@ -124,8 +123,7 @@ enum screen_event screen_wait (double seconds)
     double until = monotonic () + seconds, left;
 
     while ((left = until - monotonic ()) > 0 && !quit && !resized) {
-        struct pollfd keys = { .fd = terminal.taken && terminal.keys ? 0 : -1,
-                               .events = POLLIN };
+        struct pollfd keys = { .fd = terminal.taken && terminal.keys ? 0 : -1, .events = POLLIN };
         if (stopped)
             stop_here ();
         else if (poll (&keys, 1, (int)ceil (left * 1000)) > 0 && quit_key ())
@@ -175,8 +173,7 @@ static bool is_format (wchar_t c)
 /* One character of 'p' as it is shown: its bytes are left in 'to', '*width'
  * are its columns.  Returns the bytes of 'p' that it takes.
  */
-static size_t
-show_character (const struct screen *s, const char *p, char to[16], int *width)
+static size_t show_character (const struct screen *s, const char *p, char to[16], int *width)
 {
     mbstate_t state = { 0 };
     wchar_t c;
@@ -212,16 +209,12 @@ int screen_columns (const struct screen *s, const char *text)
 }
 
 static const char *const sgr[STYLES] = {
-    [STYLE_DIM] = "\033[2m",      [STYLE_BOLD] = "\033[1m",
-    [STYLE_GOOD] = "\033[32m",    [STYLE_BAD] = "\033[31m",
-    [STYLE_WARNING] = "\033[33m", [STYLE_BUSY] = "\033[36m",
+    [STYLE_DIM] = "\033[2m",  [STYLE_BOLD] = "\033[1m",     [STYLE_GOOD] = "\033[32m",
+    [STYLE_BAD] = "\033[31m", [STYLE_WARNING] = "\033[33m", [STYLE_BUSY] = "\033[36m",
 };
 
 /* Up to column 'until'; the last character of a text that is cut is a dot. */
-static void put_text (struct screen *s,
-                      enum screen_style style,
-                      int until,
-                      const char *text)
+static void put_text (struct screen *s, enum screen_style style, int until, const char *text)
 {
     bool styled = s->colours && sgr[style] && *text;
     bool cut = s->column + screen_columns (s, text) > until;
@@ -248,10 +241,7 @@ static void put_text (struct screen *s,
         fputs ("\033[0m", s->f);
 }
 
-void screen_put (struct screen *s,
-                 enum screen_style style,
-                 const char *fmt,
-                 ...)
+void screen_put (struct screen *s, enum screen_style style, const char *fmt, ...)
 {
     char *text = NULL;
     va_list ap;
@@ -271,19 +261,13 @@ static void put_blanks (struct screen *s, int until)
             fputc (' ', s->f);
 }
 
-void screen_right (struct screen *s,
-                   enum screen_style style,
-                   int column,
-                   const char *text)
+void screen_right (struct screen *s, enum screen_style style, int column, const char *text)
 {
     put_blanks (s, column - screen_columns (s, text));
     put_text (s, style, s->width, text);
 }
 
-void screen_cell (struct screen *s,
-                  enum screen_style style,
-                  int width,
-                  const char *text)
+void screen_cell (struct screen *s, enum screen_style style, int width, const char *text)
 {
     int until = s->column + width;
 
@@ -291,14 +275,9 @@ void screen_cell (struct screen *s,
     put_blanks (s, until);
 }
 
-void screen_bar (struct screen *s,
-                 enum screen_style style,
-                 int width,
-                 double part)
+void screen_bar (struct screen *s, enum screen_style style, int width, double part)
 {
-    static const char *const eighths[] = {
-        "", "▏", "▎", "▍", "▌", "▋", "▊", "▉"
-    };
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     int full = (int)(fmin (fmax (part, 0), 1) * width * 8);
     char text[8 * 1024] = "";
     char *end = text;

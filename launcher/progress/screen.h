@@ -53,28 +53,17 @@ int screen_begin (struct screen *s, int width, int height);
 /* Add to the line.  Control characters and what is no UTF-8 become \xNN; what
  * the line has no room for is left out.
  */
-void screen_put (struct screen *s,
-                 enum screen_style style,
-                 const char *fmt,
-                 ...) __attribute__ ((format (printf, 3, 4)));
+void screen_put (struct screen *s, enum screen_style style, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
 
 /* The same for a text that ends in column 'column', or takes 'width' columns
  * from here on.
  */
-void screen_right (struct screen *s,
-                   enum screen_style style,
-                   int column,
-                   const char *text);
-void screen_cell (struct screen *s,
-                  enum screen_style style,
-                  int width,
-                  const char *text);
+void screen_right (struct screen *s, enum screen_style style, int column, const char *text);
+void screen_cell (struct screen *s, enum screen_style style, int width, const char *text);
 
 /* A bar of 'width' columns, of which the share 'part' is full. */
-void screen_bar (struct screen *s,
-                 enum screen_style style,
-                 int width,
-                 double part);
+void screen_bar (struct screen *s, enum screen_style style, int width, double part);
 
 /* End the line. */
 void screen_line (struct screen *s);

@@ -18,11 +18,7 @@ static int claim_path (const struct sweep *s, long trial, char path[PATH_MAX])
 {
     struct stat st;
 
-    snprintf (path,
-              PATH_MAX,
-              "%s/trials/%04ld/claim.%ld",
-              s->dir,
-              trial,
+    snprintf (path, PATH_MAX, "%s/trials/%04ld/claim.%ld", s->dir, trial,
               sweep_trial (s, trial)->over + 1);
     return lstat (path, &st);
 }
@@ -40,8 +36,7 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
     char *text;
     bool has;
 
-    if (claim_path (s, trial, path) < 0
-        || !(text = file_read_now (path, 4096, NULL, NULL, NULL)))
+    if (claim_path (s, trial, path) < 0 || !(text = file_read_now (path, 4096, NULL, NULL, NULL)))
         return false;
     has = strstr (text, nonce);
     free (text);
@@ -71,8 +66,7 @@ double worker_silence (const struct sweep *s, const struct peer_info *w)
 
 bool worker_is_alive (const struct sweep *s, const struct peer_info *w)
 {
-    return !w->gone
-           && (w->here || worker_silence (s, w) <= (double)s->exp->lease);
+    return !w->gone && (w->here || worker_silence (s, w) <= (double)s->exp->lease);
 }
 
 struct worker_view workers_look (const struct sweep *s)
@@ -102,14 +96,11 @@ bool workers_begun (const struct worker_view *v, const struct submit *a)
     return false;
 }
 
-const struct submit *workers_awaited (const struct sweep *s,
-                                      const struct worker_view *v)
+const struct submit *workers_awaited (const struct sweep *s, const struct worker_view *v)
 {
-    const struct submit *last =
-        s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
+    const struct submit *last = s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
 
-    return s->state == SWEEP_RUNNING && last && !workers_begun (v, last) ? last
-                                                                         : NULL;
+    return s->state == SWEEP_RUNNING && last && !workers_begun (v, last) ? last : NULL;
 }
 
 double workers_idle (const struct sweep *s, const struct worker_view *v)
@@ -120,10 +111,7 @@ double workers_idle (const struct sweep *s, const struct worker_view *v)
     return v->silence;
 }
 
-void workers_idle_text (const struct sweep *s,
-                        const struct worker_view *v,
-                        char *buf,
-                        size_t size)
+void workers_idle_text (const struct sweep *s, const struct worker_view *v, char *buf, size_t size)
 {
     double idle = workers_idle (s, v);
     char ago[32];
@@ -133,8 +121,7 @@ void workers_idle_text (const struct sweep *s,
         return;
     duration_text (ago, sizeof (ago), idle);
     if (v->alive == 0)
-        snprintf (
-            buf, size, "no worker is at work: the last one ended %s ago", ago);
+        snprintf (buf, size, "no worker is at work: the last one ended %s ago", ago);
     else
         snprintf (buf, size, "no worker has given a sign of life for %s", ago);
 }

@@ -32,8 +32,7 @@ bool worker_is_of (const struct peer_info *w, const struct submit *a);
 bool workers_begun (const struct worker_view *v, const struct submit *a);
 
 /* The last array, if no worker of it has started yet; else NULL. */
-const struct submit *workers_awaited (const struct sweep *s,
-                                      const struct worker_view *v);
+const struct submit *workers_awaited (const struct sweep *s, const struct worker_view *v);
 
 /* Seconds for which a running experiment has had no worker at work; NAN: one
  * is, or is awaited.
@@ -41,7 +40,4 @@ const struct submit *workers_awaited (const struct sweep *s,
 double workers_idle (const struct sweep *s, const struct worker_view *v);
 
 /* "no worker is at work: the last one ended 3m02s ago"; "" if one is. */
-void workers_idle_text (const struct sweep *s,
-                        const struct worker_view *v,
-                        char *buf,
-                        size_t size);
+void workers_idle_text (const struct sweep *s, const struct worker_view *v, char *buf, size_t size);

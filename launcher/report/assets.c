@@ -7,9 +7,8 @@
 #ifdef REPORT_D3
 
 /* Relative to the folders that the assembler searches (-Wa,-I). */
-#define EMBED(name, file)                                                      \
-    __asm__(".section .rodata\n" #name ": .incbin \"" file                     \
-            "\"\n.byte 0\n.previous\n");                                       \
+#define EMBED(name, file)                                                                          \
+    __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n");            \
     extern const char name[] __attribute__ ((visibility ("hidden")))
 
 EMBED (report_template_data, "report/page/template.html");

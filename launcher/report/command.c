@@ -143,25 +143,21 @@ static int make_nonce (char nonce[33])
 }
 
 /* In one pass: what is put in is not searched for marks again. */
-static int
-page_put (FILE *f, const struct report_data *d, struct slurmdl_error *err)
+static int page_put (FILE *f, const struct report_data *d, struct slurmdl_error *err)
 {
     struct page page = { .d = d };
     const char *p = asset_template;
 
     if (!p) {
         errno = ENOTSUP;
-        return errorf (
-            err,
-            "this dl was built without D3 (node-d3), which 'dl report' needs");
+        return errorf (err, "this dl was built without D3 (node-d3), which 'dl report' needs");
     }
     if (make_nonce (page.nonce) < 0)
         return errorf (err, "cannot get random bytes: %s", strerror (errno));
     while (*p) {
         const char *mark = strstr (p, "{{");
         const char *end = mark ? strstr (mark, "}}") : NULL;
-        const struct part *part =
-            end ? find_part (mark + 2, (size_t)(end - mark - 2)) : NULL;
+        const struct part *part = end ? find_part (mark + 2, (size_t)(end - mark - 2)) : NULL;
         size_t n = part ? (size_t)(mark - p) : strlen (p);
         fwrite (p, 1, n, f);
         if (!part)
@@ -198,8 +194,7 @@ static int open_all (struct job *j, const struct settings *st)
         return EXIT_IO;
     }
     while (rv == EXIT_OK && j->n < n) {
-        rv = open_experiment (
-            st, st->nargs > 0 ? st->args[j->n] : NULL, &j->list[j->n]);
+        rv = open_experiment (st, st->nargs > 0 ? st->args[j->n] : NULL, &j->list[j->n]);
         j->n += rv == EXIT_OK;
     }
     return rv;
@@ -224,16 +219,11 @@ static int find_path (struct job *j, const char *output)
 
     name = name && name[1] ? name + 1 : dir;
     if (output)
-        snprintf (j->path,
-                  sizeof (j->path),
-                  "%s",
-                  user_may_follow (output) && realpath (output, found)
-                      ? found
-                      : output);
+        snprintf (j->path, sizeof (j->path), "%s",
+                  user_may_follow (output) && realpath (output, found) ? found : output);
     else
         snprintf (j->path, sizeof (j->path), "%s.html", name);
-    if (!user_may_follow (j->path) || stat (j->path, &st) < 0
-        || S_ISREG (st.st_mode))
+    if (!user_may_follow (j->path) || stat (j->path, &st) < 0 || S_ISREG (st.st_mode))
         return EXIT_OK;
     complain ("--output: %s is no plain file", j->path);
     return EXIT_USAGE;
@@ -310,15 +300,13 @@ int cmd_report (const struct settings *st)
     struct slurmdl_error err = { "" };
     int rv;
 
-    j.seconds =
-        st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+    j.seconds = st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
     if (!asset_template) {
         complain ("this dl was built without D3, which dl report needs: "
                   "install node-d3 and build again");
         return EXIT_FAILED;
     }
-    if ((rv = open_all (&j, st)) == EXIT_OK
-        && (rv = find_path (&j, st->output)) == EXIT_OK) {
+    if ((rv = open_all (&j, st)) == EXIT_OK && (rv = find_path (&j, st->output)) == EXIT_OK) {
         if (write_page (&j, &err) < 0) {
             rv = fail (&err);
         } else {

@@ -9,8 +9,7 @@
 
 static bool is_of (const struct report *r, size_t attempt, size_t sweep)
 {
-    return sweep == r->nsweeps
-           || r->trials[r->attempts[attempt].trial].sweep == sweep;
+    return sweep == r->nsweeps || r->trials[r->attempts[attempt].trial].sweep == sweep;
 }
 
 static double time_of_slots (const struct report *r, size_t sweep)

@@ -32,10 +32,7 @@ struct curve_reading {
     size_t name;
 };
 
-static int add_point (struct curve_reading *g,
-                      const char *name,
-                      int64_t step,
-                      double value)
+static int add_point (struct curve_reading *g, const char *name, int64_t step, double value)
 {
     struct words *w = &g->c->names;
     struct trial_curves *t = g->t;
@@ -47,8 +44,7 @@ static int add_point (struct curve_reading *g,
     else
         g->name = words_number (w, name);
     if (g->name == SIZE_MAX
-        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list))
-               < 0)
+        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
         return -1;
     t->list[t->n++] = (struct curve_point){ step, value, g->name };
     return 0;
@@ -73,26 +69,15 @@ static bool goes_on (const struct report *r, long i)
 
 static int read_folder (struct curves *c, const struct report *r, long i)
 {
-    struct curve_reading g = { .c = c,
-                               .t = &c->trials[i],
-                               .last = r->trials[i].of->over + 1 };
+    struct curve_reading g = { .c = c, .t = &c->trials[i], .last = r->trials[i].of->over + 1 };
     char dir[PATH_MAX];
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld",
-              r->sweeps[r->trials[i].sweep].s->dir,
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", r->sweeps[r->trials[i].sweep].s->dir,
               r->trials[i].number);
-    return slurmdl_trial_read (dir, take_row, &g, NULL) == -1
-                   && g.name == SIZE_MAX
-               ? -1
-               : 0;
+    return slurmdl_trial_read (dir, take_row, &g, NULL) == -1 && g.name == SIZE_MAX ? -1 : 0;
 }
 
-static int take_rows (struct curves *c,
-                      const struct report *r,
-                      size_t k,
-                      struct rows *rows)
+static int take_rows (struct curves *c, const struct report *r, size_t k, struct rows *rows)
 {
     struct curve_reading g = { .c = c };
     char name[ROW_NAME_SIZE + 1] = "";
@@ -110,10 +95,7 @@ static int take_rows (struct curves *c,
     return 0;
 }
 
-static int read_sweep (struct curves *c,
-                       const struct report *r,
-                       size_t k,
-                       struct rows *old)
+static int read_sweep (struct curves *c, const struct report *r, size_t k, struct rows *old)
 {
     const struct sweep *s = r->sweeps[k].s;
     struct rows rows;
@@ -191,8 +173,7 @@ static bool higher (const struct curve_point *a, const struct curve_point *b)
 }
 
 /* The lowest and the highest of a bucket, as they stood. */
-static size_t
-keep_bucket (const struct curve_point *p, size_t n, struct curve_point *to)
+static size_t keep_bucket (const struct curve_point *p, size_t n, struct curve_point *to)
 {
     size_t low = 0, high = 0;
 
@@ -234,8 +215,7 @@ static int by_step (const void *a, const void *b)
 }
 
 /* All of one name, in the order of steps. */
-static size_t
-select_name (const struct trial_curves *t, size_t name, struct curve_point *to)
+static size_t select_name (const struct trial_curves *t, size_t name, struct curve_point *to)
 {
     bool ordered = true;
     size_t n = 0;
@@ -250,10 +230,7 @@ select_name (const struct trial_curves *t, size_t name, struct curve_point *to)
     return n;
 }
 
-size_t curve_thin (const struct trial_curves *t,
-                   size_t name,
-                   size_t max,
-                   struct curve_point *to)
+size_t curve_thin (const struct trial_curves *t, size_t name, size_t max, struct curve_point *to)
 {
     struct curve_point *all = malloc ((t->n + 1) * sizeof (*all));
     size_t n = 0;
@@ -321,8 +298,7 @@ static uint64_t zigzag (int64_t n)
 }
 
 /* Differences of steps and of levels, in turn. */
-static json_t *
-pack (const struct scale *s, const struct curve_point *p, size_t n)
+static json_t *pack (const struct scale *s, const struct curve_point *p, size_t n)
 {
     char *text = malloc (n * 28 + 1), *to = text;
     int64_t step = 0, level = 0;
@@ -330,9 +306,7 @@ pack (const struct scale *s, const struct curve_point *p, size_t n)
 
     for (size_t i = 0; text && i < n; i++) {
         int64_t now =
-            isfinite (p[i].value)
-                ? llround ((inner (s, p[i].value) - s->base) / s->step) + 1
-                : 0;
+            isfinite (p[i].value) ? llround ((inner (s, p[i].value) - s->base) / s->step) + 1 : 0;
         to = put_number (to, zigzag (p[i].step - step));
         to = put_number (to, zigzag (now - level));
         step = p[i].step;
@@ -365,14 +339,12 @@ static json_t *last_json (const struct curves *c, size_t name)
         size_t k = t->n;
         while (k > 0 && t->list[k - 1].name != name)
             k--;
-        json_array_append_new (
-            list, k ? rounded_to_json (t->list[k - 1].value, 5) : json_null ());
+        json_array_append_new (list, k ? rounded_to_json (t->list[k - 1].value, 5) : json_null ());
     }
     return list;
 }
 
-static json_t *
-curve_json (const struct curves *c, const struct report *r, size_t name)
+static json_t *curve_json (const struct curves *c, const struct report *r, size_t name)
 {
     size_t nmetrics = sweep_metrics (r->sweeps[0].s);
     json_t *o;
@@ -391,17 +363,9 @@ curve_json (const struct curves *c, const struct report *r, size_t name)
         json_decref (texts);
         return NULL;
     }
-    o = json_pack ("{s:o, s:b, s:o, s:o, s:o}",
-                   "name",
-                   text_to_json (c->names.list[name]),
-                   "log",
-                   s.log,
-                   "base",
-                   rounded_to_json (s.base, 8),
-                   "scale",
-                   rounded_to_json (s.step, 8),
-                   "text",
-                   texts);
+    o = json_pack ("{s:o, s:b, s:o, s:o, s:o}", "name", text_to_json (c->names.list[name]), "log",
+                   s.log, "base", rounded_to_json (s.base, 8), "scale", rounded_to_json (s.step, 8),
+                   "text", texts);
     if (name >= nmetrics && name < nmetrics + LASTS)
         json_object_set_new (o, "last", last_json (c, name));
     return o;

@@ -36,7 +36,4 @@ json_t *curves_json (const struct curves *c, const struct report *r);
 /* The points of a trial that are worth drawing, of one name: at most 'max'
  * (8 or more).  Returns how many.
  */
-size_t curve_thin (const struct trial_curves *t,
-                   size_t name,
-                   size_t max,
-                   struct curve_point *to);
+size_t curve_thin (const struct trial_curves *t, size_t name, size_t max, struct curve_point *to);

@@ -17,10 +17,7 @@ enum { VERSION = 3, TICKS = 4000 };
 
 /* ---- reading ---- */
 
-int data_read (struct report_data *d,
-               struct sweep *const *list,
-               size_t n,
-               struct rows *old,
+int data_read (struct report_data *d, struct sweep *const *list, size_t n, struct rows *old,
                struct slurmdl_error *err)
 {
     const struct report *r = &d->report;
@@ -30,8 +27,7 @@ int data_read (struct report_data *d,
         return -1;
     report_fill_files (&d->report);
     if (params_fill (&d->params, r) < 0 || curves_read (&d->curves, r, old) < 0
-        || explain (&d->explanation, r, &d->params) < 0
-        || gpu_use_read (&d->gpus, r) < 0
+        || explain (&d->explanation, r, &d->params) < 0 || gpu_use_read (&d->gpus, r) < 0
         || (d->nordered = report_order (r, &d->order)) < 0)
         return errorf (err, "out of memory");
     return 0;
@@ -63,8 +59,7 @@ static json_t *trial_length (const struct report *r, long i)
 {
     const struct sweep_trial *t = r->trials[i].of;
 
-    struct sweep_result of =
-        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0);
+    struct sweep_result of = trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0);
 
     return json_integer (of.length ?: t->length);
 }
@@ -114,9 +109,7 @@ static json_t *point_number (const struct report *r, long i)
 static json_t *trial_own (const struct report *r, long i)
 {
     return rounded_to_json (
-        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0)
-            .value,
-        5);
+        trial_result (r->sweeps[r->trials[i].sweep].s, r->trials[i].number, 0).value, 5);
 }
 
 static json_t *point_deviation (const struct report *r, long i)
@@ -177,8 +170,7 @@ static const struct trial_column {
     { "n", point_n },
 };
 
-static json_t *column (const struct report *r,
-                       json_t *(*get) (const struct report *r, long trial))
+static json_t *column (const struct report *r, json_t *(*get) (const struct report *r, long trial))
 {
     json_t *list = json_array ();
 
@@ -189,9 +181,7 @@ static json_t *column (const struct report *r,
 
 /* Texts of trials as numbers into a table, which 'o' gets under another name.
  */
-static json_t *coded (const struct report *r,
-                      json_t *o,
-                      const char *table,
+static json_t *coded (const struct report *r, json_t *o, const char *table,
                       const char *(*get) (const struct sweep_trial *t))
 {
     struct words w = { 0 };
@@ -200,8 +190,7 @@ static json_t *coded (const struct report *r,
     words_number (&w, "");
     for (long i = 0; i < r->n; i++)
         json_array_append_new (list,
-                               json_integer ((json_int_t)words_number (
-                                   &w, get (r->trials[i].of))));
+                               json_integer ((json_int_t)words_number (&w, get (r->trials[i].of))));
     json_object_set_new (o, table, words_json (&w));
     words_free (&w);
     return list;
@@ -221,10 +210,8 @@ static json_t *trials_json (const struct report *r, json_t *data)
 {
     json_t *o = json_object ();
 
-    for (size_t k = 0; k < sizeof (trial_columns) / sizeof (*trial_columns);
-         k++)
-        json_object_set_new (
-            o, trial_columns[k].name, column (r, trial_columns[k].get));
+    for (size_t k = 0; k < sizeof (trial_columns) / sizeof (*trial_columns); k++)
+        json_object_set_new (o, trial_columns[k].name, column (r, trial_columns[k].get));
     json_object_set_new (o, "host", coded (r, data, "hosts", host_of));
     json_object_set_new (o, "why", coded (r, data, "whys", why_of));
     return o;
@@ -242,16 +229,10 @@ static json_t *metrics_json (const struct report *r)
         json_t *v = json_array ();
         bool smaller = m == 0 ? search->smaller_is_better : !search->larger[m];
         for (long i = 0; i < r->n; i++)
-            json_array_append_new (v,
-                                   rounded_to_json (report_value (r, i, m), 5));
-        json_array_append_new (list,
-                               json_pack ("{s:o, s:b, s:o}",
-                                          "name",
-                                          text_to_json (sweep_metric (s, m)),
-                                          "smaller",
-                                          smaller,
-                                          "v",
-                                          v));
+            json_array_append_new (v, rounded_to_json (report_value (r, i, m), 5));
+        json_array_append_new (list, json_pack ("{s:o, s:b, s:o}", "name",
+                                                text_to_json (sweep_metric (s, m)), "smaller",
+                                                smaller, "v", v));
     }
     return list;
 }
@@ -264,16 +245,13 @@ static json_t *param_json (const struct report_data *d, size_t k)
     json_object_set_new (o, "name", text_to_json (p->name));
     json_object_set_new (o, "log", json_boolean (p->log));
     for (long i = 0; i < d->report.n; i++)
-        json_array_append_new (v,
-                               rounded_to_json (p->v[i], p->integer ? 12 : 5));
+        json_array_append_new (v, rounded_to_json (p->v[i], p->integer ? 12 : 5));
     if (p->category)
         json_object_set_new (o, "table", words_json (&p->table));
     else if (p->low <= p->high)
-        json_object_set_new (o,
-                             "range",
-                             json_pack ("[o, o]",
-                                        rounded_to_json (p->low, 5),
-                                        rounded_to_json (p->high, 5)));
+        json_object_set_new (
+            o, "range",
+            json_pack ("[o, o]", rounded_to_json (p->low, 5), rounded_to_json (p->high, 5)));
     json_object_set_new (o, "v", v);
     explained_put (&d->explanation, &d->params, k, o);
     return o;
@@ -307,19 +285,11 @@ static json_t *rungs_json (const struct report *r)
     for (size_t k = 0; k < r->nlengths; k++)
         json_array_append_new (lengths, json_integer (r->lengths[k]));
     for (size_t i = 0; i < r->nresults; i++) {
-        json_array_append_new (
-            rung, json_integer ((json_int_t)rung_of (r, r->results[i].length)));
+        json_array_append_new (rung, json_integer ((json_int_t)rung_of (r, r->results[i].length)));
         json_array_append_new (trial, json_integer (r->results[i].trial));
         json_array_append_new (v, rounded_to_json (r->results[i].value, 5));
     }
-    return json_pack ("{s:o, s:o, s:o, s:o}",
-                      "lengths",
-                      lengths,
-                      "rung",
-                      rung,
-                      "trial",
-                      trial,
-                      "v",
+    return json_pack ("{s:o, s:o, s:o, s:o}", "lengths", lengths, "rung", rung, "trial", trial, "v",
                       v);
 }
 
@@ -336,15 +306,11 @@ static double last_end (const struct report *r)
 static json_t *attempts_json (const struct report *r)
 {
     double tick = last_end (r) / TICKS;
-    json_t *o = json_pack ("{s:o, s:o, s:o}",
-                           "slots",
-                           words_json (&r->slots),
-                           "causes",
-                           words_json (&r->causes),
-                           "tick",
-                           rounded_to_json (tick, 7));
-    static const char *const names[] = { "trial", "slot",   "begin", "ticks",
-                                         "end",   "number", "cause" };
+    json_t *o = json_pack ("{s:o, s:o, s:o}", "slots", words_json (&r->slots), "causes",
+                           words_json (&r->causes), "tick", rounded_to_json (tick, 7));
+    static const char *const names[] = {
+        "trial", "slot", "begin", "ticks", "end", "number", "cause"
+    };
     json_t *lists[7];
 
     for (int k = 0; k < 7; k++)
@@ -369,10 +335,8 @@ static json_t *requests_json (const struct report *r)
     json_t *list = json_array ();
 
     for (size_t i = 0; i < r->nrequests; i++)
-        json_array_append_new (list,
-                               json_pack ("[o, s]",
-                                          time_json (r->requests[i].time),
-                                          r->requests[i].what));
+        json_array_append_new (
+            list, json_pack ("[o, s]", time_json (r->requests[i].time), r->requests[i].what));
     return list;
 }
 
@@ -387,8 +351,7 @@ static json_t *front_json (const struct report *r)
         bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
         for (long i = 0; front && i < s->ntrials; i++)
             if (front[i])
-                json_array_append_new (list,
-                                       json_integer (r->sweeps[k].first + i));
+                json_array_append_new (list, json_integer (r->sweeps[k].first + i));
         free (front);
     }
     return list;
@@ -399,26 +362,13 @@ static json_t *experiment_json (const struct report_sweep *of)
     const struct sweep *s = of->s;
     const struct experiment *e = s->exp;
 
-    return json_pack (
-        "{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
-        "name",
-        text_to_json (of->name),
-        "state",
-        sweep_state_name (s->state),
-        "searcher",
-        text_to_json (e->searcher_name),
-        "first",
-        (json_int_t)of->first,
-        "n",
-        (json_int_t)s->ntrials,
-        "length",
-        (json_int_t)e->search.max_length,
-        "gpus",
-        (json_int_t)experiment_gpus (e),
-        "repeats",
-        (json_int_t)(e->search.repeats > 1 ? e->search.repeats : 1),
-        "created",
-        rounded_to_json (s->created, 11));
+    return json_pack ("{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name",
+                      text_to_json (of->name), "state", sweep_state_name (s->state), "searcher",
+                      text_to_json (e->searcher_name), "first", (json_int_t)of->first, "n",
+                      (json_int_t)s->ntrials, "length", (json_int_t)e->search.max_length, "gpus",
+                      (json_int_t)experiment_gpus (e), "repeats",
+                      (json_int_t)(e->search.repeats > 1 ? e->search.repeats : 1), "created",
+                      rounded_to_json (s->created, 11));
 }
 
 static json_t *experiments_json (const struct report *r)
@@ -455,18 +405,15 @@ json_t *data_json (const struct report_data *d)
     json_object_set_new (o, "fair", json_integer (d->explanation.length));
     json_object_set_new (o, "metrics", metrics_json (r));
     json_object_set_new (o, "params", params_json (d));
-    json_object_set_new (
-        o, "surfaces", explained_surfaces (&d->explanation, &d->params));
+    json_object_set_new (o, "surfaces", explained_surfaces (&d->explanation, &d->params));
     json_object_set_new (o, "trial", trials_json (r, o));
     json_object_set_new (o, "rungs", rungs_json (r));
     json_object_set_new (o, "attempts", attempts_json (r));
     json_object_set_new (o, "requests", requests_json (r));
     json_object_set_new (o, "front", front_json (r));
     json_object_set_new (o, "curves", curves_json (&d->curves, r));
-    json_object_set_new (
-        o,
-        "hidden",
-        json_integer ((json_int_t)(d->curves.names.n - d->curves.nshown)));
+    json_object_set_new (o, "hidden",
+                         json_integer ((json_int_t)(d->curves.names.n - d->curves.nshown)));
     json_object_set_new (o, "gpu", gpu_use_json (&d->gpus));
     return o;
 }

@@ -22,22 +22,17 @@ struct explanation {
  * trained longer is better for that alone.  -1: no memory.  explanation_free()
  * in any case.
  */
-int explain (struct explanation *x,
-             const struct report *r,
-             const struct report_params *p);
+int explain (struct explanation *x, const struct report *r, const struct report_params *p);
 void explanation_free (struct explanation *x);
 
 /* The share of a parameter of the report; NaN: not known. */
 double explained_share (const struct explanation *x, size_t param);
 
 /* The share and the mean by value of a parameter into its object, ... */
-void explained_put (const struct explanation *x,
-                    const struct report_params *p,
-                    size_t param,
+void explained_put (const struct explanation *x, const struct report_params *p, size_t param,
                     json_t *o);
 /* ... and the surfaces as a list. */
-json_t *explained_surfaces (const struct explanation *x,
-                            const struct report_params *p);
+json_t *explained_surfaces (const struct explanation *x, const struct report_params *p);
 
 /* ---- how busy the GPUs were ---- */
 
@@ -87,10 +82,7 @@ struct report_data {
 /* Read all of it.  'old': as of curves_read().  Returns -1 with 'err'.
  * data_free() in any case.
  */
-int data_read (struct report_data *d,
-               struct sweep *const *list,
-               size_t n,
-               struct rows *old,
+int data_read (struct report_data *d, struct sweep *const *list, size_t n, struct rows *old,
                struct slurmdl_error *err);
 void data_free (struct report_data *d);
 

@@ -15,8 +15,7 @@ static int64_t fair_length (const struct report *r, size_t k)
     for (size_t i = 0; i < r->nlengths; i++) {
         long n = 0;
         for (size_t m = 0; m < r->nresults; m++)
-            n += r->results[m].length == r->lengths[i]
-                 && r->trials[r->results[m].trial].sweep == k;
+            n += r->results[m].length == r->lengths[i] && r->trials[r->results[m].trial].sweep == k;
         if (n > best) {
             best = n;
             length = r->lengths[i];
@@ -30,20 +29,17 @@ static int64_t fair_length (const struct report *r, size_t k)
 /* Of many lengths, as of searches that stop trials anywhere, none is fair. */
 static void find_length (struct explanation *x, const struct report *r)
 {
-    x->length =
-        r->nlengths > 1 && r->nlengths <= 64 ? fair_length (r, x->sweep) : 0;
+    x->length = r->nlengths > 1 && r->nlengths <= 64 ? fair_length (r, x->sweep) : 0;
 }
 
-static void
-fill_values (const struct explanation *x, const struct report *r, double *y)
+static void fill_values (const struct explanation *x, const struct report *r, double *y)
 {
     const struct report_sweep *of = &r->sweeps[x->sweep];
 
     for (long i = 0; i < of->s->ntrials; i++)
         y[i] = x->length ? NAN : report_value (r, of->first + i, 0);
     for (size_t m = 0; x->length && m < r->nresults; m++)
-        if (r->results[m].length == x->length
-            && r->trials[r->results[m].trial].sweep == x->sweep)
+        if (r->results[m].length == x->length && r->trials[r->results[m].trial].sweep == x->sweep)
             y[r->results[m].trial - of->first] = r->results[m].value;
 }
 
@@ -65,8 +61,7 @@ static size_t largest_sweep (const struct report *r)
     return found;
 }
 
-static int find_params (struct explanation *x,
-                        const struct experiment *e,
+static int find_params (struct explanation *x, const struct experiment *e,
                         const struct report_params *p)
 {
     if (!(x->param = malloc ((e->nparams + 1) * sizeof (*x->param))))
@@ -80,9 +75,7 @@ static int find_params (struct explanation *x,
     return 0;
 }
 
-int explain (struct explanation *x,
-             const struct report *r,
-             const struct report_params *p)
+int explain (struct explanation *x, const struct report *r, const struct report_params *p)
 {
     struct sweep *s;
     const double **points;
@@ -98,9 +91,7 @@ int explain (struct explanation *x,
         for (long i = 0; i < s->ntrials; i++)
             points[i] = s->trials[i].x;
         fill_values (x, r, y);
-        rv = s->searcher
-                 ? importance_fit (&x->of, s->searcher, points, y, s->ntrials)
-                 : 1;
+        rv = s->searcher ? importance_fit (&x->of, s->searcher, points, y, s->ntrials) : 1;
     }
     x->known = rv == 0;
     free (points);
@@ -115,8 +106,7 @@ void explanation_free (struct explanation *x)
     *x = (struct explanation){ 0 };
 }
 
-static const struct marginal *marginal_of (const struct explanation *x,
-                                           size_t param)
+static const struct marginal *marginal_of (const struct explanation *x, size_t param)
 {
     for (long d = 0; x->known && d < x->of.n; d++)
         if (x->param[d] == (long)param)
@@ -146,9 +136,7 @@ static bool can_draw (const struct explanation *x, const struct report_param *p)
     return !p->category || x->sweep == 0;
 }
 
-void explained_put (const struct explanation *x,
-                    const struct report_params *p,
-                    size_t param,
+void explained_put (const struct explanation *x, const struct report_params *p, size_t param,
                     json_t *o)
 {
     const struct marginal *m = marginal_of (x, param);
@@ -162,31 +150,19 @@ void explained_put (const struct explanation *x,
     json_object_set_new (o, "mean", list_json (m->mean, m->n));
 }
 
-json_t *explained_surfaces (const struct explanation *x,
-                            const struct report_params *p)
+json_t *explained_surfaces (const struct explanation *x, const struct report_params *p)
 {
     json_t *list = json_array ();
 
     for (int i = 0; x->known && i < x->of.nsurfaces; i++) {
         const struct surface *u = &x->of.surfaces[i];
         long a = x->param[u->a], b = x->param[u->b];
-        if (a < 0 || b < 0 || !can_draw (x, &p->list[a])
-            || !can_draw (x, &p->list[b]))
+        if (a < 0 || b < 0 || !can_draw (x, &p->list[a]) || !can_draw (x, &p->list[b]))
             continue;
-        json_array_append_new (list,
-                               json_pack ("{s:i, s:i, s:o, s:o, s:o, s:o}",
-                                          "a",
-                                          (int)a,
-                                          "b",
-                                          (int)b,
-                                          "share",
-                                          rounded_to_json (u->share, 3),
-                                          "x",
-                                          list_json (u->xa, u->na),
-                                          "y",
-                                          list_json (u->xb, u->nb),
-                                          "v",
-                                          list_json (u->mean, u->na * u->nb)));
+        json_array_append_new (
+            list, json_pack ("{s:i, s:i, s:o, s:o, s:o, s:o}", "a", (int)a, "b", (int)b, "share",
+                             rounded_to_json (u->share, 3), "x", list_json (u->xa, u->na), "y",
+                             list_json (u->xb, u->nb), "v", list_json (u->mean, u->na * u->nb)));
     }
     return list;
 }

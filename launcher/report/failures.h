@@ -27,6 +27,5 @@ struct failure_finding {
 };
 
 /* 'failed' says it of each trial of the report. */
-struct failure_finding failure_explain (const struct report *r,
-                                        const struct report_params *p,
+struct failure_finding failure_explain (const struct report *r, const struct report_params *p,
                                         const bool *failed);

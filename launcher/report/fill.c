@@ -58,19 +58,14 @@ static const char *slot_of_nonce (const struct reading *g, const char *nonce)
 }
 
 /* Who has claimed an attempt; "" if nobody. */
-static void
-claimed_by (const struct reading *g, long trial, long number, char slot[64])
+static void claimed_by (const struct reading *g, long trial, long number, char slot[64])
 {
     char path[PATH_MAX];
     char *text;
     json_t *o;
 
     slot[0] = '\0';
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/claim.%ld",
-              g->r->sweeps[g->i].s->dir,
-              trial,
+    snprintf (path, sizeof (path), "%s/trials/%04ld/claim.%ld", g->r->sweeps[g->i].s->dir, trial,
               number);
     if (!(text = file_read_now (path, CLAIM_MAX, NULL, NULL, NULL)))
         return;
@@ -82,17 +77,13 @@ claimed_by (const struct reading *g, long trial, long number, char slot[64])
     free (text);
 }
 
-static const char *worker_of (const struct reading *g,
-                              const struct report_segment *t,
-                              long trial,
-                              long number,
-                              char slot[64])
+static const char *worker_of (const struct reading *g, const struct report_segment *t, long trial,
+                              long number, char slot[64])
 {
     const char *found;
 
     if (number == t->first)
-        return t->owner[0] && (found = slot_of_nonce (g, t->owner)) ? found
-                                                                    : t->slot;
+        return t->owner[0] && (found = slot_of_nonce (g, t->owner)) ? found : t->slot;
     claimed_by (g, trial, number, slot);
     return slot[0] ? slot : t->slot;
 }
@@ -103,12 +94,8 @@ static size_t slot_number (struct reading *g, const char *slot)
     char name[256];
     size_t n;
 
-    snprintf (name,
-              sizeof (name),
-              "%s%s%s",
-              r->nsweeps > 1 ? r->sweeps[g->i].name : "",
-              r->nsweeps > 1 ? " " : "",
-              slot);
+    snprintf (name, sizeof (name), "%s%s%s", r->nsweeps > 1 ? r->sweeps[g->i].name : "",
+              r->nsweeps > 1 ? " " : "", slot);
     if ((n = words_number (&g->r->slots, name)) >= g->nuntil && n != SIZE_MAX) {
         double *until = realloc (g->until, (n + 16) * sizeof (*until));
         if (!until)
@@ -133,8 +120,7 @@ static size_t measured (const char *why, const char *p)
     for (size_t i = 0; n > 0 && i < sizeof (units) / sizeof (*units); i++)
         if (!strncmp (p + n, units[i], strlen (units[i])))
             return n;
-    if (n < 3 || *p == '.' || !memchr (p, '.', n - 1)
-        || strchr (p, '.') != memrchr (p, '.', n - 1)
+    if (n < 3 || *p == '.' || !memchr (p, '.', n - 1) || strchr (p, '.') != memrchr (p, '.', n - 1)
         || (p > why && !strchr (" =(:,[-", p[-1])))
         return 0;
     n -= p[n - 1] == '.'; /* of the sentence */
@@ -149,8 +135,7 @@ static size_t cause_number (struct report *r, const char *why)
 {
     char cause[CAUSE_MAX + 1];
     size_t n = 0;
-    const char *end =
-        why ? strstr (why, "; exit status") : NULL; /* words of the trainer */
+    const char *end = why ? strstr (why, "; exit status") : NULL; /* words of the trainer */
     const char *p = why ? why : "";
 
     while (*p && p != end && n < CAUSE_MAX - 3) {
@@ -183,12 +168,7 @@ static int add_attempt (struct reading *g, const struct report_attempt *a)
     struct report *r = g->r;
 
     if (a->slot == SIZE_MAX || a->cause == SIZE_MAX
-        || array_reserve (&r->attempts,
-                          &g->attempts,
-                          r->nattempts,
-                          1,
-                          sizeof (*r->attempts))
-               < 0)
+        || array_reserve (&r->attempts, &g->attempts, r->nattempts, 1, sizeof (*r->attempts)) < 0)
         return -1;
     r->attempts[r->nattempts++] = *a;
     return 0;
@@ -198,9 +178,7 @@ static int add_result (struct reading *g, const struct report_result *result)
 {
     struct report *r = g->r;
 
-    if (array_reserve (
-            &r->results, &g->results, r->nresults, 1, sizeof (*r->results))
-        < 0)
+    if (array_reserve (&r->results, &g->results, r->nresults, 1, sizeof (*r->results)) < 0)
         return -1;
     r->results[r->nresults++] = *result;
     return 0;
@@ -210,12 +188,9 @@ static int add_request (struct reading *g, double time, enum event_op op)
 {
     struct report *r = g->r;
 
-    if (array_reserve (
-            &r->requests, &g->requests, r->nrequests, 1, sizeof (*r->requests))
-        < 0)
+    if (array_reserve (&r->requests, &g->requests, r->nrequests, 1, sizeof (*r->requests)) < 0)
         return -1;
-    r->requests[r->nrequests++] =
-        (struct report_request){ time, event_name (op) };
+    r->requests[r->nrequests++] = (struct report_request){ time, event_name (op) };
     return 0;
 }
 
@@ -240,8 +215,7 @@ static void begin_segment (struct reading *g, const struct event *e)
     snprintf (t->slot, sizeof (t->slot), "%s", e->by ? e->by : "");
 }
 
-static int
-end_attempt (struct reading *g, const struct event *e, enum report_end how)
+static int end_attempt (struct reading *g, const struct event *e, enum report_end how)
 {
     struct report_segment *t = &g->segments[e->trial - 1];
     double end = since_start (g, e->time), begin = end - e->seconds;
@@ -255,8 +229,7 @@ end_attempt (struct reading *g, const struct event *e, enum report_end how)
         .how = how,
     };
 
-    a.slot = slot_number (
-        g, told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot));
+    a.slot = slot_number (g, told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot));
     if (a.slot == SIZE_MAX)
         return -1;
     a.cause = cause_number (g->r, how == ATTEMPT_RESULT ? "" : e->why);
@@ -283,23 +256,18 @@ static double value_of (const struct reading *g, const struct event *e)
 
 static int result_of (struct reading *g, const struct event *e)
 {
-    struct report_result result = { g->r->sweeps[g->i].first + (long)e->trial
-                                        - 1,
-                                    e->length,
+    struct report_result result = { g->r->sweeps[g->i].first + (long)e->trial - 1, e->length,
                                     value_of (g, e) };
 
-    return end_attempt (g, e, ATTEMPT_RESULT) < 0 ? -1
-                                                  : add_result (g, &result);
+    return end_attempt (g, e, ATTEMPT_RESULT) < 0 ? -1 : add_result (g, &result);
 }
 
-static int
-take_event (const struct event *e, void *arg, struct slurmdl_error *err)
+static int take_event (const struct event *e, void *arg, struct slurmdl_error *err)
 {
     struct reading *g = arg;
     struct sweep *s = g->r->sweeps[g->i].s;
-    struct report_segment *t = e->trial >= 1 && e->trial <= s->ntrials
-                                   ? &g->segments[e->trial - 1]
-                                   : NULL;
+    struct report_segment *t =
+        e->trial >= 1 && e->trial <= s->ntrials ? &g->segments[e->trial - 1] : NULL;
     bool next = t && t->open && e->attempt == t->over + 1;
     int rv = 0;
 
@@ -375,11 +343,9 @@ static int add_running (struct reading *g)
 /* Add those of r->sweeps[i].  Returns -1 with 'err'. */
 static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
 {
-    struct reading g = { .r = r,
-                         .i = i,
-                         .attempts = r->nattempts,
-                         .results = r->nresults,
-                         .requests = r->nrequests };
+    struct reading g = {
+        .r = r, .i = i, .attempts = r->nattempts, .results = r->nresults, .requests = r->nrequests
+    };
     struct sweep *s = r->sweeps[i].s;
     struct log *log = NULL;
     char path[PATH_MAX];
@@ -389,8 +355,7 @@ static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
     if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
         g.npeers = 0; /* nobody has worked yet */
     if ((g.segments = calloc ((size_t)s->ntrials + 1, sizeof (*g.segments)))
-        && (log = log_create (path, err))
-        && log_sync (log, take_event, &g, err) >= 0
+        && (log = log_create (path, err)) && log_sync (log, take_event, &g, err) >= 0
         && ((rv = add_running (&g)) < 0))
         errorf (err, "out of memory");
     int e = errno;
@@ -450,8 +415,7 @@ static void fill_best (struct report *r)
         long i = r->sweeps[k].first + sweep_best (r->sweeps[k].s) - 1;
         if (sweep_best (r->sweeps[k].s)
             && (r->best < 0
-                || report_better (
-                    r, report_value (r, i, 0), report_value (r, r->best, 0))))
+                || report_better (r, report_value (r, i, 0), report_value (r, r->best, 0))))
             r->best = i;
     }
 }
@@ -487,8 +451,7 @@ struct slot_entry {
 
 static int by_version (const void *a, const void *b)
 {
-    return strverscmp (((const struct slot_entry *)a)->name,
-                       ((const struct slot_entry *)b)->name);
+    return strverscmp (((const struct slot_entry *)a)->name, ((const struct slot_entry *)b)->name);
 }
 
 /* "job_2" before "job_10". */
@@ -545,21 +508,14 @@ void report_fill_files (struct report *r)
     for (long i = 0; i < r->n; i++) {
         struct report_trial *t = &r->trials[i];
         for (long k = 1; k <= t->of->over + 1; k++) {
-            snprintf (dir,
-                      sizeof (dir),
-                      "%s/trials/%04ld/a.%ld/ckpt",
-                      r->sweeps[t->sweep].s->dir,
-                      t->number,
-                      k);
+            snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld/ckpt", r->sweeps[t->sweep].s->dir,
+                      t->number, k);
             add_files (&t->files, dir, k);
         }
     }
 }
 
-int report_fill (struct report *r,
-                 struct sweep *const *list,
-                 size_t n,
-                 struct slurmdl_error *err)
+int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err)
 {
     if (!(r->sweeps = calloc (n + 1, sizeof (*r->sweeps))))
         return errorf (err, "out of memory");
@@ -575,7 +531,5 @@ int report_fill (struct report *r,
             return -1;
     fill_points (r);
     fill_best (r);
-    return sort_slots (r) < 0 || fill_lengths (r) < 0
-               ? errorf (err, "out of memory")
-               : 0;
+    return sort_slots (r) < 0 || fill_lengths (r) < 0 ? errorf (err, "out of memory") : 0;
 }

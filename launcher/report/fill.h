@@ -7,10 +7,7 @@
 /* The experiments must outlive the report; 'list' and what it leads to stay
  * the caller's.  Returns -1 with 'err'.  report_free() in any case.
  */
-int report_fill (struct report *r,
-                 struct sweep *const *list,
-                 size_t n,
-                 struct slurmdl_error *err);
+int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err);
 
 /* Look what is kept of each trial's checkpoints, in all attempts' folders. */
 void report_fill_files (struct report *r);

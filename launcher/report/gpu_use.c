@@ -29,8 +29,7 @@ struct series_reading {
     double sum[GPU_BINS], weight[GPU_BINS];
 };
 
-static void
-put_busy (struct series_reading *g, double from, double to, double busy)
+static void put_busy (struct series_reading *g, double from, double to, double busy)
 {
     double width = (g->end - g->begin) / GPU_BINS;
 
@@ -53,8 +52,7 @@ static struct gpu_track *find_track (struct series_reading *g, int gpu)
             return &g->tracks[i];
     if (g->n == GPUS_MAX)
         return NULL;
-    g->tracks[g->n] =
-        (struct gpu_track){ .gpu = gpu, .last = NAN, .since = g->time };
+    g->tracks[g->n] = (struct gpu_track){ .gpu = gpu, .last = NAN, .since = g->time };
     return &g->tracks[g->n++];
 }
 
@@ -74,8 +72,8 @@ static int take_row (const struct slurmdl_row *row, void *arg)
         if (isnan (g->before))
             g->before = g->time;
     }
-    if (sscanf (row->name, "gpu/%d/busy%n", &gpu, &end) != 1 || !end
-        || row->name[end] || !(t = find_track (g, gpu)))
+    if (sscanf (row->name, "gpu/%d/busy%n", &gpu, &end) != 1 || !end || row->name[end]
+        || !(t = find_track (g, gpu)))
         return 0;
     if (!isnan (t->last))
         put_busy (g, t->since, g->before, t->last);
@@ -96,8 +94,7 @@ static void read_file (struct series_reading *g, const char *path)
             put_busy (g, g->tracks[i].since, g->time, g->tracks[i].last);
 }
 
-static void
-read_series (struct gpu_attempt *a, const char *dir, double begin, double end)
+static void read_series (struct gpu_attempt *a, const char *dir, double begin, double end)
 {
     struct series_reading g = { .begin = begin, .end = end };
     char path[PATH_MAX];
@@ -131,10 +128,7 @@ static void add_advice (struct gpu_use *u, const struct usage *usage)
         if (k == ADVICE_MAX)
             continue;
         if (k == u->nadvice) {
-            snprintf (u->advice[k].text,
-                      sizeof (u->advice[k].text),
-                      "%s",
-                      rows[i]->text);
+            snprintf (u->advice[k].text, sizeof (u->advice[k].text), "%s", rows[i]->text);
             u->nadvice++;
         }
         u->advice[k].n++;
@@ -161,8 +155,7 @@ static void measure (struct gpu_attempt *a, const struct usage *usage)
     a->busy = known ? busy / known : NAN;
 }
 
-static int
-read_step (struct gpu_use *u, const struct report *r, size_t i, const char *dir)
+static int read_step (struct gpu_use *u, const struct report *r, size_t i, const char *dir)
 {
     const struct report_attempt *of = &r->attempts[i];
     double created = r->sweeps[r->trials[of->trial].sweep].s->created;
@@ -193,11 +186,7 @@ static int read_attempt (struct gpu_use *u, const struct report *r, size_t i)
     int rv = 0;
     DIR *d;
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              r->sweeps[t->sweep].s->dir,
-              t->number,
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", r->sweeps[t->sweep].s->dir, t->number,
               of->number);
     d = opendir (dir);
     while (rv == 0 && d && (e = readdir (d))) {
@@ -238,8 +227,7 @@ void gpu_use_free (struct gpu_use *u)
 /* A letter a bin: A is 0 %, 8 is 100 %, _ is not known. */
 static json_t *bins_json (const struct gpu_attempt *a)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678";
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678";
     char text[GPU_BINS + 1] = "";
 
     for (int i = 0; i < GPU_BINS; i++) {
@@ -251,34 +239,19 @@ static json_t *bins_json (const struct gpu_attempt *a)
 
 json_t *gpu_use_json (const struct gpu_use *u)
 {
-    json_t *attempt = json_array (), *gpus = json_array (),
-           *busy = json_array ();
-    json_t *memory = json_array (), *bins = json_array (),
-           *advice = json_array ();
+    json_t *attempt = json_array (), *gpus = json_array (), *busy = json_array ();
+    json_t *memory = json_array (), *bins = json_array (), *advice = json_array ();
 
     for (size_t i = 0; i < u->n; i++) {
-        json_array_append_new (attempt,
-                               json_integer ((json_int_t)u->list[i].attempt));
+        json_array_append_new (attempt, json_integer ((json_int_t)u->list[i].attempt));
         json_array_append_new (gpus, json_integer (u->list[i].gpus));
         json_array_append_new (busy, rounded_to_json (u->list[i].busy, 3));
         json_array_append_new (memory, rounded_to_json (u->list[i].memory, 3));
         json_array_append_new (bins, bins_json (&u->list[i]));
     }
     for (size_t i = 0; i < u->nadvice; i++)
-        json_array_append_new (
-            advice,
-            json_pack ("[i, s]", (int)u->advice[i].n, u->advice[i].text));
-    return json_pack ("{s:o, s:o, s:o, s:o, s:o, s:o}",
-                      "attempt",
-                      attempt,
-                      "gpus",
-                      gpus,
-                      "busy",
-                      busy,
-                      "memory",
-                      memory,
-                      "bins",
-                      bins,
-                      "advice",
-                      advice);
+        json_array_append_new (advice,
+                               json_pack ("[i, s]", (int)u->advice[i].n, u->advice[i].text));
+    return json_pack ("{s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", attempt, "gpus", gpus, "busy",
+                      busy, "memory", memory, "bins", bins, "advice", advice);
 }

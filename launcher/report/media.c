@@ -44,8 +44,7 @@ static void item_clear (struct media_item *m)
     *m = (struct media_item){ 0 };
 }
 
-static struct media_item *
-item_of (struct media *all, const char *name, bool text)
+static struct media_item *item_of (struct media *all, const char *name, bool text)
 {
     for (size_t i = 0; i < all->n; i++)
         if (!strcmp (all->list[i].name, name) && !all->list[i].text == !text)
@@ -69,9 +68,7 @@ static void shrink (struct media_item *m, const struct slurmdl_image *from)
             unsigned row = y * by + by / 2, column = x * by + by / 2;
             row = row < from->height ? row : from->height - 1;
             column = column < from->width ? column : from->width - 1;
-            memcpy (to,
-                    from->pixels
-                        + ((size_t)row * from->width + column) * from->channels,
+            memcpy (to, from->pixels + ((size_t)row * from->width + column) * from->channels,
                     from->channels);
             to += from->channels;
         }
@@ -99,8 +96,8 @@ static int take_record (const struct slurmdl_record *r, void *arg)
     all->seen += r->size;
     if (all->seen > READ_MOST)
         return 1;
-    if ((r->kind != SLURMDL_TEXT && r->kind != SLURMDL_IMAGE)
-        || (old && old->step > r->step) || (!old && all->n == NAMES))
+    if ((r->kind != SLURMDL_TEXT && r->kind != SLURMDL_IMAGE) || (old && old->step > r->step)
+        || (!old && all->n == NAMES))
         return 0;
     if (!fill_item (&new, r)) {
         item_clear (&new);
@@ -121,11 +118,7 @@ static void read_trial (struct media *all, const struct report *r, long trial)
     char dir[PATH_MAX];
 
     for (long k = 1; k <= t->of->over + 1; k++) {
-        snprintf (dir,
-                  sizeof (dir),
-                  "%s/trials/%04ld/a.%ld",
-                  r->sweeps[t->sweep].s->dir,
-                  t->number,
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", r->sweeps[t->sweep].s->dir, t->number,
                   k);
         slurmdl_records_read_dir (dir, take_record, all, NULL);
     }
@@ -164,15 +157,12 @@ static void put_image (FILE *f, const struct media_item *m, size_t *left)
     fprintf (f,
              "\" width=\"%u\" height=\"%u\" data-channels=\"%u\" "
              "data-pixels=\"",
-             m->width,
-             m->height,
-             m->channels);
+             m->width, m->height, m->channels);
     put_base64 (f, m->pixels, size);
     fputs ("\"></canvas>", f);
 }
 
-static void
-put_item (FILE *f, const char *trial, const struct media_item *m, size_t *left)
+static void put_item (FILE *f, const char *trial, const struct media_item *m, size_t *left)
 {
     fputs ("<figure>", f);
     if (m->text) {

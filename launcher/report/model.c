@@ -20,8 +20,7 @@ enum trial_phase report_phase (const struct report *r, long trial)
     return trial_phase_of (r->sweeps[t->sweep].s, t->of);
 }
 
-struct sweep_result
-report_result (const struct report *r, long trial, size_t metric)
+struct sweep_result report_result (const struct report *r, long trial, size_t metric)
 {
     const struct report_sweep *of = &r->sweeps[r->trials[trial].sweep];
     const char *name = sweep_metric (r->sweeps[0].s, metric);
@@ -76,9 +75,7 @@ long report_order (const struct report *r, long **list)
     for (long i = 0; i < r->n; i++) {
         struct sweep_result of = report_result (r, i, 0);
         if (isfinite (of.value))
-            sorted[n++] = (struct order_entry){ smaller ? of.value : -of.value,
-                                                i,
-                                                of.compared };
+            sorted[n++] = (struct order_entry){ smaller ? of.value : -of.value, i, of.compared };
     }
     qsort (sorted, (size_t)n, sizeof (*sorted), by_order);
     for (long i = 0; i < n; i++)

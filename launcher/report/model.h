@@ -90,8 +90,7 @@ void report_free (struct report *r);
 enum trial_phase report_phase (const struct report *r, long trial);
 
 /* What the trial's point has for a metric of the first experiment. */
-struct sweep_result
-report_result (const struct report *r, long trial, size_t metric);
+struct sweep_result report_result (const struct report *r, long trial, size_t metric);
 
 /* Its value; NaN: none. */
 double report_value (const struct report *r, long trial, size_t metric);

@@ -19,8 +19,7 @@ static long next_share (const struct report_data *d, double most, long but)
     for (size_t k = 0; k < d->params.n; k++) {
         double share = explained_share (&d->explanation, k);
         if ((long)k != but && share <= most
-            && (found < 0
-                || share > explained_share (&d->explanation, (size_t)found)))
+            && (found < 0 || share > explained_share (&d->explanation, (size_t)found)))
             found = (long)k;
     }
     return found;
@@ -36,9 +35,7 @@ static void say_importance (FILE *f, const struct report_data *d)
         return;
     fputs ("<li><b>", f);
     html_put (f, d->params.list[first].name);
-    fprintf (f,
-             "</b> matters most: alone it explains %.0f %% of the variance",
-             100 * share);
+    fprintf (f, "</b> matters most: alone it explains %.0f %% of the variance", 100 * share);
     if (x->length)
         fprintf (f, " at length %lld", (long long)x->length);
     if ((second = next_share (d, share, first)) >= 0
@@ -59,8 +56,7 @@ static double place (const struct report_param *p, double v)
     return ((log_scale ? log (v) : v) - low) / (high - low);
 }
 
-static void
-say_range (FILE *f, const struct report_data *d, const struct report_param *p)
+static void say_range (FILE *f, const struct report_data *d, const struct report_param *p)
 {
     long top = d->nordered / 40 > 5 ? d->nordered / 40 : 5, n = 0;
     double *at = malloc ((size_t)top * sizeof (*at));
@@ -72,9 +68,7 @@ say_range (FILE *f, const struct report_data *d, const struct report_param *p)
         qsort (at, (size_t)n, sizeof (*at), compare_doubles);
         double middle = at[n / 2];
         if (middle < at_end || middle > 1 - at_end) {
-            fprintf (f,
-                     "<li>The best %ld trials lie at the <b>%s end</b> of ",
-                     n,
+            fprintf (f, "<li>The best %ld trials lie at the <b>%s end</b> of ", n,
                      middle > 0.5 ? "upper" : "lower");
             html_put (f, p->name);
             fputs (": a wider range may pay.</li>", f);
@@ -86,8 +80,7 @@ say_range (FILE *f, const struct report_data *d, const struct report_param *p)
 static void say_ranges (FILE *f, const struct report_data *d)
 {
     for (size_t k = 0; d->nordered >= NEED_RANGE && k < d->params.n; k++)
-        if (!d->params.list[k].category
-            && d->params.list[k].low < d->params.list[k].high)
+        if (!d->params.list[k].category && d->params.list[k].low < d->params.list[k].high)
             say_range (f, d, &d->params.list[k]);
 }
 
@@ -129,11 +122,8 @@ static void put_finding (FILE *f, const struct failure_finding *c)
         fputs (c->above ? " ≥ " : " &lt; ", f);
         html_number (f, c->at, 3);
     }
-    fprintf (
-        f,
-        "</b>: %.0f %% of these trials failed, %.0f %% of the others.</li>",
-        100 * c->rate,
-        100 * c->other);
+    fprintf (f, "</b>: %.0f %% of these trials failed, %.0f %% of the others.</li>", 100 * c->rate,
+             100 * c->other);
 }
 
 static void say_failures (FILE *f, const struct report_data *d)
@@ -163,10 +153,8 @@ static void say_gpus (FILE *f, const struct report_data *d)
         idle += seconds * (1 - g->busy / 100);
     }
     if (all > 0 && idle > 0.4 * all)
-        fprintf (
-            f,
-            "<li>GPUs were idle for <b>%.0f %%</b> of the monitored time.</li>",
-            100 * idle / all);
+        fprintf (f, "<li>GPUs were idle for <b>%.0f %%</b> of the monitored time.</li>",
+                 100 * idle / all);
 }
 
 void notes_put (FILE *f, const struct report_data *d)
@@ -183,10 +171,9 @@ void notes_put (FILE *f, const struct report_data *d)
     say_failures (list, d);
     say_gpus (list, d);
     if (fclose (list) == 0 && size > 0)
-        fprintf (
-            f,
-            "<section class=\"card notes\" aria-labelledby=\"h-notes\"><h2 "
-            "id=\"h-notes\">What stands out</h2><ul>%s</ul></section>",
-            text);
+        fprintf (f,
+                 "<section class=\"card notes\" aria-labelledby=\"h-notes\"><h2 "
+                 "id=\"h-notes\">What stands out</h2><ul>%s</ul></section>",
+                 text);
     free (text);
 }

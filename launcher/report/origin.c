@@ -23,8 +23,7 @@ static void fact_end (FILE *f)
     fputs ("</dd></div>", f);
 }
 
-static void
-put_checkpoint (FILE *f, const struct report *r, long i, const char *what)
+static void put_checkpoint (FILE *f, const struct report *r, long i, const char *what)
 {
     const struct report_trial *t = &r->trials[i];
     char name[300], path[PATH_MAX];
@@ -32,13 +31,8 @@ put_checkpoint (FILE *f, const struct report *r, long i, const char *what)
     if (t->files.step < 0)
         return;
     trial_name (r, i, name, sizeof (name));
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/ckpt/%08lld.h5",
-              r->sweeps[t->sweep].name,
-              t->number,
-              t->files.attempt,
-              (long long)t->files.step);
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/ckpt/%08lld.h5", r->sweeps[t->sweep].name,
+              t->number, t->files.attempt, (long long)t->files.step);
     fprintf (f, "<p class=\"dim\">%s, trial ", what);
     html_put (f, name);
     fputs ("</p><div class=\"copy\"><code>", f);
@@ -58,9 +52,7 @@ void checkpoints_put (FILE *f, const struct report_data *d)
         bytes += k->bytes;
         trials += k->n > 0;
         if (k->n > 0
-            && (newest < 0
-                || !(r->trials[i].of->end_time
-                     < r->trials[newest].of->end_time)))
+            && (newest < 0 || !(r->trials[i].of->end_time < r->trials[newest].of->end_time)))
             newest = i;
     }
     if (!files)

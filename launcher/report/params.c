@@ -9,8 +9,7 @@
 #include "launcher/config/values.h"
 #include "runtime/base/array.h"
 
-static struct report_param *find_param (const struct report_params *p,
-                                        const char *name)
+static struct report_param *find_param (const struct report_params *p, const char *name)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp (p->list[i].name, name))
@@ -38,14 +37,11 @@ static void join_range (struct report_param *p, const struct param *of)
     }
     p->low = fmin (p->low, low);
     p->high = fmax (p->high, high);
-    p->log = p->log || of->type == PARAM_LOG
-             || (of->type == PARAM_INT && of->base > 1);
+    p->log = p->log || of->type == PARAM_LOG || (of->type == PARAM_INT && of->base > 1);
     p->integer = p->integer && of->type == PARAM_INT;
 }
 
-static int add_param (struct report_params *p,
-                      const struct report *r,
-                      const struct experiment *e,
+static int add_param (struct report_params *p, const struct report *r, const struct experiment *e,
                       const struct hparam *h)
 {
     struct report_param *to = find_param (p, h->path), *list;
@@ -97,9 +93,7 @@ static double constant (struct report_param *p, const struct hparam *h)
     return v;
 }
 
-static double value_of (struct report_param *p,
-                        const struct experiment *e,
-                        const struct hparam *h,
+static double value_of (struct report_param *p, const struct experiment *e, const struct hparam *h,
                         const double *point)
 {
     double x;
@@ -141,8 +135,7 @@ static int fill_values (struct report_param *p, const struct report *r)
             const struct sweep_trial *t = &s->trials[i];
             long at = r->sweeps[k].first + i;
             p->v[at] = h ? value_of (p, s->exp, h, t->x) : NAN;
-            p->began[at] =
-                h && t->began ? value_of (p, s->exp, h, t->began) : p->v[at];
+            p->began[at] = h && t->began ? value_of (p, s->exp, h, t->began) : p->v[at];
         }
     }
     return 0;
@@ -174,10 +167,7 @@ void params_free (struct report_params *p)
     *p = (struct report_params){ 0 };
 }
 
-bool param_text (const struct report_param *p,
-                 long trial,
-                 char *buf,
-                 size_t size)
+bool param_text (const struct report_param *p, long trial, char *buf, size_t size)
 {
     double v = p->v[trial];
 

@@ -27,7 +27,4 @@ void params_free (struct report_params *p);
 /* A trial's value as text, exact enough to be given to a command; false: it has
  * none.
  */
-bool param_text (const struct report_param *p,
-                 long trial,
-                 char *buf,
-                 size_t size);
+bool param_text (const struct report_param *p, long trial, char *buf, size_t size);

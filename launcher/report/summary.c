@@ -57,9 +57,7 @@ static void put_commands (FILE *f, const struct report *r, long trial)
         if (seeds)
             fprintf (f, "seeds %d ", SEEDS);
         else
-            fprintf (f,
-                     "set searcher.max_length=%lld ",
-                     2 * (long long)e->search.max_length);
+            fprintf (f, "set searcher.max_length=%lld ", 2 * (long long)e->search.max_length);
         html_put_word (f, r->sweeps[t->sweep].name);
         fprintf (f, " %ld%s", t->number, HTML_COPY);
     }
@@ -93,10 +91,7 @@ static void put_whose (FILE *f, const struct report *r)
         html_put (f, r->sweeps[best->sweep].name);
         fputs (" ", f);
     }
-    html_format (f,
-                 "point %ld, trials %ld to %ld",
-                 point,
-                 (point - 1) * repeats + 1,
+    html_format (f, "point %ld, trials %ld to %ld", point, (point - 1) * repeats + 1,
                  point * repeats);
 }
 
@@ -133,10 +128,8 @@ static void put_best (FILE *f, const struct report_data *d)
            "id=\"h-best\">Best ",
            f);
     html_put (f, sweep_metric (s, 0));
-    fprintf (
-        f,
-        " <span class=\"dim\">(%s is better)</span></h2><p class=\"value\">",
-        s->exp->search.smaller_is_better ? "smaller" : "larger");
+    fprintf (f, " <span class=\"dim\">(%s is better)</span></h2><p class=\"value\">",
+             s->exp->search.smaller_is_better ? "smaller" : "larger");
     if (r->best < 0) {
         fputs ("–</p><p>No trial has a finite value yet.</p></section>", f);
         return;
@@ -145,9 +138,7 @@ static void put_best (FILE *f, const struct report_data *d)
     fputs ("</p><p class=\"dim\">", f);
     put_whose (f, r);
     if (s->exp->search.max_length > 1)
-        html_format (f,
-                     " at length %lld",
-                     (long long)report_result (r, r->best, 0).length);
+        html_format (f, " at length %lld", (long long)report_result (r, r->best, 0).length);
     for (size_t m = 1; m < sweep_metrics (s); m++) {
         html_format (f, " · %s ", sweep_metric (s, m));
         html_number (f, report_value (r, r->best, m), 4);
@@ -233,8 +224,7 @@ static void put_states (FILE *f, const struct report *r)
     fputs ("<div class=\"ends\"><div class=\"strip\" aria-hidden=\"true\">", f);
     for (int k = 0; k < TRIAL_PHASES; k++)
         if (n[k])
-            fprintf (
-                f, "<i class=\"s%d\" style=\"flex:%ld 0 0\"></i>", k, n[k]);
+            fprintf (f, "<i class=\"s%d\" style=\"flex:%ld 0 0\"></i>", k, n[k]);
     fputs ("</div>", f);
     for (int k = 0; k < TRIAL_PHASES; k++) {
         if (!n[k])
@@ -242,12 +232,9 @@ static void put_states (FILE *f, const struct report *r)
         fprintf (f,
                  "<button type=\"button\" class=\"row\" data-state=\"%d\"><i "
                  "class=\"s%d\"></i><span>%s</span><b>",
-                 k,
-                 k,
-                 trial_phases[k]);
+                 k, k, trial_phases[k]);
         html_count (f, n[k]);
-        fprintf (f,
-                 "</b><span class=\"dim\">%.1f %%</span></button>",
+        fprintf (f, "</b><span class=\"dim\">%.1f %%</span></button>",
                  100.0 * (double)n[k] / (double)r->n);
     }
     fputs ("</div>", f);
@@ -308,8 +295,7 @@ static void put_compared (FILE *f, const struct report_data *d, size_t k)
     html_put (f, of->name);
     fputs ("</b></td><td class=\"t\">", f);
     html_put (f, of->s->exp->searcher_name);
-    fprintf (
-        f, "</td><td class=\"t\">%s</td><td>", sweep_state_name (of->s->state));
+    fprintf (f, "</td><td class=\"t\">%s</td><td>", sweep_state_name (of->s->state));
     html_number (f, best < 0 ? NAN : report_value (r, best, 0), 5);
     fputs ("</td><td>", f);
     if (best >= 0)
@@ -362,9 +348,7 @@ static void put_head (FILE *f, const struct report_data *d)
            "scope=\"col\">attempts</th>",
            f);
     for (size_t k = 0; k < d->params.n; k++) {
-        fprintf (f,
-                 "<th scope=\"col\"%s>",
-                 d->params.list[k].category ? " class=\"t\"" : "");
+        fprintf (f, "<th scope=\"col\"%s>", d->params.list[k].category ? " class=\"t\"" : "");
         html_put (f, d->params.list[k].name);
         fputs ("</th>", f);
     }
@@ -381,12 +365,10 @@ static void put_row (FILE *f, const struct report_data *d, long i)
     trial_name (r, i, text, sizeof (text));
     fputs ("<tr><td>", f);
     html_put (f, text);
-    last = r->trials[i].number
-           + r->sweeps[r->trials[i].sweep].s->exp->search.repeats - 1;
+    last = r->trials[i].number + r->sweeps[r->trials[i].sweep].s->exp->search.repeats - 1;
     if (last > r->trials[i].number)
         fprintf (f, "–%ld", last);
-    fprintf (
-        f, "</td><td class=\"t\">%s</td>", trial_phases[report_phase (r, i)]);
+    fprintf (f, "</td><td class=\"t\">%s</td>", trial_phases[report_phase (r, i)]);
     for (size_t m = 0; m < sweep_metrics (r->sweeps[0].s); m++) {
         fputs ("<td>", f);
         html_number (f, report_value (r, i, m), 5);
@@ -421,8 +403,7 @@ void table_put (FILE *f, const struct report_data *d)
             n++;
         }
     for (long i = 0; i < d->report.n && n < ROWS; i++)
-        if (!isfinite (report_value (&d->report, i, 0))
-            && d->report.trials[i].point == i) {
+        if (!isfinite (report_value (&d->report, i, 0)) && d->report.trials[i].point == i) {
             put_row (f, d, i);
             n++;
         }

@@ -124,8 +124,7 @@ void html_put_word (FILE *f, const char *text)
     bool plain = *text != '\0';
 
     for (const char *p = text; *p; p++)
-        plain =
-            plain && (isalnum ((unsigned char)*p) || strchr ("._-+=/:,", *p));
+        plain = plain && (isalnum ((unsigned char)*p) || strchr ("._-+=/:,", *p));
     if (plain) {
         html_put (f, text);
         return;
@@ -168,8 +167,7 @@ json_t *rounded_to_json (double v, int digits)
         return json_string (v > 0 ? "inf" : "-inf");
     snprintf (text, sizeof (text), "%.*g", digits, v);
     v = strtod (text, NULL);
-    return v == floor (v) && fabs (v) < 1e15 ? json_integer ((json_int_t)v)
-                                             : json_real (v);
+    return v == floor (v) && fabs (v) < 1e15 ? json_integer ((json_int_t)v) : json_real (v);
 }
 
 void html_count (FILE *f, int64_t n)

@@ -26,8 +26,7 @@ json_t *rounded_to_json (double v, int digits);
 
 /* Text for HTML: no byte of it is markup, none a control character. */
 void html_put (FILE *f, const char *text);
-void html_format (FILE *f, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
+void html_format (FILE *f, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
 /* The same as a word for a shell, in quotes if it needs them. */
 void html_put_word (FILE *f, const char *text);

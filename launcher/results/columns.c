@@ -14,17 +14,15 @@
 
 /* ---- of every trial ---- */
 
-#define GET(name, member, expression)                                          \
-    static void get_##name (const struct sweep *s,                             \
-                            const struct result_column *c,                     \
-                            long trial,                                        \
-                            struct cell *cell)                                 \
-    {                                                                          \
-        const struct sweep_trial *t = sweep_trial (s, trial);                  \
-                                                                               \
-        (void)c;                                                               \
-        (void)t;                                                               \
-        cell->member = expression;                                             \
+#define GET(name, member, expression)                                                              \
+    static void get_##name (const struct sweep *s, const struct result_column *c, long trial,      \
+                            struct cell *cell)                                                     \
+    {                                                                                              \
+        const struct sweep_trial *t = sweep_trial (s, trial);                                      \
+                                                                                                   \
+        (void)c;                                                                                   \
+        (void)t;                                                                                   \
+        cell->member = expression;                                                                 \
     }
 
 GET (trial, integer, trial)
@@ -92,15 +90,12 @@ enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
 
 /* ---- hyperparameters ---- */
 
-static json_t *
-value_of (const struct sweep *s, const struct result_column *c, long trial)
+static json_t *value_of (const struct sweep *s, const struct result_column *c, long trial)
 {
     return trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
 }
 
-static void get_integer (const struct sweep *s,
-                         const struct result_column *c,
-                         long trial,
+static void get_integer (const struct sweep *s, const struct result_column *c, long trial,
                          struct cell *cell)
 {
     json_t *v = value_of (s, c, trial);
@@ -109,9 +104,7 @@ static void get_integer (const struct sweep *s,
     json_decref (v);
 }
 
-static void get_real (const struct sweep *s,
-                      const struct result_column *c,
-                      long trial,
+static void get_real (const struct sweep *s, const struct result_column *c, long trial,
                       struct cell *cell)
 {
     json_t *v = value_of (s, c, trial);
@@ -121,9 +114,7 @@ static void get_real (const struct sweep *s,
 }
 
 /* A choice that is no string has the text that the file's reader gave it. */
-static void get_text (const struct sweep *s,
-                      const struct result_column *c,
-                      long trial,
+static void get_text (const struct sweep *s, const struct result_column *c, long trial,
                       struct cell *cell)
 {
     const struct hparam *h = &s->exp->hparams[c->index];
@@ -141,8 +132,7 @@ static void get_text (const struct sweep *s,
 }
 
 /* The narrowest type that holds all of its values, and that it has none. */
-static enum column_type type_of (const struct experiment *e,
-                                 const struct hparam *h)
+static enum column_type type_of (const struct experiment *e, const struct hparam *h)
 {
     const struct param *p = h->dim >= 0 ? &e->params[h->dim] : NULL;
     enum column_type type = COLUMN_INT;
@@ -160,12 +150,9 @@ static enum column_type type_of (const struct experiment *e,
     return p && p->when ? COLUMN_REAL : type;
 }
 
-static int
-add_hparam (struct columns *c, const struct experiment *e, size_t index)
+static int add_hparam (struct columns *c, const struct experiment *e, size_t index)
 {
-    static void (*const get[]) (const struct sweep *s,
-                                const struct result_column *c,
-                                long trial,
+    static void (*const get[]) (const struct sweep *s, const struct result_column *c, long trial,
                                 struct cell *cell) = {
         [COLUMN_INT] = get_integer,
         [COLUMN_REAL] = get_real,
@@ -174,13 +161,11 @@ add_hparam (struct columns *c, const struct experiment *e, size_t index)
     const struct hparam *h = &e->hparams[index];
     struct result_column *new = &c->list[c->n++];
 
-    *new = (struct result_column){ .name = strdup (h->path),
-                                   .type = type_of (e, h),
-                                   .hparam = true,
-                                   .index = index };
+    *new = (struct result_column){
+        .name = strdup (h->path), .type = type_of (e, h), .hparam = true, .index = index
+    };
     new->get = get[new->type];
-    if (h->dim < 0 && new->type == COLUMN_TEXT
-        && !(new->text = json_text (h->values)))
+    if (h->dim < 0 && new->type == COLUMN_TEXT && !(new->text = json_text (h->values)))
         return -1;
     return new->name ? 0 : -1;
 }
@@ -221,20 +206,16 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
 
     for (size_t i = 0; i < n; i++) {
         struct result_column *new = &c->list[c->n++];
-        *new = (struct result_column){ .type = fixed[row].type,
-                                       .index = i,
-                                       .get = fixed[row].get };
-        new->name = fixed[row].name ? strdup (fixed[row].name)
-                                    : metric_name (c, sweep_metric (s, i));
+        *new = (struct result_column){ .type = fixed[row].type, .index = i, .get = fixed[row].get };
+        new->name =
+            fixed[row].name ? strdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
         if (!new->name)
             return -1;
     }
     return 0;
 }
 
-static void get_logged (const struct sweep *s,
-                        const struct result_column *c,
-                        long trial,
+static void get_logged (const struct sweep *s, const struct result_column *c, long trial,
                         struct cell *cell)
 {
     (void)s;
@@ -245,8 +226,7 @@ static void get_logged (const struct sweep *s,
 
 int columns_add_logged (struct columns *c, const struct logged_metrics *l)
 {
-    struct result_column *list =
-        realloc (c->list, (c->n + l->n) * sizeof (*list));
+    struct result_column *list = realloc (c->list, (c->n + l->n) * sizeof (*list));
 
     if (!list)
         return -1;
@@ -269,8 +249,7 @@ int columns_create (struct columns *c, const struct sweep *s)
     const struct experiment *e = s->exp;
 
     *c = (struct columns){ 0 };
-    c->list =
-        calloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
+    c->list = calloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
     if (!c->list)
         return -1;
     for (size_t i = 0; i < NFIXED; i++)
@@ -295,8 +274,7 @@ void columns_destroy (struct columns *c)
     *c = (struct columns){ 0 };
 }
 
-struct cell
-column_cell (const struct result_column *c, const struct sweep *s, long trial)
+struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial)
 {
     struct cell cell = { .real = NAN };
 

@@ -19,13 +19,11 @@ struct cell {
 struct result_column {
     char *name;
     enum column_type type;
-    bool hparam;  /* a hyperparameter: the name is its path */
-    size_t index; /* of the metric or the hyperparameter */
-    char *text;   /* of a constant; the metric that is not optimised, ... */
+    bool hparam;                        /* a hyperparameter: the name is its path */
+    size_t index;                       /* of the metric or the hyperparameter */
+    char *text;                         /* of a constant; the metric that is not optimised, ... */
     const struct logged_metric *logged; /* ... and what trials have */
-    void (*get) (const struct sweep *s,
-                 const struct result_column *c,
-                 long trial,
+    void (*get) (const struct sweep *s, const struct result_column *c, long trial,
                  struct cell *cell);
 };
 
@@ -44,5 +42,4 @@ int columns_create (struct columns *c, const struct sweep *s);
 int columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);
 
-struct cell
-column_cell (const struct result_column *c, const struct sweep *s, long trial);
+struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial);

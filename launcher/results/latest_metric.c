@@ -35,8 +35,7 @@ static int keep_last (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static int
-read_progress (const char *dir, const char *name, struct metric_progress *to)
+static int read_progress (const char *dir, const char *name, struct metric_progress *to)
 {
     struct last last = { .name = name, .to = to };
 
@@ -44,10 +43,7 @@ read_progress (const char *dir, const char *name, struct metric_progress *to)
     return last.found ? 0 : -1;
 }
 
-int newest_metric (const char *dir,
-                   const char *name,
-                   int64_t *step,
-                   double *value)
+int newest_metric (const char *dir, const char *name, int64_t *step, double *value)
 {
     struct metric_progress p;
 
@@ -58,9 +54,7 @@ int newest_metric (const char *dir,
     return 0;
 }
 
-int trial_progress (const struct sweep *s,
-                    long trial,
-                    struct metric_progress *p)
+int trial_progress (const struct sweep *s, long trial, struct metric_progress *p)
 {
     char dir[4200];
 
@@ -76,9 +70,8 @@ double progress_rate (const struct metric_progress *p)
 {
     double seconds = p->time - p->first_time;
 
-    return seconds > 0 && p->step > p->first_step
-               ? (double)(p->step - p->first_step) / seconds
-               : NAN;
+    return seconds > 0 && p->step > p->first_step ? (double)(p->step - p->first_step) / seconds
+                                                  : NAN;
 }
 
 double progress_age (const struct metric_progress *p)
@@ -108,8 +101,7 @@ static int keep_row (const struct slurmdl_row *row, void *arg)
     struct last_row *rows;
     size_t i = 0;
 
-    while (i < sweep_metrics (t->sweep)
-           && strcmp (row->name, sweep_metric (t->sweep, i)))
+    while (i < sweep_metrics (t->sweep) && strcmp (row->name, sweep_metric (t->sweep, i)))
         i++;
     if (i == sweep_metrics (t->sweep))
         return 0;
@@ -132,8 +124,7 @@ static int last_first (const void *a, const void *b)
     return x->order > y->order ? -1 : 1;
 }
 
-static int
-common_step (const struct last_rows *t, int64_t *step, double *values)
+static int common_step (const struct last_rows *t, int64_t *step, double *values)
 {
     size_t all = sweep_metrics (t->sweep);
     size_t found = 0;
@@ -154,9 +145,7 @@ common_step (const struct last_rows *t, int64_t *step, double *values)
     return -1;
 }
 
-static int newest_metrics (const struct sweep *sweep,
-                           const char *dir,
-                           int64_t *step,
+static int newest_metrics (const struct sweep *sweep, const char *dir, int64_t *step,
                            double *values)
 {
     struct last_rows t = { .sweep = sweep };
@@ -172,16 +161,13 @@ static int newest_metrics (const struct sweep *sweep,
     return rv;
 }
 
-int attempt_metrics (const struct trial_attempt *a,
-                     int64_t *step,
-                     double *values)
+int attempt_metrics (const struct trial_attempt *a, int64_t *step, double *values)
 {
     const char *slash = strrchr (a->dir, '/');
     char dir[4200];
 
     for (long k = a->number; k >= 1; k--) {
-        snprintf (
-            dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
+        snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
         if (newest_metrics (a->sweep, dir, step, values) == 0
             && (k == a->number || *step == a->length)) {
             metric_summarise (a, values);

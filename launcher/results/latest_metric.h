@@ -5,10 +5,7 @@
 #include "launcher/sweep/attempt.h"
 
 /* The newest value of a metric in an attempt's folder; -1 if there is none. */
-int newest_metric (const char *dir,
-                   const char *name,
-                   int64_t *step,
-                   double *value);
+int newest_metric (const char *dir, const char *name, int64_t *step, double *value);
 
 /* How far a trial has come, by the rows of its first metric. */
 struct metric_progress {
@@ -20,9 +17,7 @@ struct metric_progress {
 };
 
 /* Of the newest attempt that has logged the metric; -1 if none has. */
-int trial_progress (const struct sweep *s,
-                    long trial,
-                    struct metric_progress *p);
+int trial_progress (const struct sweep *s, long trial, struct metric_progress *p);
 
 /* Steps a second; NaN: not known. */
 double progress_rate (const struct metric_progress *p);
@@ -36,6 +31,4 @@ double progress_age (const struct metric_progress *p);
  *
  * Returns 0, or -1 if there are none.
  */
-int attempt_metrics (const struct trial_attempt *a,
-                     int64_t *step,
-                     double *values);
+int attempt_metrics (const struct trial_attempt *a, int64_t *step, double *values);

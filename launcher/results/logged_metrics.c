@@ -84,10 +84,7 @@ static int keep_newest (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-int logged_read (struct logged_metrics *l,
-                 const struct sweep *s,
-                 const long *trials,
-                 long n,
+int logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
                  long most)
 {
     struct logged_reading r = { .to = l, .sweep = s, .most = most };
@@ -98,11 +95,9 @@ int logged_read (struct logged_metrics *l,
     for (long i = 0; i < n && rv <= 0; i++) {
         long before = r.rows;
         r.trial = trials ? trials[i] : i + 1;
-        for (long k = sweep_trial (s, r.trial)->over + 1;
-             k >= 1 && r.rows == before && rv <= 0;
+        for (long k = sweep_trial (s, r.trial)->over + 1; k >= 1 && r.rows == before && rv <= 0;
              k--) {
-            snprintf (
-                dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, r.trial, k);
+            snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, r.trial, k);
             rv = slurmdl_metrics_read_dir (dir, keep_newest, &r, NULL);
         }
     }
@@ -129,10 +124,7 @@ static int some_log (const struct sweep *s, const long *trials, long n)
     return rv;
 }
 
-int logged_read_all (struct logged_metrics *l,
-                     const struct sweep *s,
-                     const long *trials,
-                     long n)
+int logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n)
 {
     int rv = some_log (s, trials, n);
 

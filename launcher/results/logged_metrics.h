@@ -23,16 +23,10 @@ struct logged_metrics {
  *
  * Returns 1 if there are more, -1 if out of memory.
  */
-int logged_read (struct logged_metrics *l,
-                 const struct sweep *s,
-                 const long *trials,
-                 long n,
+int logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
                  long most);
 /* All of them.  Of more than 10,000 trials it reads nothing if 256 of them,
  * evenly spread, log nothing but what is optimised.
  */
-int logged_read_all (struct logged_metrics *l,
-                     const struct sweep *s,
-                     const long *trials,
-                     long n);
+int logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n);
 void logged_free (struct logged_metrics *l);

@@ -47,8 +47,7 @@ static int copy_names (struct rows *r, const struct rows *old)
 
 static int reserve_rows (struct rows *r, size_t more)
 {
-    return array_reserve (
-        &r->list, &r->capacity, r->n, more, sizeof (*r->list));
+    return array_reserve (&r->list, &r->capacity, r->n, more, sizeof (*r->list));
 }
 
 struct row_reading {
@@ -71,10 +70,9 @@ static int add_row (const struct slurmdl_row *row, void *arg)
     if (name < 0 || reserve_rows (r, 1) < 0)
         return NO_MEMORY;
     g->last = (size_t)name;
-    r->list[r->n++] = (struct metric_row){
-        g->trial,      row->step, row->time, row->value, (uint32_t)g->attempt,
-        (uint32_t)name
-    };
+    r->list[r->n++] =
+        (struct metric_row){ g->trial,      row->step, row->time, row->value, (uint32_t)g->attempt,
+                             (uint32_t)name };
     return 0;
 }
 
@@ -82,8 +80,7 @@ static int add_row (const struct slurmdl_row *row, void *arg)
  * 'new' on has superseded: slurmdl_trial_read() says the same of them.  They
  * begin at 'begin' in any case.
  */
-static int
-drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
+static int drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 {
     int64_t *least;
     size_t kept = first;
@@ -106,8 +103,7 @@ drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 }
 
 /* Returns 1 if it could not be read, -1 if out of memory. */
-static int
-read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
+static int read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
 {
     struct slurmdl_error why = { "" };
     size_t new = g->rows->n;
@@ -115,15 +111,9 @@ read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
     char dir[PATH_MAX];
     int rv;
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              s->dir,
-              g->trial,
-              g->attempt);
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, g->trial, g->attempt);
     rv = slurmdl_metrics_read_dir (dir, add_row, g, &why);
-    if (rv == 0
-        && attempt_is_missing (s, g->trial, g->attempt, dir, sizeof (dir)))
+    if (rv == 0 && attempt_is_missing (s, g->trial, g->attempt, dir, sizeof (dir)))
         rv = errorf (&why,
                      "%s: missing, although the result of this attempt was "
                      "accepted",
@@ -138,8 +128,7 @@ read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
 }
 
 /* Those of trial 'n' in 'old' begin at *at, which goes on to their end. */
-static int copy_trial (
-    struct rows *r, const struct rows *old, long n, size_t *at, bool wanted)
+static int copy_trial (struct rows *r, const struct rows *old, long n, size_t *at, bool wanted)
 {
     size_t end = *at;
 
@@ -148,18 +137,14 @@ static int copy_trial (
     if (wanted && end > *at) {
         if (reserve_rows (r, end - *at) < 0)
             return -1;
-        memcpy (
-            r->list + r->n, old->list + *at, (end - *at) * sizeof (*r->list));
+        memcpy (r->list + r->n, old->list + *at, (end - *at) * sizeof (*r->list));
         r->n += end - *at;
     }
     *at = end;
     return 0;
 }
 
-static int read_trial (struct rows *r,
-                       const struct sweep *s,
-                       const struct rows *old,
-                       long n,
+static int read_trial (struct rows *r, const struct sweep *s, const struct rows *old, long n,
                        size_t *at)
 {
     long last = trial_last (sweep_trial (s, n)).attempt;

@@ -25,7 +25,7 @@ struct rows {
     size_t nnames;
     int64_t *covered; /* of trial N at N - 1: the attempts that were read */
     long ntrials;
-    long damaged; /* trials of which rows could not be read ... */
+    long damaged;                /* trials of which rows could not be read ... */
     struct slurmdl_error damage; /* ... and why, of the first */
 };
 

@@ -35,8 +35,7 @@ static bool wants_larger (const struct sweep *s, size_t metric)
     case SUMMARY_MEAN:
         break;
     }
-    return metric ? s->exp->search.larger[metric]
-                  : !s->exp->search.smaller_is_better;
+    return metric ? s->exp->search.larger[metric] : !s->exp->search.smaller_is_better;
 }
 
 static int add_row (const struct slurmdl_row *row, void *arg)
@@ -44,8 +43,7 @@ static int add_row (const struct slurmdl_row *row, void *arg)
     struct summing *sum = arg;
     int64_t most = sum->sweep->exp->mean_of_last;
 
-    if (row->superseded || row->attempt > sum->attempt
-        || !isfinite (row->value))
+    if (row->superseded || row->attempt > sum->attempt || !isfinite (row->value))
         return 0;
     for (size_t i = 0; i < sweep_metrics (sum->sweep); i++) {
         double *best = &sum->of[i].best;
@@ -53,8 +51,7 @@ static int add_row (const struct slurmdl_row *row, void *arg)
             continue;
         if (most > 0)
             sum->of[i].last[sum->of[i].n % most] = row->value;
-        if (sum->of[i].n++ == 0
-            || (sum->of[i].larger ? row->value > *best : row->value < *best))
+        if (sum->of[i].n++ == 0 || (sum->of[i].larger ? row->value > *best : row->value < *best))
             *best = row->value;
     }
     return 0;
@@ -87,10 +84,9 @@ void metric_summarise (const struct trial_attempt *a, double *values)
     slurmdl_trial_read (dir, add_row, &sum, NULL);
     for (size_t i = 0; i < sweep_metrics (a->sweep); i++)
         if (sum.of[i].n > 0 && e->summary[i] != SUMMARY_LAST)
-            values[i] =
-                e->summary[i] == SUMMARY_MEAN
-                    ? mean_of (sum.of[i].last, sum.of[i].n, e->mean_of_last)
-                    : sum.of[i].best;
+            values[i] = e->summary[i] == SUMMARY_MEAN
+                            ? mean_of (sum.of[i].last, sum.of[i].n, e->mean_of_last)
+                            : sum.of[i].best;
 }
 
 struct metric_finding {
@@ -103,8 +99,7 @@ static int compare_row (const struct slurmdl_row *row, void *arg)
 {
     struct metric_finding *f = arg;
 
-    if (!row->superseded && row->value == f->value
-        && !strcmp (row->name, f->name) && f->step < 0)
+    if (!row->superseded && row->value == f->value && !strcmp (row->name, f->name) && f->step < 0)
         f->step = row->step;
     return 0;
 }
@@ -122,19 +117,13 @@ static int64_t step_of (const struct sweep *s, long trial, double value)
 int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    bool at_step = s->exp->summary[0] == SUMMARY_BEST
-                   || s->exp->summary[0] == SUMMARY_MIN
+    bool at_step = s->exp->summary[0] == SUMMARY_BEST || s->exp->summary[0] == SUMMARY_MIN
                    || s->exp->summary[0] == SUMMARY_MAX;
     struct sweep_result r = trial_result (s, trial, 0);
     int64_t step = at_step ? step_of (s, trial, r.value) : r.length;
 
     for (long k = t->over + 1; k >= 1 && step >= 0; k--) {
-        snprintf (path,
-                  size,
-                  "%s/trials/%04ld/a.%ld/ckpt/%08lld.h5",
-                  s->dir,
-                  trial,
-                  k,
+        snprintf (path, size, "%s/trials/%04ld/a.%ld/ckpt/%08lld.h5", s->dir, trial, k,
                   (long long)step);
         if (r.length > 0 && access (path, F_OK) == 0)
             return 0;

@@ -15,7 +15,4 @@ void metric_summarise (const struct trial_attempt *a, double *values);
  * it, for a mean and with "last" of the length at which the trial was best.
  * Returns -1 if there is none.
  */
-int best_checkpoint (const struct sweep *s,
-                     long trial,
-                     char *path,
-                     size_t size);
+int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size);

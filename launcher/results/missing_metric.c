@@ -146,8 +146,7 @@ static void look_at (struct log_scan *s, const char *line)
 
     s->lines++;
     for (size_t i = 0; i < s->n; i++)
-        found |= s->patterns[i]
-                 && pattern_match (s->patterns[i], line, ignore, NULL) > 0;
+        found |= s->patterns[i] && pattern_match (s->patterns[i], line, ignore, NULL) > 0;
     s->matched += found;
     if (!found)
         look_near (s, line);
@@ -180,8 +179,7 @@ static void scan_log (struct log_scan *s, const struct trial_attempt *a)
 static bool has_comma (const char *text)
 {
     for (const char *c = text; (c = strchr (c, ',')); c++)
-        if (c > text && isdigit ((unsigned char)c[-1])
-            && isdigit ((unsigned char)c[1]))
+        if (c > text && isdigit ((unsigned char)c[-1]) && isdigit ((unsigned char)c[1]))
             return true;
     return false;
 }
@@ -189,20 +187,15 @@ static bool has_comma (const char *text)
 static void put_scan (FILE *f, const struct log_scan *s)
 {
     if (s->n)
-        fprintf (f,
-                 "; %s matched %ld of %ld line%s",
+        fprintf (f, "; %s matched %ld of %ld line%s",
                  s->n > 1    ? "the metrics.patterns"
                  : s->format ? s->format
                              : "metrics.pattern",
-                 s->matched,
-                 s->lines,
-                 s->lines == 1 ? "" : "s");
+                 s->matched, s->lines, s->lines == 1 ? "" : "s");
     else
         fputs ("; there is no metrics.pattern", f);
     if (s->near.score)
-        fprintf (f,
-                 "; the nearest line: \"%s\"%s",
-                 s->near.text,
+        fprintf (f, "; the nearest line: \"%s\"%s", s->near.text,
                  has_comma (s->near.text) ? ": a number has no comma" : "");
 }
 

@@ -16,6 +16,4 @@ bool metric_is_missing (const struct trial_attempt *a);
 void matched_lines (const struct trial_attempt *a, long *matched, long *lines);
 
 /* "; logged: ...; the pattern matched ... lines; the nearest line: ..." */
-void missing_metric_text (const struct trial_attempt *a,
-                          char *buf,
-                          size_t size);
+void missing_metric_text (const struct trial_attempt *a, char *buf, size_t size);

@@ -35,8 +35,7 @@ hid_t results_row_type (void)
 {
     hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct metric_row));
 
-#define MEMBER(name, type)                                                     \
-    H5Tinsert (t, #name, offsetof (struct metric_row, name), type)
+#define MEMBER(name, type) H5Tinsert (t, #name, offsetof (struct metric_row, name), type)
     MEMBER (trial, H5T_STD_I64LE);
     MEMBER (step, H5T_STD_I64LE);
     MEMBER (time, H5T_IEEE_F64LE);
@@ -69,9 +68,8 @@ static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
     void *buf = NULL;
 
     if (d >= 0 && has_type (d, type) && H5Sget_simple_extent_ndims (space) == 1
-        && H5Sget_simple_extent_dims (space, n, NULL) == 1
-        && H5Fget_filesize (file, &most) >= 0 && *n <= most / H5Tget_size (type)
-        && (buf = malloc (*n * H5Tget_size (type) + 1))
+        && H5Sget_simple_extent_dims (space, n, NULL) == 1 && H5Fget_filesize (file, &most) >= 0
+        && *n <= most / H5Tget_size (type) && (buf = malloc (*n * H5Tget_size (type) + 1))
         && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
         free (buf);
         buf = NULL;
@@ -161,8 +159,7 @@ static bool is_sealed (int fd)
     struct seal seal;
     struct stat st;
 
-    if (fstat (fd, &st) < 0 || !h5_may_parse (&st)
-        || (size_t)st.st_size > RESULTS_MAX
+    if (fstat (fd, &st) < 0 || !h5_may_parse (&st) || (size_t)st.st_size > RESULTS_MAX
         || (size_t)st.st_size <= sizeof (seal))
         return false;
     st.st_size -= (off_t)sizeof (seal);

@@ -46,17 +46,14 @@ static hid_t access_memory (void)
 
 /* ---- datasets ---- */
 
-static int write_dataset (
-    hid_t where, const char *name, hid_t type, size_t n, const void *data)
+static int write_dataset (hid_t where, const char *name, hid_t type, size_t n, const void *data)
 {
     hsize_t dims[1] = { n };
     hid_t space = H5Screate_simple (1, dims, NULL);
-    hid_t d = H5Dcreate2 (
-        where, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t d = H5Dcreate2 (where, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     int rv = d < 0 ? -1 : 0;
 
-    if (rv == 0 && n > 0
-        && H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+    if (rv == 0 && n > 0 && H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         rv = -1;
     if (d >= 0)
         H5Dclose (d);
@@ -76,8 +73,7 @@ static size_t text_length (const char *text)
     return n;
 }
 
-static size_t longest_text (const struct sweep *s,
-                            const struct result_column *c)
+static size_t longest_text (const struct sweep *s, const struct result_column *c)
 {
     size_t longest = 1;
 
@@ -104,14 +100,12 @@ static void put_cell (char *to, enum column_type type, const struct cell *cell)
     }
 }
 
-static int
-write_column (hid_t group, const struct sweep *s, const struct result_column *c)
+static int write_column (hid_t group, const struct sweep *s, const struct result_column *c)
 {
     bool text = c->type == COLUMN_TEXT;
     size_t size = text ? longest_text (s, c) : 8;
-    hid_t type =
-        text ? results_text_type (size)
-             : H5Tcopy (c->type == COLUMN_INT ? H5T_STD_I64LE : H5T_IEEE_F64LE);
+    hid_t type = text ? results_text_type (size)
+                      : H5Tcopy (c->type == COLUMN_INT ? H5T_STD_I64LE : H5T_IEEE_F64LE);
     char *data = calloc ((size_t)s->ntrials + 1, size);
     int rv = -1;
 
@@ -127,14 +121,10 @@ write_column (hid_t group, const struct sweep *s, const struct result_column *c)
     return rv;
 }
 
-static int write_group (hid_t file,
-                        const char *name,
-                        bool hparams,
-                        const struct sweep *s,
+static int write_group (hid_t file, const char *name, bool hparams, const struct sweep *s,
                         const struct columns *columns)
 {
-    hid_t group =
-        H5Gcreate2 (file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t group = H5Gcreate2 (file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     int rv = group < 0 ? -1 : 0;
 
     for (size_t i = 0; rv == 0 && i < columns->n; i++)
@@ -153,9 +143,7 @@ static int write_rows (hid_t file, const struct rows *r)
 
     if (write_dataset (file, "metrics", row, r->n, r->list) < 0
         || write_dataset (file, "names", name, r->nnames, r->names) < 0
-        || write_dataset (
-               file, "covered", H5T_STD_I64LE, (size_t)r->ntrials, r->covered)
-               < 0)
+        || write_dataset (file, "covered", H5T_STD_I64LE, (size_t)r->ntrials, r->covered) < 0)
         rv = -1;
     H5Tclose (row);
     H5Tclose (name);
@@ -169,15 +157,9 @@ static int write_about (hid_t file, const struct sweep *s)
     return h5_write_int (file, "slurmdl_version", RESULTS_VERSION) < 0
                    || h5_write_text (file, "experiment", e->name) < 0
                    || h5_write_text (file, "metric", sweep_metric (s, 0)) < 0
-                   || h5_write_int (file,
-                                    "smaller_is_better",
-                                    e->search.smaller_is_better)
-                          < 0
-                   || h5_write_text (file, "state", sweep_state_name (s->state))
-                          < 0
-                   || h5_write_int (
-                          file, "entries", s->log ? log_length (s->log) : 0)
-                          < 0
+                   || h5_write_int (file, "smaller_is_better", e->search.smaller_is_better) < 0
+                   || h5_write_text (file, "state", sweep_state_name (s->state)) < 0
+                   || h5_write_int (file, "entries", s->log ? log_length (s->log) : 0) < 0
                    || h5_write_real (file, "created", s->created) < 0
                ? -1
                : 0;
@@ -185,17 +167,12 @@ static int write_about (hid_t file, const struct sweep *s)
 
 /* ---- the file ---- */
 
-static int fill (hid_t file,
-                 const struct sweep *s,
-                 const struct columns *columns,
+static int fill (hid_t file, const struct sweep *s, const struct columns *columns,
                  const struct rows *rows)
 {
-    return write_about (file, s) < 0
-                   || write_group (file, "trials", false, s, columns) < 0
-                   || write_group (file, "hyperparameters", true, s, columns)
-                          < 0
-                   || write_rows (file, rows) < 0
-                   || H5Fflush (file, H5F_SCOPE_GLOBAL) < 0
+    return write_about (file, s) < 0 || write_group (file, "trials", false, s, columns) < 0
+                   || write_group (file, "hyperparameters", true, s, columns) < 0
+                   || write_rows (file, rows) < 0 || H5Fflush (file, H5F_SCOPE_GLOBAL) < 0
                ? -1
                : 0;
 }
@@ -222,15 +199,12 @@ static char *image_of (hid_t file, const struct made *made, size_t *size)
     return buf;
 }
 
-static char *make_image (const struct sweep *s,
-                         const struct columns *columns,
-                         const struct rows *rows,
-                         size_t *size)
+static char *make_image (const struct sweep *s, const struct columns *columns,
+                         const struct rows *rows, size_t *size)
 {
     hid_t access = access_memory ();
     hid_t file = H5Fcreate (no_file, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    struct made made = { .changes = (uint64_t)s->changes,
-                         .damaged = (uint64_t)rows->damaged };
+    struct made made = { .changes = (uint64_t)s->changes, .damaged = (uint64_t)rows->damaged };
     char *buf = NULL;
 
     memcpy (made.magic, made_magic, sizeof (made_magic));
@@ -242,9 +216,7 @@ static char *make_image (const struct sweep *s,
     return buf;
 }
 
-static int write_new (const struct sweep *s,
-                      const char *path,
-                      struct rows *old,
+static int write_new (const struct sweep *s, const char *path, struct rows *old,
                       struct slurmdl_error *err)
 {
     struct columns columns = { 0 };
@@ -272,9 +244,7 @@ static int write_new (const struct sweep *s,
     return rv;
 }
 
-int results_write (const struct sweep *s,
-                   const char *path,
-                   struct slurmdl_error *err)
+int results_write (const struct sweep *s, const char *path, struct slurmdl_error *err)
 {
     struct rows old;
     struct h5_quiet q;
@@ -310,8 +280,7 @@ static int read_made (struct made *made, const struct sweep *s)
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
         return errno == ENOENT ? 0 : -1;
     if (S_ISREG (st.st_mode)
-        && pread (fd, &end, sizeof (end), st.st_size - (off_t)sizeof (end))
-               == (ssize_t)sizeof (end)
+        && pread (fd, &end, sizeof (end), st.st_size - (off_t)sizeof (end)) == (ssize_t)sizeof (end)
         && !memcmp (end.made.magic, made_magic, sizeof (made_magic))
         && !memcmp (end.seal.magic, seal_magic, sizeof (seal_magic))) {
         *made = end.made;
@@ -339,8 +308,7 @@ long results_damaged (const struct sweep *s)
 /* The superuser leaves others' files alone. */
 static bool may_write (const struct sweep *s)
 {
-    return geteuid () == s->owner
-           || (geteuid () != 0 && access (s->dir, W_OK) == 0);
+    return geteuid () == s->owner || (geteuid () != 0 && access (s->dir, W_OK) == 0);
 }
 
 int results_renew (const struct sweep *s, struct slurmdl_error *err)
@@ -356,7 +324,5 @@ int results_renew (const struct sweep *s, struct slurmdl_error *err)
     return errorf (err,
                    "%s does not show the end of the experiment, as its last "
                    "writer died; 'dl export --format=h5' makes a whole one%s%s",
-                   path,
-                   *why.text ? ": " : "",
-                   why.text);
+                   path, *why.text ? ": " : "", why.text);
 }

@@ -11,9 +11,7 @@
  *
  * Returns 1 if metrics could not be read, and 'err' names the first file.
  */
-int results_write (const struct sweep *s,
-                   const char *path,
-                   struct slurmdl_error *err);
+int results_write (const struct sweep *s, const char *path, struct slurmdl_error *err);
 
 /* Whether the sweep has ended, and results.h5 is not there or older. */
 bool results_are_stale (const struct sweep *s);

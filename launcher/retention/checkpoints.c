@@ -42,15 +42,13 @@ struct shelf {
 /* It may be trained on, or another trial begin from it. */
 static bool goes_on (const struct sweep *s, const struct sweep_trial *t)
 {
-    return !gc_is_over (s)
-           && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
+    return !gc_is_over (s) && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
 }
 
 /* ---- the lists ---- */
 
 /* Takes the path over. */
-static int
-add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file *f)
+static int add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file *f)
 {
     struct gc_checkpoint *list = array_grow (sh->list, sh->n, sizeof (*list));
     struct gc_item *items;
@@ -111,8 +109,7 @@ static int64_t bytes_of (struct ckpt_folder *folder, const char *name)
     struct stat st = { 0 };
     int fd;
 
-    if (fstatat (folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-        && S_ISLNK (st.st_mode)) {
+    if (fstatat (folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK (st.st_mode)) {
         folder->links = true;
         st.st_size = 0;
         if ((fd = inside_open_at (folder->fd, name, O_RDONLY, 0, &st)) >= 0)
@@ -121,9 +118,7 @@ static int64_t bytes_of (struct ckpt_folder *folder, const char *name)
     return st.st_size;
 }
 
-static int add_name (struct shelf *sh,
-                     struct ckpt_folder *folder,
-                     const char *name,
+static int add_name (struct shelf *sh, struct ckpt_folder *folder, const char *name,
                      struct gc_checkpoint c)
 {
     struct gc_file f = { .outcome = GC_LEFTOVER };
@@ -166,12 +161,7 @@ static int scan_attempt (struct shelf *sh, long trial, long attempt)
     int rv = 0;
     int n = -1;
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/ckpt",
-              sh->sweep->dir,
-              trial,
-              attempt);
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/ckpt", sh->sweep->dir, trial, attempt);
     folder.fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     if (folder.fd >= 0)
         n = scandirat (folder.fd, ".", &names, is_ours, by_step);
@@ -201,10 +191,7 @@ static int scan (struct shelf *sh, struct slurmdl_error *err)
         sh->first[n] = sh->n;
         for (long k = 1; k <= last; k++)
             if (scan_attempt (sh, n, k) < 0)
-                return errorf (err,
-                               "%s/trials/%04ld: cannot list checkpoints: %s",
-                               s->dir,
-                               n,
+                return errorf (err, "%s/trials/%04ld: cannot list checkpoints: %s", s->dir, n,
                                inside_error (errno));
     }
     sh->first[s->ntrials + 1] = sh->n;
@@ -216,9 +203,7 @@ static int scan (struct shelf *sh, struct slurmdl_error *err)
 static int add_leftover (const char *path, int64_t bytes, void *arg)
 {
     struct shelf *sh = arg;
-    struct gc_file f = { .path = strdup (path),
-                         .bytes = bytes,
-                         .outcome = GC_LEFTOVER };
+    struct gc_file f = { .path = strdup (path), .bytes = bytes, .outcome = GC_LEFTOVER };
     int rv = f.path ? add_file (&sh->leftovers, &f) : -1;
 
     free (f.path);
@@ -228,12 +213,9 @@ static int add_leftover (const char *path, int64_t bytes, void *arg)
 /* Where the sweep has not ended its workers may be at them. */
 static int scan_leftovers (struct shelf *sh, struct slurmdl_error *err)
 {
-    if (!sweep_has_ended (sh->sweep)
-        || leftovers_find (sh->sweep, add_leftover, sh) == 0)
+    if (!sweep_has_ended (sh->sweep) || leftovers_find (sh->sweep, add_leftover, sh) == 0)
         return 0;
-    return errorf (err,
-                   "%s: cannot list what killed writers left: %s",
-                   sh->sweep->dir,
+    return errorf (err, "%s: cannot list what killed writers left: %s", sh->sweep->dir,
                    inside_error (errno));
 }
 
@@ -255,8 +237,7 @@ static int keep_value (const struct slurmdl_row *row, void *arg)
         return 0;
     for (size_t i = sh->first[v->trial]; i < sh->first[v->trial + 1]; i++) {
         struct gc_checkpoint *c = &sh->list[i];
-        if (c->step == row->step
-            && (v->attempt <= c->attempt || !isfinite (c->metric)))
+        if (c->step == row->step && (v->attempt <= c->attempt || !isfinite (c->metric)))
             c->metric = row->value;
     }
     return 0;
@@ -274,12 +255,7 @@ static void read_validations (struct shelf *sh, long trial)
     char dir[PATH_MAX];
 
     for (; v.attempt <= sweep_trial (sh->sweep, trial)->over + 1; v.attempt++) {
-        snprintf (dir,
-                  sizeof (dir),
-                  "%s/trials/%04ld/a.%ld",
-                  sh->sweep->dir,
-                  trial,
-                  v.attempt);
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", sh->sweep->dir, trial, v.attempt);
         if (slurmdl_metrics_read_dir (dir, keep_value, &v, NULL) < 0)
             hold (sh, trial);
     }
@@ -299,8 +275,7 @@ static void read_all_validations (struct shelf *sh)
 /* ---- what stays ---- */
 
 /* The one that slurmdl_restore() takes. */
-static bool restored_before (const struct gc_checkpoint *a,
-                             const struct gc_checkpoint *b,
+static bool restored_before (const struct gc_checkpoint *a, const struct gc_checkpoint *b,
                              long prefer)
 {
     if (a->step != b->step)
@@ -316,8 +291,7 @@ static void need (struct shelf *sh, long trial, int64_t max_step, long prefer)
 
     for (size_t i = sh->first[trial]; i < sh->first[trial + 1]; i++) {
         struct gc_checkpoint *c = &sh->list[i];
-        if (c->step <= max_step && !c->bad
-            && (!best || restored_before (c, best, prefer)))
+        if (c->step <= max_step && !c->bad && (!best || restored_before (c, best, prefer)))
             best = c;
     }
     if (best)
@@ -335,8 +309,7 @@ static void need_of_best (struct shelf *sh)
     int64_t length = best ? trial_result (s, best, 0).length : 0;
 
     if (best)
-        need (
-            sh, best, length, trial_milestone (sweep_trial (s, best), length));
+        need (sh, best, length, trial_milestone (sweep_trial (s, best), length));
 }
 
 static void need_all (struct shelf *sh)
@@ -355,10 +328,7 @@ static void need_all (struct shelf *sh)
         if (t->state == TRIAL_OPEN)
             need (sh, n, t->target, last);
         if (from && t->nmilestones == 0)
-            need (sh,
-                  t->from,
-                  t->from_length,
-                  trial_milestone (from, t->from_length));
+            need (sh, t->from, t->from_length, trial_milestone (from, t->from_length));
     }
 }
 
@@ -373,8 +343,7 @@ static bool verify_kept (struct shelf *sh)
         if (!c->kept || sh->items[i].whole)
             continue;
         sh->items[i].whole =
-            slurmdl_checkpoint_verify (sh->items[i].file.path, &step, NULL) == 0
-            && step == c->step;
+            slurmdl_checkpoint_verify (sh->items[i].file.path, &step, NULL) == 0 && step == c->step;
         c->bad = !sh->items[i].whole;
         all = all && !c->bad;
     }
@@ -386,8 +355,7 @@ static int choose (struct shelf *sh, struct slurmdl_error *err)
     const struct experiment *e = sh->sweep->exp;
 
     do {
-        if (gc_mark (&e->policy, e->search.smaller_is_better, sh->list, sh->n)
-            < 0)
+        if (gc_mark (&e->policy, e->search.smaller_is_better, sh->list, sh->n) < 0)
             return errorf (err, "out of memory");
         need_all (sh);
     } while (!verify_kept (sh));
@@ -414,8 +382,7 @@ static enum gc_outcome outcome_of (const struct shelf *sh, size_t i)
 /* ---- the removal ---- */
 
 /* Where it fails, what follows stays. */
-static int
-remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
+static int remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
 {
     int rv = 0;
 
@@ -424,12 +391,10 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
         if (f->outcome != GC_DELETED && f->outcome != GC_LEFTOVER)
             continue;
         if (rv == 0 && removal_file (f->path) < 0)
-            rv = errorf (
-                err, "%s: cannot remove: %s", f->path, inside_error (errno));
+            rv = errorf (err, "%s: cannot remove: %s", f->path, inside_error (errno));
         if (rv < 0)
             f->outcome = GC_KEPT;
-        else if (folders
-                 && (f->outcome == GC_DELETED || strstr (f->path, "/ckpt/")))
+        else if (folders && (f->outcome == GC_DELETED || strstr (f->path, "/ckpt/")))
             removal_folder (f->path);
     }
     return rv;
@@ -460,9 +425,7 @@ static int report_on_files (const struct sweep *s, struct gc_report *r)
 
     for (size_t i = 0; rv == 0 && i < list.n; i++) {
         struct trainer_file *t = &list.files[i];
-        struct gc_file f = { t->path,
-                             t->bytes,
-                             t->kept ? GC_KEPT : GC_DELETED };
+        struct gc_file f = { t->path, t->bytes, t->kept ? GC_KEPT : GC_DELETED };
         rv = add_file (r, &f);
         t->path = f.path;
     }
@@ -480,10 +443,7 @@ static void shelf_free (struct shelf *sh)
     free (sh->first);
 }
 
-int gc_run (const struct sweep *s,
-            bool dry,
-            struct gc_report *report,
-            struct slurmdl_error *err)
+int gc_run (const struct sweep *s, bool dry, struct gc_report *report, struct slurmdl_error *err)
 {
     struct shelf sh = { .sweep = s };
     int rv = -1;
@@ -500,10 +460,7 @@ int gc_run (const struct sweep *s,
     if (report_on (&sh, report) < 0)
         errorf (err, "out of memory");
     else if (s->exp->checkpoint_files && report_on_files (s, report) < 0)
-        errorf (err,
-                "%s/trials: cannot list what trials saved: %s",
-                s->dir,
-                inside_error (errno));
+        errorf (err, "%s/trials: cannot list what trials saved: %s", s->dir, inside_error (errno));
     else
         rv = dry ? 0 : remove_all (report, gc_is_over (s), err);
 out:

@@ -29,9 +29,7 @@ struct gc_checkpoint {
  *
  * Returns -1 if out of memory.
  */
-int gc_mark (const struct gc_policy *policy,
-             bool smaller_is_better,
-             struct gc_checkpoint *list,
+int gc_mark (const struct gc_policy *policy, bool smaller_is_better, struct gc_checkpoint *list,
              size_t n);
 
 /* It ended by itself: one that was stopped or killed may well go on. */
@@ -79,8 +77,5 @@ struct gc_report {
  * gc_report_free() in any case.  Returns -1 at the first file that cannot be
  * removed; it and what follows is then reported as kept.
  */
-int gc_run (const struct sweep *s,
-            bool dry,
-            struct gc_report *report,
-            struct slurmdl_error *err);
+int gc_run (const struct sweep *s, bool dry, struct gc_report *report, struct slurmdl_error *err);
 void gc_report_free (struct gc_report *report);

@@ -5,20 +5,15 @@
 
 #include "launcher/retention/checkpoints.h"
 
-typedef int (*order_f) (const struct gc_checkpoint *a,
-                        const struct gc_checkpoint *b,
-                        bool smaller);
+typedef int (*order_f) (const struct gc_checkpoint *a, const struct gc_checkpoint *b, bool smaller);
 
-static int by_trial (const struct gc_checkpoint *a,
-                     const struct gc_checkpoint *b)
+static int by_trial (const struct gc_checkpoint *a, const struct gc_checkpoint *b)
 {
     return a->trial < b->trial ? -1 : a->trial > b->trial;
 }
 
 /* Within a trial the latest first, in a step the one that is restored. */
-static int latest_first (const struct gc_checkpoint *a,
-                         const struct gc_checkpoint *b,
-                         bool smaller)
+static int latest_first (const struct gc_checkpoint *a, const struct gc_checkpoint *b, bool smaller)
 {
     int rv = by_trial (a, b);
 
@@ -32,9 +27,7 @@ static int latest_first (const struct gc_checkpoint *a,
     return a->attempt > b->attempt ? -1 : a->attempt < b->attempt;
 }
 
-static int best_first (const struct gc_checkpoint *a,
-                       const struct gc_checkpoint *b,
-                       bool smaller)
+static int best_first (const struct gc_checkpoint *a, const struct gc_checkpoint *b, bool smaller)
 {
     if (a->metric != b->metric)
         return (a->metric < b->metric) == smaller ? -1 : 1;
@@ -43,8 +36,7 @@ static int best_first (const struct gc_checkpoint *a,
     return by_trial (a, b);
 }
 
-static int best_of_trial_first (const struct gc_checkpoint *a,
-                                const struct gc_checkpoint *b,
+static int best_of_trial_first (const struct gc_checkpoint *a, const struct gc_checkpoint *b,
                                 bool smaller)
 {
     int rv = by_trial (a, b);
@@ -61,13 +53,11 @@ static int compare (const void *a, const void *b, void *arg)
 {
     const struct keep_sorting *s = arg;
 
-    return s->order (*(struct gc_checkpoint *const *)a,
-                     *(struct gc_checkpoint *const *)b,
+    return s->order (*(struct gc_checkpoint *const *)a, *(struct gc_checkpoint *const *)b,
                      s->smaller);
 }
 
-static void
-sort (struct gc_checkpoint **list, size_t n, order_f order, bool smaller)
+static void sort (struct gc_checkpoint **list, size_t n, order_f order, bool smaller)
 {
     struct keep_sorting s = { order, smaller };
 
@@ -75,8 +65,7 @@ sort (struct gc_checkpoint **list, size_t n, order_f order, bool smaller)
 }
 
 /* Those that count, one a step of a trial, in the order of latest_first(). */
-static size_t
-fill (struct gc_checkpoint **out, struct gc_checkpoint *list, size_t n)
+static size_t fill (struct gc_checkpoint **out, struct gc_checkpoint *list, size_t n)
 {
     size_t all = 0;
     size_t kept = 0;
@@ -88,8 +77,7 @@ fill (struct gc_checkpoint **out, struct gc_checkpoint *list, size_t n)
     }
     sort (out, all, latest_first, false);
     for (size_t i = 0; i < all; i++)
-        if (kept == 0 || by_trial (out[kept - 1], out[i])
-            || out[kept - 1]->step != out[i]->step)
+        if (kept == 0 || by_trial (out[kept - 1], out[i]) || out[kept - 1]->step != out[i]->step)
             out[kept++] = out[i];
     return kept;
 }
@@ -105,8 +93,7 @@ static size_t drop_unvalidated (struct gc_checkpoint **list, size_t n)
 }
 
 /* Keep the first 'most' of the list, or of each trial in it. */
-static void
-keep_first (struct gc_checkpoint **list, size_t n, bool of_trial, int64_t most)
+static void keep_first (struct gc_checkpoint **list, size_t n, bool of_trial, int64_t most)
 {
     int64_t taken = 0;
 
@@ -118,10 +105,7 @@ keep_first (struct gc_checkpoint **list, size_t n, bool of_trial, int64_t most)
     }
 }
 
-int gc_mark (const struct gc_policy *policy,
-             bool smaller,
-             struct gc_checkpoint *list,
-             size_t n)
+int gc_mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list, size_t n)
 {
     struct gc_checkpoint **order = calloc (n + 1, sizeof (*order));
     size_t m;
@@ -141,14 +125,12 @@ int gc_mark (const struct gc_policy *policy,
 
 bool gc_is_over (const struct sweep *s)
 {
-    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
-           || s->state == SWEEP_PARTIAL;
+    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
 }
 
 bool gc_keeps_nothing (const struct sweep *s)
 {
     const struct gc_policy *p = &s->exp->policy;
 
-    return gc_is_over (s) && !p->experiment_best && !p->trial_best
-           && !p->trial_latest;
+    return gc_is_over (s) && !p->experiment_best && !p->trial_best && !p->trial_latest;
 }

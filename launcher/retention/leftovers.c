@@ -55,29 +55,23 @@ static bool has_hard_links (int folder, struct timespec *now)
  */
 static int is_notable (const struct dirent *e)
 {
-    return inside_is_hidden (e->d_name) || e->d_type == DT_LNK
-           || e->d_type == DT_UNKNOWN;
+    return inside_is_hidden (e->d_name) || e->d_type == DT_LNK || e->d_type == DT_UNKNOWN;
 }
 
 /* What others are writing just now is not there to be removed. */
-static int give (const struct search *s,
-                 const char *dir,
-                 const char *name,
-                 const struct stat *st,
+static int give (const struct search *s, const char *dir, const char *name, const struct stat *st,
                  const struct timespec *now)
 {
     char path[PATH_MAX];
 
     if (!inside_is_hidden (name) || !S_ISREG (st->st_mode)
         || difftime (now->tv_sec, st->st_mtim.tv_sec) < s->least
-        || snprintf (path, sizeof (path), "%s/%s", dir, name)
-               >= (int)sizeof (path))
+        || snprintf (path, sizeof (path), "%s/%s", dir, name) >= (int)sizeof (path))
         return 0;
     return s->f (path, st->st_size, s->arg);
 }
 
-static int give_all (
-    const struct search *s, const char *dir, int folder, int n, char **names)
+static int give_all (const struct search *s, const char *dir, int folder, int n, char **names)
 {
     struct stat *st = calloc ((size_t)n + 1, sizeof (*st));
     struct timespec now = { 0 };
@@ -85,8 +79,8 @@ static int give_all (
     int rv = 0;
 
     for (int i = 0; i < n && !links; i++)
-        links = fstatat (folder, names[i], &st[i], AT_SYMLINK_NOFOLLOW) < 0
-                || S_ISLNK (st[i].st_mode);
+        links =
+            fstatat (folder, names[i], &st[i], AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK (st[i].st_mode);
     if (!links && has_hard_links (folder, &now))
         for (int i = 0; i < n && rv == 0; i++)
             rv = give (s, dir, names[i], &st[i], &now);
@@ -144,8 +138,7 @@ static bool has_result (const struct sweep_trial *t, long attempt)
     return false;
 }
 
-static int
-search_trial (const struct search *search, const struct sweep *s, long n)
+static int search_trial (const struct search *search, const struct sweep *s, long n)
 {
     const struct sweep_trial *t = sweep_trial (s, n);
     char path[PATH_MAX];
@@ -165,8 +158,7 @@ search_trial (const struct search *search, const struct sweep *s, long n)
     return rv == 0 ? search_folder (search, path) : rv;
 }
 
-int leftovers_find (const struct sweep *s,
-                    int (*f) (const char *path, int64_t bytes, void *arg),
+int leftovers_find (const struct sweep *s, int (*f) (const char *path, int64_t bytes, void *arg),
                     void *arg)
 {
     const struct search search = { f, arg, young };
@@ -198,12 +190,7 @@ void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt)
     const struct search search = { .f = remove_file };
     char path[PATH_MAX];
 
-    if (snprintf (path,
-                  sizeof (path),
-                  "%s/trials/%04ld/a.%ld",
-                  s->dir,
-                  trial,
-                  attempt)
+    if (snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt)
         < (int)sizeof (path))
         search_folder (&search, path);
 }

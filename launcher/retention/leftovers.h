@@ -11,8 +11,7 @@
  *
  * Returns what 'f' returned if that is not 0, or -1 with errno.
  */
-int leftovers_find (const struct sweep *s,
-                    int (*f) (const char *path, int64_t bytes, void *arg),
+int leftovers_find (const struct sweep *s, int (*f) (const char *path, int64_t bytes, void *arg),
                     void *arg);
 
 /* Remove those in the folder of an attempt that was given up.  If its worker

@@ -42,10 +42,6 @@ void removal_folder (const char *path)
 {
     char folder[PATH_MAX];
 
-    snprintf (folder,
-              sizeof (folder),
-              "%.*s",
-              (int)(strrchr (path, '/') - path),
-              path);
+    snprintf (folder, sizeof (folder), "%.*s", (int)(strrchr (path, '/') - path), path);
     inside_unlink (folder, AT_REMOVEDIR);
 }

@@ -89,8 +89,7 @@ static int add (const char *path, const struct stat *st, void *arg)
         f = { .trial = l->trial, .attempt = l->attempt, .bytes = st->st_size };
     const char *name = name_of (l, path);
 
-    if (!S_ISREG (st->st_mode) || st->st_size == 0 || !name
-        || !is_wanted (l, name))
+    if (!S_ISREG (st->st_mode) || st->st_size == 0 || !name || !is_wanted (l, name))
         return 0;
     if (!(files = array_grow (l->list->files, l->list->n, sizeof (*files))))
         return -1;
@@ -125,11 +124,7 @@ static int list_all (struct file_listing *l)
     for (l->trial = 1; l->trial <= s->ntrials; l->trial++) {
         long last = sweep_trial (s, l->trial)->over + gc_is_over (s);
         for (l->attempt = 1; l->attempt <= last; l->attempt++) {
-            snprintf (l->dir,
-                      sizeof (l->dir),
-                      "%s/trials/%04ld/a.%ld",
-                      s->dir,
-                      l->trial,
+            snprintf (l->dir, sizeof (l->dir), "%s/trials/%04ld/a.%ld", s->dir, l->trial,
                       l->attempt);
             if (working_copy_each (l->dir, add, l) < 0)
                 return -1;
@@ -172,8 +167,7 @@ static size_t until (const struct units *u, long trial, long attempt)
 {
     size_t found = u->n;
 
-    for (size_t i = first_of (u, trial); i < u->n && u->list[i].trial == trial;
-         i++)
+    for (size_t i = first_of (u, trial); i < u->n && u->list[i].trial == trial; i++)
         if (u->list[i].attempt <= attempt)
             found = i;
     return found;
@@ -218,12 +212,7 @@ static bool has_logged (const struct sweep *s, const struct gc_checkpoint *c)
 {
     char dir[PATH_MAX];
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              s->dir,
-              c->trial,
-              c->attempt);
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, c->trial, c->attempt);
     return attempt_has_logged (dir);
 }
 
@@ -263,18 +252,15 @@ static void need_of_best (struct units *u)
     size_t k = u->n;
 
     if (best)
-        k = until (u,
-                   best,
-                   trial_milestone (sweep_trial (s, best),
-                                    trial_result (s, best, 0).length));
+        k = until (u, best,
+                   trial_milestone (sweep_trial (s, best), trial_result (s, best, 0).length));
     if (k < u->n)
         u->stays[k] = true;
 }
 
 static int keep_by_policy (struct units *u, struct gc_policy policy)
 {
-    int rv = gc_mark (
-        &policy, u->sweep->exp->search.smaller_is_better, u->list, u->n);
+    int rv = gc_mark (&policy, u->sweep->exp->search.smaller_is_better, u->list, u->n);
 
     for (size_t i = 0; rv == 0 && i < u->n; i++)
         u->stays[i] = u->stays[i] || u->list[i].kept;
@@ -291,16 +277,13 @@ static int choose (struct units *u)
             ;
         set_metrics (u, trial);
         drop_unaccepted (u, i, end);
-        if (!gc_keeps_nothing (u->sweep)
-            && may_go_on (u->sweep, sweep_trial (u->sweep, trial)))
+        if (!gc_keeps_nothing (u->sweep) && may_go_on (u->sweep, sweep_trial (u->sweep, trial)))
             need_newest (u, i, end);
     }
     need_of_others (u);
     if (p.experiment_best || p.trial_best)
         need_of_best (u);
-    if (keep_by_policy (u,
-                        (struct gc_policy){ 0, p.trial_best, p.trial_latest })
-        < 0)
+    if (keep_by_policy (u, (struct gc_policy){ 0, p.trial_best, p.trial_latest }) < 0)
         return -1;
     for (size_t i = 0; i < u->n; i++)
         u->list[i].metric = u->compared[i];
@@ -310,28 +293,22 @@ static int choose (struct units *u)
 /* Files of one kind. */
 static int mark_kind (const struct sweep *s, struct trainer_file *f, size_t n)
 {
-    struct units u = { s,
-                       calloc (n, sizeof (*u.list)),
-                       calloc (n, sizeof (*u.compared)),
-                       calloc (n, sizeof (*u.stays)),
-                       0 };
+    struct units u = { s, calloc (n, sizeof (*u.list)), calloc (n, sizeof (*u.compared)),
+                       calloc (n, sizeof (*u.stays)), 0 };
     int rv = -1;
 
     if (u.list && u.compared && u.stays) {
         for (size_t i = 0; i < n; i++) {
-            if (i > 0 && f[i].trial == f[i - 1].trial
-                && f[i].attempt == f[i - 1].attempt)
+            if (i > 0 && f[i].trial == f[i - 1].trial && f[i].attempt == f[i - 1].attempt)
                 continue;
             u.compared[u.n] = NAN;
-            u.list[u.n++] = (struct gc_checkpoint){ .trial = f[i].trial,
-                                                    .attempt = f[i].attempt,
-                                                    .step = f[i].attempt,
-                                                    .metric = NAN };
+            u.list[u.n++] = (struct gc_checkpoint){
+                .trial = f[i].trial, .attempt = f[i].attempt, .step = f[i].attempt, .metric = NAN
+            };
         }
         rv = choose (&u);
         for (size_t i = 0, k = 0; rv == 0 && i < n; i++) {
-            while (u.list[k].trial != f[i].trial
-                   || u.list[k].attempt != f[i].attempt)
+            while (u.list[k].trial != f[i].trial || u.list[k].attempt != f[i].attempt)
                 k++;
             f[i].kept = u.stays[k];
         }
@@ -342,9 +319,7 @@ static int mark_kind (const struct sweep *s, struct trainer_file *f, size_t n)
     return rv;
 }
 
-int trainer_files_list (const struct sweep *s,
-                        char *const *patterns,
-                        struct trainer_files *list)
+int trainer_files_list (const struct sweep *s, char *const *patterns, struct trainer_files *list)
 {
     struct file_listing l = { .sweep = s, .patterns = patterns, .list = list };
 
@@ -352,16 +327,12 @@ int trainer_files_list (const struct sweep *s,
     return list_all (&l);
 }
 
-int trainer_files_mark (const struct sweep *s,
-                        char *const *patterns,
-                        struct trainer_files *list)
+int trainer_files_mark (const struct sweep *s, char *const *patterns, struct trainer_files *list)
 {
     int rv = trainer_files_list (s, patterns, list);
 
     for (size_t i = 0, end; rv == 0 && i < list->n; i = end) {
-        for (end = i; end < list->n
-                      && !strcmp (list->files[end].kind, list->files[i].kind);
-             end++)
+        for (end = i; end < list->n && !strcmp (list->files[end].kind, list->files[i].kind); end++)
             ;
         rv = mark_kind (s, &list->files[i], end - i);
     }

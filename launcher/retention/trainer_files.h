@@ -24,9 +24,7 @@ struct trainer_files {
  * (pattern_list.h) and are not empty.  trainer_files_free() in any case.
  * Returns -1 with errno.
  */
-int trainer_files_list (const struct sweep *s,
-                        char *const *patterns,
-                        struct trainer_files *list);
+int trainer_files_list (const struct sweep *s, char *const *patterns, struct trainer_files *list);
 
 /* The same, and mark those that stay.
  *
@@ -38,7 +36,5 @@ int trainer_files_list (const struct sweep *s,
  * trial has results, attempts without one do not count.  Where the policy keeps
  * best ones, that of the best trial (best.h) stays.
  */
-int trainer_files_mark (const struct sweep *s,
-                        char *const *patterns,
-                        struct trainer_files *list);
+int trainer_files_mark (const struct sweep *s, char *const *patterns, struct trainer_files *list);
 void trainer_files_free (struct trainer_files *list);

@@ -75,9 +75,7 @@ static const char *twice (char *const *labels, size_t n)
     return found;
 }
 
-static int read_choices (struct search_header *h,
-                         struct param *p,
-                         const struct search_entry *e,
+static int read_choices (struct search_header *h, struct param *p, const struct search_entry *e,
                          struct slurmdl_error *err)
 {
     size_t n = json_array_size (e->choices);
@@ -92,8 +90,7 @@ static int read_choices (struct search_header *h,
             return errorf (err, "out of memory");
     errno = EINVAL;
     if ((repeated = twice (labels, n)))
-        return errorf (
-            err, "%.60s: 'choices' has %.60s twice", e->name, repeated);
+        return errorf (err, "%.60s: 'choices' has %.60s twice", e->name, repeated);
     p->type = PARAM_CATEGORICAL;
     p->choices = (long)n;
     p->labels = (const char *const *)labels;
@@ -110,9 +107,7 @@ static void to_log (struct param *p)
     p->mean = log10 (p->mean);
 }
 
-static int read_number (struct search_header *h,
-                        struct param *p,
-                        const struct search_entry *e,
+static int read_number (struct search_header *h, struct param *p, const struct search_entry *e,
                         struct slurmdl_error *err)
 {
     h->low[h->n] = e->low;
@@ -141,9 +136,7 @@ static int read_number (struct search_header *h,
 static const struct {
     const char *name;
     const struct field *fields;
-    int (*read) (struct search_header *h,
-                 struct param *p,
-                 const struct search_entry *e,
+    int (*read) (struct search_header *h, struct param *p, const struct search_entry *e,
                  struct slurmdl_error *err);
 } types[] = { { "float", number_fields, read_number },
               { "int", number_fields, read_number },
@@ -151,8 +144,7 @@ static const struct {
 
 enum { TYPES = sizeof (types) / sizeof (*types) };
 
-static int
-read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
+static int read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
 {
     const char *name = json_string_value (json_object_get (o, "name"));
     const char *type = json_string_value (json_object_get (o, "type"));
@@ -160,13 +152,11 @@ read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
     int i = 0;
 
     if (!json_is_object (o) || !name)
-        return header_bad (
-            err, "", "'space' is a list of objects, each with a 'name'");
+        return header_bad (err, "", "'space' is a list of objects, each with a 'name'");
     while (i < TYPES && (!type || strcmp (types[i].name, type)))
         i++;
     if (i == TYPES)
-        return header_bad (
-            err, name, "'type' must be float, int or categorical");
+        return header_bad (err, name, "'type' must be float, int or categorical");
     if (fields_read (types[i].fields, o, name, &e, err) < 0)
         return -1;
     h->params[h->n].name = name;
@@ -177,8 +167,7 @@ read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
 }
 
 /* The value of a parameter as a double of a point; NaN: it has none such. */
-static double
-value_of (const struct search_header *h, size_t i, const json_t *value)
+static double value_of (const struct search_header *h, size_t i, const json_t *value)
 {
     size_t n = json_array_size (h->choices[i]);
 
@@ -199,9 +188,7 @@ static int index_of (const struct search_header *h, const char *name)
 }
 
 /* "when": {"optimizer": "sgd"} or {"layers": [2, 3]} */
-static int read_when (struct search_header *h,
-                      size_t i,
-                      const json_t *when,
+static int read_when (struct search_header *h, size_t i, const json_t *when,
                       struct slurmdl_error *err)
 {
     struct param *p = &h->params[i];
@@ -217,19 +204,15 @@ static int read_when (struct search_header *h,
     if (!(h->when[i] = calloc (n + 1, sizeof (double))))
         return errorf (err, "out of memory");
     for (size_t k = 0; k < n; k++)
-        h->when[i][k] = value_of (
-            h,
-            (size_t)parent,
-            json_is_array (values) ? json_array_get (values, k) : values);
+        h->when[i][k] = value_of (h, (size_t)parent,
+                                  json_is_array (values) ? json_array_get (values, k) : values);
     p->when = h->params[parent].name;
     p->when_values = h->when[i];
     p->when_count = (long)n;
     return 0;
 }
 
-int header_space (struct search_header *h,
-                  const json_t *space,
-                  struct slurmdl_error *err)
+int header_space (struct search_header *h, const json_t *space, struct slurmdl_error *err)
 {
     size_t n = json_array_size (space);
 
@@ -239,8 +222,7 @@ int header_space (struct search_header *h,
     h->high = calloc (n + 1, sizeof (double));
     h->labels = calloc (n + 1, sizeof (*h->labels));
     h->when = calloc (n + 1, sizeof (*h->when));
-    if (!h->params || !h->choices || !h->low || !h->high || !h->labels
-        || !h->when)
+    if (!h->params || !h->choices || !h->low || !h->high || !h->labels || !h->when)
         return errorf (err, "out of memory");
     if (n == 0)
         return header_bad (err, "", "'space' is empty");
@@ -248,8 +230,7 @@ int header_space (struct search_header *h,
         if (read_param (h, json_array_get (space, i), err) < 0)
             return -1;
     for (size_t i = 0; i < n; i++) {
-        const json_t *when =
-            json_object_get (json_array_get (space, i), "when");
+        const json_t *when = json_object_get (json_array_get (space, i), "when");
         if (when && read_when (h, i, when, err) < 0)
             return -1;
     }
@@ -258,22 +239,17 @@ int header_space (struct search_header *h,
 
 /* ---- points ---- */
 
-int header_point (const struct search_header *h,
-                  const json_t *params,
-                  const char *who,
-                  double *x,
+int header_point (const struct search_header *h, const json_t *params, const char *who, double *x,
                   struct slurmdl_error *err)
 {
     const char *name;
     json_t *value;
 
     if (!json_is_object (params))
-        return header_bad (
-            err, who, "a point is an object: {\"name\": value, ...}");
+        return header_bad (err, who, "a point is an object: {\"name\": value, ...}");
     for (size_t i = 0; i < h->n; i++)
         x[i] = NAN;
-    json_object_foreach ((json_t *)params, name, value)
-    {
+    json_object_foreach ((json_t *)params, name, value) {
         int i = index_of (h, name);
         errno = EINVAL;
         if (i < 0)
@@ -290,23 +266,18 @@ int header_point (const struct search_header *h,
 /* Are they in the space, whatever the constraint says?  If the space itself is
  * wrong that is not said here.
  */
-static bool
-points_fit (const struct param *params, size_t n, const double *x, size_t count)
+static bool points_fit (const struct param *params, size_t n, const double *x, size_t count)
 {
-    const struct search_config config = { .name = "random",
-                                          .max_trials = 1,
-                                          .max_length = 1,
-                                          .points = x,
-                                          .npoints = (long)count };
+    const struct search_config config = {
+        .name = "random", .max_trials = 1, .max_length = 1, .points = x, .npoints = (long)count
+    };
     int at;
 
     return !searcher_check (&config, params, n, &at) || at >= 0;
 }
 
 /* Say why a point does not fit. */
-static int explain (const struct search_header *h,
-                    const char *who,
-                    const double *x,
+static int explain (const struct search_header *h, const char *who, const double *x,
                     struct slurmdl_error *err)
 {
     for (size_t i = 0; i < h->n; i++) {
@@ -314,20 +285,14 @@ static int explain (const struct search_header *h,
         alone.when = NULL;
         errno = EINVAL;
         if (!isnan (x[i]) && !points_fit (&alone, 1, &x[i], 1))
-            return errorf (
-                err, "%s: '%.60s' cannot be %.9g", who, alone.name, x[i]);
+            return errorf (err, "%s: '%.60s' cannot be %.9g", who, alone.name, x[i]);
     }
-    return header_bad (
-        err,
-        who,
-        "a point has a value for each active parameter, and for no "
-        "other one");
+    return header_bad (err, who,
+                       "a point has a value for each active parameter, and for no "
+                       "other one");
 }
 
-int header_fit (const struct search_header *h,
-                const char *what,
-                const double *x,
-                size_t count,
+int header_fit (const struct search_header *h, const char *what, const double *x, size_t count,
                 struct slurmdl_error *err)
 {
     char who[WHO_SIZE];

@@ -27,26 +27,18 @@ struct search_header {
 int header_bad (struct slurmdl_error *err, const char *who, const char *what);
 
 /* Read the space into an empty header. */
-int header_space (struct search_header *h,
-                  const json_t *space,
-                  struct slurmdl_error *err);
+int header_space (struct search_header *h, const json_t *space, struct slurmdl_error *err);
 
 /* Read a point, {"lr":0.1,"act":"relu"}, in which a parameter that is not there
  * or null is not active.  Errors begin with 'who'.
  */
-int header_point (const struct search_header *h,
-                  const json_t *params,
-                  const char *who,
-                  double *x,
+int header_point (const struct search_header *h, const json_t *params, const char *who, double *x,
                   struct slurmdl_error *err);
 
 /* Are 'count' points in the space, whatever the constraint says?  Returns -1
  * and says which is not; 0 if the space itself is wrong.
  */
-int header_fit (const struct search_header *h,
-                const char *what,
-                const double *x,
-                size_t count,
+int header_fit (const struct search_header *h, const char *what, const double *x, size_t count,
                 struct slurmdl_error *err);
 
 /* The parameters at a point, without those that are not active. */

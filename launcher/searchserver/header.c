@@ -17,8 +17,7 @@ enum { TRIALS_DEFAULT = 100000, TRIALS_MOST = 10000000 };
 struct keys {
     json_t *space, *direction, *points, *known, *ignored;
     const char *searcher, *sampler, *constraint, *mode;
-    int64_t seed, max_trials, max_step, min_step, max_rungs, repeats,
-        population;
+    int64_t seed, max_trials, max_step, min_step, max_rungs, repeats, population;
     double budget, divisor, max_seconds;
     bool cost_aware, confirm;
 };
@@ -62,33 +61,23 @@ static long objectives (const struct search_header *h)
     return h->config.objectives > 1 ? h->config.objectives : 1;
 }
 
-static int bad_value (const struct search_header *h,
-                      const char *who,
-                      struct slurmdl_error *err)
+static int bad_value (const struct search_header *h, const char *who, struct slurmdl_error *err)
 {
     errno = EINVAL;
     if (objectives (h) == 1)
         return errorf (err, "%s: 'value' must be a number or null", who);
-    return errorf (err,
-                   "%s: 'value' must be a list of %ld numbers, or null",
-                   who,
-                   objectives (h));
+    return errorf (err, "%s: 'value' must be a list of %ld numbers, or null", who, objectives (h));
 }
 
-int header_values (const struct search_header *h,
-                   const json_t *json,
-                   const char *who,
-                   double *values,
-                   struct slurmdl_error *err)
+int header_values (const struct search_header *h, const json_t *json, const char *who,
+                   double *values, struct slurmdl_error *err)
 {
     long n = objectives (h);
 
-    if (json_is_array (json) ? json_array_size (json) != (size_t)n
-                             : n > 1 && !json_is_null (json))
+    if (json_is_array (json) ? json_array_size (json) != (size_t)n : n > 1 && !json_is_null (json))
         return bad_value (h, who, err);
     for (long k = 0; k < n; k++) {
-        const json_t *v =
-            json_is_array (json) ? json_array_get (json, (size_t)k) : json;
+        const json_t *v = json_is_array (json) ? json_array_get (json, (size_t)k) : json;
         if (!json_is_number (v) && !json_is_null (v))
             return bad_value (h, who, err);
         values[k] = json_is_number (v) ? json_number_value (v) : NAN;
@@ -98,21 +87,14 @@ int header_values (const struct search_header *h,
 
 /* ---- points ---- */
 
-static int read_points (struct search_header *h,
-                        const json_t *list,
-                        struct slurmdl_error *err)
+static int read_points (struct search_header *h, const json_t *list, struct slurmdl_error *err)
 {
     size_t n = json_array_size (list);
 
     if (!(h->points = calloc (n * h->n + 1, sizeof (*h->points))))
         return errorf (err, "out of memory");
     for (size_t i = 0; i < n; i++)
-        if (header_point (h,
-                          json_array_get (list, i),
-                          "points",
-                          h->points + i * h->n,
-                          err)
-            < 0)
+        if (header_point (h, json_array_get (list, i), "points", h->points + i * h->n, err) < 0)
             return -1;
     h->config.points = h->points;
     h->config.npoints = (long)n;
@@ -129,28 +111,20 @@ static const struct field known_fields[] = {
     { 0 },
 };
 
-static int read_earlier (const struct search_header *h,
-                         const json_t *o,
-                         double *x,
-                         double *y,
+static int read_earlier (const struct search_header *h, const json_t *o, double *x, double *y,
                          struct slurmdl_error *err)
 {
     struct earlier e = { 0 };
 
     if (!json_is_object (o))
-        return header_bad (
-            err,
-            "known",
-            "a list of objects: {\"params\": ..., \"value\": ...}");
+        return header_bad (err, "known", "a list of objects: {\"params\": ..., \"value\": ...}");
     if (fields_read (known_fields, o, "known", &e, err) < 0
         || header_point (h, e.params, "known", x, err) < 0)
         return -1;
     return header_values (h, e.value, "known", y, err);
 }
 
-static int read_known (struct search_header *h,
-                       const json_t *list,
-                       struct slurmdl_error *err)
+static int read_known (struct search_header *h, const json_t *list, struct slurmdl_error *err)
 {
     size_t n = json_array_size (list);
 
@@ -182,9 +156,7 @@ static int read_direction (const json_t *d, bool *larger)
 }
 
 /* One, or a list of one for each objective. */
-static int read_directions (struct search_header *h,
-                            const json_t *d,
-                            struct slurmdl_error *err)
+static int read_directions (struct search_header *h, const json_t *d, struct slurmdl_error *err)
 {
     size_t n = json_is_array (d) ? json_array_size (d) : 1;
     bool larger;
@@ -192,11 +164,8 @@ static int read_directions (struct search_header *h,
     if (n < 1 || n > OBJECTIVES_MAX)
         return header_bad (err, "", "'direction' has 1 to 8 objectives");
     for (size_t k = 0; k < n; k++) {
-        if (read_direction (json_is_array (d) ? json_array_get (d, k) : d,
-                            &larger)
-            < 0)
-            return header_bad (
-                err, "", "'direction' must be \"minimize\" or \"maximize\"");
+        if (read_direction (json_is_array (d) ? json_array_get (d, k) : d, &larger) < 0)
+            return header_bad (err, "", "'direction' must be \"minimize\" or \"maximize\"");
         h->config.larger[k] = larger;
     }
     h->config.smaller_is_better = !h->config.larger[0];
@@ -204,8 +173,7 @@ static int read_directions (struct search_header *h,
     return 0;
 }
 
-static int
-read_mode (struct search_header *h, const char *text, struct slurmdl_error *err)
+static int read_mode (struct search_header *h, const char *text, struct slurmdl_error *err)
 {
     static const char *const modes[] = {
         [SEARCH_AGGRESSIVE] = "aggressive",
@@ -218,20 +186,17 @@ read_mode (struct search_header *h, const char *text, struct slurmdl_error *err)
             h->config.mode = (enum search_mode)i;
             return 0;
         }
-    return header_bad (
-        err, "", "'mode' must be aggressive, standard or conservative");
+    return header_bad (err, "", "'mode' must be aggressive, standard or conservative");
 }
 
 /* 'what' is "searcher" or "sampler". */
-static int
-check_kind (const char *what, const char *name, struct slurmdl_error *err)
+static int check_kind (const char *what, const char *name, struct slurmdl_error *err)
 {
     const char *words[64] = { 0 };
     char hint[80];
     size_t n = 0;
 
-    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63;
-         k++) {
+    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++) {
         if (k->needs & IS_CUSTOM)
             continue;
         if (!name || !strcmp (k->name, name))
@@ -248,13 +213,10 @@ static long trials_of (const struct keys *k)
 {
     if (k->max_trials >= 0)
         return (long)k->max_trials;
-    return k->budget >= 1 && k->max_step == 0 ? (long)k->budget
-                                              : TRIALS_DEFAULT;
+    return k->budget >= 1 && k->max_step == 0 ? (long)k->budget : TRIALS_DEFAULT;
 }
 
-static int read_config (struct search_header *h,
-                        const struct keys *k,
-                        struct slurmdl_error *err)
+static int read_config (struct search_header *h, const struct keys *k, struct slurmdl_error *err)
 {
     h->steps = k->max_step > 0;
     h->confirm = k->confirm;
@@ -273,28 +235,22 @@ static int read_config (struct search_header *h,
         .min_length = k->min_step,
         .population = (long)k->population,
     };
-    if (check_kind ("searcher", k->searcher, err) < 0
-        || check_kind ("sampler", k->sampler, err) < 0
+    if (check_kind ("searcher", k->searcher, err) < 0 || check_kind ("sampler", k->sampler, err) < 0
         || read_mode (h, k->mode, err) < 0)
         return -1;
     if (k->confirm && (h->steps || k->repeats > 1))
-        return header_bad (
-            err, "", "'confirm' needs full trainings that are not repeated");
+        return header_bad (err, "", "'confirm' needs full trainings that are not repeated");
     h->config.smaller_is_better = true;
     h->config.objectives = 1;
     return k->direction ? read_directions (h, k->direction, err) : 0;
 }
 
-int header_read (struct search_header *h,
-                 json_t *json,
-                 const char *searcher,
+int header_read (struct search_header *h, json_t *json, const char *searcher,
                  struct slurmdl_error *err)
 {
-    struct keys k = { .searcher = "auto",
-                      .mode = "standard",
-                      .max_trials = -1,
-                      .divisor = 3,
-                      .max_rungs = 32 };
+    struct keys k = {
+        .searcher = "auto", .mode = "standard", .max_trials = -1, .divisor = 3, .max_rungs = 32
+    };
 
     *h = (struct search_header){ .json = json };
     if (fields_read (header_fields, json, NULL, &k, err) < 0)
@@ -303,10 +259,7 @@ int header_read (struct search_header *h,
         k.searcher = searcher;
     if (header_space (h, k.space, err) < 0 || read_config (h, &k, err) < 0)
         return -1;
-    return read_points (h, k.points, err) < 0
-                   || read_known (h, k.known, err) < 0
-               ? -1
-               : 0;
+    return read_points (h, k.points, err) < 0 || read_known (h, k.known, err) < 0 ? -1 : 0;
 }
 
 void header_free (struct search_header *h)

@@ -11,17 +11,12 @@
  * Returns -1 with errno EINVAL or ENOMEM; what searcher_check() would say of it
  * is not said here.
  */
-int header_read (struct search_header *h,
-                 json_t *json,
-                 const char *searcher,
+int header_read (struct search_header *h, json_t *json, const char *searcher,
                  struct slurmdl_error *err);
 void header_free (struct search_header *h);
 
 /* Read the value of a trial: a number, or a list of one for each objective;
  * null is NaN.  Returns -1 if it is something else.
  */
-int header_values (const struct search_header *h,
-                   const json_t *json,
-                   const char *who,
-                   double *values,
-                   struct slurmdl_error *err);
+int header_values (const struct search_header *h, const json_t *json, const char *who,
+                   double *values, struct slurmdl_error *err);

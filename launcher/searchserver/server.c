@@ -55,8 +55,7 @@ static int check (const struct server *s, struct slurmdl_error *err)
         return 0;
     if (param < -1)
         return errorf (err, "constraint: column %d: %s", -1 - param, why);
-    return errorf (
-        err, "%.60s: %s", param >= 0 ? h->params[param].name : "searcher", why);
+    return errorf (err, "%.60s: %s", param >= 0 ? h->params[param].name : "searcher", why);
 }
 
 static int start (struct server *s, struct slurmdl_error *err)
@@ -118,9 +117,7 @@ static void answer (json_t *o)
 }
 
 /* Begin what 'op' says, at s->x if it is fresh. */
-static int begin_trial (struct server *s,
-                        const struct search_op *op,
-                        struct slurmdl_error *err)
+static int begin_trial (struct server *s, const struct search_op *op, struct slurmdl_error *err)
 {
     if (reserve_trial (s, op->trial) < 0)
         return errorf (err, "out of memory");
@@ -134,8 +131,7 @@ static int begin_trial (struct server *s,
     return 0;
 }
 
-static void
-describe (const struct server *s, const struct search_op *op, json_t *o)
+static void describe (const struct server *s, const struct search_op *op, json_t *o)
 {
     json_object_set_new (o, "id", json_integer (op->trial - 1));
     if (!op->fresh) {
@@ -149,9 +145,7 @@ describe (const struct server *s, const struct search_op *op, json_t *o)
     }
 }
 
-static int ask (struct server *s,
-                const struct search_line *line,
-                struct slurmdl_error *err)
+static int ask (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     enum search_answer what;
     struct search_op op;
@@ -159,8 +153,7 @@ static int ask (struct server *s,
 
     (void)line;
     what = searcher_ask (s->searcher, &op, s->x);
-    if (what == SEARCH_RUN && !s->header.confirm
-        && begin_trial (s, &op, err) < 0)
+    if (what == SEARCH_RUN && !s->header.confirm && begin_trial (s, &op, err) < 0)
         return -1;
     o = json_object ();
     if (what == SEARCH_RUN)
@@ -174,9 +167,7 @@ static int ask (struct server *s,
 }
 
 /* A trial that somebody else has begun, to be trained in full. */
-static int begin (struct server *s,
-                  const struct search_line *line,
-                  struct slurmdl_error *err)
+static int begin (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     struct search_op op = { .trial = s->trials + 1,
                             .fresh = true,
@@ -184,10 +175,7 @@ static int begin (struct server *s,
 
     if (line->id != s->trials) {
         errno = EINVAL;
-        return errorf (err,
-                       "'id' is %" PRId64 ", but the next is %ld",
-                       line->id,
-                       s->trials);
+        return errorf (err, "'id' is %" PRId64 ", but the next is %ld", line->id, s->trials);
     }
     if (s->header.config.repeats > 1)
         return bad (err, "begin and 'repeats' do not go together");
@@ -198,8 +186,7 @@ static int begin (struct server *s,
 }
 
 /* Returns it, 0 if there is none. */
-static long trial_of (const struct server *s,
-                      const struct search_line *line,
+static long trial_of (const struct server *s, const struct search_line *line,
                       struct slurmdl_error *err)
 {
     if (line->id < s->trials)
@@ -211,8 +198,7 @@ static long trial_of (const struct server *s,
 
 static void keep_best (struct server *s, long trial, double value)
 {
-    bool better = s->header.config.smaller_is_better ? value < s->value
-                                                     : value > s->value;
+    bool better = s->header.config.smaller_is_better ? value < s->value : value > s->value;
 
     if (isfinite (value) && (s->best == 0 || better)) {
         s->best = trial;
@@ -220,8 +206,7 @@ static void keep_best (struct server *s, long trial, double value)
     }
 }
 
-static int
-tell_values (struct server *s, long trial, int64_t length, const double *values)
+static int tell_values (struct server *s, long trial, int64_t length, const double *values)
 {
     if (searcher_observe (s->searcher, trial, length, values) < 0)
         return -1;
@@ -230,31 +215,25 @@ tell_values (struct server *s, long trial, int64_t length, const double *values)
 }
 
 /* null: the trial failed. */
-static int observe (struct server *s,
-                    const struct search_line *line,
-                    struct slurmdl_error *err)
+static int observe (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     long trial = trial_of (s, line, err);
     int rv;
 
-    if (!trial
-        || header_values (&s->header, line->value, "tell", values, err) < 0)
+    if (!trial || header_values (&s->header, line->value, "tell", values, err) < 0)
         return -1;
     if (searcher_spend (s->searcher, trial, line->seconds) < 0)
         return bad (err, "'seconds' are too many");
-    rv = json_is_null (line->value)
-             ? searcher_exit (s->searcher, trial)
-             : tell_values (s, trial, s->lengths[trial], values);
+    rv = json_is_null (line->value) ? searcher_exit (s->searcher, trial)
+                                    : tell_values (s, trial, s->lengths[trial], values);
     /* with steps, the last report has had it already */
     if (rv < 0 && !s->header.steps)
         return bad (err, "the trial is not being trained");
     return 0;
 }
 
-static int reject (struct server *s,
-                   const struct search_line *line,
-                   struct slurmdl_error *err)
+static int reject (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     long trial = trial_of (s, line, err);
 
@@ -266,8 +245,7 @@ static int reject (struct server *s,
 }
 
 /* What becomes of the trial after a report; NULL: it is not being trained. */
-static const char *
-decide (struct server *s, long trial, int64_t step, const double *values)
+static const char *decide (struct server *s, long trial, int64_t step, const double *values)
 {
     int64_t length = s->lengths[trial];
     bool last = step >= length;
@@ -278,21 +256,16 @@ decide (struct server *s, long trial, int64_t step, const double *values)
         return "continue";
     if (tell_values (s, trial, last ? length : step, values) < 0)
         return NULL;
-    return last && length < s->header.config.max_length && isfinite (*values)
-               ? "pause"
-               : "stop";
+    return last && length < s->header.config.max_length && isfinite (*values) ? "pause" : "stop";
 }
 
-static int report (struct server *s,
-                   const struct search_line *line,
-                   struct slurmdl_error *err)
+static int report (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     const char *decision;
     long trial = trial_of (s, line, err);
 
-    if (!trial
-        || header_values (&s->header, line->value, "report", values, err) < 0)
+    if (!trial || header_values (&s->header, line->value, "report", values, err) < 0)
         return -1;
     if (!(decision = decide (s, trial, line->step, values)))
         return bad (err, "the trial is not being trained");
@@ -300,9 +273,7 @@ static int report (struct server *s,
     return 0;
 }
 
-static int best (struct server *s,
-                 const struct search_line *line,
-                 struct slurmdl_error *err)
+static int best (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     json_t *o = json_object ();
 
@@ -317,9 +288,7 @@ static int best (struct server *s,
     return 0;
 }
 
-static int quit (struct server *s,
-                 const struct search_line *line,
-                 struct slurmdl_error *err)
+static int quit (struct server *s, const struct search_line *line, struct slurmdl_error *err)
 {
     (void)s;
     (void)line;
@@ -358,22 +327,19 @@ static const struct {
 /* clang-format on */
 
 /* 0, 1: quit, -1 */
-static int
-operate (struct server *s, const json_t *o, struct slurmdl_error *err)
+static int operate (struct server *s, const json_t *o, struct slurmdl_error *err)
 {
     const char *op = json_string_value (json_object_get (o, "op"));
     struct search_line line = { 0 };
 
-    for (size_t i = 0; op && i < sizeof (operations) / sizeof (*operations);
-         i++) {
+    for (size_t i = 0; op && i < sizeof (operations) / sizeof (*operations); i++) {
         if (strcmp (operations[i].name, op))
             continue;
         if (fields_read (operations[i].fields, o, op, &line, err) < 0)
             return -1;
         return operations[i].run (s, &line, err);
     }
-    return bad (err,
-                "'op' must be ask, tell, report, reject, begin, best or quit");
+    return bad (err, "'op' must be ask, tell, report, reject, begin, best or quit");
 }
 
 /* The lines of standard input. */
@@ -386,13 +352,9 @@ struct input {
 /* Python writes NaN and Infinity, which JSON has not. */
 static void explain (const json_error_t *why, struct slurmdl_error *err)
 {
-    bool number =
-        strstr (why->text, "'NaN'") || strstr (why->text, "Infinity'");
+    bool number = strstr (why->text, "'NaN'") || strstr (why->text, "Infinity'");
 
-    errorf (err,
-            "column %d: %s%s",
-            why->column,
-            why->text,
+    errorf (err, "column %d: %s%s", why->column, why->text,
             number ? "; use null for a value that is not finite" : "");
 }
 
@@ -427,9 +389,7 @@ static json_t *next_line (struct input *in, struct slurmdl_error *err)
     return parse (in->text, (size_t)n, err);
 }
 
-static void serve (struct server *s,
-                   struct input *in,
-                   const char *searcher,
+static void serve (struct server *s, struct input *in, const char *searcher,
                    struct slurmdl_error *err)
 {
     json_t *line = next_line (in, err);

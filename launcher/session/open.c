@@ -38,9 +38,7 @@ static bool may_be_experiment (const char *dir)
     return is_experiment (dir) || (errno != ENOENT && errno != ENOTDIR);
 }
 
-int each_experiment (const char *root,
-                     int (*f) (const char *dir, void *arg),
-                     void *arg)
+int each_experiment (const char *root, int (*f) (const char *dir, void *arg), void *arg)
 {
     struct dirent **list;
     int n = scandir (root, &list, NULL, alphasort);
@@ -51,8 +49,7 @@ int each_experiment (const char *root,
         return -1;
     for (int i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
-        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path)
-            && is_experiment (path))
+        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path) && is_experiment (path))
             rv = f (path, arg);
         free (list[i]);
     }
@@ -74,8 +71,7 @@ static bool is_of (const char *dir, const char *name)
     size_t n = strlen (name);
 
     base = base ? base + 1 : dir;
-    return !strncmp (base, name, n) && base[n] == '-'
-           && strlen (base + n + 1) == 4
+    return !strncmp (base, name, n) && base[n] == '-' && strlen (base + n + 1) == 4
            && strspn (base + n + 1, "0123456789") == 4;
 }
 
@@ -100,10 +96,7 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-int experiment_find (const struct settings *st,
-                     const char *name,
-                     char *dir,
-                     size_t size)
+int experiment_find (const struct settings *st, const char *name, char *dir, size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -139,12 +132,7 @@ static bool is_flow (const struct settings *st, const char *name)
     glob_t g;
 
     for (int i = 0; i < 2 && !found; i++) {
-        snprintf (pattern,
-                  sizeof (pattern),
-                  "%s/%s%s/flow.conf",
-                  st->dir,
-                  name,
-                  suffixes[i]);
+        snprintf (pattern, sizeof (pattern), "%s/%s%s/flow.conf", st->dir, name, suffixes[i]);
         found = glob (pattern, GLOB_NOSORT, NULL, &g) == 0;
         globfree (&g);
     }
@@ -173,11 +161,8 @@ static void say_no_such (const struct settings *st, const char *name)
     for (char **n = names; n && *n && !meant; n++)
         if (!strncmp (*n, name, strlen (name)))
             meant = *n;
-    complain ("no experiment '%s' in %s (%s%s%s)",
-              name,
-              st->dir,
-              meant ? "did you mean '" : "set the folder with --dir or DL_DIR",
-              meant ? meant : "",
+    complain ("no experiment '%s' in %s (%s%s%s)", name, st->dir,
+              meant ? "did you mean '" : "set the folder with --dir or DL_DIR", meant ? meant : "",
               meant ? "'?" : "");
     strings_free (names);
 }
@@ -198,29 +183,22 @@ static void say_not_found (const struct settings *st, const char *name)
     if (errno)
         complain ("%s: %s", st->dir, strerror (errno));
     else if (!name)
-        complain ("no experiment in %s (set the folder with --dir or DL_DIR)",
-                  st->dir);
+        complain ("no experiment in %s (set the folder with --dir or DL_DIR)", st->dir);
     else if (stat (name, &file) == 0 && S_ISREG (file.st_mode))
         complain ("'%s' is a file: this command takes the experiment that 'dl "
                   "run' made of it ('dl ls')",
                   name);
     else if (is_flow (st, name))
-        complain (
-            "'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
+        complain ("'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
     else if (is_elastic (st, name))
-        complain (
-            "'%s' is a run of dl elastic, and no experiment: it ends with "
-            "its job (scancel), and 'dl scale N %s' changes its nodes",
-            name,
-            name);
+        complain ("'%s' is a run of dl elastic, and no experiment: it ends with "
+                  "its job (scancel), and 'dl scale N %s' changes its nodes",
+                  name, name);
     else
         say_no_such (st, name);
 }
 
-static int find_experiment (const struct settings *st,
-                            const char *name,
-                            char *dir,
-                            size_t size)
+static int find_experiment (const struct settings *st, const char *name, char *dir, size_t size)
 {
     if (experiment_find (st, name, dir, size) == 0)
         return 0;
@@ -243,8 +221,7 @@ void share_umask (const char *dir)
 /* Print the first problem only: users do not edit an experiment's own copy of
  * its file.
  */
-static int say_unreadable (const struct problems *p,
-                           const struct slurmdl_error *err)
+static int say_unreadable (const struct problems *p, const struct slurmdl_error *err)
 {
     size_t n = strcspn (p->text, "\n");
     int e = errno == EINVAL ? EBADMSG : errno;
@@ -252,9 +229,7 @@ static int say_unreadable (const struct problems *p,
     errno = e;
     if (n == 0)
         return fail (err);
-    complain ("%.*s%s",
-              (int)n,
-              p->text,
+    complain ("%.*s%s", (int)n, p->text,
               e == EBADMSG ? " (the experiment is damaged: this is its own "
                              "copy of the file)"
                            : "");
@@ -269,15 +244,11 @@ static int say_new (const struct sweep *s)
                   s->dir);
         return EXIT_DAMAGED;
     }
-    complain ("%s: its creation was interrupted; 'dl rm %s' removes it",
-              s->dir,
-              s->word);
+    complain ("%s: its creation was interrupted; 'dl rm %s' removes it", s->dir, s->word);
     return EXIT_NOT_FOUND;
 }
 
-int open_experiment (const struct settings *st,
-                     const char *name,
-                     struct sweep **sweep)
+int open_experiment (const struct settings *st, const char *name, struct sweep **sweep)
 {
     struct slurmdl_error err = { "" };
     struct problems p;
@@ -353,9 +324,7 @@ int ask_trust (struct sweep *s, const struct settings *st)
     if (rv == 0)
         return pin ? check_pin (s, pin) : EXIT_OK;
     if (rv == 2 || !st->trust)
-        complain ("%s: %s%s",
-                  s->dir,
-                  why,
+        complain ("%s: %s%s", s->dir, why,
                   can_ask || st->trust ? ""
                                        : "; --trust says that you want that "
                                          "(dl-run(1), SHARING)");
@@ -368,9 +337,7 @@ int ask_trust (struct sweep *s, const struct settings *st)
     return EXIT_OK;
 }
 
-int open_to_run (const struct settings *st,
-                 const char *name,
-                 struct sweep **sweep)
+int open_to_run (const struct settings *st, const char *name, struct sweep **sweep)
 {
     int rv = open_experiment (st, name, sweep);
 
@@ -384,16 +351,14 @@ int open_to_run (const struct settings *st,
 /* ---- experiment files ---- */
 
 /* 'p' is opened, and printed. */
-static struct experiment *
-read_file (const char *path, const struct edit *edit, struct problems *p)
+static struct experiment *read_file (const char *path, const struct edit *edit, struct problems *p)
 {
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
     /* a fork is of a file that was accepted */
     if (e
-        && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0)
-            || warm_start (e, p) < 0)) {
+        && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0) || warm_start (e, p) < 0)) {
         experiment_destroy (e);
         e = NULL;
         saved = EINVAL;
@@ -405,18 +370,14 @@ read_file (const char *path, const struct edit *edit, struct problems *p)
     return e;
 }
 
-int read_experiment (const char *path,
-                     const struct edit *edit,
-                     struct experiment **e)
+int read_experiment (const char *path, const struct edit *edit, struct experiment **e)
 {
     struct problems p;
 
     *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
     if (*e)
         return EXIT_OK;
-    return errno == EINVAL   ? EXIT_USAGE
-           : errno == ENOENT ? EXIT_NOT_FOUND
-                             : EXIT_IO;
+    return errno == EINVAL ? EXIT_USAGE : errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;
 }
 
 bool refuse_experiment (const struct settings *st, const char *path)
@@ -426,18 +387,13 @@ bool refuse_experiment (const struct settings *st, const char *path)
     char *word;
 
     snprintf (conf, sizeof (conf), "%s.conf", path);
-    if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode))
-        || access (conf, F_OK) == 0
-        || experiment_find (st, path, dir, sizeof (dir)) < 0
-        || !(word = shell_word (path)))
+    if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode)) || access (conf, F_OK) == 0
+        || experiment_find (st, path, dir, sizeof (dir)) < 0 || !(word = shell_word (path)))
         return false;
     complain ("%s is an experiment, not a file: 'dl continue %s' goes on with "
               "it ('dl resume %s' if it is paused or has no workers), 'dl fork "
               "%s' makes another one of its file",
-              path,
-              word,
-              word,
-              word);
+              path, word, word, word);
     free (word);
     return true;
 }
@@ -459,15 +415,12 @@ int fail_on (const struct sweep *s, const struct slurmdl_error *err)
     struct stat st;
     int e = errno;
 
-    if ((e != EACCES && e != EPERM) || stat (s->dir, &st) < 0
-        || st.st_uid == geteuid ()) {
+    if ((e != EACCES && e != EPERM) || stat (s->dir, &st) < 0 || st.st_uid == geteuid ()) {
         errno = e;
         return fail (err);
     }
     owner = getpwuid (st.st_uid);
-    complain ("%s: the experiment belongs to %s, who alone may change it: %s",
-              s->dir,
-              owner ? owner->pw_name : "another user",
-              err->text);
+    complain ("%s: the experiment belongs to %s, who alone may change it: %s", s->dir,
+              owner ? owner->pw_name : "another user", err->text);
     return error_status (e);
 }

@@ -115,10 +115,8 @@ static int run_script (const struct software *s, const char *dir, int io[2])
 
     if (strings_add_all (&argv, (char *const *)bash) == 0
         && strings_add_all (&argv, s->modules) == 0)
-        pid = subprocess_spawn (&(struct spawn){ .argv = argv,
-                                                 .dir = dir,
-                                                 .io = { -1, io[0], io[1] },
-                                                 .prepare = end_in_time });
+        pid = subprocess_spawn (&(struct spawn){
+            .argv = argv, .dir = dir, .io = { -1, io[0], io[1] }, .prepare = end_in_time });
     strings_free (argv);
     return subprocess_wait (pid);
 }
@@ -142,9 +140,7 @@ static char *contents (int fd, size_t *size)
 /* These change with each shell, and say nothing of the modules. */
 static bool is_of_shell (const char *variable)
 {
-    static const char *const names[] = {
-        "_=", "SHLVL=", "PWD=", "OLDPWD=", NULL
-    };
+    static const char *const names[] = { "_=", "SHLVL=", "PWD=", "OLDPWD=", NULL };
 
     for (const char *const *n = names; *n; n++)
         if (!strncmp (variable, *n, strlen (*n)))
@@ -181,18 +177,11 @@ static void explain (char *text, char *buf, size_t size)
         first = first ? first : line;
         last = line;
     }
-    snprintf (buf,
-              size,
-              "%.200s%s%.200s",
-              last ? last : "bash failed",
-              last != first ? ": " : "",
+    snprintf (buf, size, "%.200s%s%.200s", last ? last : "bash failed", last != first ? ": " : "",
               last != first ? first : "");
 }
 
-static int refuse (const struct software *s,
-                   int status,
-                   char *errors,
-                   struct origin *where,
+static int refuse (const struct software *s, int status, char *errors, struct origin *where,
                    struct slurmdl_error *err)
 {
     const char *key = status == BAD_MODULES ? "modules"
@@ -217,9 +206,7 @@ bool software_is_loaded (const struct software *s)
     return s->activated || (!s->modules && !s->conda && !s->venv);
 }
 
-int software_activate (struct software *s,
-                       const char *dir,
-                       struct origin *where,
+int software_activate (struct software *s, const char *dir, struct origin *where,
                        struct slurmdl_error *err)
 {
     int io[2] = { -1, -1 };
@@ -277,10 +264,8 @@ char *program_path (const char *list, const char *name)
         return strdup (name);
     for (const char *p = list ? list : "/bin:/usr/bin"; *p;) {
         size_t len = strcspn (p, ":");
-        if (snprintf (path, sizeof (path), "%.*s/%s", (int)len, p, name)
-                < (int)sizeof (path)
-            && stat (path, &st) == 0 && S_ISREG (st.st_mode)
-            && access (path, X_OK) == 0)
+        if (snprintf (path, sizeof (path), "%.*s/%s", (int)len, p, name) < (int)sizeof (path)
+            && stat (path, &st) == 0 && S_ISREG (st.st_mode) && access (path, X_OK) == 0)
             return strdup (path);
         p += len + (p[len] == ':');
     }

@@ -13,9 +13,7 @@
  * Returns -1 with errno EINVAL (something does not exist), or another; 'where'
  * (NULL: not wanted) gets the origin of the key.
  */
-int software_activate (struct software *s,
-                       const char *dir,
-                       struct origin *where,
+int software_activate (struct software *s, const char *dir, struct origin *where,
                        struct slurmdl_error *err);
 
 /* Whether there is nothing to load, or it is loaded. */

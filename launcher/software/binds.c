@@ -18,9 +18,7 @@ static bool is_below (const char *path, const char *folder)
 }
 
 /* A folder under its own name; not again what one before it has. */
-static int bind_folder (char ***binds,
-                        const char *path,
-                        const char *const *shared,
+static int bind_folder (char ***binds, const char *path, const char *const *shared,
                         struct slurmdl_error *err)
 {
     struct stat st;
@@ -52,17 +50,12 @@ static char *socket_folder (void)
 }
 
 /* The last ones are left out where the runtime makes no folders in an image. */
-int container_binds (char ***binds,
-                     const char *dir,
-                     char *const *folders,
-                     const char *const *shared,
-                     struct slurmdl_error *err)
+int container_binds (char ***binds, const char *dir, char *const *folders,
+                     const char *const *shared, struct slurmdl_error *err)
 {
     char *socket = socket_folder ();
     bool in_step = getenv ("SLURM_PROCID");
-    const char *more[] = { "/dev/shm",
-                           socket,
-                           in_step ? getenv ("PMIX_SERVER_TMPDIR") : NULL,
+    const char *more[] = { "/dev/shm", socket, in_step ? getenv ("PMIX_SERVER_TMPDIR") : NULL,
                            in_step ? "/run/munge" : NULL };
     size_t n = shared && *shared ? 1 : sizeof (more) / sizeof (*more);
     int rv = bind_folder (binds, dir, shared, err);

@@ -8,8 +8,5 @@
  * need; not what the runtime 'shared' anyway (NULL: nothing).  Returns -1 with
  * 'err'.
  */
-int container_binds (char ***binds,
-                     const char *dir,
-                     char *const *folders,
-                     const char *const *shared,
-                     struct slurmdl_error *err);
+int container_binds (char ***binds, const char *dir, char *const *folders,
+                     const char *const *shared, struct slurmdl_error *err);

@@ -11,31 +11,22 @@
 #include "launcher/software/image.h"
 #include "launcher/software/pyxis.h"
 
-static void
-check_container (struct experiment *e, bool local, struct problems *p)
+static void check_container (struct experiment *e, bool local, struct problems *p)
 {
     const struct software *s = &e->software;
     struct slurmdl_error err = { "" };
     char *image = container_image (s, e->dir);
 
     if (!image)
-        problem_at (p,
-                    s->origins.image,
-                    "'container': there is no image '%s'%s%s",
-                    s->image,
-                    *s->image == '/' ? "" : " in ",
-                    *s->image == '/' ? "" : e->dir);
+        problem_at (p, s->origins.image, "'container': there is no image '%s'%s%s", s->image,
+                    *s->image == '/' ? "" : " in ", *s->image == '/' ? "" : e->dir);
     else if (local && software_is_loaded (s)
-             && !container_runtime (
-                 s, e->dir, software_variable (s, "PATH"), &err))
+             && !container_runtime (s, e->dir, software_variable (s, "PATH"), &err))
         problem_at (p, s->origins.image, "%s", err.text);
     free (image);
 }
 
-void software_check (struct experiment *e,
-                     bool local,
-                     bool loads,
-                     struct problems *p)
+void software_check (struct experiment *e, bool local, bool loads, struct problems *p)
 {
     struct software *s = &e->software;
     struct slurmdl_error err = { "" };
@@ -65,6 +56,5 @@ int software_enter (struct experiment *e, struct slurmdl_error *err)
 
     if (s->image && experiment_has_ranks (e))
         s->by_srun = container_by_srun (s, e->dir);
-    return software_activate (s, e->dir, NULL, err) < 0 ? -1
-                                                        : find_runtime (e, err);
+    return software_activate (s, e->dir, NULL, err) < 0 ? -1 : find_runtime (e, err);
 }

@@ -10,10 +10,7 @@
  * names, and look for the image; what fails is a line each in 'p'.  With
  * 'local' the runtime must be on this machine, too.
  */
-void software_check (struct experiment *e,
-                     bool local,
-                     bool loads,
-                     struct problems *p);
+void software_check (struct experiment *e, bool local, bool loads, struct problems *p);
 
 /* Before the first trial of this process: load it, and find out what starts the
  * containers.  Returns -1 with errno, EINVAL for what is not there.

@@ -23,8 +23,8 @@ extern char **environ;
 /* The first process of a name space for processes ignores SIGTERM, and would
  * not pass it on; kill -1 reaches all others there.
  */
-#define PASS_SIGNALS                                                           \
-    "trap 't=1; kill -TERM -1' TERM; \"$@\" & while t=; wait $!; s=$?; "       \
+#define PASS_SIGNALS                                                                               \
+    "trap 't=1; kill -TERM -1' TERM; \"$@\" & while t=; wait $!; s=$?; "                           \
     "[ \"$t\" ]; do :; done; exit $s"
 
 #define IN_FOLDER "cd \"$1\" && shift && exec \"$@\""
@@ -70,21 +70,17 @@ static const char *const of_machine[] = {
 
 static int add_two (char ***list, const char *option, const char *value)
 {
-    return strings_add (list, option) < 0 || strings_add (list, value) < 0 ? -1
-                                                                           : 0;
+    return strings_add (list, option) < 0 || strings_add (list, value) < 0 ? -1 : 0;
 }
 
 /* ---- which runtime ---- */
 
-static const struct runtime *find_runtime (const struct software *s,
-                                           const char *image,
-                                           const char *path,
-                                           struct slurmdl_error *err)
+static const struct runtime *find_runtime (const struct software *s, const char *image,
+                                           const char *path, struct slurmdl_error *err)
 {
     for (const struct runtime *r = runtimes; r->name; r++) {
         char *program;
-        if (s->runtime ? strcmp (s->runtime, r->name)
-                       : !(r->images & image_kind_of (image)))
+        if (s->runtime ? strcmp (s->runtime, r->name) : !(r->images & image_kind_of (image)))
             continue;
         if ((program = program_path (path, r->program))) {
             free (program);
@@ -92,8 +88,7 @@ static const struct runtime *find_runtime (const struct software *s,
         }
     }
     errno = ENOENT;
-    errorf (err,
-            "container: %s%s",
+    errorf (err, "container: %s%s",
             s->runtime ? "there is no program in PATH of the runtime "
                        : "none of enroot, apptainer, singularity, ch-run and "
                          "podman that is in PATH takes the image ",
@@ -101,9 +96,7 @@ static const struct runtime *find_runtime (const struct software *s,
     return NULL;
 }
 
-const char *container_runtime (const struct software *s,
-                               const char *dir,
-                               const char *path,
+const char *container_runtime (const struct software *s, const char *dir, const char *path,
                                struct slurmdl_error *err)
 {
     char *image = container_image (s, dir);
@@ -122,11 +115,7 @@ static int add_bind (char ***words, const struct runtime *r, const char *bind)
 
     return strings_add (words, r->bind) < 0
                ? -1
-               : strings_addf (words,
-                               "%s%s%s%s",
-                               bind,
-                               to ? "" : ":",
-                               to ? "" : bind,
+               : strings_addf (words, "%s%s%s%s", bind, to ? "" : ":", to ? "" : bind,
                                r->bind_end && !has_options ? r->bind_end : "");
 }
 
@@ -141,14 +130,12 @@ static int add_variables (char ***words, const struct runtime *r)
     for (const char *const *n = of_machine; r->forget && *n; n++)
         rv |= add_two (words, r->forget, *n);
     for (char **v = environ; r->variable && *v && rv == 0; v++) {
-        size_t n = strspn (*v,
-                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "abcdefghijklmnopqrstuvwxyz0123456789_");
+        size_t n = strspn (*v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "abcdefghijklmnopqrstuvwxyz0123456789_");
         if (n == 0 || n >= sizeof (name) || (*v)[n] != '=')
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);
-        if (!strings_contain (of_machine, name) && strcmp (name, "HOME")
-            && strcmp (name, "_"))
+        if (!strings_contain (of_machine, name) && strcmp (name, "HOME") && strcmp (name, "_"))
             rv = add_two (words, r->variable, name);
     }
     return rv;
@@ -166,11 +153,8 @@ static bool has_gpus (void)
 
 /* ---- the command line ---- */
 
-static int add_options (char ***words,
-                        const struct software *s,
-                        const struct runtime *r,
-                        const char *dir,
-                        char *const *binds)
+static int add_options (char ***words, const struct software *s, const struct runtime *r,
+                        const char *dir, char *const *binds)
 {
     int rv = strings_add_all (words, (char *const *)r->words);
 
@@ -193,11 +177,8 @@ static int add_image (char ***words, const struct runtime *r, const char *image)
 
     if (kind == FOLDER && r->rootfs)
         rv = strings_add (words, r->rootfs);
-    rv |= strings_addf (words,
-                        "%s%s",
-                        kind == REFERENCE && r->prefix && !strstr (image, "://")
-                            ? r->prefix
-                            : "",
+    rv |= strings_addf (words, "%s%s",
+                        kind == REFERENCE && r->prefix && !strstr (image, "://") ? r->prefix : "",
                         image);
     return r->end ? rv | strings_add (words, r->end) : rv;
 }
@@ -214,10 +195,7 @@ static char *container_name (void)
 {
     char *name = NULL;
 
-    return asprintf (&name, "dl-%ld-%.0f", (long)getpid (), monotonic () * 1e6)
-                   < 0
-               ? NULL
-               : name;
+    return asprintf (&name, "dl-%ld-%.0f", (long)getpid (), monotonic () * 1e6) < 0 ? NULL : name;
 }
 
 /* Charliecloud shows TMPDIR as /tmp, and wants to have USER; a program of the
@@ -235,13 +213,8 @@ static void set_variables (const struct runtime *r)
         setenv ("NVIDIA_VISIBLE_DEVICES", "all", 0);
 }
 
-static char **build (const struct software *s,
-                     const struct runtime *r,
-                     const char *image,
-                     const char *dir,
-                     char *const *binds,
-                     char *const *command,
-                     char **name)
+static char **build (const struct software *s, const struct runtime *r, const char *image,
+                     const char *dir, char *const *binds, char *const *command, char **name)
 {
     char **words = NULL;
     int rv = strings_add (&words, r->program);
@@ -262,11 +235,8 @@ static char **build (const struct software *s,
     return NULL;
 }
 
-char **container_command (const struct software *s,
-                          char *const *folders,
-                          char *const *command,
-                          char **name,
-                          struct slurmdl_error *err)
+char **container_command (const struct software *s, char *const *folders, char *const *command,
+                          char **name, struct slurmdl_error *err)
 {
     char dir[PATH_MAX];
     char *image = NULL;

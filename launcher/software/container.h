@@ -8,9 +8,7 @@
 /* Choose the runtime that takes the image, of those in PATH; pyxis is no choice
  * here.  Returns its name; NULL with errno ENOENT.
  */
-const char *container_runtime (const struct software *s,
-                               const char *dir,
-                               const char *path,
+const char *container_runtime (const struct software *s, const char *dir, const char *path,
                                struct slurmdl_error *err);
 
 /* The command line, NULL-ended, that runs 'command' in the working folder of
@@ -18,8 +16,5 @@ const char *container_runtime (const struct software *s,
  * '*name' gets what the container is called where it outlives a runtime that is
  * killed, else NULL.  The caller frees both.  NULL with errno on failure.
  */
-char **container_command (const struct software *s,
-                          char *const *folders,
-                          char *const *command,
-                          char **name,
-                          struct slurmdl_error *err);
+char **container_command (const struct software *s, char *const *folders, char *const *command,
+                          char **name, struct slurmdl_error *err);

@@ -19,8 +19,7 @@ static bool ends_with (const char *text, const char *end)
 
 static bool must_be_file (const char *image)
 {
-    static const char *const ends[] = { ".sif",      ".simg", ".sqsh",
-                                        ".squashfs", ".img",  NULL };
+    static const char *const ends[] = { ".sif", ".simg", ".sqsh", ".squashfs", ".img", NULL };
 
     for (const char *const *e = ends; *e; e++)
         if (ends_with (image, *e))
@@ -33,12 +32,8 @@ char *container_image (const struct software *s, const char *dir)
     char path[PATH_MAX];
     char full[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *s->image == '/' ? "" : dir,
-              *s->image == '/' ? "" : "/",
-              s->image);
+    snprintf (path, sizeof (path), "%s%s%s", *s->image == '/' ? "" : dir,
+              *s->image == '/' ? "" : "/", s->image);
     if (realpath (path, full) && access (full, R_OK) == 0)
         return strdup (full);
     return must_be_file (s->image) ? NULL : strdup (s->image);
@@ -52,7 +47,5 @@ enum image_kind image_kind_of (const char *image)
         return REFERENCE;
     if (S_ISDIR (st.st_mode))
         return FOLDER;
-    return ends_with (image, ".sqsh") || ends_with (image, ".squashfs")
-               ? SQUASHFS
-               : SIF;
+    return ends_with (image, ".sqsh") || ends_with (image, ".squashfs") ? SQUASHFS : SIF;
 }

@@ -16,10 +16,10 @@
  * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
  * no result.
  */
-#define RANK                                                                   \
-    "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "         \
-    "(trap '' USR2; exec \"$@\") & while t=; wait $!; s=$?; [ \"$t\" ]; do "   \
-    ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "   \
+#define RANK                                                                                       \
+    "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "                             \
+    "(trap '' USR2; exec \"$@\") & while t=; wait $!; s=$?; [ \"$t\" ]; do "                       \
+    ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "                       \
     "exit $s"
 
 bool container_by_srun (const struct software *s, const char *dir)
@@ -39,10 +39,7 @@ bool container_by_srun (const struct software *s, const char *dir)
 }
 
 /* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
-static int add_list (char ***words,
-                     const char *option,
-                     char *const *const lists[2],
-                     bool names)
+static int add_list (char ***words, const char *option, char *const *const lists[2], bool names)
 {
     char *text = NULL;
     size_t size;
@@ -61,19 +58,13 @@ static int add_list (char ***words,
                 fprintf (f, "%s%s", comma, *l);
             else
                 fprintf (f, "%s%s:%s", comma, *l, *l);
-    rv = fclose (f) == 0 && (*comma == '=' || strings_add (words, text) == 0)
-             ? 0
-             : -1;
+    rv = fclose (f) == 0 && (*comma == '=' || strings_add (words, text) == 0) ? 0 : -1;
     free (text);
     return rv;
 }
 
-int container_srun_words (const struct software *s,
-                          const char *dir,
-                          char *const *folders,
-                          char *const *variables,
-                          char ***words,
-                          struct slurmdl_error *err)
+int container_srun_words (const struct software *s, const char *dir, char *const *folders,
+                          char *const *variables, char ***words, struct slurmdl_error *err)
 {
     static const char *const shell[] = { "/bin/sh", "-c", RANK, "sh", NULL };
     char *image = container_image (s, dir);
@@ -81,19 +72,14 @@ int container_srun_words (const struct software *s,
     int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
 
     if (rv == 0)
-        rv = strings_addf (words, "--container-image=%s", image)
-             | strings_addf (words, "--container-workdir=%s", dir)
-             | add_list (words,
-                         "--container-mounts",
-                         (char *const *const[2]){ binds, s->binds },
-                         false)
-             | add_list (words,
-                         "--container-env",
-                         (char *const *const[2]){ variables, NULL },
-                         true);
+        rv =
+            strings_addf (words, "--container-image=%s", image)
+            | strings_addf (words, "--container-workdir=%s", dir)
+            | add_list (words, "--container-mounts", (char *const *const[2]){ binds, s->binds },
+                        false)
+            | add_list (words, "--container-env", (char *const *const[2]){ variables, NULL }, true);
     if (rv == 0)
-        rv = strings_add_all (words, s->options)
-             | strings_add_all (words, (char *const *)shell);
+        rv = strings_add_all (words, s->options) | strings_add_all (words, (char *const *)shell);
     free (image);
     strings_free (binds);
     return rv;

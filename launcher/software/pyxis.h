@@ -15,9 +15,5 @@ bool container_by_srun (const struct software *s, const char *dir);
 /* Add to a NULL-ended list srun's options for the container, and the words that
  * start the command of a rank in it.  Returns -1 with errno.
  */
-int container_srun_words (const struct software *s,
-                          const char *dir,
-                          char *const *folders,
-                          char *const *variables,
-                          char ***words,
-                          struct slurmdl_error *err);
+int container_srun_words (const struct software *s, const char *dir, char *const *folders,
+                          char *const *variables, char ***words, struct slurmdl_error *err);

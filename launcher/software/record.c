@@ -72,8 +72,9 @@ static char **list_of (const json_t *v)
     char **list = NULL;
     size_t i;
 
-    json_array_foreach (v, i, item) if (json_is_string (item))
-        strings_add (&list, json_string_value (item));
+    json_array_foreach (v, i, item)
+        if (json_is_string (item))
+            strings_add (&list, json_string_value (item));
     return list;
 }
 
@@ -126,8 +127,7 @@ static void put_file (json_t *o, const char *path)
 
 static json_t *container_json (const struct software *s, const char *dir)
 {
-    const char *runtime =
-        container_runtime (s, dir, software_variable (s, "PATH"), NULL);
+    const char *runtime = container_runtime (s, dir, software_variable (s, "PATH"), NULL);
     char *path = container_image (s, dir);
     json_t *o = json_object ();
 
@@ -166,8 +166,7 @@ static void print_object (const char *title, const json_t *o)
     if (!json_is_object (o))
         return;
     printf ("%s:", title);
-    json_object_foreach ((json_t *)o, name, v)
-    {
+    json_object_foreach ((json_t *)o, name, v) {
         printf (" %s", name);
         json_array_foreach (v, i, item)
             printf ("%s%s", i ? ", " : " ", json_string_value (item) ?: "?");
@@ -175,8 +174,7 @@ static void print_object (const char *title, const json_t *o)
             printf (" %lld", (long long)json_integer_value (v));
         else if (json_is_string (v))
             printf (" %s", json_string_value (v));
-        putchar (json_object_iter_next ((json_t *)o,
-                                        json_object_iter_at ((json_t *)o, name))
+        putchar (json_object_iter_next ((json_t *)o, json_object_iter_at ((json_t *)o, name))
                      ? ';'
                      : '\n');
     }
@@ -199,8 +197,7 @@ bool software_image_differs (const json_t *record)
     put_file (now, path ? path : "");
     for (const char *const *n = names; *n; n++)
         differs |= json_object_get (then, *n)
-                   && !json_equal (json_object_get (then, *n),
-                                   json_object_get (now, *n));
+                   && !json_equal (json_object_get (then, *n), json_object_get (now, *n));
     json_decref (now);
     return differs;
 }

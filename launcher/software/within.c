@@ -40,14 +40,7 @@ static void remove_after (const char *program, const char *name)
             dup2 (null, i);
     while (poll (&end, 1, -1) < 0 && errno == EINTR)
         ;
-    execlp (program,
-            program,
-            "rm",
-            "--force",
-            "--ignore",
-            "--time=0",
-            name,
-            (char *)NULL);
+    execlp (program, program, "rm", "--force", "--ignore", "--time=0", name, (char *)NULL);
     _exit (NO_PROGRAM);
 }
 
@@ -61,9 +54,7 @@ static int run (char *const *argv)
     return e == ENOENT ? NO_PROGRAM : NOT_RUN;
 }
 
-static int run_contained (const struct software *s,
-                          char *const *folders,
-                          char *const *command)
+static int run_contained (const struct software *s, char *const *folders, char *const *command)
 {
     struct slurmdl_error err = { "" };
     char *name;

@@ -17,6 +17,6 @@ struct trial_attempt {
     const char *socket; /* for `dl log`, NULL: none */
     char dir[4096];     /* trials/0007/a.2 */
     char work[4096];    /* where it runs, "": where all do (exp->dir) */
-    char *spare; /* of SPARE_SIZE: the path of another working folder, in which
-                    nothing was written, or ""; NULL: none is kept */
+    char *spare;        /* of SPARE_SIZE: the path of another working folder, in which
+                           nothing was written, or ""; NULL: none is kept */
 };

@@ -16,9 +16,7 @@ static long repeats_of (const struct sweep *s)
 
 /* ---- the values of a trial ---- */
 
-static double value_at (const struct sweep *s,
-                        const struct sweep_trial *t,
-                        int64_t length,
+static double value_at (const struct sweep *s, const struct sweep_trial *t, int64_t length,
                         size_t metric)
 {
     for (size_t i = t->nmilestones; i > 0; i--) {
@@ -40,8 +38,8 @@ static int64_t length_of (const struct sweep_trial *t, int64_t most)
 
 /* ---- the values of a point ---- */
 
-static struct sweep_result
-mean_at (const struct sweep *s, long point, int64_t length, size_t metric)
+static struct sweep_result mean_at (const struct sweep *s, long point, int64_t length,
+                                    size_t metric)
 {
     struct sweep_result r = { .value = NAN, .deviation = NAN };
     long first = (point - 1) * repeats_of (s) + 1;
@@ -69,8 +67,7 @@ mean_at (const struct sweep *s, long point, int64_t length, size_t metric)
     return r;
 }
 
-struct sweep_result
-point_result_at (const struct sweep *s, long point, int64_t length)
+struct sweep_result point_result_at (const struct sweep *s, long point, int64_t length)
 {
     return mean_at (s, point, length, 0);
 }
@@ -112,11 +109,9 @@ static size_t list_lengths (const struct sweep *s, struct length_count **list)
         const struct sweep_trial *t = sweep_trial (s, i);
         for (size_t k = 0; k < t->nmilestones; k++) {
             int64_t length = t->milestones[k].length;
-            if (isfinite (value_at (s, t, length, 0))
-                && !is_counted (s, i, length))
-                (*list)[n++] = (struct length_count){
-                    length, mean_at (s, trial_point (s, i), length, 0).n
-                };
+            if (isfinite (value_at (s, t, length, 0)) && !is_counted (s, i, length))
+                (*list)[n++] =
+                    (struct length_count){ length, mean_at (s, trial_point (s, i), length, 0).n };
         }
     }
     qsort (*list, n, sizeof (**list), by_length);
@@ -144,15 +139,13 @@ static void choose_length (const struct sweep *s, struct standing *found)
 }
 
 /* Of the repeats of a point none is better than what they are together. */
-static long
-nearest_repeat (const struct sweep *s, long point, const struct sweep_result *r)
+static long nearest_repeat (const struct sweep *s, long point, const struct sweep_result *r)
 {
     long first = (point - 1) * repeats_of (s) + 1, found = 0;
     double least = INFINITY;
 
     for (long i = first; i < first + repeats_of (s) && i <= s->ntrials; i++) {
-        double off =
-            fabs (value_at (s, sweep_trial (s, i), r->length, 0) - r->value);
+        double off = fabs (value_at (s, sweep_trial (s, i), r->length, 0) - r->value);
         if (off < least || (!found && isfinite (off))) {
             least = off;
             found = i;
@@ -201,12 +194,10 @@ static void set_compared (const struct sweep *s, struct sweep_result *r, long n)
 {
     const struct standing *standing = standing_of (s);
 
-    r->compared = isfinite (r->value) && r->length == standing->length
-                  && n == standing->n;
+    r->compared = isfinite (r->value) && r->length == standing->length && n == standing->n;
 }
 
-struct sweep_result
-point_result (const struct sweep *s, long point, size_t metric)
+struct sweep_result point_result (const struct sweep *s, long point, size_t metric)
 {
     int64_t most = standing_of (s)->length, length = 0;
     long first = (point - 1) * repeats_of (s) + 1;
@@ -222,14 +213,11 @@ point_result (const struct sweep *s, long point, size_t metric)
     return r;
 }
 
-struct sweep_result
-trial_result (const struct sweep *s, long trial, size_t metric)
+struct sweep_result trial_result (const struct sweep *s, long trial, size_t metric)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
     int64_t length = length_of (t, standing_of (s)->length);
-    struct sweep_result r = {
-        value_at (s, t, length, metric), NAN, length > 0, length, false
-    };
+    struct sweep_result r = { value_at (s, t, length, metric), NAN, length > 0, length, false };
 
     set_compared (s, &r, point_result_at (s, trial_point (s, trial), length).n);
     return r;
@@ -253,11 +241,9 @@ bool best_walk_take (struct best_walk *w, long trial, int64_t length)
     if (w->seen[point].length != length)
         w->seen[point].n = 0;
     w->seen[point].length = length;
-    if (++w->seen[point].n < r.n || r.n < standing->n
-        || length > standing->length)
+    if (++w->seen[point].n < r.n || r.n < standing->n || length > standing->length)
         return false;
-    if (length > w->length
-        || (length == w->length && sweep_better (w->sweep, r.value, w->best))) {
+    if (length > w->length || (length == w->length && sweep_better (w->sweep, r.value, w->best))) {
         w->length = length;
         w->best = r.value;
     }
@@ -273,25 +259,18 @@ void best_walk_end (struct best_walk *w)
 /* ---- as text ---- */
 
 /* "mean of 2 of 3, deviation 0.02" */
-static void mean_text (const struct sweep *s,
-                       const struct sweep_result *r,
-                       char *buf,
-                       size_t size)
+static void mean_text (const struct sweep *s, const struct sweep_result *r, char *buf, size_t size)
 {
     char of[32] = "", deviation[48] = "";
 
     if (r->n < repeats_of (s))
         snprintf (of, sizeof (of), " of %ld", repeats_of (s));
     if (r->n > 1)
-        snprintf (
-            deviation, sizeof (deviation), ", deviation %.2g", r->deviation);
+        snprintf (deviation, sizeof (deviation), ", deviation %.2g", r->deviation);
     snprintf (buf, size, "mean of %ld%s%s", r->n, of, deviation);
 }
 
-void sweep_best_text (const struct sweep *s,
-                      const char *of,
-                      char *buf,
-                      size_t size)
+void sweep_best_text (const struct sweep *s, const char *of, char *buf, size_t size)
 {
     long best = sweep_best (s), repeats = repeats_of (s), point;
     char mean[128], at[48] = "";
@@ -306,28 +285,12 @@ void sweep_best_text (const struct sweep *s,
         snprintf (at, sizeof (at), " at length %lld", (long long)r.length);
     mean_text (s, &r, mean, sizeof (mean));
     if (repeats > 1)
-        snprintf (buf,
-                  size,
-                  "%s %.6g (%s): point %ld, trials %ld to %ld%s%s%s",
-                  sweep_metric (s, 0),
-                  r.value,
-                  mean,
-                  point,
-                  (point - 1) * repeats + 1,
-                  point * repeats,
-                  of ? " of " : "",
-                  of ? of : "",
-                  at);
+        snprintf (buf, size, "%s %.6g (%s): point %ld, trials %ld to %ld%s%s%s",
+                  sweep_metric (s, 0), r.value, mean, point, (point - 1) * repeats + 1,
+                  point * repeats, of ? " of " : "", of ? of : "", at);
     else
-        snprintf (buf,
-                  size,
-                  "%s %.6g: trial %ld%s%s%s",
-                  sweep_metric (s, 0),
-                  r.value,
-                  best,
-                  of ? " of " : "",
-                  of ? of : "",
-                  at);
+        snprintf (buf, size, "%s %.6g: trial %ld%s%s%s", sweep_metric (s, 0), r.value, best,
+                  of ? " of " : "", of ? of : "", at);
 }
 
 /* ---- the seed ---- */
@@ -393,9 +356,7 @@ long *sweep_order (const struct sweep *s)
 
     for (long i = 0; list && i < s->ntrials; i++)
         list[i] = (struct ranked){
-            trial_repeat (s, i + 1)
-                ? list[i - 1].of
-                : point_result (s, trial_point (s, i + 1), 0),
+            trial_repeat (s, i + 1) ? list[i - 1].of : point_result (s, trial_point (s, i + 1), 0),
             i + 1,
             s->exp->search.smaller_is_better,
         };

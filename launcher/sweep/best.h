@@ -21,16 +21,13 @@ struct sweep_result {
 };
 
 /* The result of a point (trial_point()); for 'metric' see sweep_metric(). */
-struct sweep_result
-point_result (const struct sweep *s, long point, size_t metric);
+struct sweep_result point_result (const struct sweep *s, long point, size_t metric);
 
 /* What one trial contributes to it: its value at the same length. */
-struct sweep_result
-trial_result (const struct sweep *s, long trial, size_t metric);
+struct sweep_result trial_result (const struct sweep *s, long trial, size_t metric);
 
 /* What the trials of a point that have one gave at 'length'. */
-struct sweep_result
-point_result_at (const struct sweep *s, long point, int64_t length);
+struct sweep_result point_result_at (const struct sweep *s, long point, int64_t length);
 
 /* The best trial, 0: none has a finite result.  Of the repeats of the best
  * point it is the one whose value is nearest to the mean.
@@ -41,10 +38,7 @@ long sweep_best (const struct sweep *s);
  * 2, trials 4 to 6"; "": none.  'of' (or NULL): of which experiment the trial
  * is.
  */
-void sweep_best_text (const struct sweep *s,
-                      const char *of,
-                      char *buf,
-                      size_t size);
+void sweep_best_text (const struct sweep *s, const char *of, char *buf, size_t size);
 
 /* The best so far, result by result in the order in which they came: the best
  * at the longest length that was reached until then.  At the end it is the best

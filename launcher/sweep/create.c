@@ -35,8 +35,8 @@ static void share_folder (const char *root, const char *dir)
     struct stat top, st;
 
     /* where another group is forbidden the user's own has it */
-    if (fd >= 0 && stat (root, &top) == 0 && fstat (fd, &st) == 0
-        && top.st_mode & S_IWGRP && !(top.st_mode & S_IWOTH)
+    if (fd >= 0 && stat (root, &top) == 0 && fstat (fd, &st) == 0 && top.st_mode & S_IWGRP
+        && !(top.st_mode & S_IWOTH)
         && (st.st_gid == top.st_gid || fchown (fd, -1U, top.st_gid) == 0))
         fchmod (fd, (st.st_mode & 07777) | S_ISGID | S_IRWXG);
     if (fd >= 0)
@@ -45,22 +45,15 @@ static void share_folder (const char *root, const char *dir)
 
 static int cannot_make (const char *root, struct slurmdl_error *err)
 {
-    return errorf (err,
-                   "%s: cannot make an experiment folder: %s%s",
-                   root,
-                   strerror (errno),
+    return errorf (err, "%s: cannot make an experiment folder: %s%s", root, strerror (errno),
                    errno == ENOENT ? "; make it first" : "");
 }
 
-static int claim_folder (const char *root,
-                         const char *name,
-                         char *dir,
-                         size_t size,
+static int claim_folder (const char *root, const char *name, char *dir, size_t size,
                          struct slurmdl_error *err)
 {
     for (int i = 1; i <= NUMBER_MAX; i++) {
-        if (snprintf (dir, size, "%s/%s-%04d", root, name, i)
-            >= (int)size - SWEEP_FILES_LENGTH) {
+        if (snprintf (dir, size, "%s/%s-%04d", root, name, i) >= (int)size - SWEEP_FILES_LENGTH) {
             errno = ENAMETOOLONG;
             break;
         }
@@ -74,15 +67,12 @@ static int claim_folder (const char *root,
     return cannot_make (root, err);
 }
 
-static int freeze_file (const struct experiment *e,
-                        const char *dir,
-                        char digest[DIGEST_SIZE],
+static int freeze_file (const struct experiment *e, const char *dir, char digest[DIGEST_SIZE],
                         struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     size_t len = e->text ? strlen (e->text) : 0;
-    char *text = e->text ? strdup (e->text)
-                         : file_read_named (e->file, CONF_MAX, &len, err);
+    char *text = e->text ? strdup (e->text) : file_read_named (e->file, CONF_MAX, &len, err);
     int rv;
 
     if (!text)
@@ -103,9 +93,7 @@ static int64_t random_seed (void)
     return seed & 0x7fffffff;
 }
 
-static int put_code (const struct frozen_code *c,
-                     const char *dir,
-                     char provenance[DIGEST_SIZE],
+static int put_code (const struct frozen_code *c, const char *dir, char provenance[DIGEST_SIZE],
                      struct slurmdl_error *err)
 {
     mode_t mask = store_umask (dir);
@@ -115,19 +103,14 @@ static int put_code (const struct frozen_code *c,
     digest_of (provenance, c->provenance, strlen (c->provenance));
     snprintf (path, sizeof (path), "%s/provenance.json", dir);
     if ((c->archive && store_put (dir, c->archive, err) < 0)
-        || publish_if_absent (path, c->provenance, strlen (c->provenance), err)
-               != 0)
+        || publish_if_absent (path, c->provenance, strlen (c->provenance), err) != 0)
         rv = -1;
     umask (mask);
     return rv;
 }
 
-static int first_entry (const struct experiment *e,
-                        const char *dir,
-                        const char *digest,
-                        const char *provenance,
-                        char id[SWEEP_ID_SIZE],
-                        struct slurmdl_error *err)
+static int first_entry (const struct experiment *e, const char *dir, const char *digest,
+                        const char *provenance, char id[SWEEP_ID_SIZE], struct slurmdl_error *err)
 {
     const struct frozen_code *c = e->frozen_code;
     struct event event = event_now ((struct event){
@@ -162,9 +145,7 @@ static int first_entry (const struct experiment *e,
     return rv;
 }
 
-static int fill_folder (const struct experiment *e,
-                        const char *dir,
-                        char id[SWEEP_ID_SIZE],
+static int fill_folder (const struct experiment *e, const char *dir, char id[SWEEP_ID_SIZE],
                         struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
@@ -178,12 +159,9 @@ static int fill_folder (const struct experiment *e,
             return -1;
     }
     ignore_in_git (dir);
-    if (disk_reserve_make (dir, err) < 0
-        || freeze_file (e, dir, digest, err) != 0
-        || ((e->source_file || e->source_files)
-            && fork_source_publish (e, dir, err) < 0)
-        || (e->frozen_code
-            && put_code (e->frozen_code, dir, provenance, err) != 0))
+    if (disk_reserve_make (dir, err) < 0 || freeze_file (e, dir, digest, err) != 0
+        || ((e->source_file || e->source_files) && fork_source_publish (e, dir, err) < 0)
+        || (e->frozen_code && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;
 }
@@ -197,18 +175,13 @@ static void take_away (const char *dir)
     int e = errno;
 
     snprintf (path, sizeof (path), "%s/log/000000/00000001", dir);
-    if (lstat (path, &st) < 0 && errno == ENOENT
-        && sweep_remove (dir, &err) == 0)
+    if (lstat (path, &st) < 0 && errno == ENOENT && sweep_remove (dir, &err) == 0)
         store_clean (dir);
     errno = e;
 }
 
-int sweep_create (const struct experiment *e,
-                  const char *root,
-                  char *dir,
-                  size_t size,
-                  char id[SWEEP_ID_SIZE],
-                  struct slurmdl_error *err)
+int sweep_create (const struct experiment *e, const char *root, char *dir, size_t size,
+                  char id[SWEEP_ID_SIZE], struct slurmdl_error *err)
 {
     char own[PATH_MAX];
 

@@ -20,9 +20,5 @@ struct frozen_code {
  * has to 'id'.
  */
 enum { SWEEP_ID_SIZE = 33 };
-int sweep_create (const struct experiment *e,
-                  const char *root,
-                  char *dir,
-                  size_t size,
-                  char id[SWEEP_ID_SIZE],
-                  struct slurmdl_error *err);
+int sweep_create (const struct experiment *e, const char *root, char *dir, size_t size,
+                  char id[SWEEP_ID_SIZE], struct slurmdl_error *err);

@@ -22,8 +22,7 @@ static bool ends_with (const char *start, const char *end, const char *word)
 
 static bool is_status (const char *start, const char *number)
 {
-    return ends_with (start, number, "exit status ")
-           || ends_with (start, number, "by signal ");
+    return ends_with (start, number, "exit status ") || ends_with (start, number, "by signal ");
 }
 
 /* Up to the next blank or quote. */
@@ -37,8 +36,7 @@ static size_t length_of (const char *why)
 {
     static const char nothing[] = "ended without logging";
 
-    return strncmp (why, nothing, sizeof (nothing) - 1) ? strlen (why)
-                                                        : strcspn (why, ";");
+    return strncmp (why, nothing, sizeof (nothing) - 1) ? strlen (why) : strcspn (why, ";");
 }
 
 void fault_key (char key[FAULT_KEY], const char *why)
@@ -83,9 +81,7 @@ static struct fault *add (struct sweep *s, const char *key)
     return list[s->nfaults].key ? &list[s->nfaults++] : NULL;
 }
 
-int fault_note (struct sweep *s,
-                const struct event *e,
-                struct slurmdl_error *err)
+int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     char key[FAULT_KEY];
     struct fault *f;

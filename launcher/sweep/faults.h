@@ -13,9 +13,7 @@ enum { FAULT_LIMIT = 3, FAULT_KEY = 192 };
 void fault_key (char key[FAULT_KEY], const char *why);
 
 /* Count a failed attempt, as an event says it. */
-int fault_note (struct sweep *s,
-                const struct event *e,
-                struct slurmdl_error *err);
+int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *err);
 
 /* The failures so far that were the same as 'why'; NULL: none. */
 const struct fault *fault_like (const struct sweep *s, const char *why);

@@ -35,32 +35,20 @@ static int make_folders (const char *dir, bool files, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-cannot_copy (const char *from, const char *to, struct slurmdl_error *err)
+static int cannot_copy (const char *from, const char *to, struct slurmdl_error *err)
 {
-    return errno == EPERM ? errorf (
-               err,
-               "%s: others have written it, or may write to it, and "
-               "a checkpoint can run code: --trust, if you trust them",
-               from)
-                          : errorf (err,
-                                    "%s: cannot copy %s: %s",
-                                    to,
-                                    from,
-                                    inside_error (errno));
+    return errno == EPERM ? errorf (err,
+                                    "%s: others have written it, or may write to it, and "
+                                    "a checkpoint can run code: --trust, if you trust them",
+                                    from)
+                          : errorf (err, "%s: cannot copy %s: %s", to, from, inside_error (errno));
 }
 
 /* ---- files of a script ---- */
 
-static int copy_any (const char *from,
-                     const char *to,
-                     uid_t owner,
-                     struct slurmdl_error *err);
+static int copy_any (const char *from, const char *to, uid_t owner, struct slurmdl_error *err);
 
-static int copy_folder (const char *from,
-                        const char *to,
-                        uid_t owner,
-                        struct slurmdl_error *err)
+static int copy_folder (const char *from, const char *to, uid_t owner, struct slurmdl_error *err)
 {
     int fd = inside_open_any (from, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *d = fd < 0 ? NULL : fdopendir (fd);
@@ -71,10 +59,8 @@ static int copy_folder (const char *from,
         if (!strcmp (e->d_name, ".") || !strcmp (e->d_name, ".."))
             continue;
         errno = ENAMETOOLONG;
-        if (snprintf (in, sizeof (in), "%s/%s", from, e->d_name)
-                >= (int)sizeof (in)
-            || snprintf (out, sizeof (out), "%s/%s", to, e->d_name)
-                   >= (int)sizeof (out))
+        if (snprintf (in, sizeof (in), "%s/%s", from, e->d_name) >= (int)sizeof (in)
+            || snprintf (out, sizeof (out), "%s/%s", to, e->d_name) >= (int)sizeof (out))
             rv = cannot_copy (from, to, err);
         else
             rv = copy_any (in, out, owner, err);
@@ -85,10 +71,7 @@ static int copy_folder (const char *from,
 }
 
 /* What is neither a file nor a folder stays. */
-static int copy_any (const char *from,
-                     const char *to,
-                     uid_t owner,
-                     struct slurmdl_error *err)
+static int copy_any (const char *from, const char *to, uid_t owner, struct slurmdl_error *err)
 {
     struct stat st;
 
@@ -101,16 +84,13 @@ static int copy_any (const char *from,
     return file_copy_of (from, to, owner) < 0 ? cannot_copy (from, to, err) : 0;
 }
 
-static int copy_files (const struct experiment *e,
-                       const char *folder,
-                       struct slurmdl_error *err)
+static int copy_files (const struct experiment *e, const char *folder, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
     for (char **f = e->source_files; *f; f++) {
         errno = ENAMETOOLONG;
-        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*f, '/'))
-            >= (int)sizeof (path))
+        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*f, '/')) >= (int)sizeof (path))
             return cannot_copy (*f, folder, err);
         if (copy_any (*f, path, e->source_owner, err) < 0)
             return -1;
@@ -120,9 +100,7 @@ static int copy_files (const struct experiment *e,
 
 /* ---- either ---- */
 
-int fork_source_publish (const struct experiment *e,
-                         const char *dir,
-                         struct slurmdl_error *err)
+int fork_source_publish (const struct experiment *e, const char *dir, struct slurmdl_error *err)
 {
     char folder[PATH_MAX];
     char path[PATH_MAX + 40];
@@ -133,11 +111,7 @@ int fork_source_publish (const struct experiment *e,
     fork_source_dir (folder, sizeof (folder), dir);
     if (e->source_files)
         return copy_files (e, folder, err);
-    snprintf (path,
-              sizeof (path),
-              "%s/ckpt/%08lld.h5",
-              folder,
-              (long long)e->source_length);
+    snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->source_length);
     /* the copy is this user's: what it has of Python's would run as it */
     if (file_take_of (e->source_file, path, e->source_owner) < 0)
         return cannot_copy (e->source_file, path, err);

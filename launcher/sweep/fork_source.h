@@ -10,7 +10,5 @@
 /* Put the checkpoint e->source_file, or copies of e->source_files, into a new
  * experiment's folder, as those of an attempt; and that attempt's folder.
  */
-int fork_source_publish (const struct experiment *e,
-                         const char *dir,
-                         struct slurmdl_error *err);
+int fork_source_publish (const struct experiment *e, const char *dir, struct slurmdl_error *err);
 void fork_source_dir (char *buf, size_t size, const char *dir);

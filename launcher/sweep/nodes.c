@@ -72,14 +72,11 @@ bool host_spoils (const struct sweep *s, const char *name, long trial)
 {
     const struct host *h = sweep_host (s, name);
 
-    return h && !h->why && h->fails + 1 >= STREAK
-           && (h->trials[1] != 0 || h->trials[0] != trial)
+    return h && !h->why && h->fails + 1 >= STREAK && (h->trials[1] != 0 || h->trials[0] != trial)
            && s->nresults - h->before >= STREAK && is_minority (s, h);
 }
 
-int apply_exclude (struct sweep *s,
-                   const struct event *e,
-                   struct slurmdl_error *err)
+int apply_exclude (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct host *h = know_host (s, e->host);
 

@@ -15,6 +15,4 @@ void host_succeeds (struct sweep *s, const char *name);
 void host_fails (struct sweep *s, const char *name, long trial);
 
 /* Apply an event: a host is excluded, or no more. */
-int apply_exclude (struct sweep *s,
-                   const struct event *e,
-                   struct slurmdl_error *err);
+int apply_exclude (struct sweep *s, const struct event *e, struct slurmdl_error *err);

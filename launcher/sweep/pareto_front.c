@@ -15,8 +15,7 @@ static void fill (const struct sweep *s, long trial, double *v)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++) {
         struct sweep_result r = point_result (s, trial_point (s, trial), i);
-        bool larger =
-            i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
+        bool larger = i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
         v[i] = !r.compared ? NAN : larger ? -r.value : r.value;
     }
 }
@@ -54,8 +53,7 @@ bool *sweep_front (const struct sweep *s)
         const double *own = v + (size_t)i * n;
         front[i] = is_known (own, n);
         for (long k = 0; front[i] && k < s->ntrials; k++)
-            front[i] = !is_known (v + (size_t)k * n, n)
-                       || !dominates (v + (size_t)k * n, own, n);
+            front[i] = !is_known (v + (size_t)k * n, n) || !dominates (v + (size_t)k * n, own, n);
     }
     free (v);
     return front;

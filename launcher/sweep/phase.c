@@ -5,12 +5,10 @@
 #include "launcher/sweep/states.h"
 
 const char *const trial_phases[TRIAL_PHASES] = {
-    "completed", "stopped early", "running",  "paused",
-    "waiting",   "failed",        "rejected",
+    "completed", "stopped early", "running", "paused", "waiting", "failed", "rejected",
 };
 
-enum trial_phase trial_phase_of (const struct sweep *s,
-                                 const struct sweep_trial *t)
+enum trial_phase trial_phase_of (const struct sweep *s, const struct sweep_trial *t)
 {
     switch (t->state) {
     case TRIAL_FAILED:
@@ -20,8 +18,7 @@ enum trial_phase trial_phase_of (const struct sweep *s,
     case TRIAL_OPEN:
         if (sweep_has_ended (s))
             return PHASE_STOPPED;
-        return s->state == SWEEP_RUNNING && t->owner ? PHASE_RUNNING
-                                                     : PHASE_WAITING;
+        return s->state == SWEEP_RUNNING && t->owner ? PHASE_RUNNING : PHASE_WAITING;
     case TRIAL_PAUSED:
         break;
     }

@@ -19,5 +19,4 @@ extern const char *const trial_phases[TRIAL_PHASES];
 /* A trial whose attempt failed is running again once a worker has claimed the
  * next one, of which the log says nothing: it counts as waiting here.
  */
-enum trial_phase trial_phase_of (const struct sweep *s,
-                                 const struct sweep_trial *t);
+enum trial_phase trial_phase_of (const struct sweep *s, const struct sweep_trial *t);

@@ -57,12 +57,7 @@ long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
 
     if (t->state != TRIAL_OPEN || sweep_has_ended (s))
         return t->over;
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              s->dir,
-              trial_number (s, t),
-              t->over + 1);
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial_number (s, t), t->over + 1);
     return t->over + (lstat (dir, &st) == 0);
 }
 
@@ -82,14 +77,12 @@ bool sweep_has_lost_log (const struct sweep *s)
 
 bool sweep_is_late (const struct sweep *s)
 {
-    return s->exp->max_hours > 0
-           && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
+    return s->exp->max_hours > 0 && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
 }
 
 bool sweep_is_goal (const struct sweep *s, double value)
 {
-    return !isnan (s->exp->goal) && isfinite (value)
-           && !sweep_better (s, s->exp->goal, value);
+    return !isnan (s->exp->goal) && isfinite (value) && !sweep_better (s, s->exp->goal, value);
 }
 
 long sweep_failed_trials (const struct sweep *s)
@@ -124,14 +117,11 @@ struct host *sweep_host (const struct sweep *s, const char *name)
     return NULL;
 }
 
-json_t *trial_hparam (const struct sweep *s,
-                      const struct sweep_trial *t,
-                      const struct hparam *h)
+json_t *trial_hparam (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h)
 {
-    return t->hparams
-               ? json_incref ((json_t *)hparams_value (t->hparams, h->path))
-           : t->x ? hparam_json (s->exp, h, t->x)
-                  : NULL;
+    return t->hparams ? json_incref ((json_t *)hparams_value (t->hparams, h->path))
+           : t->x     ? hparam_json (s->exp, h, t->x)
+                      : NULL;
 }
 
 /* What was made of its point can be made again. */
@@ -159,8 +149,7 @@ const char *sweep_folder_name (const struct sweep *s)
     return slash && slash[1] ? slash + 1 : s->dir;
 }
 
-const char *trial_state_name (const struct sweep *s,
-                              const struct sweep_trial *t)
+const char *trial_state_name (const struct sweep *s, const struct sweep_trial *t)
 {
     switch (t->state) {
     case TRIAL_OPEN:
@@ -199,8 +188,7 @@ const double *trial_values (const struct sweep_trial *t)
     return trial_last (t).values;
 }
 
-bool attempt_is_missing (
-    const struct sweep *s, long n, long attempt, char *dir, size_t size)
+bool attempt_is_missing (const struct sweep *s, long n, long attempt, char *dir, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (s, n);
     struct stat st;
@@ -208,8 +196,7 @@ bool attempt_is_missing (
     snprintf (dir, size, "%s/trials/%04ld/a.%ld", s->dir, n, attempt);
     for (size_t i = 0; i < t->nmilestones; i++)
         if (t->milestones[i].attempt == attempt)
-            return !t->milestones[i].reported && lstat (dir, &st) < 0
-                   && errno == ENOENT;
+            return !t->milestones[i].reported && lstat (dir, &st) < 0 && errno == ENOENT;
     return false;
 }
 
@@ -217,9 +204,8 @@ const char *sweep_code_below (const struct sweep *s)
 {
     size_t n = s->root ? strlen (s->root) : 0;
 
-    return n && s->exp->file_dir && !strncmp (s->exp->file_dir, s->root, n)
-               ? s->exp->file_dir + n
-               : "";
+    return n && s->exp->file_dir && !strncmp (s->exp->file_dir, s->root, n) ? s->exp->file_dir + n
+                                                                            : "";
 }
 
 int attempt_open_lines (const struct sweep *s, const char *dir)
@@ -233,9 +219,7 @@ int attempt_open_lines (const struct sweep *s, const char *dir)
     fd = inside_open_any (path, O_RDONLY, 0, NULL);
     free (path);
     if (fd >= 0 || !file
-        || asprintf (
-               &path, "%s/" WORK_NAME "%s/%s", dir, sweep_code_below (s), file)
-               < 0)
+        || asprintf (&path, "%s/" WORK_NAME "%s/%s", dir, sweep_code_below (s), file) < 0)
         return fd;
     fd = inside_open_any (path, O_RDONLY, 0, NULL);
     free (path);

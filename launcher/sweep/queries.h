@@ -8,8 +8,7 @@
 const char *sweep_folder_name (const struct sweep *s);
 
 /* "open", "paused", ... as users see it: depends on the experiment too. */
-const char *trial_state_name (const struct sweep *s,
-                              const struct sweep_trial *t);
+const char *trial_state_name (const struct sweep *s, const struct sweep_trial *t);
 
 /* Which of two metric values is better; NaN is worst. */
 bool sweep_better (const struct sweep *s, double a, double b);
@@ -32,15 +31,12 @@ long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
 /* One of its hyperparameters as JSON, a new reference whose strings are the
  * sweep's; NULL: it is not active.
  */
-json_t *trial_hparam (const struct sweep *s,
-                      const struct sweep_trial *t,
-                      const struct hparam *h);
+json_t *trial_hparam (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h);
 
 /* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it,
  * until trial_forget_hparams().
  */
-const json_t *trial_hparams (const struct sweep *s,
-                             const struct sweep_trial *t);
+const json_t *trial_hparams (const struct sweep *s, const struct sweep_trial *t);
 void trial_forget_hparams (struct sweep_trial *t);
 
 /* Its decision log has no entry, although trials have begun. */
@@ -91,5 +87,4 @@ int attempt_open_lines (const struct sweep *s, const char *dir);
 /* Whether the result of an attempt was accepted, but its folder, whose path
  * goes to 'dir', is not there.
  */
-bool attempt_is_missing (
-    const struct sweep *s, long n, long attempt, char *dir, size_t size);
+bool attempt_is_missing (const struct sweep *s, long n, long attempt, char *dir, size_t size);

@@ -18,20 +18,12 @@ int sweep_remove (const char *dir, struct slurmdl_error *err)
     char visible[PATH_MAX];
     char hidden[PATH_MAX];
 
-    snprintf (visible,
-              sizeof (visible),
-              "%.*s.removed-%s",
-              (int)(base - dir),
-              dir,
-              base);
+    snprintf (visible, sizeof (visible), "%.*s.removed-%s", (int)(base - dir), dir, base);
     link_tmp_name (hidden, sizeof (hidden), visible);
     if (rename (dir, hidden) < 0)
         return errorf (err, "%s: cannot remove: %s", dir, strerror (errno));
     if (remove_tree (hidden) == 0)
         return 0;
-    return errorf (err,
-                   "%s: removed in part: %s; the remaining files are in %s",
-                   dir,
-                   strerror (errno),
-                   hidden);
+    return errorf (err, "%s: removed in part: %s; the remaining files are in %s", dir,
+                   strerror (errno), hidden);
 }

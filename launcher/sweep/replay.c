@@ -20,8 +20,7 @@
 
 /* ---- create and begin ---- */
 
-static int
-apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct experiment *exp = s->exp;
 
@@ -32,9 +31,7 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return errorf (err,
                        "%s: made by another version of dl (the decision log "
                        "has format %lld, this dl reads format %d)",
-                       s->dir ? s->dir : ".",
-                       (long long)e->version,
-                       LOG_VERSION);
+                       s->dir ? s->dir : ".", (long long)e->version, LOG_VERSION);
     }
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
@@ -56,11 +53,9 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *list =
-        array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
+    struct sweep_trial *list = array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
     size_t n = s->exp->nparams;
     double *x = calloc (n + 1, sizeof (*x));
 
@@ -85,8 +80,7 @@ add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return state_add_history (s, s->ntrials, err);
 }
 
-static int
-apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct search_op op = {
         .trial = (long)e->trial,
@@ -97,12 +91,10 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     };
     struct sweep_trial *t;
 
-    if ((op.fresh && e->nx != s->exp->nparams)
-        || searcher_begin (s->searcher, &op, e->x) < 0)
+    if ((op.fresh && e->nx != s->exp->nparams) || searcher_begin (s->searcher, &op, e->x) < 0)
         return errno == ENOMEM
                    ? errorf (err, "out of memory")
-                   : state_damaged (
-                       err, "a segment begins that the searcher cannot begin");
+                   : state_damaged (err, "a segment begins that the searcher cannot begin");
     if (op.fresh && add_trial (s, e, err) < 0)
         return -1;
     t = sweep_trial (s, op.trial);
@@ -131,8 +123,7 @@ static double seconds_of (const struct event *e)
     return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
 }
 
-static void
-attempt_over (struct sweep *s, struct sweep_trial *t, const struct event *e)
+static void attempt_over (struct sweep *s, struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
@@ -147,9 +138,7 @@ attempt_over (struct sweep *s, struct sweep_trial *t, const struct event *e)
 }
 
 /* The segment has ended for good: what all attempts at it have cost. */
-static int end_segment (struct sweep *s,
-                        struct sweep_trial *t,
-                        enum sweep_trial_state state,
+static int end_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state,
                         struct slurmdl_error *err)
 {
     long n = trial_number (s, t);
@@ -160,13 +149,10 @@ static int end_segment (struct sweep *s,
     return state_add_history (s, -n, err);
 }
 
-static int add_milestone (const struct sweep *s,
-                          struct sweep_trial *t,
-                          const struct event *e,
+static int add_milestone (const struct sweep *s, struct sweep_trial *t, const struct event *e,
                           struct slurmdl_error *err)
 {
-    struct milestone *list =
-        array_grow (t->milestones, t->nmilestones, sizeof (*list));
+    struct milestone *list = array_grow (t->milestones, t->nmilestones, sizeof (*list));
     size_t n = sweep_metrics (s);
     struct milestone *m;
 
@@ -175,9 +161,8 @@ static int add_milestone (const struct sweep *s,
     t->milestones = list;
     m = &list[t->nmilestones];
     t->metric = e->metric;
-    *m = (struct milestone){
-        t->length, t->over, e->metric, NULL, e->stopped && seconds_of (e) == 0
-    };
+    *m = (struct milestone){ t->length, t->over, e->metric, NULL,
+                             e->stopped && seconds_of (e) == 0 };
     if (n > 1 && !(m->values = calloc (n, sizeof (*m->values))))
         return errorf (err, "out of memory");
     for (size_t i = 0; n > 1 && i < n; i++)
@@ -187,8 +172,7 @@ static int add_milestone (const struct sweep *s,
 }
 
 /* It ends at its target, or before if the searcher has stopped it. */
-static bool
-fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
+static bool fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
 {
     if (!e->stopped)
         return e->length == t->target;
@@ -205,9 +189,7 @@ bool sweep_takes_result (struct sweep *s, const struct event *e)
 
 static int observe (struct sweep *s, const struct sweep_trial *t)
 {
-    return searcher_observe (s->searcher,
-                             trial_number (s, t),
-                             t->length,
+    return searcher_observe (s->searcher, trial_number (s, t), t->length,
                              trial_values (t) ?: &t->metric);
 }
 
@@ -235,8 +217,7 @@ static bool reaches_goal (const struct sweep *s, const struct sweep_trial *t)
            && (s->exp->search.repeats <= 1 || r.n == s->exp->search.repeats);
 }
 
-static int
-apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
@@ -250,13 +231,11 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     t->end_time = e->time;
     s->nresults++;
     host_succeeds (s, e->host);
-    if (add_milestone (s, t, e, err) < 0
-        || end_segment (s, t, TRIAL_PAUSED, err) < 0)
+    if (add_milestone (s, t, e, err) < 0 || end_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
     s->reached |= reaches_goal (s, t);
     if (observe (s, t) < 0)
-        return state_damaged (err,
-                              "a result that the searcher did not wait for");
+        return state_damaged (err, "a result that the searcher did not wait for");
     return 0;
 }
 
@@ -276,15 +255,12 @@ static struct sweep_trial *end_attempt (struct sweep *s, const struct event *e)
 /* Its next attempts are at another point; a trial that has a result stays where
  * it is.
  */
-static int move_trial (struct sweep *s,
-                       struct sweep_trial *t,
-                       const struct event *e,
+static int move_trial (struct sweep *s, struct sweep_trial *t, const struct event *e,
                        struct slurmdl_error *err)
 {
     if (e->nx == 0 || t->length > 0)
         return 0;
-    if (e->nx != s->exp->nparams
-        || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
+    if (e->nx != s->exp->nparams || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
         return state_damaged (err, "a trial goes on where there is no point");
     if (!t->began) {
         if (!(t->began = calloc (e->nx, sizeof (*t->began))))
@@ -303,16 +279,14 @@ static bool is_allowed (const struct sweep *s, int64_t memory)
 }
 
 /* What ran out of memory has more from now on, and so have all others. */
-static void
-raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
+static void raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
 {
     t->memory = memory;
     if (memory > s->memory)
         s->memory = memory;
 }
 
-static int
-add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
+static int add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
 {
     long *list = array_grow (t->failed, t->nfailed, sizeof (*list));
 
@@ -323,8 +297,7 @@ add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = end_attempt (s, e);
 
@@ -348,8 +321,7 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return fault_note (s, e, err);
 }
 
-static int
-apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = end_attempt (s, e);
 
@@ -361,16 +333,14 @@ apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
     end_attempt (s, e);
     return 0;
 }
 
-static int
-apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = end_attempt (s, e);
 
@@ -380,13 +350,11 @@ apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (end_segment (s, t, TRIAL_REJECTED, err) < 0)
         return -1;
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
-        return state_damaged (err,
-                              "a point is rejected that the searcher ended");
+        return state_damaged (err, "a point is rejected that the searcher ended");
     return 0;
 }
 
-static int
-apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
@@ -401,14 +369,12 @@ apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (end_segment (s, t, TRIAL_FAILED, err) < 0)
         return -1;
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
-        return state_damaged (err,
-                              "the end of a trial that the searcher ended");
+        return state_damaged (err, "the end of a trial that the searcher ended");
     return 0;
 }
 
 /* Lengths grow: an attempt that starts over repeats what is known. */
-static int
-apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = live_trial (s, e);
 
@@ -423,8 +389,7 @@ apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
 /* ---- any event ---- */
 
-static int
-apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)e;
     (void)err;
@@ -433,8 +398,7 @@ apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 }
 
 /* The state says it all. */
-static int
-apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+static int apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)s;
     (void)e;
@@ -442,8 +406,7 @@ apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return 0;
 }
 
-static int (*const apply[EVENT_OPS]) (struct sweep *s,
-                                      const struct event *e,
+static int (*const apply[EVENT_OPS]) (struct sweep *s, const struct event *e,
                                       struct slurmdl_error *err) = {
     [EVENT_CREATE] = apply_create, [EVENT_BEGIN] = apply_begin,
     [EVENT_REPORT] = apply_report, [EVENT_RESULT] = apply_result,
@@ -469,8 +432,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     s->changed = e->time;
     if (!sweep_allows (s->state, e->op))
         return 0;
-    s->changes += e->op != EVENT_LABEL && e->op != EVENT_ARCHIVE
-                  && e->op != EVENT_SUBMIT && e->op != EVENT_SCALE;
+    s->changes += e->op != EVENT_LABEL && e->op != EVENT_ARCHIVE && e->op != EVENT_SUBMIT
+                  && e->op != EVENT_SCALE;
     if ((rv = apply[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
     s->state = sweep_next_state (s->state, e->op);

@@ -5,9 +5,7 @@
 #include "launcher/sweep/sweep.h"
 
 /* Apply one event to the state; 'sweep' is a struct sweep. */
-int sweep_apply (const struct event *event,
-                 void *sweep,
-                 struct slurmdl_error *err);
+int sweep_apply (const struct event *event, void *sweep, struct slurmdl_error *err);
 
 /* Whether a result that was put now would count. */
 bool sweep_takes_result (struct sweep *s, const struct event *e);

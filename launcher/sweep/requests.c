@@ -14,9 +14,7 @@
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
-int apply_pause (struct sweep *s,
-                 const struct event *e,
-                 struct slurmdl_error *err)
+int apply_pause (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
     state_set_text (&s->cause.why, e->why);
@@ -26,9 +24,7 @@ int apply_pause (struct sweep *s,
 }
 
 /* What failed by a fault of all is tried as often as if it had not. */
-int apply_resume (struct sweep *s,
-                  const struct event *e,
-                  struct slurmdl_error *err)
+int apply_resume (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     if (e->code && s->code && s->nresults == 0) {
         s->is_mended = true;
@@ -42,15 +38,12 @@ int apply_resume (struct sweep *s,
     return 0;
 }
 
-int apply_continue (struct sweep *s,
-                    const struct event *e,
-                    struct slurmdl_error *err)
+int apply_continue (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct search_config *c = &s->exp->search;
 
     if (sweep_unshare_searcher (s) < 0
-        || searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
-               < 0)
+        || searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0) < 0)
         return errno == ENOMEM ? errorf (err, "out of memory") : 1;
     if (e->max_trials)
         c->max_trials = (long)e->max_trials;
@@ -64,9 +57,7 @@ int apply_continue (struct sweep *s,
 }
 
 /* Its segment is open again, as if it had not failed. */
-int apply_retry (struct sweep *s,
-                 const struct event *e,
-                 struct slurmdl_error *err)
+int apply_retry (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
@@ -83,9 +74,7 @@ int apply_retry (struct sweep *s,
     return state_add_history (s, (long)e->trial, err);
 }
 
-int apply_submit (struct sweep *s,
-                  const struct event *e,
-                  struct slurmdl_error *err)
+int apply_submit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct submit *list;
     char *job;
@@ -100,15 +89,11 @@ int apply_submit (struct sweep *s,
         free (job);
         return errorf (err, "out of memory");
     }
-    list[s->nsubmits++] = (struct submit){
-        job, (long)e->first, (long)e->last, e->time, e->memory
-    };
+    list[s->nsubmits++] = (struct submit){ job, (long)e->first, (long)e->last, e->time, e->memory };
     return 0;
 }
 
-int apply_scale (struct sweep *s,
-                 const struct event *e,
-                 struct slurmdl_error *err)
+int apply_scale (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     const char *p = e->slots ? e->slots : "";
 
@@ -136,18 +121,14 @@ bool sweep_retires (const struct sweep *s, const char *slot)
     return find_text (s->retired, slot);
 }
 
-int apply_label (struct sweep *s,
-                 const struct event *e,
-                 struct slurmdl_error *err)
+int apply_label (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     char **at = e->label ? find_text (s->labels, e->label) : NULL;
 
     if (!e->label || !*e->label)
         return 0;
     if (!e->off)
-        return at || strings_add (&s->labels, e->label) == 0
-                   ? 0
-                   : errorf (err, "out of memory");
+        return at || strings_add (&s->labels, e->label) == 0 ? 0 : errorf (err, "out of memory");
     if (at) {
         free (*at);
         do
@@ -157,9 +138,7 @@ int apply_label (struct sweep *s,
     return 0;
 }
 
-int apply_archive (struct sweep *s,
-                   const struct event *e,
-                   struct slurmdl_error *err)
+int apply_archive (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
     s->archived = !e->off;

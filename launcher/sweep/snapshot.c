@@ -62,9 +62,7 @@ static int share (struct sweep *s)
 struct searcher *sweep_snapshot (struct sweep *s)
 {
     return share (s) < 0 ? searcher_copy (s->searcher)
-                         : map (s->searcher_file,
-                                searcher_size (s->searcher),
-                                MAP_PRIVATE);
+                         : map (s->searcher_file, searcher_size (s->searcher), MAP_PRIVATE);
 }
 
 void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot)

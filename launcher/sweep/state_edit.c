@@ -51,9 +51,7 @@ void state_remove_open (struct sweep *s, long n)
     long i = place_of (s, n);
 
     s->nopen--;
-    memmove (s->open + i,
-             s->open + i + 1,
-             (size_t)(s->nopen - i) * sizeof (*s->open));
+    memmove (s->open + i, s->open + i + 1, (size_t)(s->nopen - i) * sizeof (*s->open));
 }
 
 int state_add_history (struct sweep *s, long what, struct slurmdl_error *err)

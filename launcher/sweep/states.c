@@ -4,8 +4,7 @@
 #include "launcher/sweep/states.h"
 
 #define IN(name) (1u << SWEEP_##name)
-#define ENDED                                                                  \
-    (IN (STOPPED) | IN (KILLED) | IN (COMPLETED) | IN (FAILED) | IN (PARTIAL))
+#define ENDED    (IN (STOPPED) | IN (KILLED) | IN (COMPLETED) | IN (FAILED) | IN (PARTIAL))
 
 /* clang-format off */
 static const struct transition {
@@ -56,8 +55,7 @@ bool sweep_has_ended (const struct sweep *s)
 const char *sweep_state_name (enum sweep_state state)
 {
     static const char *const names[] = {
-        "new",    "running",   "paused", "stopped",
-        "killed", "completed", "failed", "partial",
+        "new", "running", "paused", "stopped", "killed", "completed", "failed", "partial",
     };
     return names[state];
 }

@@ -43,9 +43,7 @@ void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err)
     char path[PATH_MAX];
     int e = errno;
 
-    if (!err
-        || snprintf (path, sizeof (path), "%s/log", s->dir)
-               >= (int)sizeof (path)
+    if (!err || snprintf (path, sizeof (path), "%s/log", s->dir) >= (int)sizeof (path)
         || access (path, F_OK) == 0 || errno != ENOENT) {
         errno = e;
         return;
@@ -68,10 +66,7 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err)
     return rv;
 }
 
-int sweep_publish (struct sweep *s,
-                   struct event *events,
-                   size_t n,
-                   struct slurmdl_error *err)
+int sweep_publish (struct sweep *s, struct event *events, size_t n, struct slurmdl_error *err)
 {
     int rv;
 
@@ -90,10 +85,8 @@ int sweep_settle (const struct sweep *s, struct slurmdl_error *err)
     return log_settle (s->log, err);
 }
 
-int sweep_insist (struct sweep *s,
-                  struct event event,
-                  bool (*still) (const struct sweep *s, const void *arg),
-                  const void *arg,
+int sweep_insist (struct sweep *s, struct event event,
+                  bool (*still) (const struct sweep *s, const void *arg), const void *arg,
                   struct slurmdl_error *err)
 {
     int rv = 1;
@@ -103,9 +96,7 @@ int sweep_insist (struct sweep *s,
     return rv;
 }
 
-static int read_frozen (struct sweep *s,
-                        const char *path,
-                        struct problems *p,
+static int read_frozen (struct sweep *s, const char *path, struct problems *p,
                         struct slurmdl_error *err)
 {
     size_t size;
@@ -132,10 +123,7 @@ static int find_log_owner (struct sweep *s, struct slurmdl_error *err)
     s->log_owner = (uid_t)-1;
     snprintf (path, sizeof (path), "%s/log/000000/00000001", s->dir);
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
-        return errno == ENOENT
-                   ? 0
-                   : errorf (
-                       err, "%s: cannot read: %s", path, strerror (errno));
+        return errno == ENOENT ? 0 : errorf (err, "%s: cannot read: %s", path, strerror (errno));
     close (fd);
     s->log_owner = st.st_uid;
     return 0;
@@ -150,8 +138,7 @@ static char *name_word (const char *name)
     return shell_word (path);
 }
 
-struct sweep *
-sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
+struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
 {
     struct sweep *s = calloc (1, sizeof (*s));
     char own[PATH_MAX];
@@ -159,8 +146,7 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
 
     /* links to it are the user's; what is inside has none */
     if (!realpath (dir, own)) {
-        errorf (
-            err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
+        errorf (err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
         goto fail;
     }
     if (strlen (own) > PATH_MAX - SWEEP_FILES_LENGTH) {
@@ -171,8 +157,7 @@ sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
                 own);
         goto fail;
     }
-    if (!s || !(s->dir = strdup (own))
-        || !(s->word = name_word (sweep_folder_name (s)))
+    if (!s || !(s->dir = strdup (own)) || !(s->word = name_word (sweep_folder_name (s)))
         || inside_enter (own) < 0) {
         errorf (err, "out of memory");
         goto fail;

@@ -31,15 +31,15 @@ struct milestone {
 
 struct sweep_trial {
     enum sweep_trial_state state;
-    double *x;       /* its point */
-    double *began;   /* the point it began at, NULL: the same (on_oom) */
-    json_t *hparams; /* of it; NULL until trial_hparams() is called */
-    int64_t length;  /* of the last accepted result, 0: none */
-    int64_t target;  /* of the open segment */
-    double metric;   /* last accepted; NaN until there is one */
-    double seconds;  /* of all attempts that have ended */
-    double spent;    /* in attempts at the open segment that have ended */
-    long over;       /* attempts 1 .. over have ended */
+    double *x;                    /* its point */
+    double *began;                /* the point it began at, NULL: the same (on_oom) */
+    json_t *hparams;              /* of it; NULL until trial_hparams() is called */
+    int64_t length;               /* of the last accepted result, 0: none */
+    int64_t target;               /* of the open segment */
+    double metric;                /* last accepted; NaN until there is one */
+    double seconds;               /* of all attempts that have ended */
+    double spent;                 /* in attempts at the open segment that have ended */
+    long over;                    /* attempts 1 .. over have ended */
     struct milestone *milestones; /* by length */
     size_t nmilestones;
     long *failed; /* attempts that failed and count, ascending */
@@ -53,12 +53,12 @@ struct sweep_trial {
                             or beyond the length; 0: not */
     int fails;
     int losts;
-    int ooms; /* attempts that ran out of memory, and were tried again with more
-                 or with less to do */
-    int64_t memory; /* bytes that its open segment is tried with, since it ran
-                       out of memory; 0: it has not */
-    char *why;      /* it failed last, or NULL */
-    char *owner;    /* worker whose attempt over + 1 is, NULL: not known */
+    int ooms;          /* attempts that ran out of memory, and were tried again with more
+                          or with less to do */
+    int64_t memory;    /* bytes that its open segment is tried with, since it ran
+                          out of memory; 0: it has not */
+    char *why;         /* it failed last, or NULL */
+    char *owner;       /* worker whose attempt over + 1 is, NULL: not known */
     char *host, *gpus; /* of the last attempt that ended, or NULL */
     double begin_time; /* s since the epoch, on its worker's clock */
     double end_time;   /* of the last result */
@@ -132,8 +132,8 @@ enum { LOG_VERSION = 4 };
 
 struct sweep {
     char *dir;
-    char *word;   /* the folder's name in commands that a user may copy */
-    char *frozen; /* the experiment.conf that was read, ... */
+    char *word;               /* the folder's name in commands that a user may copy */
+    char *frozen;             /* the experiment.conf that was read, ... */
     char digest[DIGEST_SIZE]; /* ... its SHA-256, ... */
     uid_t owner;              /* ... whose file it is, ... */
     char *logged_digest;      /* ... and that of the first log entry, ... */
@@ -191,8 +191,7 @@ enum { SWEEP_FILES_LENGTH = 200 };
 /* Open an experiment's folder and read its log.  'p' takes what is wrong
  * with its experiment.conf.  Returns NULL on failure.
  */
-struct sweep *
-sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err);
+struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err);
 void sweep_close (struct sweep *s);
 
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
@@ -210,16 +209,11 @@ int sweep_settle (const struct sweep *s, struct slurmdl_error *err);
  * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
  * on failure.
  */
-int sweep_publish (struct sweep *s,
-                   struct event *events,
-                   size_t n,
-                   struct slurmdl_error *err);
+int sweep_publish (struct sweep *s, struct event *events, size_t n, struct slurmdl_error *err);
 
 /* Publish one event until it is in, or 'still' (if given) says that it makes
  * no sense now.  Returns 0, 1 if it is not in for that reason, -1.
  */
-int sweep_insist (struct sweep *s,
-                  struct event event,
-                  bool (*still) (const struct sweep *s, const void *arg),
-                  const void *arg,
+int sweep_insist (struct sweep *s, struct event event,
+                  bool (*still) (const struct sweep *s, const void *arg), const void *arg,
                   struct slurmdl_error *err);

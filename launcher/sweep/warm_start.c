@@ -49,9 +49,7 @@ static json_t *text_json (const struct param *d, const char *text)
 }
 
 /* The value of 'h', its default if it was not there, NaN: none. */
-static double old_value (const struct experiment *e,
-                         const struct hparam *h,
-                         const json_t *old)
+static double old_value (const struct experiment *e, const struct hparam *h, const json_t *old)
 {
     char *text = hparams_text (old, h->path);
     json_t *v = text ? text_json (&e->params[h->dim], text) : NULL;
@@ -90,9 +88,7 @@ static bool is_finished (const struct sweep *s, const struct sweep_trial *t)
 }
 
 /* Index of each of our metrics among the earlier one's; -1 after a problem. */
-static int find_metrics (const struct experiment *e,
-                         const struct sweep *s,
-                         size_t *at,
+static int find_metrics (const struct experiment *e, const struct sweep *s, size_t *at,
                          struct problems *p)
 {
     for (size_t i = 0; i < e->nmetrics; i++) {
@@ -100,13 +96,10 @@ static int find_metrics (const struct experiment *e,
             if (!strcmp (e->metrics[i], s->exp->metrics[at[i]]))
                 break;
         if (at[i] == s->exp->nmetrics) {
-            problem_at (p,
-                        e->warm_start_origin,
+            problem_at (p, e->warm_start_origin,
                         "'searcher.warm_start': %s has no metric '%s'; "
                         "its metric is '%s'",
-                        s->dir,
-                        e->metrics[i],
-                        s->exp->metric);
+                        s->dir, e->metrics[i], s->exp->metric);
             return -1;
         }
     }
@@ -114,46 +107,37 @@ static int find_metrics (const struct experiment *e,
 }
 
 /* Returns how many finished trials there are. */
-static long
-take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
+static long take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
 {
     long finished = 0;
 
     for (long n = 0; n < s->ntrials; n++) {
         struct sweep_trial *t = &s->trials[n];
-        double *x = e->known_numbers
-                    + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
+        double *x = e->known_numbers + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
         if (!is_finished (s, t))
             continue;
         finished++;
         if (old_point (e, trial_hparams (s, t), x) < 0)
             continue;
         for (size_t i = 0; i < e->nmetrics; i++)
-            x[e->nparams + i] =
-                trial_values (t) ? trial_values (t)[at[i]] : t->metric;
+            x[e->nparams + i] = trial_values (t) ? trial_values (t)[at[i]] : t->metric;
         e->search.nknown++;
     }
     return finished;
 }
 
 /* What counts as a full training there may be a part of one here. */
-static void note_length (const struct experiment *e,
-                         const struct sweep *s,
-                         struct problems *p)
+static void note_length (const struct experiment *e, const struct sweep *s, struct problems *p)
 {
     if (s->exp->search.max_length != e->search.max_length)
-        note_at (p,
-                 e->warm_start_origin,
+        note_at (p, e->warm_start_origin,
                  "warning: 'searcher.warm_start': the trials of %s have the "
                  "length %lld, those of this experiment %lld: their values "
                  "count as they are",
-                 s->dir,
-                 (long long)s->exp->search.max_length,
-                 (long long)e->search.max_length);
+                 s->dir, (long long)s->exp->search.max_length, (long long)e->search.max_length);
 }
 
-static int
-take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
+static int take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
 {
     size_t at[OBJECTIVES_MAX];
     long finished;
@@ -169,14 +153,11 @@ take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
         note_length (e, s, p);
         return 0;
     }
-    problem_at (
-        p,
-        e->warm_start_origin,
-        "'searcher.warm_start': of the %ld finished trials of %s "
-        "none lies in this space (a hyperparameter that it did not have "
-        "needs a default)",
-        finished,
-        s->dir);
+    problem_at (p, e->warm_start_origin,
+                "'searcher.warm_start': of the %ld finished trials of %s "
+                "none lies in this space (a hyperparameter that it did not have "
+                "needs a default)",
+                finished, s->dir);
     return -1;
 }
 
@@ -202,8 +183,7 @@ static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
 /* ---- results of another program ---- */
 
 /* The values of a trial; -1 if it has none. */
-static int
-result_values (const struct experiment *e, const json_t *trial, double *values)
+static int result_values (const struct experiment *e, const json_t *trial, double *values)
 {
     const json_t *v = json_object_get (trial, "value");
 
@@ -225,21 +205,17 @@ static size_t take_results (struct experiment *e, const json_t *list)
     size_t i;
     json_t *trial;
 
-    json_array_foreach (list, i, trial)
-    {
-        double *x = e->known_numbers
-                    + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
+    json_array_foreach (list, i, trial) {
+        double *x = e->known_numbers + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
         if (result_values (e, trial, x + e->nparams) < 0)
             continue;
         n++;
-        e->search.nknown +=
-            old_point (e, json_object_get (trial, "params"), x) == 0;
+        e->search.nknown += old_point (e, json_object_get (trial, "params"), x) == 0;
     }
     return n;
 }
 
-static int
-take_file (struct experiment *e, const char *path, struct problems *p)
+static int take_file (struct experiment *e, const char *path, struct problems *p)
 {
     struct slurmdl_error err = { "" };
     size_t size = 0;
@@ -250,33 +226,25 @@ take_file (struct experiment *e, const char *path, struct problems *p)
 
     free (text);
     if (!text)
-        problem_at (
-            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+        problem_at (p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
     else if (!json_is_array (list))
-        problem_at (p,
-                    e->warm_start_origin,
+        problem_at (p, e->warm_start_origin,
                     "'searcher.warm_start': %s: line %d: is no list of "
                     "{\"params\": {NAME: VALUE, ...}, \"value\": NUMBER}%s%s",
-                    path,
-                    why.line > 0 ? why.line : 1,
-                    *why.text ? ": " : "",
-                    why.text);
+                    path, why.line > 0 ? why.line : 1, *why.text ? ": " : "", why.text);
     else if (known_points_allocate (e, json_array_size (list)) < 0)
         problem_at (p, e->warm_start_origin, "out of memory");
     else if ((n = take_results (e, list), e->search.nknown == 0))
-        problem_at (p,
-                    e->warm_start_origin,
+        problem_at (p, e->warm_start_origin,
                     "'searcher.warm_start': of the %zu trials with a value of "
                     "%s none lies in this space (a hyperparameter that they "
                     "do not have needs a default)",
-                    n,
-                    path);
+                    n, path);
     json_decref (list);
     return e->search.nknown > 0 ? 0 : -1;
 }
 
-static int
-take_folder (struct experiment *e, const char *dir, struct problems *p)
+static int take_folder (struct experiment *e, const char *dir, struct problems *p)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s = open_other (dir, &err);
@@ -285,8 +253,7 @@ take_folder (struct experiment *e, const char *dir, struct problems *p)
     if (s)
         rv = take_sweep (e, s, p);
     else
-        problem_at (
-            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
+        problem_at (p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
     sweep_close (s);
     return rv;
 }
@@ -301,16 +268,10 @@ int warm_start (struct experiment *e, struct problems *p)
     p->file = e->file;
     if (!e->warm_start)
         return 0;
-    if (asprintf (&path,
-                  "%s%s%s",
-                  absolute ? "" : e->dir,
-                  absolute ? "" : "/",
-                  e->warm_start)
-        < 0)
+    if (asprintf (&path, "%s%s%s", absolute ? "" : e->dir, absolute ? "" : "/", e->warm_start) < 0)
         return -1;
-    rv = stat (path, &st) == 0 && S_ISREG (st.st_mode)
-             ? take_file (e, path, p)
-             : take_folder (e, path, p);
+    rv = stat (path, &st) == 0 && S_ISREG (st.st_mode) ? take_file (e, path, p)
+                                                       : take_folder (e, path, p);
     free (path);
     return rv;
 }

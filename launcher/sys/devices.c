@@ -19,8 +19,7 @@ static void split (struct devices *d)
 {
     char *save = NULL;
 
-    for (char *name = strtok_r (d->text, ",", &save);
-         name && d->ngpus < DEVICES_MAX;
+    for (char *name = strtok_r (d->text, ",", &save); name && d->ngpus < DEVICES_MAX;
          name = strtok_r (NULL, ",", &save))
         d->gpus[d->ngpus++] = name;
     /* a program would take it for "none" */
@@ -39,8 +38,7 @@ static char *list_devices (const char *dev)
     for (int i = 0; i < DEVICES_MAX; i++) {
         snprintf (path, sizeof (path), "%s/nvidia%d", dev, i);
         if (access (path, F_OK) == 0)
-            n += (size_t)snprintf (
-                text + n, sizeof (text) - n, "%s%d", n ? "," : "", i);
+            n += (size_t)snprintf (text + n, sizeof (text) - n, "%s%d", n ? "," : "", i);
     }
     return strdup (text);
 }
@@ -84,8 +82,7 @@ void devices_take (const struct devices *d, int i, int each)
 
     for (int k = i * each; k < (i + 1) * each && k < d->ngpus; k++)
         if (n + strlen (d->gpus[k]) + 2 < sizeof (text))
-            n += (size_t)snprintf (
-                text + n, sizeof (text) - n, "%s%s", n ? "," : "", d->gpus[k]);
+            n += (size_t)snprintf (text + n, sizeof (text) - n, "%s%s", n ? "," : "", d->gpus[k]);
     setenv (d->variable, text, 1);
 }
 
@@ -94,8 +91,7 @@ void cores_take (long i, long n, long each)
     cpu_set_t all, mine;
     long at = 0;
 
-    if (sched_getaffinity (0, sizeof (all), &all) < 0
-        || n * each > CPU_COUNT (&all))
+    if (sched_getaffinity (0, sizeof (all), &all) < 0 || n * each > CPU_COUNT (&all))
         return;
     CPU_ZERO (&mine);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)

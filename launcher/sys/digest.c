@@ -38,9 +38,7 @@ int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
 
     *bytes = 0;
     crypto_hash_sha256_init (&state);
-    while (part
-           && ((got = read (from, part, PART)) > 0
-               || (got < 0 && errno == EINTR))) {
+    while (part && ((got = read (from, part, PART)) > 0 || (got < 0 && errno == EINTR))) {
         size_t size = got > 0 ? (size_t)got : 0;
         crypto_hash_sha256_update (&state, (unsigned char *)part, size);
         *bytes += (int64_t)size;
@@ -59,8 +57,7 @@ int digest_of_file (char digest[DIGEST_SIZE], int fd)
 {
     int64_t bytes;
 
-    return lseek (fd, 0, SEEK_SET) < 0 ? -1
-                                       : digest_copy (fd, -1, digest, &bytes);
+    return lseek (fd, 0, SEEK_SET) < 0 ? -1 : digest_copy (fd, -1, digest, &bytes);
 }
 
 int random_word (char *buf, size_t bytes)

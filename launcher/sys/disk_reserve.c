@@ -33,8 +33,7 @@ int disk_reserve_make (const char *dir, struct slurmdl_error *err)
     reserve_path (path, sizeof (path), dir);
     if (access (path, F_OK) == 0)
         return 0;
-    return publish_if_absent (path, content, sizeof (content), err) < 0 ? -1
-                                                                        : 0;
+    return publish_if_absent (path, content, sizeof (content), err) < 0 ? -1 : 0;
 }
 
 int disk_reserve_spend (const char *dir)

@@ -17,8 +17,7 @@ int disk_reserve_spend (const char *dir);
 
 /* Whether it was spent: workers wait for space; and the message about it. */
 bool disk_reserve_is_spent (const char *dir);
-#define DISK_RESERVE_SPENT                                                     \
-    "the disk or the quota is full: workers wait for space"
+#define DISK_RESERVE_SPENT "the disk or the quota is full: workers wait for space"
 
 /* Try to write to 'dir' as much as a reserve has.  Returns 0, or the errno
  * of a full disk; all other errors are 0, too.

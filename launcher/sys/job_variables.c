@@ -8,8 +8,7 @@
 
 bool variable_is_of_job (const char *variable)
 {
-    return (!strncmp (variable, "SLURM_", 6)
-            || !strncmp (variable, "_SLURM_", 7))
+    return (!strncmp (variable, "SLURM_", 6) || !strncmp (variable, "_SLURM_", 7))
            && strncmp (variable, "SLURM_CONF=", 11);
 }
 

@@ -111,8 +111,7 @@ static int put_piece (const char *piece, size_t n, void *arg)
 
     if (n == 1 && *piece == '"')
         to->is_quoted = !to->is_quoted;
-    if (!to->is_quoted && n < sizeof (text)
-        && (memchr (piece, '.', n) || memchr (piece, 'e', n))
+    if (!to->is_quoted && n < sizeof (text) && (memchr (piece, '.', n) || memchr (piece, 'e', n))
         && may_be_shorter (piece, n)) {
         memcpy (text, piece, n);
         text[n] = '\0';
@@ -122,16 +121,9 @@ static int put_piece (const char *piece, size_t n, void *arg)
             n = strlen (text);
         }
     }
-    if (!to->is_quoted && n + 2 < sizeof (text)
-        && strchr ("-0123456789", *piece) && (e = memchr (piece, 'e', n))
-        && !memchr (piece, '.', n))
-        return fprintf (to->f,
-                        "%.*s.0%.*s",
-                        (int)(e - piece),
-                        piece,
-                        (int)(piece + n - e),
-                        e)
-                       > 0
+    if (!to->is_quoted && n + 2 < sizeof (text) && strchr ("-0123456789", *piece)
+        && (e = memchr (piece, 'e', n)) && !memchr (piece, '.', n))
+        return fprintf (to->f, "%.*s.0%.*s", (int)(e - piece), piece, (int)(piece + n - e), e) > 0
                    ? 0
                    : -1;
     return fwrite (piece, 1, n, to->f) == n ? 0 : -1;
@@ -139,8 +131,7 @@ static int put_piece (const char *piece, size_t n, void *arg)
 
 int json_put (const json_t *v, FILE *f, size_t flags)
 {
-    return json_dump_callback (
-        v, put_piece, &(struct json_pieces){ .f = f }, flags);
+    return json_dump_callback (v, put_piece, &(struct json_pieces){ .f = f }, flags);
 }
 
 char *json_string_of (const json_t *v, size_t flags)

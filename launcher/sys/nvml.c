@@ -79,19 +79,15 @@ int nvml_open (struct nvml *n, struct slurmdl_error *err)
     status = n->init ();
     if (status == NVML_SUCCESS)
         return 0;
-    errorf (err,
-            "NVIDIA's driver: %s (NVML error %d)",
-            n->error ? n->error (status) : "it does not answer",
-            status);
+    errorf (err, "NVIDIA's driver: %s (NVML error %d)",
+            n->error ? n->error (status) : "it does not answer", status);
     dlclose (n->library);
     n->library = NULL;
     errno = EIO;
     return -1;
 }
 
-int nvml_memory (const struct nvml *n,
-                 struct nvml_device *d,
-                 struct nvml_memory *m)
+int nvml_memory (const struct nvml *n, struct nvml_device *d, struct nvml_memory *m)
 {
     struct nvml_memory_v2 v2 = { .version = NVML_MEMORY_V2 };
 

@@ -106,21 +106,13 @@ struct nvml {
     int (*clock) (struct nvml_device *d, int which, unsigned *mhz);
     int (*slowed) (struct nvml_device *d, unsigned long long *reasons);
     int (*pcie) (struct nvml_device *d, int counter, unsigned *kilobytes);
-    int (*processes) (struct nvml_device *d,
-                      unsigned *n,
-                      struct nvml_process *p);
+    int (*processes) (struct nvml_device *d, unsigned *n, struct nvml_process *p);
     int (*pci) (struct nvml_device *d, struct nvml_pci *pci);
     int (*ecc_mode) (struct nvml_device *d, int *now, int *later);
-    int (*ecc_errors) (struct nvml_device *d,
-                       int type,
-                       int counter,
-                       unsigned long long *n);
+    int (*ecc_errors) (struct nvml_device *d, int type, int counter, unsigned long long *n);
     int (*pages_pending) (struct nvml_device *d, int *pending);
-    int (*rows) (struct nvml_device *d,
-                 unsigned *corrected,
-                 unsigned *uncorrected,
-                 unsigned *pending,
-                 unsigned *failed);
+    int (*rows) (struct nvml_device *d, unsigned *corrected, unsigned *uncorrected,
+                 unsigned *pending, unsigned *failed);
     int (*link) (struct nvml_device *d, unsigned link, int *up);
     int (*persistence) (struct nvml_device *d, int *on);
     int (*width) (struct nvml_device *d, unsigned *lanes);
@@ -147,6 +139,4 @@ void nvml_close (struct nvml *n);
 /* Memory as nvidia-smi shows it: what the driver keeps for itself is in 'total'
  * only.  A driver before 510 counts it as used.  Returns a status of NVML.
  */
-int nvml_memory (const struct nvml *n,
-                 struct nvml_device *d,
-                 struct nvml_memory *m);
+int nvml_memory (const struct nvml *n, struct nvml_device *d, struct nvml_memory *m);

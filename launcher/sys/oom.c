@@ -32,8 +32,7 @@ static char *memory_path (char *line, int version)
     path[strcspn (path, "\n")] = '\0';
     if (version == V2)
         return !strcmp (line, "0") && !*controllers ? path : NULL;
-    for (char *c = strtok_r (controllers, ",", &save); c;
-         c = strtok_r (NULL, ",", &save))
+    for (char *c = strtok_r (controllers, ",", &save); c; c = strtok_r (NULL, ",", &save))
         if (!strcmp (c, "memory"))
             return path;
     return NULL;
@@ -66,12 +65,7 @@ static long read_counter (const char *root, int version, const char *path)
     long count = -1;
     FILE *f;
 
-    snprintf (name,
-              sizeof (name),
-              "%s%s%s/%s",
-              root,
-              versions[version].folder,
-              path,
+    snprintf (name, sizeof (name), "%s%s%s/%s", root, versions[version].folder, path,
               versions[version].file);
     if (!(f = fopen (name, "re")))
         return -1;
@@ -107,12 +101,7 @@ static long limit_hits (const char *root, const char *job)
     long count = -1;
     FILE *f;
 
-    snprintf (name,
-              sizeof (name),
-              "%s%s%s/memory.failcnt",
-              root,
-              versions[V1].folder,
-              job);
+    snprintf (name, sizeof (name), "%s%s%s/memory.failcnt", root, versions[V1].folder, job);
     if (!(f = fopen (name, "re")))
         return -1;
     if (fscanf (f, "%ld", &count) != 1)
@@ -127,8 +116,7 @@ long oom_kills_of_job (const char *root)
         char path[PATH_MAX];
         long count;
         char *step;
-        if (own_path (root, v, path, sizeof (path)) < 0
-            || !(step = strstr (path, "/step_")))
+        if (own_path (root, v, path, sizeof (path)) < 0 || !(step = strstr (path, "/step_")))
             continue;
         *step = '\0'; /* the job's: job_N, and from 26.05 on its SLUID */
         count = read_counter (root, v, path);
@@ -159,21 +147,12 @@ static int64_t read_bytes (const char *name, const char *key)
     return bytes > 0 ? bytes : 0;
 }
 
-static int64_t read_of_cgroup (const char *root,
-                               int version,
-                               const char *path,
-                               const char *file,
+static int64_t read_of_cgroup (const char *root, int version, const char *path, const char *file,
                                const char *key)
 {
     char name[3 * PATH_MAX];
 
-    snprintf (name,
-              sizeof (name),
-              "%s%s%s/%s",
-              root,
-              versions[version].folder,
-              path,
-              file);
+    snprintf (name, sizeof (name), "%s%s%s/%s", root, versions[version].folder, path, file);
     return read_bytes (name, key);
 }
 
@@ -192,13 +171,10 @@ int64_t oom_memory_limit (const char *root)
     limit = read_bytes (name, "MemTotal:") * 1024;
     if (own_path (root, V1, path, sizeof (path)) == 0)
         limit = least (
-            limit,
-            read_of_cgroup (
-                root, V1, path, "memory.stat", "hierarchical_memory_limit "));
+            limit, read_of_cgroup (root, V1, path, "memory.stat", "hierarchical_memory_limit "));
     if (own_path (root, V2, path, sizeof (path)) == 0)
         for (char *slash = path; slash; *slash = '\0') {
-            limit = least (limit,
-                           read_of_cgroup (root, V2, path, "memory.max", ""));
+            limit = least (limit, read_of_cgroup (root, V2, path, "memory.max", ""));
             if (!(slash = strrchr (path, '/')))
                 break;
         }

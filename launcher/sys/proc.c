@@ -14,8 +14,7 @@ ssize_t proc_read (int dir, const char *path, char *buf, size_t size)
     ssize_t got = fd < 0 ? -1 : 0;
     size_t n = 0;
 
-    while (fd >= 0 && n < size - 1
-           && (got = read (fd, buf + n, size - 1 - n)) > 0)
+    while (fd >= 0 && n < size - 1 && (got = read (fd, buf + n, size - 1 - n)) > 0)
         n += (size_t)got;
     if (fd >= 0)
         close (fd);
@@ -29,8 +28,8 @@ int proc_stat (int dir, const char *path, struct proc_stat *s)
     char text[2048];
     char *name, *end;
 
-    if (proc_read (dir, path, text, sizeof (text)) <= 0
-        || !(name = strchr (text, '(')) || !(end = strrchr (text, ')')))
+    if (proc_read (dir, path, text, sizeof (text)) <= 0 || !(name = strchr (text, '('))
+        || !(end = strrchr (text, ')')))
         return -1;
     *s = (struct proc_stat){ .state = '?' };
     *end = '\0';
@@ -38,17 +37,8 @@ int proc_stat (int dir, const char *path, struct proc_stat *s)
     if (sscanf (end + 1,
                 " %c %d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %lu %lu "
                 "%*d %*d %ld %*d %lu %*u %lu",
-                &s->state,
-                &s->parent,
-                &s->minor_faults,
-                &s->major_faults,
-                &s->user,
-                &s->system,
-                &s->user_ended,
-                &s->system_ended,
-                &s->threads,
-                &s->start,
-                &s->resident)
+                &s->state, &s->parent, &s->minor_faults, &s->major_faults, &s->user, &s->system,
+                &s->user_ended, &s->system_ended, &s->threads, &s->start, &s->resident)
         != 11)
         return -1;
     s->exit_status = (int)strtol (strrchr (end + 1, ' '), NULL, 10);

@@ -31,15 +31,10 @@ static int write_all (int fd, const char *buf, size_t len)
 }
 
 /* close() counts too: a full quota may show there first on NFS. */
-static int write_synced (int dir,
-                         const char *name,
-                         mode_t mode,
-                         const char *buf,
-                         size_t len,
+static int write_synced (int dir, const char *name, mode_t mode, const char *buf, size_t len,
                          const struct publish_after *after)
 {
-    int fd = openat (
-        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int fd = openat (dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     int saved;
     int rv;
 
@@ -68,12 +63,7 @@ static bool is_passing (int e)
 }
 
 /* EEXIST: nobody else has this name, so it is the reply to a second try. */
-static int write_tmp (int dir,
-                      char *tmp,
-                      size_t size,
-                      mode_t mode,
-                      const char *buf,
-                      size_t len,
+static int write_tmp (int dir, char *tmp, size_t size, mode_t mode, const char *buf, size_t len,
                       const struct publish_after *after)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -94,12 +84,8 @@ static void remove_tmp (int dir, const char *tmp)
     errno = e;
 }
 
-int publish_unsynced_at (int folder,
-                         const char *path,
-                         const char *buf,
-                         size_t len,
-                         const struct publish_after *after,
-                         struct slurmdl_error *err)
+int publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
+                         const struct publish_after *after, struct slurmdl_error *err)
 {
     const char *name = strrchr (path, '/') + 1;
     char tmp[64];
@@ -108,8 +94,7 @@ int publish_unsynced_at (int folder,
     /* ENOENT: `dl gc` took the file for a dead writer's */
     for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
         if (write_tmp (folder, tmp, sizeof (tmp), 0644, buf, len, after) < 0)
-            return errorf (
-                err, "%s: cannot write: %s", path, inside_error (errno));
+            return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
         if (after && after->end (after->arg, err) < 0) {
             remove_tmp (folder, tmp);
             return -1;
@@ -119,15 +104,10 @@ int publish_unsynced_at (int folder,
     }
     if (rv == 1)
         unlinkat (folder, tmp, 0);
-    return rv < 0
-               ? errorf (err, "%s: cannot create: %s", path, strerror (errno))
-               : rv;
+    return rv < 0 ? errorf (err, "%s: cannot create: %s", path, strerror (errno)) : rv;
 }
 
-int publish_if_absent (const char *path,
-                       const char *buf,
-                       size_t len,
-                       struct slurmdl_error *err)
+int publish_if_absent (const char *path, const char *buf, size_t len, struct slurmdl_error *err)
 {
     int dir = inside_parent (path, NULL);
     int rv = -1;
@@ -140,10 +120,7 @@ int publish_if_absent (const char *path,
     return inside_close (dir, rv);
 }
 
-int publish_replace (const char *path,
-                     const char *buf,
-                     size_t len,
-                     struct slurmdl_error *err)
+int publish_replace (const char *path, const char *buf, size_t len, struct slurmdl_error *err)
 {
     const char *name;
     char tmp[64];
@@ -180,7 +157,6 @@ int folder_create (const char *path, struct slurmdl_error *err)
             break;
     }
     if (rv < 0)
-        errorf (
-            err, "%s: cannot make the folder: %s", path, inside_error (errno));
+        errorf (err, "%s: cannot make the folder: %s", path, inside_error (errno));
     return inside_close (dir, rv);
 }

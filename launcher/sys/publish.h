@@ -18,10 +18,7 @@
  * Returns 0 if the file is now there and is ours, 1 if somebody else's is,
  * -1 on failure with errno and 'err' set, and then 'path' is not ours.
  */
-int publish_if_absent (const char *path,
-                       const char *buf,
-                       size_t len,
-                       struct slurmdl_error *err);
+int publish_if_absent (const char *path, const char *buf, size_t len, struct slurmdl_error *err);
 
 /* What a file depends on: begun when the file is written, so that the disk does
  * both at once, and ended before it gets its name, which it does not get if
@@ -36,20 +33,13 @@ struct publish_after {
 /* publish_if_absent() into an open folder, which is left to be synced (and is
  * what 'path' says, for messages); 'after' may be NULL.
  */
-int publish_unsynced_at (int folder,
-                         const char *path,
-                         const char *buf,
-                         size_t len,
-                         const struct publish_after *after,
-                         struct slurmdl_error *err);
+int publish_unsynced_at (int folder, const char *path, const char *buf, size_t len,
+                         const struct publish_after *after, struct slurmdl_error *err);
 
 /* Put them under 'path' in place of what has the name, which nobody sees in
  * part: the old file or the new one is there.  Nobody else may write to it.
  */
-int publish_replace (const char *path,
-                     const char *buf,
-                     size_t len,
-                     struct slurmdl_error *err);
+int publish_replace (const char *path, const char *buf, size_t len, struct slurmdl_error *err);
 
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
 int folder_create (const char *path, struct slurmdl_error *err);

@@ -21,8 +21,7 @@ static const char program[] =
     "    main = import_module(sys.argv[1]).main\n"
     "except ImportError as error:\n"
     "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
-    "(pip install " PYTHON_SOURCE
-    "), or name another python in DL_PYTHON\\n' % "
+    "(pip install " PYTHON_SOURCE "), or name another python in DL_PYTHON\\n' % "
     "(sys.executable, error))\n"
     "    sys.exit(3)\n"
     "sys.exit(main(*sys.argv[2:]))\n";
@@ -34,10 +33,7 @@ static const char *python_name (void)
     return given && *given ? given : "python3";
 }
 
-pid_t python_start (const char *module,
-                    char *const *args,
-                    int in,
-                    struct slurmdl_error *err)
+pid_t python_start (const char *module, char *const *args, int in, struct slurmdl_error *err)
 {
     size_t n = 0;
     char **argv;
@@ -55,8 +51,8 @@ pid_t python_start (const char *module,
     argv[3] = (char *)module;
     memcpy (argv + 4, args, n * sizeof (*argv));
     /* one that lived on would write beside the next one */
-    pid = subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { in, 1, 2 }, .death_signal = SIGKILL });
+    pid = subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { in, 1, 2 }, .death_signal = SIGKILL });
     if (pid < 0)
         errorf (err, "%s: cannot start: %s", argv[0], strerror (errno));
     free (argv);
@@ -71,15 +67,12 @@ int python_wait (pid_t pid, const char *what)
         if (errno != EINTR)
             return EXIT_IO;
     if (WIFSIGNALED (status)) {
-        complain ("%s: killed by signal %d; %s again does what is missing",
-                  python_name (),
-                  WTERMSIG (status),
-                  what);
+        complain ("%s: killed by signal %d; %s again does what is missing", python_name (),
+                  WTERMSIG (status), what);
         return EXIT_IO;
     }
     if (WEXITSTATUS (status) == 126 || WEXITSTATUS (status) == 127) {
-        complain ("%s needs Python: install it, or name one in DL_PYTHON",
-                  what);
+        complain ("%s needs Python: install it, or name one in DL_PYTHON", what);
         return EXIT_NOT_FOUND;
     }
     return WEXITSTATUS (status);

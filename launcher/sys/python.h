@@ -13,10 +13,7 @@
  *
  * Returns its pid, -1 on failure.
  */
-pid_t python_start (const char *module,
-                    char *const *args,
-                    int in,
-                    struct slurmdl_error *err);
+pid_t python_start (const char *module, char *const *args, int in, struct slurmdl_error *err);
 
 /* Wait for its end.  Returns its exit status, after a line if it said none:
  * 'what' needs Python.

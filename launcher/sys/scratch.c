@@ -66,9 +66,8 @@ static bool is_own_folder (const char *path, const char *name)
 {
     struct stat st;
 
-    return !strncmp (name, PREFIX, strlen (PREFIX))
-           && strlen (name) == strlen (PREFIX) + 6 && lstat (path, &st) == 0
-           && S_ISDIR (st.st_mode) && st.st_uid == geteuid ();
+    return !strncmp (name, PREFIX, strlen (PREFIX)) && strlen (name) == strlen (PREFIX) + 6
+           && lstat (path, &st) == 0 && S_ISDIR (st.st_mode) && st.st_uid == geteuid ();
 }
 
 static void remove_old (const char *tmp)
@@ -79,10 +78,8 @@ static void remove_old (const char *tmp)
     int fd;
 
     while (folder && (e = readdir (folder))) {
-        if (snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name)
-                >= (int)sizeof (path)
-            || !is_own_folder (path, e->d_name)
-            || (fd = lock_folder (path)) < 0)
+        if (snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name) >= (int)sizeof (path)
+            || !is_own_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
             continue;
         empty_folder (path);
         close (fd);
@@ -97,8 +94,7 @@ static bool is_taken (const struct scratch *s)
     struct stat st, locked;
 
     return lstat (s->path, &st) < 0
-           || (s->lock >= 0 && fstat (s->lock, &locked) == 0
-               && locked.st_ino != st.st_ino);
+           || (s->lock >= 0 && fstat (s->lock, &locked) == 0 && locked.st_ino != st.st_ino);
 }
 
 static int make_in (const char *tmp, struct scratch *s)

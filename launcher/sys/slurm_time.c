@@ -28,6 +28,5 @@ double slurm_seconds (const char *text)
     if (n < 1)
         return 0;
     n += dash ? 2 : -1;
-    return days * 86400 + part[0] * units[n][0] + part[1] * units[n][1]
-           + part[2] * units[n][2];
+    return days * 86400 + part[0] * units[n][0] + part[1] * units[n][1] + part[2] * units[n][2];
 }

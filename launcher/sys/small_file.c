@@ -41,8 +41,7 @@ static int open_patiently (const char *path, int flags, struct stat *st)
 
     for (int i = 0; i < 100; i++) {
         fd = inside_open (path, flags, 0, st);
-        if (fd >= 0 || !may_appear (errno)
-            || (i >= LINK_TRIES && leads_nowhere (path)))
+        if (fd >= 0 || !may_appear (errno) || (i >= LINK_TRIES && leads_nowhere (path)))
             return fd;
         nanosleep (&wait, NULL);
         if (wait.tv_nsec < 500 * 1000 * 1000)
@@ -85,11 +84,7 @@ static char *read_whole (int fd, const struct stat *st, size_t max, size_t *len)
 }
 
 /* Read and close it. */
-static char *take_text (const char *path,
-                        int fd,
-                        const struct stat *st,
-                        size_t max,
-                        size_t *len,
+static char *take_text (const char *path, int fd, const struct stat *st, size_t max, size_t *len,
                         struct slurmdl_error *err)
 {
     char *buf = fd < 0 ? NULL : read_whole (fd, st, max, len);
@@ -106,15 +101,12 @@ static char *take_text (const char *path,
 /* What dl does not write is damage to an experiment. */
 static char *or_damaged (char *text)
 {
-    if (!text
-        && (errno == ELOOP || errno == EINVAL || errno == EFBIG
-            || errno == ENOTDIR))
+    if (!text && (errno == ELOOP || errno == EINVAL || errno == EFBIG || errno == ENOTDIR))
         errno = EBADMSG;
     return text;
 }
 
-char *
-file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
+char *file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
 {
     struct stat st;
     int fd = open_patiently (path, O_RDONLY, &st);
@@ -122,10 +114,7 @@ file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
     return or_damaged (take_text (path, fd, &st, max, len, err));
 }
 
-char *file_read_now (const char *path,
-                     size_t max,
-                     size_t *len,
-                     uid_t *owner,
+char *file_read_now (const char *path, size_t max, size_t *len, uid_t *owner,
                      struct slurmdl_error *err)
 {
     struct stat st;
@@ -136,10 +125,7 @@ char *file_read_now (const char *path,
     return or_damaged (take_text (path, fd, &st, max, len, err));
 }
 
-char *file_read_named (const char *path,
-                       size_t max,
-                       size_t *len,
-                       struct slurmdl_error *err)
+char *file_read_named (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
 {
     int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
@@ -160,8 +146,7 @@ static char *read_part (int fd, size_t max)
     while (n > 0 && used < max) {
         if (array_reserve (&text, &capacity, used, PART, 1) < 0)
             break;
-        n = read (
-            fd, text + used, max - used < PART - 1 ? max - used : PART - 1);
+        n = read (fd, text + used, max - used < PART - 1 ? max - used : PART - 1);
         used += n > 0 ? (size_t)n : 0;
     }
     if (text && n >= 0) {

@@ -21,23 +21,14 @@ int file_open (const char *path, int flags);
  * Returns NULL on failure with errno and 'err' set: EBADMSG if it is a
  * symbolic link, no regular file, or larger.
  */
-char *file_read (const char *path,
-                 size_t max,
-                 size_t *len,
-                 struct slurmdl_error *err);
+char *file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err);
 
 /* The same without waiting; 'owner' (if given) is the file's. */
-char *file_read_now (const char *path,
-                     size_t max,
-                     size_t *len,
-                     uid_t *owner,
+char *file_read_now (const char *path, size_t max, size_t *len, uid_t *owner,
                      struct slurmdl_error *err);
 
 /* The same for a file that the user names, be it a link; EINVAL or EFBIG. */
-char *file_read_named (const char *path,
-                       size_t max,
-                       size_t *len,
-                       struct slurmdl_error *err);
+char *file_read_named (const char *path, size_t max, size_t *len, struct slurmdl_error *err);
 
 /* The first 'max' bytes of a regular file that the user or the system names,
  * be it a link, or one of proc(5), whose sizes are 0; a NUL follows.  The

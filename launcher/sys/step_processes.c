@@ -142,8 +142,7 @@ static void judge (struct ranks *r, struct process_entry *e)
     if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
         || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
         || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
-        || (*r->cluster
-            && strcmp (variable (r, "SLURM_CLUSTER_NAME"), r->cluster))
+        || (*r->cluster && strcmp (variable (r, "SLURM_CLUSTER_NAME"), r->cluster))
         || (e->p.rank = number (r, "SLURM_PROCID")) < 0)
         return;
     e->p.local_rank = number (r, "SLURM_LOCALID");
@@ -204,8 +203,7 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 
 static int add (struct process_table *t, const struct process_entry *e)
 {
-    if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries))
-        < 0)
+    if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries)) < 0)
         return -1;
     t->entries[t->n++] = *e;
     return 0;
@@ -215,8 +213,7 @@ static bool is_users (const struct ranks *r, const char *name)
 {
     struct stat st;
 
-    return *name >= '1' && *name <= '9'
-           && fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+    return *name >= '1' && *name <= '9' && fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0
            && st.st_uid == r->user;
 }
 
@@ -227,8 +224,7 @@ static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
 
     while ((d = readdir (dir))) {
         e.role = UNKNOWN;
-        if (!is_users (r, d->d_name)
-            || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
+        if (!is_users (r, d->d_name) || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
             || e.p.state == 'Z' || e.p.state == 'X')
             continue;
         remember (&r->now, &e);
@@ -329,8 +325,7 @@ const struct rank_process *ranks_all (const struct ranks *r, size_t *n)
     return r->all;
 }
 
-const struct rank_process *
-ranks_of (const struct ranks *r, long rank, size_t *n)
+const struct rank_process *ranks_of (const struct ranks *r, long rank, size_t *n)
 {
     size_t first = 0;
 
@@ -346,8 +341,7 @@ ranks_of (const struct ranks *r, long rank, size_t *n)
 
 static void find_program (struct ranks *r)
 {
-    ssize_t n =
-        readlinkat (r->proc, "self/exe", r->program, sizeof (r->program) - 1);
+    ssize_t n = readlinkat (r->proc, "self/exe", r->program, sizeof (r->program) - 1);
 
     r->program[n < 0 ? 0 : n] = '\0';
 }
@@ -357,9 +351,7 @@ static void keep (char *buf, size_t size, const char *name)
     snprintf (buf, size, "%s", getenv (name) ?: "");
 }
 
-struct ranks *ranks_create (const char *proc,
-                            const char *job,
-                            const char *step,
+struct ranks *ranks_create (const char *proc, const char *job, const char *step,
                             struct slurmdl_error *err)
 {
     struct ranks *r = calloc (1, sizeof (*r));

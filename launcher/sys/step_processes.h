@@ -32,7 +32,7 @@ struct rank_process {
     char state;     /* R, S, D, T, ... of proc(5) */
     char name[PROCESS_NAME];
     long threads;
-    uint64_t user, system; /* CPU time, in clock ticks; and with that ... */
+    uint64_t user, system;             /* CPU time, in clock ticks; and with that ... */
     uint64_t user_ended, system_ended; /* ... of children that ended */
     uint64_t resident;                 /* in pages */
 };
@@ -45,9 +45,7 @@ struct ranks;
  * found: a machine may have several slurmd.  Nothing is looked at yet.
  * Returns NULL with errno and 'err' set.
  */
-struct ranks *ranks_create (const char *proc,
-                            const char *job,
-                            const char *step,
+struct ranks *ranks_create (const char *proc, const char *job, const char *step,
                             struct slurmdl_error *err);
 void ranks_destroy (struct ranks *r);
 
@@ -72,5 +70,4 @@ const struct rank_process *ranks_roots (const struct ranks *r, size_t *n);
 const struct rank_process *ranks_all (const struct ranks *r, size_t *n);
 
 /* Those of one rank; NULL and *n 0 if there are none. */
-const struct rank_process *
-ranks_of (const struct ranks *r, long rank, size_t *n);
+const struct rank_process *ranks_of (const struct ranks *r, long rank, size_t *n);

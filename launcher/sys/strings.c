@@ -73,9 +73,8 @@ int strings_compare (const void *a, const void *b)
 
 bool word_fits (const char *text)
 {
-    size_t n = strspn (text,
-                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                       "0123456789_.+-");
+    size_t n = strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                             "0123456789_.+-");
 
     return n > 0 && n < WORD_SIZE && !text[n] && *text != '.' && *text != '-';
 }
@@ -91,9 +90,8 @@ void word_make_fit (char *text)
 
 static bool is_plain (const char *text)
 {
-    size_t n = strspn (text,
-                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                       "0123456789._-+/:,@%");
+    size_t n = strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                             "0123456789._-+/:,@%");
 
     return n > 0 && !text[n];
 }

@@ -11,8 +11,7 @@
  */
 int strings_add (char ***list, const char *text);
 int strings_add_part (char ***list, const char *text, size_t len);
-int strings_addf (char ***list, const char *format, ...)
-    __attribute__ ((format (printf, 2, 3)));
+int strings_addf (char ***list, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
 int strings_add_all (char ***list, char *const *more);
 
 /* Whether a NULL-ended list (NULL: an empty one) has a text. */

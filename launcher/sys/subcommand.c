@@ -7,9 +7,7 @@
 
 #include "launcher/sys/say.h"
 
-int subcommand_run (const char *command,
-                    const struct subcommand *list,
-                    const struct settings *st)
+int subcommand_run (const char *command, const struct subcommand *list, const struct settings *st)
 {
     const struct subcommand *w = list;
     int n = st->nargs - 1;

@@ -9,8 +9,8 @@
 /* A row of a table that ends with one that is all 0. */
 struct subcommand {
     const char *name;
-    const char *args; /* for the line about its usage */
-    int min, max;     /* arguments behind the word; max -1: any number */
+    const char *args;                       /* for the line about its usage */
+    int min, max;                           /* arguments behind the word; max -1: any number */
     int (*run) (const struct settings *st); /* returns the exit status */
     bool hidden;                            /* not one for a user to type */
 };
@@ -18,9 +18,7 @@ struct subcommand {
 /* Run the subcommand st->args[0] of 'dl COMMAND'.  Returns the exit status,
  * that of a wrong usage after a line about it; -1: there is no such one.
  */
-int subcommand_run (const char *command,
-                    const struct subcommand *list,
-                    const struct settings *st);
+int subcommand_run (const char *command, const struct subcommand *list, const struct settings *st);
 
 /* Print the names, one a line, for the completion of command lines. */
 void subcommand_words (const struct subcommand *list);

@@ -40,8 +40,7 @@ static void default_handlers (void)
     struct sigaction sa;
 
     for (int i = 1; i < SIGRTMIN; i++)
-        if (sigaction (i, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN
-            && sa.sa_handler != SIG_DFL)
+        if (sigaction (i, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL)
             signal (i, SIG_DFL);
 }
 
@@ -79,13 +78,7 @@ static bool is_in_path (const char *name)
 
     for (const char *p = list ? list : "/bin:/usr/bin";; p++) {
         size_t len = strcspn (p, ":");
-        if (snprintf (path,
-                      sizeof (path),
-                      "%.*s%s%s",
-                      (int)len,
-                      p,
-                      len ? "/" : "",
-                      name)
+        if (snprintf (path, sizeof (path), "%.*s%s%s", (int)len, p, len ? "/" : "", name)
                 < (int)sizeof (path)
             && stat (path, &st) == 0 && S_ISREG (st.st_mode))
             return true;
@@ -98,8 +91,7 @@ static bool is_in_path (const char *name)
 int exec_error (const char *name, int error)
 {
     /* git's sane_execvp() does the same */
-    return error == EACCES && !strchr (name, '/') && !is_in_path (name) ? ENOENT
-                                                                        : error;
+    return error == EACCES && !strchr (name, '/') && !is_in_path (name) ? ENOENT : error;
 }
 
 /* 0, 1 and 2 may be among those that are given: copies first. */
@@ -108,8 +100,8 @@ static void set_descriptors (const int *io)
     int from[3];
 
     for (int i = 0; i < 3; i++)
-        from[i] = io[i] < 0 ? open ("/dev/null", O_RDWR | O_CLOEXEC)
-                            : fcntl (io[i], F_DUPFD_CLOEXEC, 3);
+        from[i] =
+            io[i] < 0 ? open ("/dev/null", O_RDWR | O_CLOEXEC) : fcntl (io[i], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; i < 3; i++)
         dup2 (from[i], i);
 }
@@ -219,19 +211,16 @@ static void drain (int fd)
     char rest[4096];
     ssize_t n;
 
-    while ((n = read (fd, rest, sizeof (rest))) > 0
-           || (n < 0 && errno == EINTR))
+    while ((n = read (fd, rest, sizeof (rest))) > 0 || (n < 0 && errno == EINTR))
         ;
 }
 
-static void
-read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
+static void read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
 {
     size_t fill = 0;
     ssize_t n;
 
-    while (fill < size - 1
-           && (n = read (fd, buf + fill, size - 1 - fill)) != 0) {
+    while (fill < size - 1 && (n = read (fd, buf + fill, size - 1 - fill)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -266,11 +255,10 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
     if (pipe2 (out, O_CLOEXEC) < 0)
         return -1;
     c->argv[c->n] = NULL;
-    pid = subprocess_spawn (
-        &(struct spawn){ .argv = (char *const *)c->argv,
-                         .io = { -1, out[1], c->no_errors ? -1 : out[1] },
-                         .prepare = prepare_command,
-                         .arg = c });
+    pid = subprocess_spawn (&(struct spawn){ .argv = (char *const *)c->argv,
+                                             .io = { -1, out[1], c->no_errors ? -1 : out[1] },
+                                             .prepare = prepare_command,
+                                             .arg = c });
     close (out[1]);
     if (pid > 0) {
         read_all (out[0], pid, enough, buf, size);
@@ -293,8 +281,8 @@ void command_said (char *out, size_t size, const char *said)
             if (!strncmp (said, names[i], strlen (names[i])))
                 said += strlen (names[i]);
         n = strcspn (said, "\n");
-        used += (size_t)snprintf (
-            out + used, size - used, "%s%.*s", used ? "; " : "", (int)n, said);
+        used +=
+            (size_t)snprintf (out + used, size - used, "%s%.*s", used ? "; " : "", (int)n, said);
         said += n + (said[n] == '\n');
     }
 }

@@ -98,12 +98,10 @@ static bool is_of (int fd, const struct stat *st, uid_t owner)
     if (owner == (uid_t)ANYBODY)
         return true;
     return (user_writes_alone (st) || inside_is_of (st, owner))
-           && (origin_mark_is_own (fd, (uint64_t)st->st_size, &whose)
-               || whose == owner);
+           && (origin_mark_is_own (fd, (uint64_t)st->st_size, &whose) || whose == owner);
 }
 
-static int
-take_of (const char *from, const char *to, uid_t owner, bool may_link)
+static int take_of (const char *from, const char *to, uid_t owner, bool may_link)
 {
     struct stat st;
     int in = inside_open_any (from, O_RDONLY, 0, &st);
@@ -128,8 +126,7 @@ int file_copy_of (const char *from, const char *to, uid_t owner)
 
 void say_owner (const char *name, uint32_t owner)
 {
-    const struct passwd *pw =
-        owner == ORIGIN_OTHERS ? NULL : getpwuid ((uid_t)owner);
+    const struct passwd *pw = owner == ORIGIN_OTHERS ? NULL : getpwuid ((uid_t)owner);
     char whose[64];
 
     snprintf (whose, sizeof (whose), "user %lu", (unsigned long)owner);
@@ -149,9 +146,7 @@ int file_keep_owner (int from, int to, const char *name, bool trust)
 
     if (trust)
         return fstat (to, &st) < 0
-                       || ftruncate (
-                              to, (off_t)origin_at (to, (uint64_t)st.st_size))
-                              < 0
+                       || ftruncate (to, (off_t)origin_at (to, (uint64_t)st.st_size)) < 0
                    ? -1
                    : 0;
     rv = origin_keep (from, to, &owner);

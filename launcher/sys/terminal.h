@@ -17,5 +17,4 @@ void terminal_guard (void);
 void terminal_allow_colours (bool allow);
 
 /* What this program itself tells the terminal on standard output. */
-void terminal_control (const char *fmt, ...)
-    __attribute__ ((format (printf, 1, 2)));
+void terminal_control (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));

@@ -50,8 +50,7 @@ int user_folder_check (const char *path)
         return -1;
     close (fd);
     errno = EPERM;
-    return st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0
-                                                                          : -1;
+    return st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0 : -1;
 }
 
 bool user_is_of_others (const struct stat *st)
@@ -63,8 +62,7 @@ bool user_may_follow (const char *path)
 {
     struct stat st;
 
-    return lstat (path, &st) < 0 || !S_ISLNK (st.st_mode)
-           || !user_is_of_others (&st);
+    return lstat (path, &st) < 0 || !S_ISLNK (st.st_mode) || !user_is_of_others (&st);
 }
 
 /* One's own pipe is waited for, and nobody else's. */
@@ -107,9 +105,7 @@ FILE *user_open_output (const char *path, struct slurmdl_error *err)
         f = fdopen (fd, "w");
     if (!f) {
         inside_close (fd, 0);
-        errorf (err,
-                "%s: cannot write: %s",
-                path,
+        errorf (err, "%s: cannot write: %s", path,
                 errno == EPERM ? "it is another user's" : inside_error (errno));
     }
     return f;
@@ -129,8 +125,7 @@ int user_names_check (const char *path, struct slurmdl_error *err)
     errorf (err,
             "%s: %s may put another folder in the place of yours, and so "
             "say what you run: chmod +t",
-            path,
-            all ? "everybody" : "its group");
+            path, all ? "everybody" : "its group");
     errno = EPERM;
     return all ? -1 : 1;
 }

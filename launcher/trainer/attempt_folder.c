@@ -15,9 +15,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-static int cannot (const struct trial_attempt *a,
-                   const char *what,
-                   struct slurmdl_error *err)
+static int cannot (const struct trial_attempt *a, const char *what, struct slurmdl_error *err)
 {
     return errorf (err, "%s%s: %s", a->dir, what, inside_error (errno));
 }
@@ -33,11 +31,7 @@ static int open_trial (const struct trial_attempt *a)
     int fd = -1;
     int e;
 
-    snprintf (path,
-              sizeof (path),
-              "%.*s",
-              (int)(strrchr (a->dir, '/') - a->dir),
-              a->dir);
+    snprintf (path, sizeof (path), "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
     if ((trials = inside_parent (path, &name)) < 0)
         return -1;
     if (a->number > 1)
@@ -52,8 +46,7 @@ static int open_trial (const struct trial_attempt *a)
 }
 
 /* It is made now, or was by this user before. */
-static int
-open_folder (const struct trial_attempt *a, struct stat *st, bool *made)
+static int open_folder (const struct trial_attempt *a, struct stat *st, bool *made)
 {
     const char *name = strrchr (a->dir, '/') + 1;
     int trial = open_trial (a);
@@ -75,8 +68,7 @@ open_folder (const struct trial_attempt *a, struct stat *st, bool *made)
  */
 static int create_file (int folder, const char *name, int flags)
 {
-    int fd =
-        inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
+    int fd = inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
 
     if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
         return fd;
@@ -92,12 +84,9 @@ static int write_whole (int fd, const char *text)
 }
 
 /* Nobody else reads it before the trainer runs, or writes it ever. */
-static int write_hparams (const struct trial_attempt *a,
-                          int folder,
-                          struct slurmdl_error *err)
+static int write_hparams (const struct trial_attempt *a, int folder, struct slurmdl_error *err)
 {
-    const json_t *hparams =
-        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_string_of (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
     int fd = text ? create_file (folder, "hparams.json", O_WRONLY) : -1;
     int rv = fd < 0 ? -1 : write_whole (fd, text);
@@ -109,9 +98,7 @@ static int write_hparams (const struct trial_attempt *a,
 /* Who may write to the folder's names may lead us anywhere: its owner is that
  * of a file that is made in it, whatever number the file system gives us.
  */
-static int open_log (const struct trial_attempt *a,
-                     int folder,
-                     const struct stat *of,
+static int open_log (const struct trial_attempt *a, int folder, const struct stat *of,
                      struct slurmdl_error *err)
 {
     int fd = create_file (folder, "log", O_RDWR | O_APPEND);
@@ -126,16 +113,11 @@ static int open_log (const struct trial_attempt *a,
     unlinkat (folder, "log", 0);
     close (fd);
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: user %ld made this folder: nothing is trained in it",
-                   a->dir,
+    return errorf (err, "%s: user %ld made this folder: nothing is trained in it", a->dir,
                    (long)of->st_uid);
 }
 
-int attempt_folder (const struct trial_attempt *a,
-                    int *log,
-                    bool *made,
-                    struct slurmdl_error *err)
+int attempt_folder (const struct trial_attempt *a, int *log, bool *made, struct slurmdl_error *err)
 {
     struct stat st;
     int folder = open_folder (a, &st, made);

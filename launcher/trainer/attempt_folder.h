@@ -10,7 +10,4 @@
  * '*made': there is nothing else in it.  Returns the folder, open as well, or
  * -1.
  */
-int attempt_folder (const struct trial_attempt *a,
-                    int *log,
-                    bool *made,
-                    struct slurmdl_error *err);
+int attempt_folder (const struct trial_attempt *a, int *log, bool *made, struct slurmdl_error *err);

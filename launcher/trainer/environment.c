@@ -29,10 +29,7 @@ struct env {
 
 static int env_add (struct env *env, char *entry)
 {
-    if (!entry
-        || array_reserve (
-               &env->list, &env->capacity, env->n, 2, sizeof (*env->list))
-               < 0) {
+    if (!entry || array_reserve (&env->list, &env->capacity, env->n, 2, sizeof (*env->list)) < 0) {
         free (entry);
         return -1;
     }
@@ -68,8 +65,7 @@ static int env_set_number (struct env *env, const char *name, long long value)
 static void env_hparams (struct env *env, const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    const json_t *hparams =
-        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char name[256];
 
     for (size_t i = 0; i < e->nhparams; i++) {
@@ -84,8 +80,7 @@ static void env_hparams (struct env *env, const struct trial_attempt *a)
 /* Where the trial goes on from: its own last result, another trial's, or, in a
  * fork, that of a trial of another experiment.
  */
-static int64_t
-checkpoint_dir (const struct trial_attempt *a, char *path, size_t size)
+static int64_t checkpoint_dir (const struct trial_attempt *a, char *path, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
     struct milestone m = trial_last (t);
@@ -98,22 +93,14 @@ checkpoint_dir (const struct trial_attempt *a, char *path, size_t size)
         m.attempt = trial_milestone (sweep_trial (a->sweep, trial), m.length);
     }
     if (m.attempt)
-        snprintf (path,
-                  size,
-                  "%s/trials/%04ld/a.%ld",
-                  a->sweep->dir,
-                  trial,
-                  m.attempt);
+        snprintf (path, size, "%s/trials/%04ld/a.%ld", a->sweep->dir, trial, m.attempt);
     else if ((m.length = a->sweep->exp->source_length))
         fork_source_dir (path, size, a->sweep->dir);
     return m.length;
 }
 
 /* Where its files are, whether or not a result was accepted. */
-static int resume_dir (const struct trial_attempt *a,
-                       const char *file,
-                       char *path,
-                       size_t size)
+static int resume_dir (const struct trial_attempt *a, const char *file, char *path, size_t size)
 {
     if (attempt_with_files (a, file, path, size) == 0)
         return 0;
@@ -130,8 +117,7 @@ static void env_checkpoint (struct env *env, const struct trial_attempt *a)
     char path[4200];
 
     env_set_number (env, "DL_CHECKPOINT_ATTEMPT", trial_last (t).attempt);
-    env_set_number (
-        env, "DL_CHECKPOINT_LENGTH", checkpoint_dir (a, path, sizeof (path)));
+    env_set_number (env, "DL_CHECKPOINT_LENGTH", checkpoint_dir (a, path, sizeof (path)));
     env_set (env, "DL_CHECKPOINT_DIR", path);
     if (resume_dir (a, NULL, path, sizeof (path)) < 0)
         *path = '\0';
@@ -179,10 +165,8 @@ static void env_retention (struct env *env, const struct experiment *e)
 {
     const struct gc_policy *p = &e->policy;
 
-    env_set_number (env,
-                    "DL_KEEP_BEST",
-                    p->trial_best > p->experiment_best ? p->trial_best
-                                                       : p->experiment_best);
+    env_set_number (env, "DL_KEEP_BEST",
+                    p->trial_best > p->experiment_best ? p->trial_best : p->experiment_best);
     env_set_number (env, "DL_KEEP_LATEST", p->trial_latest);
     env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
 }
@@ -217,10 +201,7 @@ static char **folders_of (const struct trial_attempt *a)
     strings_add (&list, a->sweep->dir);
     add_code (&list, a->sweep);
     if (*a->work)
-        strings_add_part (&list,
-                          a->work,
-                          strlen (a->work)
-                              - strlen (sweep_code_below (a->sweep)));
+        strings_add_part (&list, a->work, strlen (a->work) - strlen (sweep_code_below (a->sweep)));
     return list;
 }
 
@@ -269,8 +250,7 @@ static char *resume_of (void *attempt, const char *file)
 {
     char path[4200];
 
-    return resume_dir (attempt, file, path, sizeof (path)) == 0 ? strdup (path)
-                                                                : NULL;
+    return resume_dir (attempt, file, path, sizeof (path)) == 0 ? strdup (path) : NULL;
 }
 
 static int put_argument (void *env, char *word)
@@ -283,26 +263,15 @@ static json_t *builtins_of (const struct trial_attempt *a)
     char folder[4200];
 
     trial_dir (a, folder, sizeof (folder));
-    return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}",
-                      "length",
-                      (json_int_t)a->length,
-                      "trial",
-                      (json_int_t)a->trial,
-                      "repeat",
-                      (json_int_t)repeat_of (a),
-                      "seed",
-                      (json_int_t)seed_of (a),
-                      "attempt_dir",
-                      a->dir,
-                      "trial_dir",
-                      folder);
+    return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}", "length", (json_int_t)a->length, "trial",
+                      (json_int_t)a->trial, "repeat", (json_int_t)repeat_of (a), "seed",
+                      (json_int_t)seed_of (a), "attempt_dir", a->dir, "trial_dir", folder);
 }
 
 char **attempt_words (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    const json_t *hparams =
-        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     json_t *more = builtins_of (a);
     const struct command_values v = { e, hparams, more, resume_of, (void *)a };
     struct env argv = { 0 };
@@ -340,8 +309,7 @@ static int add_start (char ***words, const struct trial_attempt *a)
     if (!s->by_srun)
         return within_command (words);
     folders = folders_of (a);
-    rv = container_srun_words (
-        s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
+    rv = container_srun_words (s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
     strings_free (folders);
     return rv;
 }

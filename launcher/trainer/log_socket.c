@@ -38,8 +38,7 @@ void log_socket_open (struct log_socket *s)
     s->fd = -1;
     s->path[0] = '\0';
     if (scratch_make (&s->folder, SCRATCH_SHORT, &err) == 0) {
-        snprintf (
-            s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
+        snprintf (s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
         if (bind_socket (s) == 0)
             return;
         errorf (&err, "%s: %s", s->path, strerror (errno));
@@ -89,23 +88,13 @@ void log_socket_serve (struct log_socket *s, struct trainer *t)
     char text[MESSAGE_MAX];
     ssize_t n;
 
-    n = recvfrom (s->fd,
-                  text,
-                  sizeof (text) - 1,
-                  MSG_DONTWAIT,
-                  (struct sockaddr *)&from,
-                  &len);
+    n = recvfrom (s->fd, text, sizeof (text) - 1, MSG_DONTWAIT, (struct sockaddr *)&from, &len);
     if (n < 0)
         return;
     text[n] = '\0';
     record (t, text, &err);
     snprintf (text, sizeof (text), "%s", *err.text ? err.text : "ok");
-    sendto (s->fd,
-            text,
-            strlen (text),
-            MSG_DONTWAIT,
-            (struct sockaddr *)&from,
-            len);
+    sendto (s->fd, text, strlen (text), MSG_DONTWAIT, (struct sockaddr *)&from, len);
 }
 
 static int answer (int fd, struct slurmdl_error *err)
@@ -128,9 +117,7 @@ static int answer (int fd, struct slurmdl_error *err)
     return errorf (err, "%s", text);
 }
 
-int log_socket_send (const char *path,
-                     const char *text,
-                     struct slurmdl_error *err)
+int log_socket_send (const char *path, const char *text, struct slurmdl_error *err)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
     struct sockaddr_un self = { .sun_family = AF_UNIX };
@@ -145,8 +132,7 @@ int log_socket_send (const char *path,
     if (fd < 0 || connect (fd, (struct sockaddr *)&to, sizeof (to)) < 0
         || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0
         || send (fd, text, strlen (text), 0) < 0)
-        rv = errorf (
-            err, "cannot reach the worker at %s: %s", path, strerror (errno));
+        rv = errorf (err, "cannot reach the worker at %s: %s", path, strerror (errno));
     else
         rv = answer (fd, err);
     if (fd >= 0)

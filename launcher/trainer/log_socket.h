@@ -22,6 +22,4 @@ void log_socket_close (struct log_socket *s);
 void log_socket_serve (struct log_socket *s, struct trainer *t);
 
 /* The other side: send 'text' to the worker at 'path', wait for its answer. */
-int log_socket_send (const char *path,
-                     const char *text,
-                     struct slurmdl_error *err);
+int log_socket_send (const char *path, const char *text, struct slurmdl_error *err);

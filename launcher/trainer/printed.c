@@ -61,10 +61,7 @@ void printed_destroy (struct printed *r)
 
 /* ---- an attempt ---- */
 
-static int add_value (struct printed_values *v,
-                      const char *name,
-                      int64_t step,
-                      double value)
+static int add_value (struct printed_values *v, const char *name, int64_t step, double value)
 {
     struct printed_value *x;
 
@@ -87,8 +84,7 @@ static int add_line (const char *name, int64_t step, double value, void *values)
     return add_value (values, name, step, value);
 }
 
-static int by_step (const struct printed_value *x,
-                    const struct printed_value *y)
+static int by_step (const struct printed_value *x, const struct printed_value *y)
 {
     int rv = strcmp (x->name, y->name);
 
@@ -110,9 +106,7 @@ static void sort (struct printed_values *v)
 }
 
 /* Up to the last whole line: a number in another one may be cut. */
-static void read_lines (const struct printed *r,
-                        const char *dir,
-                        struct printed_values *lines)
+static void read_lines (const struct printed *r, const char *dir, struct printed_values *lines)
 {
     const struct experiment *e = r->a->sweep->exp;
     struct line_reader *l = lines_create (e->patterns, add_line, lines);
@@ -127,8 +121,7 @@ static void read_lines (const struct printed *r,
 }
 
 /* What was printed more often than it is in the metrics is missing there. */
-static int add_missing (struct printed_values *have,
-                        struct printed_values *lines)
+static int add_missing (struct printed_values *have, struct printed_values *lines)
 {
     size_t n = have->n;
     size_t j = 0;
@@ -152,8 +145,7 @@ static int add_missing (struct printed_values *have,
 /* What an attempt has logged and printed supersedes what those before it have
  * from its first step of the same name on, or from where it was restored to.
  */
-static int
-supersede (struct printed_values *all, struct printed_values *by, int64_t begin)
+static int supersede (struct printed_values *all, struct printed_values *by, int64_t begin)
 {
     size_t kept = 0;
 
@@ -186,20 +178,13 @@ static int read_attempt (struct printed *r, long k)
     char dir[PATH_MAX];
     int rv;
 
-    snprintf (dir,
-              sizeof (dir),
-              "%.*s/a.%ld",
-              (int)(strrchr (r->a->dir, '/') - r->a->dir),
-              r->a->dir,
-              k);
+    snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (r->a->dir, '/') - r->a->dir),
+              r->a->dir, k);
     slurmdl_metrics_read_dir (dir, add_row, &have, NULL);
     read_lines (r, dir, &lines);
     if (slurmdl_resumed_at (dir, &begin) > 0)
         begin++;
-    rv =
-        add_missing (&have, &lines) < 0 || supersede (&r->all, &have, begin) < 0
-            ? -1
-            : 0;
+    rv = add_missing (&have, &lines) < 0 || supersede (&r->all, &have, begin) < 0 ? -1 : 0;
     free (have.list);
     free (lines.list);
     return rv;
@@ -243,12 +228,8 @@ static void begin (struct printed *r, const char *name)
  * step 'from', up to step 'to': what this attempt logs supersedes those behind
  * it, which are therefore logged again.
  */
-static void put (const struct printed *r,
-                 const char *name,
-                 int64_t from,
-                 int64_t to,
-                 printed_log_f f,
-                 void *arg)
+static void put (const struct printed *r, const char *name, int64_t from, int64_t to,
+                 printed_log_f f, void *arg)
 {
     for (size_t i = 0; i < r->all.n; i++) {
         const struct printed_value *x = &r->all.list[i];
@@ -261,11 +242,7 @@ static void put (const struct printed *r,
     }
 }
 
-void printed_before (struct printed *r,
-                     const char *name,
-                     int64_t step,
-                     printed_log_f f,
-                     void *arg)
+void printed_before (struct printed *r, const char *name, int64_t step, printed_log_f f, void *arg)
 {
     if (!r || has_begun (r, name))
         return;
@@ -290,10 +267,7 @@ static bool is_whole (const struct printed *r, const char *metric)
                || (first->step == had && last->step + 1 >= r->a->length));
 }
 
-bool printed_finish (struct printed *r,
-                     const char *metric,
-                     printed_log_f f,
-                     void *arg)
+bool printed_finish (struct printed *r, const char *metric, printed_log_f f, void *arg)
 {
     if (!r || has_begun (r, metric))
         return false;

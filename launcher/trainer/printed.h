@@ -13,10 +13,7 @@
  */
 struct printed;
 
-typedef int (*printed_log_f) (const char *name,
-                              int64_t step,
-                              double value,
-                              void *arg);
+typedef int (*printed_log_f) (const char *name, int64_t step, double value, void *arg);
 
 /* Nothing is read yet.  NULL if no attempt at this segment came before, or the
  * experiment has no metrics.pattern.
@@ -27,18 +24,11 @@ void printed_destroy (struct printed *r);
 /* The attempt is about to log its first value of 'name', of this step: call 'f'
  * for the values before that step that no metrics have.
  */
-void printed_before (struct printed *r,
-                     const char *name,
-                     int64_t step,
-                     printed_log_f f,
-                     void *arg);
+void printed_before (struct printed *r, const char *name, int64_t step, printed_log_f f, void *arg);
 
 /* The attempt has ended well, and has not logged 'metric'.  If the attempts
  * before it have logged that up to the end of the segment, there was nothing
  * left to train: call 'f' for what no metrics have, and for the last values in
  * any case.  Returns whether that is so.
  */
-bool printed_finish (struct printed *r,
-                     const char *metric,
-                     printed_log_f f,
-                     void *arg);
+bool printed_finish (struct printed *r, const char *metric, printed_log_f f, void *arg);

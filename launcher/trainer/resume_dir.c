@@ -17,8 +17,7 @@
 
 void trial_dir (const struct trial_attempt *a, char *path, size_t size)
 {
-    snprintf (
-        path, size, "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
+    snprintf (path, size, "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
 }
 
 bool attempt_file_is_ours (const char *name)
@@ -42,10 +41,8 @@ static bool has_file (const char *dir, const char *name)
     char path[PATH_MAX];
     struct stat st;
 
-    return snprintf (path, sizeof (path), "%s/%s", dir, name)
-               < (int)sizeof (path)
-           && stat (path, &st) == 0
-           && (!S_ISREG (st.st_mode) || st.st_size > 0);
+    return snprintf (path, sizeof (path), "%s/%s", dir, name) < (int)sizeof (path)
+           && stat (path, &st) == 0 && (!S_ISREG (st.st_mode) || st.st_size > 0);
 }
 
 /* Not those that it has left in its working folder. */
@@ -59,9 +56,9 @@ static bool has_own_files (const char *dir, const char *file)
     if (!(d = opendir (dir)))
         return false;
     for (struct dirent *e; !has && (e = readdir (d));)
-        has = !strcmp (e->d_name, "ckpt") ? has_checkpoint (dir)
-                                          : !attempt_file_is_ours (e->d_name)
-                                                && has_file (dir, e->d_name);
+        has = !strcmp (e->d_name, "ckpt")
+                  ? has_checkpoint (dir)
+                  : !attempt_file_is_ours (e->d_name) && has_file (dir, e->d_name);
     closedir (d);
     return has;
 }
@@ -70,8 +67,7 @@ static bool has_work (const char *dir)
 {
     char path[PATH_MAX];
 
-    return snprintf (path, sizeof (path), "%s/" WORK_NAME, dir)
-               < (int)sizeof (path)
+    return snprintf (path, sizeof (path), "%s/" WORK_NAME, dir) < (int)sizeof (path)
            && working_copy_has_files (path);
 }
 
@@ -80,19 +76,15 @@ bool folder_has_files (const char *dir, const char *file)
     return has_own_files (dir, file) || (!file && has_work (dir));
 }
 
-int each_trainer_file (const char *dir,
-                       void (*f) (const char *dir, const char *name))
+int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *name))
 {
     DIR *d = opendir (dir);
     int n = 0;
 
     for (struct dirent *e; d && (e = readdir (d));) {
-        bool is_attempt =
-            !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
-        if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name)
-                                           : !has_work (dir))
-            || is_attempt
-            || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
+        bool is_attempt = !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
+        if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name) : !has_work (dir))
+            || is_attempt || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
             continue;
         f (dir, e->d_name);
         n++;
@@ -116,9 +108,8 @@ int list_trainer_files (const char *dir, char ***list)
     int rv = d ? 0 : -1;
 
     for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
-        bool ours = strcmp (e->d_name, WORK_NAME)
-                        ? attempt_file_is_ours (e->d_name)
-                        : !has_work (dir);
+        bool ours =
+            strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name) : !has_work (dir);
         if (*e->d_name != '.' && (!attempt || !ours))
             rv = strings_addf (list, "%s/%s", dir, e->d_name);
     }
@@ -177,9 +168,7 @@ static bool has_it (const struct handing_on *h, long k, char *path, size_t n)
     if (!h->file && !has_work (path))
         return false;
     len = strlen (path);
-    snprintf (path + len,
-              n - len,
-              "/" WORK_NAME "%s",
+    snprintf (path + len, n - len, "/" WORK_NAME "%s",
               h->work ? "" : sweep_code_below (h->a->sweep));
     return !h->file || has_file (path, h->file);
 }
@@ -243,10 +232,7 @@ static int find (struct handing_on h, char *path, size_t size)
     return k > 0 && has_it (&h, k, path, size) ? 0 : -1;
 }
 
-int attempt_with_files (const struct trial_attempt *a,
-                        const char *file,
-                        char *path,
-                        size_t size)
+int attempt_with_files (const struct trial_attempt *a, const char *file, char *path, size_t size)
 {
     return find ((struct handing_on){ .a = a, .file = file }, path, size);
 }
@@ -266,11 +252,9 @@ bool resume_note (const struct trial_attempt *a, char *line, size_t size)
     if (k > 0)
         snprintf (from, sizeof (from), "goes on from attempt %ld", k);
     if (newer)
-        snprintf (line,
-                  size,
+        snprintf (line, size,
                   "dl: this attempt %s, and not from attempt %ld: an attempt "
                   "failed before its first metric",
-                  from,
-                  newer);
+                  from, newer);
     return newer;
 }

@@ -18,10 +18,7 @@ void trial_dir (const struct trial_attempt *a, char *path, size_t size);
  *
  * Returns 0, or -1 if there is none.
  */
-int attempt_with_files (const struct trial_attempt *a,
-                        const char *file,
-                        char *path,
-                        size_t size);
+int attempt_with_files (const struct trial_attempt *a, const char *file, char *path, size_t size);
 
 /* The same of what an attempt has left in its working folder: that folder. */
 int attempt_with_work (const struct trial_attempt *a, char *path, size_t size);
@@ -47,8 +44,7 @@ bool attempt_has_logged (const char *dir);
 /* Call 'f' for each file and folder in 'dir', of an attempt or a trial, that
  * dl did not make.  Returns how many.
  */
-int each_trainer_file (const char *dir,
-                       void (*f) (const char *dir, const char *name));
+int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *name));
 
 /* Add the paths of those in 'dir', of attempt_with_files() or a copy of it.
  * Returns -1 with errno.

@@ -53,10 +53,7 @@ static void find_outputs (struct shared_scan *c)
     char path[64];
 
     for (int i = 0; i < 4; i++) {
-        snprintf (path,
-                  sizeof (path),
-                  "/proc/%ld/fd/%d",
-                  (long)(i < 2 ? getpid () : getppid ()),
+        snprintf (path, sizeof (path), "/proc/%ld/fd/%d", (long)(i < 2 ? getpid () : getppid ()),
                   1 + i % 2);
         if (stat (path, &c->said[i]) < 0)
             c->said[i] = (struct stat){ .st_ino = 0 };
@@ -74,11 +71,9 @@ static bool is_output (const struct shared_scan *c, const struct stat *st)
 /* What a user edits, or has other programs write, while trials run. */
 static bool is_of_user (const char *name)
 {
-    static const char *const ends[] = { ".py",  ".ipynb", ".sh",  ".R",
-                                        ".jl",  ".pl",    ".c",   ".h",
-                                        ".cc",  ".cpp",   ".cu",  ".md",
-                                        ".j2",  ".out",   ".err", ".log",
-                                        ".tex", ".conf",  ".yml", ".yaml" };
+    static const char *const ends[] = { ".py",  ".ipynb", ".sh",  ".R",    ".jl",  ".pl",  ".c",
+                                        ".h",   ".cc",    ".cpp", ".cu",   ".md",  ".j2",  ".out",
+                                        ".err", ".log",   ".tex", ".conf", ".yml", ".yaml" };
     const char *end = strrchr (name, '.');
 
     for (size_t i = 0; end && i < sizeof (ends) / sizeof (*ends); i++)
@@ -90,9 +85,8 @@ static bool is_of_user (const char *name)
 /* Experiments, and environments of Python. */
 static bool is_foreign (int folder, const char *name)
 {
-    static const char *const marks[] = {
-        "experiment.conf", "flow.json", "pyvenv.cfg", "conda-meta"
-    };
+    static const char *const marks[] = { "experiment.conf", "flow.json", "pyvenv.cfg",
+                                         "conda-meta" };
     char path[NAME_MAX + 32];
 
     for (size_t i = 0; i < sizeof (marks) / sizeof (*marks); i++) {
@@ -113,8 +107,7 @@ static bool is_printable (const char *name)
 /* Takes over 'folder'.  Links to folders are followed: what scripts write goes
  * there as well.
  */
-static void
-scan_folder (struct shared_scan *c, int folder, const char *below, int depth)
+static void scan_folder (struct shared_scan *c, int folder, const char *below, int depth)
 {
     DIR *d = fdopendir (folder);
     struct dirent *e;
@@ -124,24 +117,18 @@ scan_folder (struct shared_scan *c, int folder, const char *below, int depth)
 
     if (!d)
         close (folder);
-    while (d && c->n < FILES_MAX && names++ < NAMES_MAX
-           && monotonic () < c->until && (e = readdir (d))) {
+    while (d && c->n < FILES_MAX && names++ < NAMES_MAX && monotonic () < c->until
+           && (e = readdir (d))) {
         if (*e->d_name == '.' || !is_printable (e->d_name)
             || fstatat (folder, e->d_name, &st, 0) < 0
             || asprintf (&path, "%s%s", below, e->d_name) < 0)
             continue;
         if (S_ISREG (st.st_mode) && seconds (st.st_mtim) >= c->since
             && (c->frozen || !is_of_user (e->d_name)) && !is_output (c, &st)) {
-            fprintf (c->out,
-                     "%.9f %lld %s\n",
-                     seconds (st.st_mtim),
-                     (long long)st.st_size,
-                     path);
+            fprintf (c->out, "%.9f %lld %s\n", seconds (st.st_mtim), (long long)st.st_size, path);
             c->n++;
-        } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
-                   && !is_foreign (folder, e->d_name)) {
-            int next =
-                openat (folder, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX && !is_foreign (folder, e->d_name)) {
+            int next = openat (folder, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             char *prefix = NULL;
             if (next >= 0 && asprintf (&prefix, "%s/", path) > 0)
                 scan_folder (c, next, prefix, depth + 1);
@@ -158,23 +145,16 @@ scan_folder (struct shared_scan *c, int folder, const char *below, int depth)
 /* Its first line has when the attempt began and ended, by the clock that gave
  * the files their times: that of the file system.
  */
-static void
-write_note (int folder, double slack, double begin, const char *list)
+static void write_note (int folder, double slack, double begin, const char *list)
 {
     struct stat st;
     int fd;
 
     unlinkat (folder, NOTE_NAME, 0);
-    fd = inside_open_at (
-        folder, NOTE_NAME, O_CREAT | O_EXCL | O_WRONLY, 0644, &st);
+    fd = inside_open_at (folder, NOTE_NAME, O_CREAT | O_EXCL | O_WRONLY, 0644, &st);
     if (fd < 0)
         return;
-    if (dprintf (fd,
-                 "%.9f %.9f\n%s",
-                 begin - slack,
-                 seconds (st.st_mtim) + slack,
-                 list)
-        < 0)
+    if (dprintf (fd, "%.9f %.9f\n%s", begin - slack, seconds (st.st_mtim) + slack, list) < 0)
         unlinkat (folder, NOTE_NAME, 0);
     close (fd);
 }
@@ -182,8 +162,7 @@ write_note (int folder, double slack, double begin, const char *list)
 void shared_files_note (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    struct shared_scan c = { .until = monotonic () + SCAN_SECONDS,
-                             .frozen = e->file_dir != NULL };
+    struct shared_scan c = { .until = monotonic () + SCAN_SECONDS, .frozen = e->file_dir != NULL };
     struct stat begun, dir;
     char *list = NULL;
     size_t size;
@@ -247,15 +226,14 @@ static bool next_file (char **text, struct noted_file *f)
     char *line = strsep (text, "\n");
     int at = 0;
 
-    if (!line || sscanf (line, "%lf %lld %n", &f->time, &f->size, &at) != 2
-        || at == 0 || !line[at] || !is_printable (line + at))
+    if (!line || sscanf (line, "%lf %lld %n", &f->time, &f->size, &at) != 2 || at == 0 || !line[at]
+        || !is_printable (line + at))
         return false;
     f->path = line + at;
     return true;
 }
 
-int shared_files_each (const char *attempt,
-                       int (*f) (const char *path, long long size, void *arg),
+int shared_files_each (const char *attempt, int (*f) (const char *path, long long size, void *arg),
                        void *arg)
 {
     char *text = read_note (attempt), *at = text;
@@ -324,10 +302,7 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
     struct noted_file f;
 
     while (at && next_file (&at, &f)
-           && grow ((void **)&n->changes,
-                    n->nchanges,
-                    &n->changes_room,
-                    sizeof (*n->changes)))
+           && grow ((void **)&n->changes, n->nchanges, &n->changes_room, sizeof (*n->changes)))
         n->changes[n->nchanges++] = (struct change){ f.path, f.time, attempt };
 }
 
@@ -346,8 +321,7 @@ static void add_attempt (struct all_notes *n, long trial, long number)
         if (sscanf (strsep (&at, "\n"), "%lf %lf", &a.begin, &a.end) != 2)
             a.end = INFINITY;
         add_changes (n, at, n->n);
-    } else if (has_ended (sweep_trial (n->s, trial), number)
-               || lstat (path, &st) < 0)
+    } else if (has_ended (sweep_trial (n->s, trial), number) || lstat (path, &st) < 0)
         goto out;
     else
         a.begin = seconds (st.st_mtim) - SLACK;
@@ -379,8 +353,7 @@ static void read_notes (struct all_notes *n)
 /* ---- who wrote a file ---- */
 
 /* Which trials may have changed a file at a time: those that ran. */
-static void
-keep_those_at (const struct all_notes *n, double time, bool may[TRIALS_MAX + 1])
+static void keep_those_at (const struct all_notes *n, double time, bool may[TRIALS_MAX + 1])
 {
     bool now[TRIALS_MAX + 1] = { false };
 
@@ -392,8 +365,7 @@ keep_those_at (const struct all_notes *n, double time, bool may[TRIALS_MAX + 1])
 }
 
 /* No trial ran at all times at which it changed. */
-static bool
-has_no_single_writer (const struct all_notes *n, const struct change *c, long k)
+static bool has_no_single_writer (const struct all_notes *n, const struct change *c, long k)
 {
     bool may[TRIALS_MAX + 1];
 
@@ -409,8 +381,9 @@ static bool has_text_of (const char *path, const json_t *v)
     const char *key;
     json_t *in;
 
-    json_object_foreach (
-        (json_t *)v, key, in) if (has_text_of (path, in)) return true;
+    json_object_foreach ((json_t *)v, key, in)
+        if (has_text_of (path, in))
+            return true;
     return json_is_string (v) && json_string_length (v) > 0
            && strcasestr (path, json_string_value (v));
 }
@@ -428,18 +401,15 @@ static bool may_be_own (const struct all_notes *n, const char *path)
     for (const char *at = path; at < end; at++)
         own |= isdigit ((unsigned char)*at) != 0;
     for (long i = 0; !own && i < n->n; i++)
-        own = has_text_of (
-            path,
-            trial_hparams (n->s, sweep_trial (n->s, n->attempts[i].trial)));
+        own = has_text_of (path, trial_hparams (n->s, sweep_trial (n->s, n->attempts[i].trial)));
     return own;
 }
 
 /* What a training saves, and no data that the first of several prepares. */
 static bool is_model (const char *path)
 {
-    static const char *const words[] = { "model",  "best",  "last",
-                                         "latest", "check", "ckpt",
-                                         "weight", "final", "state" };
+    static const char *const words[] = { "model", "best",   "last",  "latest", "check",
+                                         "ckpt",  "weight", "final", "state" };
     const char *base = strrchr (path, '/');
 
     base = base ? base + 1 : path;
@@ -452,9 +422,7 @@ static bool is_model (const char *path)
 /* Two trials that ran at the same time: it changed while both did, and again
  * when one of them was over; a model need not change again.
  */
-static bool has_two_at_once (const struct all_notes *n,
-                             const struct change *c,
-                             long k,
+static bool has_two_at_once (const struct all_notes *n, const struct change *c, long k,
                              long pair[2])
 {
     for (long i = 0; i < k; i++)
@@ -471,9 +439,7 @@ static bool has_two_at_once (const struct all_notes *n,
     return false;
 }
 
-static bool has_two_writers (const struct all_notes *n,
-                             const struct change *c,
-                             long k,
+static bool has_two_writers (const struct all_notes *n, const struct change *c, long k,
                              long pair[2])
 {
     pair[0] = pair[1] = n->attempts[c[0].attempt].trial;

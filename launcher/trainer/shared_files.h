@@ -12,8 +12,7 @@ void shared_files_note (const struct trial_attempt *a);
 /* Call 'f' for each file that was noted in an attempt's folder, with its path
  * below the folder that is shared, until it returns non-zero.
  */
-int shared_files_each (const char *attempt,
-                       int (*f) (const char *path, long long size, void *arg),
+int shared_files_each (const char *attempt, int (*f) (const char *path, long long size, void *arg),
                        void *arg);
 
 struct shared_file {

@@ -22,8 +22,7 @@ static int add_own (char ***words, const char *command)
     char dl[PATH_MAX];
 
     own_program (dl);
-    return strings_add (words, dl) | strings_add (words, command)
-           | strings_add (words, "--");
+    return strings_add (words, dl) | strings_add (words, command) | strings_add (words, "--");
 }
 
 int within_command (char ***words)
@@ -33,12 +32,9 @@ int within_command (char ***words)
 
 int step_command (const struct experiment *e, bool proxy, char ***words)
 {
-    static const char *const srun[] = { "srun",
-                                        "--overlap",
-                                        "--input=none",
-                                        "--export=ALL",
-                                        "--kill-on-bad-exit=1",
-                                        NULL };
+    static const char *const srun[] = {
+        "srun", "--overlap", "--input=none", "--export=ALL", "--kill-on-bad-exit=1", NULL
+    };
     long long ranks = e->nodes * e->ranks;
     int rv = strings_add_all (words, (char *const *)srun);
 

@@ -80,10 +80,7 @@ static void die (volatile struct stillbirth *why, const char *path, int status)
 }
 
 /* In the worker's memory, while that waits: system calls only. */
-static void child (const struct trial_attempt *a,
-                   int out,
-                   char **argv,
-                   char **envp,
+static void child (const struct trial_attempt *a, int out, char **argv, char **envp,
                    volatile struct stillbirth *why)
 {
     const char *dir = *a->work ? a->work : a->sweep->exp->dir;
@@ -120,8 +117,7 @@ void trainer_forget_spare (struct trainer_spare *spare)
     spare->watch = 0;
 }
 
-static struct slurmdl_metrics *take_spare (const struct trainer *t,
-                                           struct trainer_spare *spare)
+static struct slurmdl_metrics *take_spare (const struct trainer *t, struct trainer_spare *spare)
 {
     struct slurmdl_metrics *m = spare->metrics;
 
@@ -142,16 +138,13 @@ static void say_resume (const struct trainer *t, const struct trial_attempt *a)
 }
 
 /* The spare file for metrics gets its name before the command can make one. */
-static int prepare_folder (struct trainer *t,
-                           const struct trial_attempt *a,
-                           struct trainer_spare *spare,
-                           struct slurmdl_error *err)
+static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
+                           struct trainer_spare *spare, struct slurmdl_error *err)
 {
     bool made;
 
     t->folder = attempt_folder (a, &t->log, &made, err);
-    if (t->folder < 0 || fstat (t->folder, &t->made) < 0
-        || work_folder_make (a, err) < 0)
+    if (t->folder < 0 || fstat (t->folder, &t->made) < 0 || work_folder_make (a, err) < 0)
         return -1;
     if (made && spare && spare->metrics && a->sweep->exp->patterns)
         t->metrics = take_spare (t, spare);
@@ -177,8 +170,7 @@ static void watch_log (struct trainer *t, struct trainer_spare *spare)
 /* vfork(): a copy of the worker's page tables, and of the pages that it
  * writes next, would cost more than all else here.
  */
-static pid_t
-start (const struct trial_attempt *a, int out, char **argv, char **envp)
+static pid_t start (const struct trial_attempt *a, int out, char **argv, char **envp)
 {
     volatile struct stillbirth why = { NULL, 0 };
     pid_t pid = vfork ();
@@ -186,17 +178,15 @@ start (const struct trial_attempt *a, int out, char **argv, char **envp)
     if (pid == 0)
         child (a, out, argv, envp, &why);
     if (pid > 0 && why.path)
-        dprintf (
-            out, "dl: %s: cannot run: %s\n", why.path, strerror (why.error));
+        dprintf (out, "dl: %s: cannot run: %s\n", why.path, strerror (why.error));
     return pid;
 }
 
 /* A program of the trial's PATH, which is not the worker's. */
 static void find_program (const struct software *s, char **argv)
 {
-    char *path = s->activated && argv
-                     ? program_path (software_variable (s, "PATH"), argv[0])
-                     : NULL;
+    char *path =
+        s->activated && argv ? program_path (software_variable (s, "PATH"), argv[0]) : NULL;
 
     if (path) {
         free (argv[0]);
@@ -204,9 +194,7 @@ static void find_program (const struct software *s, char **argv)
     }
 }
 
-static int spawn (struct trainer *t,
-                  const struct trial_attempt *a,
-                  struct slurmdl_error *err)
+static int spawn (struct trainer *t, const struct trial_attempt *a, struct slurmdl_error *err)
 {
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
@@ -254,8 +242,7 @@ static int log_match (const char *name, int64_t step, double value, void *arg)
     return trainer_log (arg, name, step, value);
 }
 
-struct trainer *trainer_start (const struct trial_attempt *a,
-                               struct trainer_spare *spare,
+struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spare *spare,
                                struct slurmdl_error *err)
 {
     struct trainer *t = calloc (1, sizeof (*t));
@@ -269,16 +256,9 @@ struct trainer *trainer_start (const struct trial_attempt *a,
     t->about = metrics_about (a->sweep->exp->name, a->trial, a->number);
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
     if (a->sweep->exp->metrics_file)
-        snprintf (t->file,
-                  sizeof (t->file),
-                  "%s/%s",
-                  a->dir,
-                  a->sweep->exp->metrics_file);
+        snprintf (t->file, sizeof (t->file), "%s/%s", a->dir, a->sweep->exp->metrics_file);
     if (*t->file && *a->work)
-        snprintf (t->work_file,
-                  sizeof (t->work_file),
-                  "%s/%s",
-                  a->work,
+        snprintf (t->work_file, sizeof (t->work_file), "%s/%s", a->work,
                   a->sweep->exp->metrics_file);
     t->printed = printed_create (a);
     if (!(t->lines = lines_create (a->sweep->exp->patterns, log_match, t))) {
@@ -327,8 +307,7 @@ void trainer_destroy (struct trainer *t)
 
 static bool was_asked_to_stop (int status)
 {
-    return WIFSIGNALED (status)
-           && (WTERMSIG (status) == SIGTERM || WTERMSIG (status) == SIGUSR2);
+    return WIFSIGNALED (status) && (WTERMSIG (status) == SIGTERM || WTERMSIG (status) == SIGUSR2);
 }
 
 bool trainer_ended (struct trainer *t, int *status)
@@ -393,10 +372,7 @@ static int put_metric (const char *name, int64_t step, double value, void *arg)
     return rv;
 }
 
-int trainer_log (struct trainer *t,
-                 const char *name,
-                 int64_t step,
-                 double value)
+int trainer_log (struct trainer *t, const char *name, int64_t step, double value)
 {
     printed_before (t->printed, name, step, put_metric, t);
     return put_metric (name, step, value, t);
@@ -421,9 +397,8 @@ bool trainer_is_homeless (const struct trainer *t)
 {
     struct stat st;
 
-    return lstat (t->dir, &st) < 0
-               ? errno == ENOENT
-               : st.st_ino != t->made.st_ino || st.st_dev != t->made.st_dev;
+    return lstat (t->dir, &st) < 0 ? errno == ENOENT
+                                   : st.st_ino != t->made.st_ino || st.st_dev != t->made.st_dev;
 }
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)
@@ -447,8 +422,7 @@ int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
 static bool is_own (struct trainer *t, const char *name)
 {
     return metrics_has_name (t->metrics, name)
-           || (trainer_flush_end (t, NULL) == 0
-               && metrics_has_name (t->metrics, name));
+           || (trainer_flush_end (t, NULL) == 0 && metrics_has_name (t->metrics, name));
 }
 
 /* What the trainer logged itself, or somebody in an earlier try. */
@@ -471,8 +445,7 @@ bool trainer_newest (struct trainer *t, int64_t *step, double *value)
 {
     *step = t->newest.step;
     *value = t->newest.value;
-    return t->newest.found && !trainer_lost_metrics (t) && t->folder >= 0
-           && !has_other_metrics (t);
+    return t->newest.found && !trainer_lost_metrics (t) && t->folder >= 0 && !has_other_metrics (t);
 }
 
 void trainer_read (struct trainer *t, bool last)
@@ -485,8 +458,7 @@ void trainer_read (struct trainer *t, bool last)
     if (!lines_wanted (t->lines))
         return;
     if (*t->file && (fd = inside_open_any (t->file, O_RDONLY, 0, NULL)) < 0
-        && (!*t->work_file
-            || (fd = inside_open_any (t->work_file, O_RDONLY, 0, NULL)) < 0)) {
+        && (!*t->work_file || (fd = inside_open_any (t->work_file, O_RDONLY, 0, NULL)) < 0)) {
         t->unread = last && errno != ENOENT ? errno : 0;
         return;
     }

@@ -22,15 +22,14 @@ struct slurmdl_metrics;
 struct trainer_spare {
     char dir[4096], name[40];        /* of that file, as long as it has ... */
     struct slurmdl_metrics *metrics; /* ... no attempt; NULL: there is none */
-    int watch; /* inotify(7), 0: not open yet, -1: there is none */
+    int watch;                       /* inotify(7), 0: not open yet, -1: there is none */
 };
 
 /* Make the attempt's folder with hparams.json and log, and start the command
  * in a process group of its own, with the log as its output.  NULL on failure.
  * 'spare' may be NULL.
  */
-struct trainer *trainer_start (const struct trial_attempt *a,
-                               struct trainer_spare *spare,
+struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spare *spare,
                                struct slurmdl_error *err);
 void trainer_destroy (struct trainer *t); /* kills what still runs */
 void trainer_forget_spare (struct trainer_spare *spare);
@@ -51,10 +50,7 @@ void trainer_read (struct trainer *t, bool last);
 int64_t trainer_step (struct trainer *t, int64_t step);
 
 /* Log a metric for the trainer. */
-int trainer_log (struct trainer *t,
-                 const char *name,
-                 int64_t step,
-                 double value);
+int trainer_log (struct trainer *t, const char *name, int64_t step, double value);
 
 /* It has ended well without a value of the experiment's first metric: whether
  * the attempts before it had trained the segment to its end, by what they have

@@ -32,15 +32,12 @@ static bool is_wanted (const struct trial_attempt *a)
     const char *below = sweep_code_below (a->sweep);
     size_t whole = strlen (e->dir);
 
-    return e->work != WORK_SHARED && a->sweep->root && e->file_dir
-           && strlen (below) <= whole
+    return e->work != WORK_SHARED && a->sweep->root && e->file_dir && strlen (below) <= whole
            && !strcmp (e->dir + whole - strlen (below), below);
 }
 
 /* The copy of the code, and that of one attempt; -1: it has none. */
-static int folders_of (const struct trial_attempt *a,
-                       long number,
-                       char from[PATH_MAX],
+static int folders_of (const struct trial_attempt *a, long number, char from[PATH_MAX],
                        char to[PATH_MAX])
 {
     const struct experiment *e = a->sweep->exp;
@@ -51,8 +48,7 @@ static int folders_of (const struct trial_attempt *a,
     whole = strlen (e->dir) - strlen (sweep_code_below (a->sweep));
     if (snprintf (from, PATH_MAX, "%.*s", (int)whole, e->dir) >= PATH_MAX - 64)
         return -1;
-    snprintf (
-        to, PATH_MAX, "%.*s.%04ld.%ld", PATH_MAX - 64, from, a->trial, number);
+    snprintf (to, PATH_MAX, "%.*s.%04ld.%ld", PATH_MAX - 64, from, a->trial, number);
     return 0;
 }
 
@@ -63,11 +59,7 @@ void work_folder_name (struct trial_attempt *a)
 
     *a->work = '\0';
     if (folders_of (a, a->number, from, to) == 0
-        && snprintf (a->work,
-                     sizeof (a->work),
-                     "%s%s",
-                     to,
-                     sweep_code_below (a->sweep))
+        && snprintf (a->work, sizeof (a->work), "%s%s", to, sweep_code_below (a->sweep))
                >= (int)sizeof (a->work))
         *a->work = '\0';
 }
@@ -85,8 +77,7 @@ static int move (const char *from, int folder, const char *dir)
         return 0;
     if ((errno != EXDEV && errno != EEXIST && errno != ENOTEMPTY)
         || (mkdirat (folder, WORK_NAME, 0777) < 0 && errno != EEXIST)
-        || snprintf (path, sizeof (path), "%s/" WORK_NAME, dir)
-               >= (int)sizeof (path)
+        || snprintf (path, sizeof (path), "%s/" WORK_NAME, dir) >= (int)sizeof (path)
         || working_copy_add (from, path, NULL) < 0)
         return -1;
     return remove_tree (from);
@@ -96,8 +87,7 @@ void work_folder_take (const char *from, const char *to, const char *dir)
 {
     int folder;
 
-    if (access (to, F_OK) < 0
-        || (folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
+    if (access (to, F_OK) < 0 || (folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
         return;
     /* before the copy goes: a link that is left by a kill leads somewhere */
     unlinkat (folder, WORK_NAME, 0);
@@ -114,11 +104,7 @@ static void settle (const struct trial_attempt *a, long number)
 
     if (folders_of (a, number, from, to) < 0)
         return;
-    snprintf (dir,
-              sizeof (dir),
-              "%.*s/a.%ld",
-              (int)(strrchr (a->dir, '/') - a->dir),
-              a->dir,
+    snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (a->dir, '/') - a->dir), a->dir,
               number);
     work_folder_take (from, to, dir);
 }
@@ -170,8 +156,7 @@ static char **excluded (const struct experiment *e, const char *root)
     char *text;
 
     strings_add_all (&list, e->code_exclude);
-    if (snprintf (path, sizeof (path), "%s/.dlignore", root)
-            < (int)sizeof (path)
+    if (snprintf (path, sizeof (path), "%s/.dlignore", root) < (int)sizeof (path)
         && (text = file_text (path, IGNORE_MAX))) {
         pattern_list_read (&list, text);
         free (text);
@@ -179,9 +164,7 @@ static char **excluded (const struct experiment *e, const char *root)
     return list;
 }
 
-int work_folder_copy (const struct experiment *e,
-                      const char *from,
-                      const char *to,
+int work_folder_copy (const struct experiment *e, const char *from, const char *to,
                       struct slurmdl_error *err)
 {
     char **exclude = excluded (e, from);
@@ -229,8 +212,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
         return errorf (err,
                        "%s: no working folder: its path would be longer than "
                        "%d bytes",
-                       a->sweep->exp->dir,
-                       PATH_MAX);
+                       a->sweep->exp->dir, PATH_MAX);
     }
     if (!*a->work || folders_of (a, a->number, from, to) < 0)
         return 0;
@@ -255,8 +237,7 @@ static bool is_frozen_script (const char *from, const char *name, size_t len)
     struct stat st;
 
     return code_is_script (name, len)
-           && snprintf (path, sizeof (path), "%s%.*s", from, (int)len, name)
-                  < (int)sizeof (path)
+           && snprintf (path, sizeof (path), "%s%.*s", from, (int)len, name) < (int)sizeof (path)
            && lstat (path, &st) == 0 && S_ISREG (st.st_mode);
 }
 

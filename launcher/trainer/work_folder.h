@@ -31,9 +31,7 @@ void work_folder_settle (const struct trial_attempt *a, bool keep);
 /* Make 'to' a working copy of the frozen code in 'from': what .dlignore there
  * and code.exclude name is linked.
  */
-int work_folder_copy (const struct experiment *e,
-                      const char *from,
-                      const char *to,
+int work_folder_copy (const struct experiment *e, const char *from, const char *to,
                       struct slurmdl_error *err);
 
 /* Nothing runs in such a copy any more: what was written there becomes the

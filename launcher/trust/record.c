@@ -32,16 +32,13 @@ int record_base (char *buf, size_t size)
         return snprintf (buf, size, "%s", state) < (int)size ? 0 : -1;
     if ((!home || *home != '/') && (pw = getpwuid (geteuid ())))
         home = pw->pw_dir;
-    return home && snprintf (buf, size, "%s/.local/state", home) < (int)size
-               ? 0
-               : -1;
+    return home && snprintf (buf, size, "%s/.local/state", home) < (int)size ? 0 : -1;
 }
 
 /* Make 'path' and the folders above it. */
 static int make_folders (char *path)
 {
-    for (char *slash = strchr (path + 1, '/'); slash;
-         slash = strchr (slash + 1, '/')) {
+    for (char *slash = strchr (path + 1, '/'); slash; slash = strchr (slash + 1, '/')) {
         *slash = '\0';
         int rv = mkdir (path, 0700);
         *slash = '/';
@@ -63,16 +60,14 @@ static int find_records (char *buf, size_t size, bool make)
     char own[PATH_MAX];
 
     errno = ENOENT;
-    if (record_base (base, sizeof (base)) < 0
-        || (make && make_folders (base) < 0) || !realpath (base, own)
-        || snprintf (buf, size, "%s/slurm-dl", own) >= (int)size
+    if (record_base (base, sizeof (base)) < 0 || (make && make_folders (base) < 0)
+        || !realpath (base, own) || snprintf (buf, size, "%s/slurm-dl", own) >= (int)size
         || (make && mkdir (buf, 0700) < 0 && errno != EEXIST))
         return -1;
     return user_folder_check (buf);
 }
 
-static int
-key_text (char key[KEY_SIZE], const struct sweep *s, enum record_key by)
+static int key_text (char key[KEY_SIZE], const struct sweep *s, enum record_key by)
 {
     char digest[DIGEST_SIZE];
     struct stat st;
@@ -81,10 +76,7 @@ key_text (char key[KEY_SIZE], const struct sweep *s, enum record_key by)
         digest_of (digest, s->dir, strlen (s->dir));
         snprintf (key, KEY_SIZE, "path-%s", digest);
     } else if (stat (s->dir, &st) == 0)
-        snprintf (key,
-                  KEY_SIZE,
-                  "inode-%lx-%lx",
-                  (unsigned long)st.st_dev,
+        snprintf (key, KEY_SIZE, "inode-%lx-%lx", (unsigned long)st.st_dev,
                   (unsigned long)st.st_ino);
     else
         return -1;
@@ -92,9 +84,7 @@ key_text (char key[KEY_SIZE], const struct sweep *s, enum record_key by)
 }
 
 /* The name of the record that was made of this folder. */
-static int name_by (const char *records,
-                    const struct sweep *s,
-                    enum record_key by,
+static int name_by (const char *records, const struct sweep *s, enum record_key by,
                     char name[NAME_SIZE])
 {
     char key[KEY_SIZE];
@@ -102,8 +92,7 @@ static int name_by (const char *records,
     ssize_t n;
 
     if (by == RECORD_ID)
-        return snprintf (name, NAME_SIZE, "%s", s->id ? s->id : "") > 0 ? 0
-                                                                        : -1;
+        return snprintf (name, NAME_SIZE, "%s", s->id ? s->id : "") > 0 ? 0 : -1;
     if (key_text (key, s, by) < 0)
         return -1;
     snprintf (link, sizeof (link), "%s/%s", records, key);
@@ -117,8 +106,7 @@ static int name_by (const char *records,
 static int name_of (const char *records, const struct sweep *s, char *name)
 {
     for (enum record_key by = RECORD_PATH; s->id && by <= RECORD_INODE; by++)
-        if (name_by (records, s, by, name) == 0
-            && !strncmp (name, s->id, ID_LENGTH)
+        if (name_by (records, s, by, name) == 0 && !strncmp (name, s->id, ID_LENGTH)
             && (!name[ID_LENGTH] || name[ID_LENGTH] == '.'))
             return 0;
     errno = ENOENT;
@@ -126,19 +114,15 @@ static int name_of (const char *records, const struct sweep *s, char *name)
 }
 
 /* Only the user's word gives a folder another record. */
-static int name_folder (const char *records,
-                        const struct sweep *s,
-                        enum record_key by,
-                        const char *name,
-                        bool anew)
+static int name_folder (const char *records, const struct sweep *s, enum record_key by,
+                        const char *name, bool anew)
 {
     char key[KEY_SIZE];
     char path[PATH_MAX + KEY_SIZE];
     char tmp[PATH_MAX + KEY_SIZE + 64];
     char there[NAME_SIZE];
 
-    if (name_by (records, s, by, there) == 0
-        && (!anew || !strcmp (there, name)))
+    if (name_by (records, s, by, there) == 0 && (!anew || !strcmp (there, name)))
         return 0;
     if (key_text (key, s, by) < 0)
         return -1;
@@ -148,8 +132,7 @@ static int name_folder (const char *records,
 }
 
 /* Another folder's may have the id for its name. */
-static int
-make_record (const char *records, const struct sweep *s, char name[NAME_SIZE])
+static int make_record (const char *records, const struct sweep *s, char name[NAME_SIZE])
 {
     char path[PATH_MAX + NAME_SIZE];
     char link[PATH_MAX + NAME_SIZE + 16];
@@ -172,8 +155,7 @@ make_record (const char *records, const struct sweep *s, char name[NAME_SIZE])
 
 enum record_use { RECORD_READ, RECORD_MAKE, RECORD_WRITE };
 
-static int
-find_folder (const struct sweep *s, char *buf, size_t size, enum record_use use)
+static int find_folder (const struct sweep *s, char *buf, size_t size, enum record_use use)
 {
     bool make = use != RECORD_READ;
     bool anew = use == RECORD_WRITE;
@@ -182,8 +164,7 @@ find_folder (const struct sweep *s, char *buf, size_t size, enum record_use use)
 
     if (find_records (records, sizeof (records), make) < 0)
         return -1;
-    if (name_of (records, s, name) < 0
-        && (!make || make_record (records, s, name) < 0))
+    if (name_of (records, s, name) < 0 && (!make || make_record (records, s, name) < 0))
         return -1;
     snprintf (buf, size, "%s/%s", records, name);
     if (make
@@ -193,10 +174,7 @@ find_folder (const struct sweep *s, char *buf, size_t size, enum record_use use)
     return user_folder_check (buf);
 }
 
-static int open_record (const struct sweep *s,
-                        char *buf,
-                        size_t size,
-                        enum record_use use,
+static int open_record (const struct sweep *s, char *buf, size_t size, enum record_use use,
                         struct slurmdl_error *err)
 {
     *buf = '\0';
@@ -206,14 +184,10 @@ static int open_record (const struct sweep *s,
                    "cannot keep records in %s: %s (XDG_STATE_HOME names "
                    "another folder)",
                    *buf ? buf : "the home folder",
-                   errno == EPERM ? "others may write there"
-                                  : inside_error (errno));
+                   errno == EPERM ? "others may write there" : inside_error (errno));
 }
 
-int record_folder (const struct sweep *s,
-                   char *buf,
-                   size_t size,
-                   struct slurmdl_error *err)
+int record_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err)
 {
     return open_record (s, buf, size, RECORD_MAKE, err);
 }
@@ -230,28 +204,23 @@ char *record_read (const struct sweep *s, const char *name)
 {
     char folder[PATH_MAX];
 
-    return find_folder (s, folder, sizeof (folder), RECORD_READ) < 0
-               ? NULL
-               : read_in (folder, name);
+    return find_folder (s, folder, sizeof (folder), RECORD_READ) < 0 ? NULL
+                                                                     : read_in (folder, name);
 }
 
-char *
-record_read_by (const struct sweep *s, enum record_key key, const char *name)
+char *record_read_by (const struct sweep *s, enum record_key key, const char *name)
 {
     char records[PATH_MAX - NAME_SIZE];
     char folder[PATH_MAX];
     char of[NAME_SIZE];
 
-    if (find_records (records, sizeof (records), false) < 0
-        || name_by (records, s, key, of) < 0)
+    if (find_records (records, sizeof (records), false) < 0 || name_by (records, s, key, of) < 0)
         return NULL;
     snprintf (folder, sizeof (folder), "%s/%s", records, of);
     return user_folder_check (folder) < 0 ? NULL : read_in (folder, name);
 }
 
-int record_write (const struct sweep *s,
-                  const char *name,
-                  const char *text,
+int record_write (const struct sweep *s, const char *name, const char *text,
                   struct slurmdl_error *err)
 {
     char folder[PATH_MAX];

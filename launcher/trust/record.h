@@ -23,10 +23,7 @@ enum record_key { RECORD_PATH, RECORD_INODE, RECORD_ID };
 int record_base (char *buf, size_t size);
 
 /* The folder's path, made if it is absent.  Returns -1 with 'err' set. */
-int record_folder (const struct sweep *s,
-                   char *buf,
-                   size_t size,
-                   struct slurmdl_error *err);
+int record_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err);
 
 /* A small file of it as a text that the caller frees, NULL: there is none. */
 char *record_read (const struct sweep *s, const char *name);
@@ -34,11 +31,8 @@ char *record_read (const struct sweep *s, const char *name);
 /* The same of the record that was made of the folder with this path, with this
  * inode, or of any experiment with this id: need not be one of this experiment.
  */
-char *
-record_read_by (const struct sweep *s, enum record_key key, const char *name);
-int record_write (const struct sweep *s,
-                  const char *name,
-                  const char *text,
+char *record_read_by (const struct sweep *s, enum record_key key, const char *name);
+int record_write (const struct sweep *s, const char *name, const char *text,
                   struct slurmdl_error *err);
 
 /* Remove all of it: the experiment is to be removed. */

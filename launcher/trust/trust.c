@@ -33,9 +33,7 @@ static bool is_own (const char *path)
 
 bool trust_is_private (const struct sweep *s)
 {
-    static const char *const names[] = {
-        "", "/experiment.conf", "/log", "/trials", "/workers"
-    };
+    static const char *const names[] = { "", "/experiment.conf", "/log", "/trials", "/workers" };
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
@@ -98,12 +96,7 @@ int trust_record (struct sweep *s, struct slurmdl_error *err)
 
     trust_allow (s);
     if (pin
-        && asprintf (&text,
-                     "%s%s%s",
-                     pin,
-                     fits ? conf_mark + 1 : "",
-                     fits ? s->frozen : "")
-               >= 0)
+        && asprintf (&text, "%s%s%s", pin, fits ? conf_mark + 1 : "", fits ? s->frozen : "") >= 0)
         rv = record_write (s, "pin", text, err);
     else
         errorf (err, "out of memory");
@@ -121,8 +114,7 @@ static json_t *pin_json (char *pin, const char *frozen)
     char *save;
 
     o = o ? o : json_object ();
-    for (char *line = strtok_r (pin, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save)) {
+    for (char *line = strtok_r (pin, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
         char *value = strchr (line, ' ');
         if (!value || !strncmp (line, "digest", 6))
             continue;
@@ -132,8 +124,7 @@ static json_t *pin_json (char *pin, const char *frozen)
     return o;
 }
 
-static void say_change (
-    long n, const char *name, const char *first, const char *second, void *none)
+static void say_change (long n, const char *name, const char *first, const char *second, void *none)
 {
     (void)none;
     if (n < CHANGES_SAID)
@@ -174,8 +165,7 @@ void trust_say_changes (const struct sweep *s)
             complain ("  and %ld more", n - CHANGES_SAID);
         else if (n == 0)
             complain ("  no setting: %s",
-                      frozen ? "only how the file is written"
-                             : "or which one was not recorded");
+                      frozen ? "only how the file is written" : "or which one was not recorded");
         json_decref (old);
         json_decref (new);
     }
@@ -203,8 +193,8 @@ static bool was_changed (const struct sweep *s)
 
 bool trust_is_made (const struct sweep *s, const char *id)
 {
-    return !strcmp (s->id, id) && s->log_owner == geteuid ()
-           && s->owner == geteuid () && !was_changed (s) && !s->is_mended;
+    return !strcmp (s->id, id) && s->log_owner == geteuid () && s->owner == geteuid ()
+           && !was_changed (s) && !s->is_mended;
 }
 
 /* Whether a record is of what is there now. */
@@ -224,8 +214,7 @@ enum trust_state { TRUST_SAME, TRUST_NEW, TRUST_CHANGED };
 /* Nobody but the user has put together what only he may write to: of such a
  * folder no more than the path must be that of another one.
  */
-static enum trust_state
-state_of (const struct sweep *s, const char *record, enum record_key by)
+static enum trust_state state_of (const struct sweep *s, const char *record, enum record_key by)
 {
     bool same = is_same (s, record);
 
@@ -253,21 +242,16 @@ int trust_check (struct sweep *s, char *why, size_t size)
         state = TRUST_SAME;
     }
     if (state == TRUST_CHANGED)
-        snprintf (why,
-                  size,
+        snprintf (why, size,
                   "what its trials run as you has changed since %s: see %s of "
                   "%s, and the folder %s",
-                  known ? "you last started it" : "it was made",
-                  "experiment.conf",
-                  name_of (s->owner),
-                  s->exp->dir);
+                  known ? "you last started it" : "it was made", "experiment.conf",
+                  name_of (s->owner), s->exp->dir);
     else if (state == TRUST_NEW)
-        snprintf (why,
-                  size,
+        snprintf (why, size,
                   "its trials would run, as you, what experiment.conf of %s "
                   "says, in the folder %s",
-                  name_of (s->owner),
-                  s->exp->dir);
+                  name_of (s->owner), s->exp->dir);
     return state == TRUST_SAME ? 0 : state == TRUST_NEW ? 1 : 2;
 }
 
@@ -302,10 +286,7 @@ bool trust_has_job (const struct sweep *s, const char *job)
     return text != NULL;
 }
 
-int trust_folder (const struct sweep *s,
-                  char *buf,
-                  size_t size,
-                  struct slurmdl_error *err)
+int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err)
 {
     if (!trust_is_private (s))
         return record_folder (s, buf, size, err);
@@ -328,8 +309,6 @@ long trust_workers (const struct sweep *s)
         return s->wanted;
     complain ("%s: %ld of the %ld workers that its log asks for: its group may "
               "write there; 'dl resume --workers N' starts more",
-              s->dir,
-              most,
-              s->wanted);
+              s->dir, most, s->wanted);
     return most;
 }

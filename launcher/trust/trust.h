@@ -51,10 +51,7 @@ bool trust_has_job (const struct sweep *s, const char *job);
 /* A folder for what only this user may write: the workers' one if the
  * experiment is private, else that of the records.
  */
-int trust_folder (const struct sweep *s,
-                  char *buf,
-                  size_t size,
-                  struct slurmdl_error *err);
+int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err);
 
 /* How many workers an experiment is to have, by its file and its log: where a
  * group writes, no more than four times those of the file, or 16, after a line.

@@ -70,12 +70,7 @@ static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
     char path[PATH_MAX];
 
     for (long a = sweep_trial (s, trial)->over; a > 0; a--) {
-        snprintf (path,
-                  sizeof (path),
-                  "%s/trials/%04ld/a.%ld/hparams.json",
-                  s->dir,
-                  trial,
-                  a);
+        snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/hparams.json", s->dir, trial, a);
         if (access (path, F_OK) == 0) {
             put_variable (f, "DL_HPARAMS", path);
             return;
@@ -83,8 +78,7 @@ static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
     }
 }
 
-static void
-put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
+static void put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
 {
     const struct experiment *e = s->exp;
     const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
@@ -137,27 +131,16 @@ static int put_argument (void *f, char *word)
     return 0;
 }
 
-static void
-put_command (FILE *f, const struct sweep *s, long trial, int64_t length)
+static void put_command (FILE *f, const struct sweep *s, long trial, int64_t length)
 {
     const struct experiment *e = s->exp;
     json_t *builtins =
-        json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}",
-                   "length",
-                   (json_int_t)length,
-                   "trial",
-                   (json_int_t)trial,
-                   "repeat",
-                   (json_int_t)trial_repeat (s, trial),
-                   "seed",
-                   (json_int_t)searcher_trial_seed (e->search.seed, trial),
-                   "attempt_dir",
-                   ".",
-                   "trial_dir",
-                   ".");
-    const struct command_values v = {
-        e, trial_hparams (s, sweep_trial (s, trial)), builtins, no_files, NULL
-    };
+        json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}", "length", (json_int_t)length, "trial",
+                   (json_int_t)trial, "repeat", (json_int_t)trial_repeat (s, trial), "seed",
+                   (json_int_t)searcher_trial_seed (e->search.seed, trial), "attempt_dir", ".",
+                   "trial_dir", ".");
+    const struct command_values v = { e, trial_hparams (s, sweep_trial (s, trial)), builtins,
+                                      no_files, NULL };
     char *text;
 
     if (e->entrypoint && (text = hparams_expand (e->entrypoint, &v, true))) {
@@ -225,8 +208,7 @@ static void print_params (const struct best *b)
             width = (int)strlen (e->hparams[i].path);
     width = width > 40 ? 40 : width;
     for (size_t i = 0; i < e->nhparams; i++) {
-        char *text =
-            hparams_text (trial_hparams (b->s, b->t), e->hparams[i].path);
+        char *text = hparams_text (trial_hparams (b->s, b->t), e->hparams[i].path);
         if (text)
             printf ("  %-*s  %s\n", width, e->hparams[i].path, text);
         free (text);
@@ -238,9 +220,7 @@ static bool own_files (const struct best *b, char *dir, size_t size)
 {
     long attempt = trial_milestone (b->t, b->result.length);
 
-    return snprintf (
-               dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt)
-               < (int)size
+    return snprintf (dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt) < (int)size
            && folder_has_files (dir, NULL);
 }
 
@@ -286,9 +266,7 @@ static void print_text (const struct best *b)
     if (sweep_seed_unused (s))
         puts (sweep_seed_unused (s));
     if (is_repeated (b))
-        printf ("trial %ld is nearest to the mean: %s %.6g\n",
-                b->trial,
-                s->exp->metric,
+        printf ("trial %ld is nearest to the mean: %s %.6g\n", b->trial, s->exp->metric,
                 trial_result (s, b->trial, 0).value);
     if (*b->checkpoint)
         printf ("checkpoint: %s\n", b->checkpoint);
@@ -302,8 +280,7 @@ static void print_text (const struct best *b)
     if (s->code)
         printf ("to do so with the code of then, and compare: dl reproduce %s "
                 "%ld\n",
-                s->word,
-                b->trial);
+                s->word, b->trial);
     if (*b->checkpoint)
         printf ("to train on: dl fork %s %ld\n", s->word, b->trial);
 }
@@ -323,10 +300,8 @@ static json_t *metrics_json (const struct best *b, bool deviations)
 
     for (size_t i = 0; i < sweep_metrics (b->s); i++) {
         struct sweep_result r = metric_of (b, i);
-        json_object_set_new (
-            o,
-            sweep_metric (b->s, i),
-            finite_to_json (deviations ? r.deviation : r.value));
+        json_object_set_new (o, sweep_metric (b->s, i),
+                             finite_to_json (deviations ? r.deviation : r.value));
     }
     return o;
 }
@@ -335,29 +310,15 @@ static json_t *best_json (const struct best *b)
 {
     json_t *metrics = metrics_json (b, false), *o;
 
-    o = json_pack (
-        "{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}",
-        "experiment",
-        text_json (sweep_folder_name (b->s)),
-        "id",
-        text_json (b->s->id),
-        "trial",
-        (json_int_t)b->trial,
-        "length",
-        (json_int_t)b->result.length,
-        "seed",
-        (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial),
-        "metrics",
-        metrics,
-        "hyperparameters",
-        (json_t *)trial_hparams (b->s, b->t),
-        "checkpoint",
-        *b->checkpoint ? text_json (b->checkpoint) : json_null (),
-        "command",
-        text_json (b->command));
+    o = json_pack ("{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}", "experiment",
+                   text_json (sweep_folder_name (b->s)), "id", text_json (b->s->id), "trial",
+                   (json_int_t)b->trial, "length", (json_int_t)b->result.length, "seed",
+                   (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial), "metrics",
+                   metrics, "hyperparameters", (json_t *)trial_hparams (b->s, b->t), "checkpoint",
+                   *b->checkpoint ? text_json (b->checkpoint) : json_null (), "command",
+                   text_json (b->command));
     if (o && is_repeated (b)) {
-        json_object_set_new (
-            o, "point", json_integer (trial_point (b->s, b->trial)));
+        json_object_set_new (o, "point", json_integer (trial_point (b->s, b->trial)));
         json_object_set_new (o, "n", json_integer (b->result.n));
         json_object_set_new (o, "deviations", metrics_json (b, true));
     }
@@ -369,18 +330,12 @@ static json_t *best_json (const struct best *b)
 /* One file of the folder, of which the manifest tells.  'path': of a
  * checkpoint, which says whose data it has.
  */
-static int put_file (int dir,
-                     const char *name,
-                     int from,
-                     const char *path,
-                     bool trust,
-                     json_t *files,
-                     struct slurmdl_error *err)
+static int put_file (int dir, const char *name, int from, const char *path, bool trust,
+                     json_t *files, struct slurmdl_error *err)
 {
     char digest[DIGEST_SIZE];
     int64_t bytes;
-    int to = openat (
-        dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int to = openat (dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     int rv = to < 0 ? -1 : digest_copy (from, to, digest, &bytes);
 
     if (rv == 0 && path && (rv = file_keep_owner (from, to, path, trust)) >= 0
@@ -392,17 +347,12 @@ static int put_file (int dir,
         rv = -1;
     if (rv < 0)
         return errorf (err, "%s: cannot write: %s", name, strerror (errno));
-    json_object_set_new (
-        files,
-        name,
-        json_pack ("{s:I, s:s}", "bytes", (json_int_t)bytes, "sha256", digest));
+    json_object_set_new (files, name,
+                         json_pack ("{s:I, s:s}", "bytes", (json_int_t)bytes, "sha256", digest));
     return 0;
 }
 
-static int put_text (int dir,
-                     const char *name,
-                     const char *text,
-                     json_t *files,
+static int put_text (int dir, const char *name, const char *text, json_t *files,
                      struct slurmdl_error *err)
 {
     FILE *f = tmpfile ();
@@ -419,27 +369,20 @@ static int put_text (int dir,
     return rv;
 }
 
-static int put_json (int dir,
-                     const char *name,
-                     const json_t *o,
-                     json_t *files,
+static int put_json (int dir, const char *name, const json_t *o, json_t *files,
                      struct slurmdl_error *err)
 {
     char *text = json_string_of (o, JSON_INDENT (2) | JSON_SORT_KEYS);
     char *line = NULL;
-    int rv = text && asprintf (&line, "%s\n", text) >= 0
-                 ? put_text (dir, name, line, files, err)
-                 : errorf (err, "out of memory");
+    int rv = text && asprintf (&line, "%s\n", text) >= 0 ? put_text (dir, name, line, files, err)
+                                                         : errorf (err, "out of memory");
 
     free (text);
     free (line);
     return rv;
 }
 
-static int put_checkpoint (const struct best *b,
-                           int dir,
-                           json_t *files,
-                           struct slurmdl_error *err)
+static int put_checkpoint (const struct best *b, int dir, json_t *files, struct slurmdl_error *err)
 {
     int64_t step;
     int from, rv;
@@ -449,24 +392,20 @@ static int put_checkpoint (const struct best *b,
     if (slurmdl_checkpoint_verify (b->checkpoint, &step, err) < 0)
         return -1;
     if ((from = inside_open (b->checkpoint, O_RDONLY, 0, NULL)) < 0)
-        return errorf (
-            err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
-    rv = put_file (
-        dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
+        return errorf (err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
+    rv = put_file (dir, "checkpoint.h5", from, b->checkpoint, b->trust, files, err);
     close (from);
     return rv;
 }
 
 /* The manifest is the last file: a folder that has it is complete. */
-static int
-fill_folder (const struct best *b, int dir, struct slurmdl_error *err)
+static int fill_folder (const struct best *b, int dir, struct slurmdl_error *err)
 {
     json_t *files = json_object (), *o = best_json (b), *none = json_object ();
     int rv = -1;
 
     if (files && o && none && put_checkpoint (b, dir, files, err) == 0
-        && put_json (dir, "params.json", trial_hparams (b->s, b->t), files, err)
-               == 0) {
+        && put_json (dir, "params.json", trial_hparams (b->s, b->t), files, err) == 0) {
         json_object_set (o, "files", files);
         rv = put_json (dir, "manifest.json", o, none, err);
     }
@@ -478,9 +417,7 @@ fill_folder (const struct best *b, int dir, struct slurmdl_error *err)
 
 static void remove_folder (int dir, const char *path)
 {
-    static const char *const names[] = { "checkpoint.h5",
-                                         "params.json",
-                                         "manifest.json" };
+    static const char *const names[] = { "checkpoint.h5", "params.json", "manifest.json" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         unlinkat (dir, names[i], 0);
@@ -497,12 +434,10 @@ static int export_best (const struct best *b, const char *path)
         complain (e == EEXIST ? "--export: %s is there already: name a folder "
                                 "that is not"
                               : "--export: %s: %s",
-                  path,
-                  strerror (e));
+                  path, strerror (e));
         return e == EEXIST ? EXIT_USAGE : error_status (e);
     }
-    if ((dir = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
-        < 0) {
+    if ((dir = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
         complain ("--export: %s: %s", path, strerror (errno));
         return EXIT_IO;
     }
@@ -532,8 +467,7 @@ static int show (const struct best *b, const struct settings *st)
     } else {
         print_text (b);
         if (st->output)
-            printf ("%s: %sparams.json, manifest.json\n",
-                    st->output,
+            printf ("%s: %sparams.json, manifest.json\n", st->output,
                     *b->checkpoint ? "checkpoint.h5, " : "");
     }
     return EXIT_OK;
@@ -551,14 +485,12 @@ int cmd_best (const struct settings *st)
     b.trust = st->trust;
     b.trial = sweep_best (s);
     if (!(b.t = sweep_trial (s, b.trial))) {
-        complain ("%s: no trial has a finite value of %s yet",
-                  sweep_folder_name (s),
+        complain ("%s: no trial has a finite value of %s yet", sweep_folder_name (s),
                   sweep_metric (s, 0));
         rv = EXIT_NOT_FOUND;
     } else {
         b.result = point_result (s, trial_point (s, b.trial), 0);
-        if (best_checkpoint (s, b.trial, b.checkpoint, sizeof (b.checkpoint))
-            < 0)
+        if (best_checkpoint (s, b.trial, b.checkpoint, sizeof (b.checkpoint)) < 0)
             *b.checkpoint = '\0';
         b.command = trial_command (s, b.trial, b.result.length);
         rv = show (&b, st);

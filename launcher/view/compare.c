@@ -38,8 +38,7 @@ static char *list_text (char *const *list)
     return text;
 }
 
-__attribute__ ((format (printf, 1, 2))) static char *text_of (const char *fmt,
-                                                              ...)
+__attribute__ ((format (printf, 1, 2))) static char *text_of (const char *fmt, ...)
 {
     char *text;
     va_list ap;
@@ -56,8 +55,7 @@ static char *bools_text (const struct bools *b)
     char text[8 * OBJECTIVES_MAX + 1] = "", *end = text;
 
     for (int i = 0; i < b->n && i < OBJECTIVES_MAX; i++)
-        end =
-            stpcpy (stpcpy (end, i ? " " : ""), b->value[i] ? "true" : "false");
+        end = stpcpy (stpcpy (end, i ? " " : ""), b->value[i] ? "true" : "false");
     return strdup (text);
 }
 
@@ -93,10 +91,8 @@ static char *key_text (const struct experiment *e, const struct key *k)
 static char *number_range (const struct param *p)
 {
     if (p->type == PARAM_LOG)
-        return text_of (
-            "log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
-    return text_of (
-        "%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
+        return text_of ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
+    return text_of ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
 }
 
 static char *hparam_text (const struct experiment *e, const char *path)
@@ -113,8 +109,7 @@ static char *hparam_text (const struct experiment *e, const char *path)
 static bool all_equal (char *const *values, size_t n)
 {
     for (size_t i = 1; i < n; i++)
-        if (!values[i] != !values[0]
-            || (values[i] && strcmp (values[i], values[0])))
+        if (!values[i] != !values[0] || (values[i] && strcmp (values[i], values[0])))
             return false;
     return true;
 }
@@ -162,11 +157,8 @@ static void tell_hparams (const struct collection *c, size_t k)
  * has not the same value in all; 'values' has one text an experiment, NULL:
  * it has none.  Returns -1 if out of memory.
  */
-static int
-differences_each (struct sweep *const *list,
-                  size_t n,
-                  void (*f) (const char *key, char *const *values, void *arg),
-                  void *arg)
+static int differences_each (struct sweep *const *list, size_t n,
+                             void (*f) (const char *key, char *const *values, void *arg), void *arg)
 {
     struct collection c = { list, n, calloc (n + 1, sizeof (char *)), f, arg };
 
@@ -230,8 +222,7 @@ static bool next_result (struct compare_walk *w, size_t *attempt)
             continue;
         of = &r->results[w->result - 1];
         if (!isfinite (of->value)
-            || !best_walk_take (
-                &w->best, r->trials[of->trial].number, of->length))
+            || !best_walk_take (&w->best, r->trials[of->trial].number, of->length))
             continue;
         (*attempt)++;
         return true;
@@ -260,8 +251,7 @@ static double first_result (const struct comparison *c, size_t sweep)
     return found ? w.time : INFINITY;
 }
 
-static void
-measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
+static void measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
 {
     struct compare_walk w = walk_begin (c, sweep);
     double before = NAN, time = c->from, sum = 0;
@@ -284,10 +274,9 @@ static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
-    struct compare_outcome o = {
-        .cost = report_cost_of (r, k),
-        .best = sweep_best (of->s) ? of->first + sweep_best (of->s) - 1 : -1
-    };
+    struct compare_outcome o = { .cost = report_cost_of (r, k),
+                                 .best =
+                                     sweep_best (of->s) ? of->first + sweep_best (of->s) - 1 : -1 };
 
     for (long i = of->first; i < of->first + of->s->ntrials; i++)
         o.failed += report_phase (r, i) == PHASE_FAILED;
@@ -325,8 +314,7 @@ static void set_time (struct libscols_line *line, size_t column, double seconds)
     table_set (line, column, "%s", text);
 }
 
-static void
-add_line (const struct comparison *c, struct libscols_table *tb, size_t k)
+static void add_line (const struct comparison *c, struct libscols_table *tb, size_t k)
 {
     const struct report *r = &c->report;
     const struct report_sweep *of = &r->sweeps[k];
@@ -367,14 +355,11 @@ static void add_difference (const char *key, char *const *values, void *arg)
 
 static void print_differences (const struct comparison *c)
 {
-    static const struct table_column first[] = { { "setting", false },
-                                                 { NULL, false } };
+    static const struct table_column first[] = { { "setting", false }, { NULL, false } };
     struct libscols_table *tb = table_create ("settings", first, false);
 
     for (size_t k = 0; tb && k < c->n; k++)
-        scols_table_new_column (tb,
-                                c->report.sweeps[k].name,
-                                0,
+        scols_table_new_column (tb, c->report.sweeps[k].name, 0,
                                 table_width () ? SCOLS_FL_TRUNC : 0);
     if (!tb || differences_each (c->list, c->n, add_difference, tb) < 0) {
         complain ("out of memory");
@@ -398,9 +383,8 @@ static void print_text (const struct comparison *c)
         { "wall", true },        { "trial time", true }, { "GPU h", true },
         { NULL, false },
     };
-    static const char *const least[] = { "searcher", "failed", "GPU h",
-                                         "state",    "area",   "wall",
-                                         "trials",   NULL };
+    static const char *const least[] = { "searcher", "failed", "GPU h",  "state",
+                                         "area",     "wall",   "trials", NULL };
     struct libscols_table *tb = table_create ("experiments", columns, false);
     char budget[32];
     char *left_out;
@@ -417,17 +401,14 @@ static void print_text (const struct comparison *c)
     terminal_allow_colours (false);
     scols_unref_table (tb);
     if (left_out)
-        printf ("(no room for %s: a wider window or --json has all)\n",
-                left_out);
+        printf ("(no room for %s: a wider window or --json has all)\n", left_out);
     free (left_out);
     duration_text (budget, sizeof (budget), c->budget);
-    printf (
-        "%s: %s is better\n"
-        "at budget: after %s of trial time, which all have spent; area: the "
-        "mean of the best so far up to there\n",
-        sweep_metric (c->list[0], 0),
-        c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger",
-        budget);
+    printf ("%s: %s is better\n"
+            "at budget: after %s of trial time, which all have spent; area: the "
+            "mean of the best so far up to there\n",
+            sweep_metric (c->list[0], 0),
+            c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger", budget);
     print_differences (c);
 }
 
@@ -439,32 +420,15 @@ static json_t *experiment_json (const struct comparison *c, size_t k)
     const struct report_sweep *of = &r->sweeps[k];
     struct compare_outcome o = outcome_of (c, k);
 
-    return json_pack (
-        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
-        "experiment",
-        text_to_json (of->name),
-        "searcher",
-        of->s->exp->searcher_name,
-        "state",
-        sweep_state_name (of->s->state),
-        "best",
-        finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)),
-        "trial",
-        o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
-        "at_budget",
-        finite_to_json (o.at_budget),
-        "area",
-        finite_to_json (o.area),
-        "trials",
-        (json_int_t)of->s->ntrials,
-        "failed",
-        (json_int_t)o.failed,
-        "wall_seconds",
-        finite_to_json (o.cost.wall),
-        "trial_seconds",
-        finite_to_json (o.cost.busy),
-        "gpu_seconds",
-        finite_to_json (o.cost.gpus));
+    return json_pack ("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "experiment",
+                      text_to_json (of->name), "searcher", of->s->exp->searcher_name, "state",
+                      sweep_state_name (of->s->state), "best",
+                      finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)), "trial",
+                      o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
+                      "at_budget", finite_to_json (o.at_budget), "area", finite_to_json (o.area),
+                      "trials", (json_int_t)of->s->ntrials, "failed", (json_int_t)o.failed,
+                      "wall_seconds", finite_to_json (o.cost.wall), "trial_seconds",
+                      finite_to_json (o.cost.busy), "gpu_seconds", finite_to_json (o.cost.gpus));
 }
 
 struct differences {
@@ -478,11 +442,9 @@ static void difference_json (const char *key, char *const *values, void *arg)
     json_t *texts = json_array ();
 
     for (size_t i = 0; i < d->n; i++)
-        json_array_append_new (
-            texts, values[i] ? text_to_json (values[i]) : json_null ());
-    json_array_append_new (
-        d->list,
-        json_pack ("{s:o, s:o}", "key", text_to_json (key), "values", texts));
+        json_array_append_new (texts, values[i] ? text_to_json (values[i]) : json_null ());
+    json_array_append_new (d->list,
+                           json_pack ("{s:o, s:o}", "key", text_to_json (key), "values", texts));
 }
 
 static void print_json (const struct comparison *c)
@@ -493,14 +455,8 @@ static void print_json (const struct comparison *c)
     for (size_t k = 0; k < c->n; k++)
         json_array_append_new (list, experiment_json (c, k));
     differences_each (c->list, c->n, difference_json, &d);
-    o = json_pack ("{s:o, s:o, s:o, s:o}",
-                   "metric",
-                   text_to_json (sweep_metric (c->list[0], 0)),
-                   "budget_seconds",
-                   finite_to_json (c->budget),
-                   "experiments",
-                   list,
-                   "settings",
+    o = json_pack ("{s:o, s:o, s:o, s:o}", "metric", text_to_json (sweep_metric (c->list[0], 0)),
+                   "budget_seconds", finite_to_json (c->budget), "experiments", list, "settings",
                    d.list);
     json_put (o, stdout, JSON_INDENT (2));
     putchar ('\n');
@@ -531,11 +487,8 @@ static int check_metric (const struct comparison *c)
         if (strcmp (sweep_metric (c->list[k], 0), sweep_metric (c->list[0], 0))
             || c->list[k]->exp->search.smaller_is_better
                    != c->list[0]->exp->search.smaller_is_better) {
-            complain ("%s optimises %s, but %s %s: they cannot be compared",
-                      c->list[0]->dir,
-                      sweep_metric (c->list[0], 0),
-                      c->list[k]->dir,
-                      sweep_metric (c->list[k], 0));
+            complain ("%s optimises %s, but %s %s: they cannot be compared", c->list[0]->dir,
+                      sweep_metric (c->list[0], 0), c->list[k]->dir, sweep_metric (c->list[k], 0));
             return EXIT_USAGE;
         }
     return EXIT_OK;

@@ -33,19 +33,13 @@ struct failures {
 /* ---- the end of a log ---- */
 
 /* Of the last attempt of that cause; returns its bytes, 0: there is no log. */
-static size_t read_log (const struct report *r,
-                        const struct report_attempt *a,
-                        char text[TAIL + 1])
+static size_t read_log (const struct report *r, const struct report_attempt *a, char text[TAIL + 1])
 {
     const struct report_trial *t = &r->trials[a->trial];
     char path[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/log",
-              r->sweeps[t->sweep].s->dir,
-              t->number,
-              a->number);
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/log", r->sweeps[t->sweep].s->dir,
+              t->number, a->number);
     return file_tail (inside_open (path, O_RDONLY, 0, NULL), text, TAIL);
 }
 
@@ -85,8 +79,7 @@ static long *trials_of (const struct failures *f, size_t cause, long *n)
     return list;
 }
 
-static void print_cause (const struct failures *f,
-                         const struct failure_cause *c)
+static void print_cause (const struct failures *f, const struct failure_cause *c)
 {
     const struct report *r = &f->report;
     const struct report_attempt *a = &r->attempts[c->last];
@@ -101,10 +94,8 @@ static void print_cause (const struct failures *f,
     if (n > TRIALS)
         printf (" and %ld more", n - TRIALS);
     duration_text (took, sizeof (took), a->end - a->begin);
-    printf ("; the last one: trial %ld, attempt %ld, after %s\n",
-            r->trials[a->trial].number,
-            a->number,
-            took);
+    printf ("; the last one: trial %ld, attempt %ld, after %s\n", r->trials[a->trial].number,
+            a->number, took);
     print_log (f, a);
     free (trials);
 }
@@ -121,8 +112,7 @@ static void mark_failed (const struct report *r, long cause, bool *failed)
 }
 
 /* "lr >= 0.05: 70 % of these trials failed, 3 % of the others" */
-static bool
-finding_text (const struct failures *f, long cause, char *buf, size_t size)
+static bool finding_text (const struct failures *f, long cause, char *buf, size_t size)
 {
     bool *failed = calloc ((size_t)f->report.n + 1, sizeof (*failed));
     struct failure_finding found = { 0 };
@@ -136,15 +126,12 @@ finding_text (const struct failures *f, long cause, char *buf, size_t size)
     if (!(found.chi > 0))
         return false;
     snprintf (at, sizeof (at), "%.3g", found.at);
-    snprintf (buf,
-              size,
-              "%s %s %s: %.0f %% of these trials failed, %.0f %% of the others",
+    snprintf (buf, size, "%s %s %s: %.0f %% of these trials failed, %.0f %% of the others",
               found.p->name,
               found.p->category ? "="
               : found.above     ? ">="
                                 : "<",
-              found.p->category ? found.p->table.list[(size_t)found.at] : at,
-              100 * found.rate,
+              found.p->category ? found.p->table.list[(size_t)found.at] : at, 100 * found.rate,
               100 * found.other);
     return true;
 }
@@ -160,18 +147,11 @@ static void print_all (const struct failures *f)
     for (long i = 0; i < f->n; i++)
         attempts += f->list[i].attempts;
     if (!attempts) {
-        printf ("%s: no attempt of its %ld trials failed\n",
-                r->sweeps[0].name,
-                r->n);
+        printf ("%s: no attempt of its %ld trials failed\n", r->sweeps[0].name, r->n);
         return;
     }
-    printf ("%s: %ld of %ld trials failed; %ld attempt%s failed or %s lost\n",
-            r->sweeps[0].name,
-            failed,
-            r->n,
-            attempts,
-            attempts == 1 ? "" : "s",
-            attempts == 1 ? "was" : "were");
+    printf ("%s: %ld of %ld trials failed; %ld attempt%s failed or %s lost\n", r->sweeps[0].name,
+            failed, r->n, attempts, attempts == 1 ? "" : "s", attempts == 1 ? "was" : "were");
     for (long i = 0; i < f->n; i++) {
         print_cause (f, &f->list[i]);
         if (finding_text (f, (long)f->list[i].cause, text, sizeof (text)))
@@ -183,8 +163,7 @@ static void print_all (const struct failures *f)
 
 /* ---- JSON ---- */
 
-static json_t *cause_json (const struct failures *f,
-                           const struct failure_cause *c)
+static json_t *cause_json (const struct failures *f, const struct failure_cause *c)
 {
     const struct report_attempt *a = &f->report.attempts[c->last];
     json_t *numbers = json_array (), *o;
@@ -198,18 +177,9 @@ static json_t *cause_json (const struct failures *f,
         json_array_append_new (numbers, json_integer (trials[i]));
     free (trials);
     o = json_pack (
-        "{s:o, s:I, s:o, s:I, s:I, s:o}",
-        "cause",
-        text_to_json (f->report.causes.list[c->cause]),
-        "attempts",
-        (json_int_t)c->attempts,
-        "trials",
-        numbers,
-        "last_trial",
-        (json_int_t)f->report.trials[a->trial].number,
-        "last_attempt",
-        (json_int_t)a->number,
-        "log",
+        "{s:o, s:I, s:o, s:I, s:I, s:o}", "cause", text_to_json (f->report.causes.list[c->cause]),
+        "attempts", (json_int_t)c->attempts, "trials", numbers, "last_trial",
+        (json_int_t)f->report.trials[a->trial].number, "last_attempt", (json_int_t)a->number, "log",
         text_to_json (size ? text_last_lines (text, size, f->lines) : ""));
     if (finding_text (f, (long)c->cause, where, sizeof (where)))
         json_object_set_new (o, "where", text_to_json (where));
@@ -229,8 +199,7 @@ static void print_json (const struct failures *f)
 
 /* ---- the command ---- */
 
-static int
-gather (struct failures *f, struct sweep *s, struct slurmdl_error *err)
+static int gather (struct failures *f, struct sweep *s, struct slurmdl_error *err)
 {
     if (report_fill (&f->report, &s, 1, err) < 0)
         return -1;

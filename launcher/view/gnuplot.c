@@ -61,11 +61,7 @@ bool gnuplot_has (const char *terminals, enum plot_medium m)
     return name_of (terminals, m);
 }
 
-void gnuplot_begin (FILE *f,
-                    const char *terminals,
-                    enum plot_medium m,
-                    int columns,
-                    int lines,
+void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, int columns, int lines,
                     bool colours)
 {
     const char *name = name_of (terminals, m);
@@ -73,36 +69,23 @@ void gnuplot_begin (FILE *f,
     fputs ("set encoding utf8\n", f);
     switch (m) {
     case PLOT_DUMB:
-        fprintf (f,
-                 "set terminal dumb nofeed noenhanced size %d,%d %s\n",
-                 columns,
-                 lines,
+        fprintf (f, "set terminal dumb nofeed noenhanced size %d,%d %s\n", columns, lines,
                  colours ? "ansi" : "mono");
         break;
     case PLOT_BLOCK:
-        fprintf (f,
-                 "set terminal block braille noenhanced size %d,%d %s\n",
-                 columns,
-                 lines,
+        fprintf (f, "set terminal block braille noenhanced size %d,%d %s\n", columns, lines,
                  colours ? "ansi" : "mono");
         break;
     case PLOT_SIXEL:
     case PLOT_KITTY:
-        fprintf (f,
-                 "set terminal %s noenhanced size %d,%d\n",
-                 name,
-                 columns * 9,
-                 lines * 16);
+        fprintf (f, "set terminal %s noenhanced size %d,%d\n", name, columns * 9, lines * 16);
         break;
     case PLOT_SVG:
-        fprintf (f,
-                 "set terminal svg noenhanced size 960,600 background 'white' "
-                 "font 'sans,14'\n");
+        fprintf (f, "set terminal svg noenhanced size 960,600 background 'white' "
+                    "font 'sans,14'\n");
         break;
     case PLOT_PNG:
-        fprintf (f,
-                 "set terminal %s noenhanced size 1280,800%s\n",
-                 name,
+        fprintf (f, "set terminal %s noenhanced size 1280,800%s\n", name,
                  strcmp (name, "png") ? " font 'sans,13'" : "");
         break;
     case PLOT_PDF:
@@ -138,8 +121,7 @@ static void put_text (FILE *f, const char *text, bool tic)
         else if (*text == '\\')
             fputc ('/', f);
         else
-            fputc ((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text,
-                   f);
+            fputc ((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, f);
         text += n;
     }
     fputc ('\'', f);
@@ -158,9 +140,8 @@ void gnuplot_tic (FILE *f, const char *text)
 /* Variables that lead gnuplot to other files. */
 static void prepare (const void *arg)
 {
-    static const char *const variables[] = {
-        "GNUTERM", "GNUPLOT_LIB", "GNUPLOT_DRIVER_DIR", "GNUPLOT_PS_DIR"
-    };
+    static const char *const variables[] = { "GNUTERM", "GNUPLOT_LIB", "GNUPLOT_DRIVER_DIR",
+                                             "GNUPLOT_PS_DIR" };
 
     (void)arg;
     for (size_t i = 0; i < sizeof (variables) / sizeof (*variables); i++)
@@ -204,18 +185,12 @@ static int tell (FILE *errors, int status, struct slurmdl_error *err)
     if (text && strrchr (text, '\n'))
         line = strrchr (text, '\n') + 1;
     errno = EIO;
-    errorf (err,
-            "gnuplot has failed (exit status %d): %.80s",
-            status,
-            line ? line : "");
+    errorf (err, "gnuplot has failed (exit status %d): %.80s", status, line ? line : "");
     free (text);
     return -1;
 }
 
-int gnuplot_run (const char *script,
-                 size_t size,
-                 char **out,
-                 size_t *nout,
+int gnuplot_run (const char *script, size_t size, char **out, size_t *nout,
                  struct slurmdl_error *err)
 {
     FILE *io[3] = { tmpfile (), tmpfile (), tmpfile () };
@@ -223,8 +198,8 @@ int gnuplot_run (const char *script,
     int status;
 
     *out = NULL;
-    if (!io[0] || !io[1] || !io[2] || fwrite (script, 1, size, io[0]) != size
-        || fflush (io[0]) != 0 || fseek (io[0], 0, SEEK_SET) != 0)
+    if (!io[0] || !io[1] || !io[2] || fwrite (script, 1, size, io[0]) != size || fflush (io[0]) != 0
+        || fseek (io[0], 0, SEEK_SET) != 0)
         errorf (err, "cannot write a temporary file: %s", strerror (errno));
     else if ((status = run (io)) != 0)
         tell (io[2], status, err);

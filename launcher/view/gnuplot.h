@@ -33,11 +33,7 @@ int gnuplot_terminals (char *buf, size_t size);
 bool gnuplot_has (const char *terminals, enum plot_medium m);
 
 /* The commands that choose the terminal, for so many columns and lines. */
-void gnuplot_begin (FILE *f,
-                    const char *terminals,
-                    enum plot_medium m,
-                    int columns,
-                    int lines,
+void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, int columns, int lines,
                     bool colours);
 
 /* A text of others as a string of gnuplot's: in it nothing is a command, a
@@ -49,8 +45,5 @@ void gnuplot_tic (FILE *f, const char *text);
 /* Run a script; what it draws is left in '*out', which the caller frees.
  * Returns -1 with 'err'.
  */
-int gnuplot_run (const char *script,
-                 size_t size,
-                 char **out,
-                 size_t *nout,
+int gnuplot_run (const char *script, size_t size, char **out, size_t *nout,
                  struct slurmdl_error *err);

@@ -58,10 +58,7 @@ enum {
  * most are: one that diverged must not press the others into a line.  'order'
  * is that of report_order().  false: there is none.
  */
-static bool focus_values (const struct report *r,
-                          const long *order,
-                          long n,
-                          double *low,
+static bool focus_values (const struct report *r, const long *order, long n, double *low,
                           double *high)
 {
     double best, most, pad;
@@ -112,8 +109,7 @@ static void put_range (const struct plot *p, const char *axis)
         return;
     best = report_value (&p->report, p->order[0], 0);
     worst = report_value (&p->report, p->order[(p->n - 1) * 9 / 10], 0);
-    if (fmin (best, worst) > 0
-        && fmax (best, worst) / fmin (best, worst) > 50) {
+    if (fmin (best, worst) > 0 && fmax (best, worst) / fmin (best, worst) > 50) {
         fprintf (p->f, "set logscale %s\n", axis);
         low = fmin (best, worst) / 1.2;
     }
@@ -150,9 +146,7 @@ static void put_values (const struct plot *p)
     fputs ("$values << END_OF_VALUES\n", p->f);
     for (long i = 0; i < p->report.n; i++)
         if (isfinite (report_value (&p->report, i, 0)))
-            fprintf (p->f,
-                     "%ld %.9g\n",
-                     p->report.trials[i].number,
+            fprintf (p->f, "%ld %.9g\n", p->report.trials[i].number,
                      report_value (&p->report, i, 0));
     fputs ("END_OF_VALUES\n", p->f);
 }
@@ -198,14 +192,12 @@ static int draw_history (struct plot *p)
 static size_t put_curve (const struct plot *p, long trial, const char *name)
 {
     struct curve_point *list = calloc (POINTS, sizeof (*list));
-    size_t n =
-        list ? curve_thin (&p->curves.trials[trial], 0, POINTS, list) : 0;
+    size_t n = list ? curve_thin (&p->curves.trials[trial], 0, POINTS, list) : 0;
 
     fprintf (p->f, "$%s << END_OF_CURVE\n", name);
     for (size_t i = 0; i < n; i++)
         if (isfinite (list[i].value))
-            fprintf (
-                p->f, "%lld %.9g\n", (long long)list[i].step, list[i].value);
+            fprintf (p->f, "%lld %.9g\n", (long long)list[i].step, list[i].value);
     fputs ("END_OF_CURVE\n", p->f);
     free (list);
     return n;
@@ -226,9 +218,7 @@ static int draw_curves (struct plot *p)
     size_t points = 0;
 
     if (!plot_is_text (p->medium))
-        all = p->n < CURVES_MAX    ? p->n
-              : named > CURVES_MAX ? named
-                                   : CURVES_MAX;
+        all = p->n < CURVES_MAX ? p->n : named > CURVES_MAX ? named : CURVES_MAX;
     put_title (p, "learning curves");
     put_label (p, "x", "step");
     put_label (p, "y", metric_of (p));
@@ -240,18 +230,14 @@ static int draw_curves (struct plot *p)
         points += put_curve (p, p->order[i], name);
     }
     if (!points) {
-        complain ("%s: no trial has logged %s",
-                  p->report.sweeps[0].name,
-                  metric_of (p));
+        complain ("%s: no trial has logged %s", p->report.sweeps[0].name, metric_of (p));
         return -1;
     }
     fputs ("set key invert\n", p->f); /* the best one is drawn last */
     for (long i = all - 1; i >= 0; i--) {
         fprintf (p->f, "%s$c%ld using 1:2 with lines ", gap, i);
         if (i < named)
-            fprintf (p->f,
-                     "lw 2 lt %ld title 'trial %ld'",
-                     i + 1,
+            fprintf (p->f, "lw 2 lt %ld title 'trial %ld'", i + 1,
                      p->report.trials[p->order[i]].number);
         else
             fputs ("lw 1 lc rgb '#cccccc' notitle", p->f);
@@ -272,9 +258,7 @@ static void put_categories (const struct plot *p, const struct report_param *of)
         gnuplot_tic (p->f, of->table.list[i]);
         fprintf (p->f, " %zu", i);
     }
-    fprintf (p->f,
-             ")\nset xrange [-0.5:%zu.5]\n",
-             of->table.n ? of->table.n - 1 : 0);
+    fprintf (p->f, ")\nset xrange [-0.5:%zu.5]\n", of->table.n ? of->table.n - 1 : 0);
 }
 
 static int draw_scatter (struct plot *p)
@@ -294,19 +278,14 @@ static int draw_scatter (struct plot *p)
     fputs ("$values << END_OF_VALUES\n", p->f);
     for (long i = 0; i < p->n; i++)
         if (isfinite (of->v[p->order[i]]))
-            fprintf (p->f,
-                     "%.9g %.9g\n",
-                     of->v[p->order[i]],
+            fprintf (p->f, "%.9g %.9g\n", of->v[p->order[i]],
                      report_value (&p->report, p->order[i], 0));
     fputs ("END_OF_VALUES\n$best << END_OF_BEST\n", p->f);
     if (isfinite (of->v[p->order[0]]))
-        fprintf (p->f,
-                 "%.9g %.9g\n",
-                 of->v[p->order[0]],
+        fprintf (p->f, "%.9g %.9g\n", of->v[p->order[0]],
                  report_value (&p->report, p->order[0], 0));
     fputs ("END_OF_BEST\n", p->f);
-    fprintf (p->f,
-             "plot $values using 1:2 with points pt %s title 'trials'%s\n",
+    fprintf (p->f, "plot $values using 1:2 with points pt %s title 'trials'%s\n",
              plot_is_text (p->medium) ? "'o'" : "7 ps 0.6 lc rgb '#4f76b3'",
              !isfinite (of->v[p->order[0]]) ? ""
              : plot_is_text (p->medium)
@@ -335,8 +314,7 @@ static double place (const struct report_param *of, double v)
     return high > low ? (v - low) / (high - low) : 0.5;
 }
 
-static void
-put_end (const struct plot *p, size_t axis, const char *text, bool top)
+static void put_end (const struct plot *p, size_t axis, const char *text, bool top)
 {
     fputs ("set label ", p->f);
     gnuplot_text (p->f, text);
@@ -365,10 +343,7 @@ static void put_axes (const struct plot *p)
         put_end (p, k, named ? a->table.list[a->table.n - 1] : text, true);
     }
     for (size_t k = 0; k <= of->n; k++)
-        fprintf (p->f,
-                 "set arrow from %zu,0 to %zu,1 nohead lc rgb '#999999'\n",
-                 k,
-                 k);
+        fprintf (p->f, "set arrow from %zu,0 to %zu,1 nohead lc rgb '#999999'\n", k, k);
 }
 
 static void put_lines (const struct plot *p, long n)
@@ -384,8 +359,7 @@ static void put_lines (const struct plot *p, long n)
         double at = fmin (fmax ((v - low) / span, 0), 1);
         double good = larger_is_better (p) ? at : 1 - at;
         for (size_t k = 0; k < p->params.n; k++) {
-            double y =
-                place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
+            double y = place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
             if (isfinite (y))
                 fprintf (p->f, "%zu %.5g %.5g\n", k, y, good);
         }
@@ -414,8 +388,7 @@ static int draw_parallel (struct plot *p)
     char what[64];
 
     if (p->params.n == 0) {
-        complain ("%s has no hyperparameter that is searched",
-                  p->report.sweeps[0].name);
+        complain ("%s has no hyperparameter that is searched", p->report.sweeps[0].name);
         return -1;
     }
     snprintf (what, sizeof (what), "the %ld best trials", n);
@@ -478,9 +451,7 @@ static bool begins (const char *text, const char *const *starts)
 static enum plot_medium seems_to_be (const char *terminals)
 {
     static const char *const kitty[] = { "xterm-kitty", "xterm-ghostty", NULL };
-    static const char *const sixel[] = {
-        "foot", "mlterm", "yaft", "contour", NULL
-    };
+    static const char *const sixel[] = { "foot", "mlterm", "yaft", "contour", NULL };
     const char *term = getenv ("TERM"), *program = getenv ("TERM_PROGRAM");
     bool utf8 = MB_CUR_MAX > 1;
 
@@ -489,9 +460,7 @@ static enum plot_medium seems_to_be (const char *terminals)
             && gnuplot_has (terminals, PLOT_KITTY))
             return PLOT_KITTY;
         if ((begins (term, sixel)
-             || (program
-                 && (!strcmp (program, "WezTerm")
-                     || !strcmp (program, "iTerm.app"))))
+             || (program && (!strcmp (program, "WezTerm") || !strcmp (program, "iTerm.app"))))
             && gnuplot_has (terminals, PLOT_SIXEL))
             return PLOT_SIXEL;
     }
@@ -554,9 +523,7 @@ static int find_gnuplot (char *terminals, size_t size)
 
 /* ---- data ---- */
 
-static int gather (struct plot *p,
-                   struct sweep *s,
-                   const struct plot_kind *k,
+static int gather (struct plot *p, struct sweep *s, const struct plot_kind *k,
                    struct slurmdl_error *err)
 {
     if (report_fill (&p->report, &s, 1, err) < 0)
@@ -581,8 +548,7 @@ static int find_param (struct plot *p, const char *name)
     }
     if (!p->param) {
         meant = words ? nearest_word (name, words) : NULL;
-        complain ("'%s' is no hyperparameter that is searched%s%s%s",
-                  name,
+        complain ("'%s' is no hyperparameter that is searched%s%s%s", name,
                   DID_YOU_MEAN (meant, "'", "'", ""));
     }
     free (words);
@@ -594,26 +560,19 @@ static void window (int *columns, int *lines)
     struct winsize ws = { 0 };
 
     *columns = table_width ();
-    *lines =
-        ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 10 ? ws.ws_row - 2 : 24;
+    *lines = ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 10 ? ws.ws_row - 2 : 24;
     *columns = *columns <= 0 ? 80 : *columns < 30 ? 30 : *columns;
     *columns = *columns > 300 ? 300 : *columns;
     *lines = *lines > 60 ? 60 : *lines;
 }
 
-static int
-put_script (struct plot *p, const struct plot_kind *k, const char *terminals)
+static int put_script (struct plot *p, const struct plot_kind *k, const char *terminals)
 {
     int columns, lines;
 
     window (&columns, &lines);
-    gnuplot_begin (p->f,
-                   terminals,
-                   p->medium,
-                   columns,
-                   lines,
-                   screen_is_there ()
-                       && !(getenv ("NO_COLOR") && *getenv ("NO_COLOR")));
+    gnuplot_begin (p->f, terminals, p->medium, columns, lines,
+                   screen_is_there () && !(getenv ("NO_COLOR") && *getenv ("NO_COLOR")));
     plot_style (p);
     return k->draw (p);
 }
@@ -653,8 +612,7 @@ static void print_lines (char *text)
 /* Pictures in the terminal's own language go out as they are: no text of others
  * is in them, only pixels.
  */
-static int
-deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
+static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
 {
     if (p->st->output) {
         if (publish_replace (p->st->output, text, n, err) < 0)
@@ -673,8 +631,7 @@ deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-draw (struct plot *p, const struct plot_kind *k, const char *terminals)
+static int draw (struct plot *p, const struct plot_kind *k, const char *terminals)
 {
     struct slurmdl_error err = { "" };
     char *script = NULL, *out = NULL;
@@ -692,8 +649,7 @@ draw (struct plot *p, const struct plot_kind *k, const char *terminals)
         rv = EXIT_IO;
     }
     if (rv == EXIT_OK
-        && (gnuplot_run (script, size, &out, &n, &err) < 0
-            || deliver (p, out, n, &err) < 0))
+        && (gnuplot_run (script, size, &out, &n, &err) < 0 || deliver (p, out, n, &err) < 0))
         rv = fail (&err);
     free (script);
     free (out);
@@ -711,8 +667,7 @@ static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
     if (rv == EXIT_OK && gather (p, s, k, &err) < 0)
         rv = fail (&err);
     if (rv == EXIT_OK && p->n == 0) {
-        complain ("%s: no trial has a finite value of %s yet",
-                  p->report.sweeps[0].name,
+        complain ("%s: no trial has a finite value of %s yet", p->report.sweeps[0].name,
                   sweep_metric (p->report.sweeps[0].s, 0));
         rv = EXIT_NOT_FOUND;
     }
@@ -722,8 +677,7 @@ static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
 }
 
 /* "EXPERIMENT scatter lr"; history where nothing is said. */
-static int check_arguments (const struct settings *st,
-                            const struct plot_kind **k)
+static int check_arguments (const struct settings *st, const struct plot_kind **k)
 {
     const char *name = st->nargs > 1 ? st->args[1] : "history";
 

@@ -53,8 +53,7 @@ static bool is_there (const struct top *t, const struct gpu_row *r)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->list[i].inode == r->inode && t->list[i].device == r->device
-            && t->list[i].gpu.index == r->gpu.index
-            && !strcmp (t->list[i].node, r->node))
+            && t->list[i].gpu.index == r->gpu.index && !strcmp (t->list[i].node, r->node))
             return true;
     return false;
 }
@@ -70,16 +69,14 @@ static void add_row (struct top *t, const struct gpu_row *r)
 }
 
 /* "digits-0001 7", of EXPERIMENT/trials/0007/a.1/dl-monitor-... */
-static void
-name_trial (const struct top *t, const char *step, char *buf, size_t size)
+static void name_trial (const struct top *t, const char *step, char *buf, size_t size)
 {
     const char *trials = strstr (step, "/trials/");
     const char *name = t->sweep ? strrchr (t->sweep->dir, '/') : NULL;
 
     *buf = '\0';
     if (t->sweep && name && trials)
-        snprintf (
-            buf, size, "%.80s %ld", name + 1, strtol (trials + 8, NULL, 10));
+        snprintf (buf, size, "%.80s %ld", name + 1, strtol (trials + 8, NULL, 10));
 }
 
 static void take_step (const char *path, const struct usage *u, void *arg)
@@ -91,8 +88,7 @@ static void take_step (const char *path, const struct usage *u, void *arg)
 
     if (!name || lstat (path, &st) < 0 || st.st_uid != geteuid ())
         return;
-    snprintf (
-        r.step, sizeof (r.step), "%.60s", name + 1 + strlen ("dl-monitor-"));
+    snprintf (r.step, sizeof (r.step), "%.60s", name + 1 + strlen ("dl-monitor-"));
     name_trial (t, path, r.experiment, sizeof (r.experiment));
     r.device = st.st_dev;
     r.inode = st.st_ino;
@@ -200,17 +196,12 @@ static void put_memory (struct screen *c, const struct usage_gpu *g)
     char text[64] = "-";
 
     if (!isnan (g->memory) && g->memory_size > 0)
-        snprintf (text,
-                  sizeof (text),
-                  "%.1f of %.0f GiB",
-                  g->memory / (1 << 30),
+        snprintf (text, sizeof (text), "%.1f of %.0f GiB", g->memory / (1 << 30),
                   g->memory_size / (1 << 30));
     screen_right (c, STYLE_PLAIN, c->column + 17, text);
 }
 
-static void put_row (struct screen *c,
-                     const struct gpu_row *r,
-                     const struct gpu_row *before)
+static void put_row (struct screen *c, const struct gpu_row *r, const struct gpu_row *before)
 {
     bool same = before && !strcmp (before->step, r->step);
     int wide = c->width >= 110 ? 20 : c->width >= 70 ? 10 : 0;
@@ -219,30 +210,18 @@ static void put_row (struct screen *c,
     screen_cell (c, STYLE_BOLD, 13, same ? "" : r->step);
     if (c->width >= 90)
         screen_cell (c, STYLE_PLAIN, 20, same ? "" : r->experiment);
-    screen_cell (c,
-                 STYLE_PLAIN,
-                 12,
-                 same && !strcmp (before->node, r->node) ? "" : r->node);
+    screen_cell (c, STYLE_PLAIN, 12, same && !strcmp (before->node, r->node) ? "" : r->node);
     snprintf (text, sizeof (text), "%d", r->gpu.index);
     screen_right (c, STYLE_PLAIN, c->column + 4, text);
     snprintf (text, sizeof (text), r->gpu.rank < 0 ? "-" : "%ld", r->gpu.rank);
     screen_right (c, STYLE_PLAIN, c->column + 6, text);
     screen_put (c, STYLE_PLAIN, "  ");
     if (wide)
-        screen_bar (c,
-                    busy_style (r->gpu.busy),
-                    wide,
-                    isnan (r->gpu.busy) ? 0 : r->gpu.busy / 100);
-    snprintf (text,
-              sizeof (text),
-              isnan (r->gpu.busy) ? "-" : "%.0f %%",
-              r->gpu.busy);
+        screen_bar (c, busy_style (r->gpu.busy), wide, isnan (r->gpu.busy) ? 0 : r->gpu.busy / 100);
+    snprintf (text, sizeof (text), isnan (r->gpu.busy) ? "-" : "%.0f %%", r->gpu.busy);
     screen_right (c, STYLE_PLAIN, c->column + 6, text);
     put_memory (c, &r->gpu);
-    snprintf (text,
-              sizeof (text),
-              isnan (r->gpu.power) ? "-" : "%.0f W",
-              r->gpu.power);
+    snprintf (text, sizeof (text), isnan (r->gpu.power) ? "-" : "%.0f W", r->gpu.power);
     screen_right (c, STYLE_PLAIN, c->column + 8, text);
     duration_text (text, sizeof (text), r->age);
     screen_right (c, STYLE_DIM, c->column + 8, text);
@@ -312,28 +291,13 @@ static void put_all (const struct top *t, struct screen *c)
 
 static json_t *row_json (const struct gpu_row *r)
 {
-    return json_pack ("{s:s, s:s*, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
-                      "step",
-                      r->step,
-                      "trial",
-                      *r->experiment ? r->experiment : NULL,
-                      "node",
-                      r->node,
-                      "gpu",
-                      r->gpu.index,
-                      "rank",
-                      r->gpu.rank < 0 ? json_null ()
-                                      : json_integer (r->gpu.rank),
-                      "busy",
-                      finite_to_json (r->gpu.busy),
-                      "memory",
-                      finite_to_json (r->gpu.memory),
-                      "memory_size",
-                      finite_to_json (r->gpu.memory_size),
-                      "power",
-                      finite_to_json (r->gpu.power),
-                      "age",
-                      finite_to_json (r->age));
+    return json_pack ("{s:s, s:s*, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "step", r->step,
+                      "trial", *r->experiment ? r->experiment : NULL, "node", r->node, "gpu",
+                      r->gpu.index, "rank",
+                      r->gpu.rank < 0 ? json_null () : json_integer (r->gpu.rank), "busy",
+                      finite_to_json (r->gpu.busy), "memory", finite_to_json (r->gpu.memory),
+                      "memory_size", finite_to_json (r->gpu.memory_size), "power",
+                      finite_to_json (r->gpu.power), "age", finite_to_json (r->age));
 }
 
 static void print_json (const struct top *t)
@@ -373,8 +337,7 @@ static int print_once (struct top *t)
 
 static int in_window (struct top *t)
 {
-    double seconds =
-        t->st->seconds > 0 ? fmin (fmax (t->st->seconds, least), most) : every;
+    double seconds = t->st->seconds > 0 ? fmin (fmax (t->st->seconds, least), most) : every;
     struct screen c;
     enum screen_event event = SCREEN_TIME;
 

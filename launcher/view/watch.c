@@ -39,8 +39,7 @@ static int draw (struct picture *p, struct slurmdl_error *err)
 enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE };
 
 /* Returns an enum watch_end, or -1. */
-static int
-in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
+static int in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
     struct watch_for_workers w = { .said = true };
     struct picture p = { .s = s };
@@ -68,11 +67,8 @@ static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
     struct watch_for_workers w = { 0 };
     int rv = WATCH_ENDED;
 
-    printf ("%s: %s, %.0f %% done, %ld trials\n",
-            s->dir,
-            sweep_state_name (s->state),
-            floor (100 * searcher_progress (s->searcher)),
-            s->ntrials);
+    printf ("%s: %s, %.0f %% done, %ld trials\n", s->dir, sweep_state_name (s->state),
+            floor (100 * searcher_progress (s->searcher)), s->ntrials);
     print_best (s);
     fflush (stdout);
     changes_skip (&c, s);

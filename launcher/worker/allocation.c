@@ -32,9 +32,7 @@ static int ask_slurm (const char *format, char *text, size_t size)
     char job[80];
     int status;
 
-    snprintf (job,
-              sizeof (job),
-              variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
+    snprintf (job, sizeof (job), variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
               variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
               variable ("SLURM_ARRAY_TASK_ID") ?: "");
     command_add (&c, "squeue", NULL);
@@ -49,10 +47,8 @@ static int ask_slurm (const char *format, char *text, size_t size)
 enum job_state allocation_state (void)
 {
     /* a job in one of these has its nodes */
-    static const char *const living[] = {
-        "RUNNING",  "SUSPENDED",   "STOPPED",
-        "RESIZING", "CONFIGURING", "SIGNALING"
-    };
+    static const char *const living[] = { "RUNNING",  "SUSPENDED",   "STOPPED",
+                                          "RESIZING", "CONFIGURING", "SIGNALING" };
     char text[256];
 
     if (!variable ("SLURM_JOB_ID"))
@@ -80,8 +76,7 @@ static double time_left (void)
         /* the script has asked for all of its workers */
         left = slurm_seconds (variable ("DL_TIME_LEFT"));
     else if (variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
-        left = ask_slurm ("%L", text, sizeof (text)) == 0 ? slurm_seconds (text)
-                                                          : 0;
+        left = ask_slurm ("%L", text, sizeof (text)) == 0 ? slurm_seconds (text) : 0;
     if (left == 0)
         return 0;
     left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;
@@ -104,12 +99,7 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
     else if (job && task)
         snprintf (slot, size, "%.20s_%.20s", job, task);
     else if (variable ("SLURM_JOB_ID") && *step && rank)
-        snprintf (slot,
-                  size,
-                  "%.20s.%.10s_%.10s",
-                  getenv ("SLURM_JOB_ID"),
-                  step,
-                  rank);
+        snprintf (slot, size, "%.20s.%.10s_%.10s", getenv ("SLURM_JOB_ID"), step, rank);
     else
         snprintf (slot, size, "worker-%ld", (long)getpid ());
 }
@@ -128,11 +118,8 @@ static void take_gpus (const struct experiment *e)
     devices_destroy (d);
 }
 
-void place_find (struct worker_place *place,
-                 const struct experiment *e,
-                 const struct settings *st,
-                 char *slot,
-                 size_t size)
+void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
+                 char *slot, size_t size)
 {
     const char *fresh = variable ("DL_FRESH");
 

@@ -9,11 +9,8 @@
  * only its own GPUs, if it has others of its step beside it.
  */
 struct worker_place;
-void place_find (struct worker_place *place,
-                 const struct experiment *e,
-                 const struct settings *st,
-                 char *slot,
-                 size_t size);
+void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
+                 char *slot, size_t size);
 
 enum job_state {
     JOB_RUNS,    /* or this is none */

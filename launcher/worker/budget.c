@@ -33,12 +33,7 @@ static bool has_checkpoint (const struct sweep *s, long trial, long attempt)
 {
     char path[PATH_MAX];
 
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/a.%ld/ckpt",
-              s->dir,
-              trial,
-              attempt);
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/ckpt", s->dir, trial, attempt);
     return attempt > 0 && access (path, F_OK) == 0;
 }
 
@@ -49,9 +44,7 @@ static bool saves_checkpoints (const struct sweep *s, long trial)
     const struct sweep_trial *best = sweep_trial (s, sweep_best (s));
 
     return (t && has_checkpoint (s, trial, t->over))
-           || (best
-               && has_checkpoint (
-                   s, sweep_best (s), trial_last (best).attempt));
+           || (best && has_checkpoint (s, sweep_best (s), trial_last (best).attempt));
 }
 
 bool budget_fits (const struct worker *w, long trial, int64_t length)
@@ -73,10 +66,8 @@ static int64_t newest_step (const struct sweep *s, long trial, long attempt)
     int64_t step;
     double value;
 
-    snprintf (
-        path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
-    return newest_metric (path, sweep_metric (s, 0), &step, &value) == 0 ? step
-                                                                         : 0;
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    return newest_metric (path, sweep_metric (s, 0), &step, &value) == 0 ? step : 0;
 }
 
 bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
@@ -91,6 +82,5 @@ bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
         int64_t step = newest_step (a->sweep, a->trial, k);
         before = step > before ? step : before;
     }
-    return (double)newest_step (a->sweep, a->trial, a->number)
-           <= growth * (double)before;
+    return (double)newest_step (a->sweep, a->trial, a->number) <= growth * (double)before;
 }

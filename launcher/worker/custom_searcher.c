@@ -48,24 +48,12 @@ static int bad (struct slurmdl_error *err, const char *what, const char *more)
 static json_t *header_json (const struct experiment *e)
 {
     return json_pack (
-        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}",
-        "space",
-        space_json (e),
-        "metric",
-        e->metric,
-        "constraint",
-        e->constraint,
-        "direction",
-        e->search.smaller_is_better ? "minimize" : "maximize",
-        "seed",
-        (json_int_t)e->seed,
+        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}", "space", space_json (e), "metric", e->metric,
+        "constraint", e->constraint, "direction",
+        e->search.smaller_is_better ? "minimize" : "maximize", "seed", (json_int_t)e->seed,
         "budget",
-        (json_int_t)(e->search.max_trials
-                     * (e->search.repeats > 1 ? e->search.repeats : 1)),
-        "workers",
-        (json_int_t)e->workers,
-        "confirm",
-        1);
+        (json_int_t)(e->search.max_trials * (e->search.repeats > 1 ? e->search.repeats : 1)),
+        "workers", (json_int_t)e->workers, "confirm", 1);
 }
 
 static json_t *begin_json (const struct sweep *s, long trial)
@@ -79,12 +67,7 @@ static json_t *begin_json (const struct sweep *s, long trial)
         if (v && e->hparams[i].dim >= 0)
             json_object_set (params, e->hparams[i].path, (json_t *)v);
     }
-    return json_pack ("{s:s, s:I, s:o}",
-                      "op",
-                      "begin",
-                      "id",
-                      (json_int_t)trial - 1,
-                      "params",
+    return json_pack ("{s:s, s:I, s:o}", "op", "begin", "id", (json_int_t)trial - 1, "params",
                       params);
 }
 
@@ -93,12 +76,7 @@ static json_t *tell_json (const struct sweep *s, long trial)
     const struct sweep_trial *t = sweep_trial (s, trial);
     bool good = t->state == TRIAL_PAUSED && isfinite (t->metric);
 
-    return json_pack ("{s:s, s:I, s:o}",
-                      "op",
-                      "tell",
-                      "id",
-                      (json_int_t)trial - 1,
-                      "value",
+    return json_pack ("{s:s, s:I, s:o}", "op", "tell", "id", (json_int_t)trial - 1, "value",
                       good ? json_real (t->metric) : json_null ());
 }
 
@@ -110,10 +88,7 @@ static void write_line (FILE *f, json_t *o)
 }
 
 /* All that it does not know yet, and the question. */
-static char *make_lines (struct custom_searcher *c,
-                         const struct sweep *s,
-                         bool fresh,
-                         size_t *size)
+static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool fresh, size_t *size)
 {
     char *text = NULL;
     FILE *f = open_memstream (&text, size);
@@ -141,18 +116,16 @@ static int start (struct worker *w, struct slurmdl_error *err)
     int ends[2] = { -1, -1 };
 
     if (!c || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
-        || (c->pid = subprocess_spawn (
-                &(struct spawn){ .argv = argv,
-                                 .dir = e->dir,
-                                 .io = { ends[1], ends[1], 2 },
-                                 .new_group = true,
-                                 .death_signal = SIGKILL }))
+        || (c->pid = subprocess_spawn (&(struct spawn){ .argv = argv,
+                                                        .dir = e->dir,
+                                                        .io = { ends[1], ends[1], 2 },
+                                                        .new_group = true,
+                                                        .death_signal = SIGKILL }))
                < 0) {
         free (c);
         close (ends[0]);
         close (ends[1]);
-        return errorf (
-            err, "cannot start searcher.command: %s", strerror (errno));
+        return errorf (err, "cannot start searcher.command: %s", strerror (errno));
     }
     close (ends[1]);
     c->fd = ends[0];
@@ -215,11 +188,9 @@ static int died (struct worker *w, struct slurmdl_error *err)
         kill (-c->pid, SIGKILL); /* what it left behind */
         c->pid = 0;
         if (WIFSIGNALED (status))
-            snprintf (
-                how, sizeof (how), "killed by signal %d", WTERMSIG (status));
+            snprintf (how, sizeof (how), "killed by signal %d", WTERMSIG (status));
         else
-            snprintf (
-                how, sizeof (how), "exit status %d", WEXITSTATUS (status));
+            snprintf (how, sizeof (how), "exit status %d", WEXITSTATUS (status));
     }
     return bad (err, "it ended before it answered: ", how);
 }
@@ -228,8 +199,7 @@ static int died (struct worker *w, struct slurmdl_error *err)
 static int receive (struct worker *w, struct slurmdl_error *err)
 {
     struct custom_searcher *c = w->custom;
-    ssize_t n = recv (
-        c->fd, c->answer + c->fill, ANSWER_MAX - 1 - c->fill, MSG_DONTWAIT);
+    ssize_t n = recv (c->fd, c->answer + c->fill, ANSWER_MAX - 1 - c->fill, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -239,15 +209,12 @@ static int receive (struct worker *w, struct slurmdl_error *err)
     c->answer[c->fill] = '\0';
     if (strchr (c->answer, '\n'))
         return 1;
-    return c->fill == ANSWER_MAX - 1 ? bad (err, "its answer is too long", "")
-                                     : 0;
+    return c->fill == ANSWER_MAX - 1 ? bad (err, "its answer is too long", "") : 0;
 }
 
-static int
-transmit (struct worker *w, const char *text, size_t size, size_t *sent)
+static int transmit (struct worker *w, const char *text, size_t size, size_t *sent)
 {
-    ssize_t n = send (
-        w->custom->fd, text + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = send (w->custom->fd, text + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (n > 0)
         *sent += (size_t)n;
@@ -255,10 +222,7 @@ transmit (struct worker *w, const char *text, size_t size, size_t *sent)
 }
 
 /* 1: it has answered, 0: a stop was asked for, -1 */
-static int exchange (struct worker *w,
-                     const char *text,
-                     size_t size,
-                     struct slurmdl_error *err)
+static int exchange (struct worker *w, const char *text, size_t size, struct slurmdl_error *err)
 {
     double deadline = monotonic () + time_limit ();
     size_t sent = 0;
@@ -266,8 +230,7 @@ static int exchange (struct worker *w,
 
     while (rv == 0 && !w->stop && w->sweep->state == SWEEP_RUNNING) {
         struct pollfd p[2] = {
-            { .fd = w->custom->fd,
-              .events = sent < size ? POLLIN | POLLOUT : POLLIN },
+            { .fd = w->custom->fd, .events = sent < size ? POLLIN | POLLOUT : POLLIN },
             { .fd = w->signals, .events = POLLIN },
         };
         if (monotonic () > deadline)
@@ -287,11 +250,8 @@ static int exchange (struct worker *w,
 
 /* ---- the answer ---- */
 
-static int read_value (const struct experiment *e,
-                       const json_t *params,
-                       const struct hparam *h,
-                       double *x,
-                       struct slurmdl_error *err)
+static int read_value (const struct experiment *e, const json_t *params, const struct hparam *h,
+                       double *x, struct slurmdl_error *err)
 {
     const json_t *v = json_object_get (params, h->path);
 
@@ -302,8 +262,7 @@ static int read_value (const struct experiment *e,
 }
 
 /* What the program says of a parameter that is not active does not matter. */
-static int
-mask (const struct experiment *e, double *x, struct slurmdl_error *err)
+static int mask (const struct experiment *e, double *x, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < e->nparams; i++) {
         if (!point_active (e, i, x))
@@ -314,15 +273,12 @@ mask (const struct experiment *e, double *x, struct slurmdl_error *err)
     return 0;
 }
 
-static int check_names (const struct experiment *e,
-                        json_t *params,
-                        struct slurmdl_error *err)
+static int check_names (const struct experiment *e, json_t *params, struct slurmdl_error *err)
 {
     const char *name;
     json_t *v;
 
-    json_object_foreach (params, name, v)
-    {
+    json_object_foreach (params, name, v) {
         const struct hparam *h = hparam_find (e, name);
         if (!h || h->dim < 0)
             return bad (err, "its point has a value for unknown ", name);
@@ -330,9 +286,7 @@ static int check_names (const struct experiment *e,
     return 0;
 }
 
-static int read_point (const struct experiment *e,
-                       json_t *params,
-                       double *x,
+static int read_point (const struct experiment *e, json_t *params, double *x,
                        struct slurmdl_error *err)
 {
     struct search_config config = e->search;
@@ -342,8 +296,7 @@ static int read_point (const struct experiment *e,
     if (check_names (e, params, err) < 0)
         return -1;
     for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0
-            && read_value (e, params, &e->hparams[i], x, err) < 0)
+        if (e->hparams[i].dim >= 0 && read_value (e, params, &e->hparams[i], x, err) < 0)
             return -1;
     if (mask (e, x, err) < 0)
         return -1;
@@ -422,9 +375,7 @@ bool custom_is_taken (const struct worker *w, const double *x)
     const struct sweep *s = w->sweep;
 
     for (long i = w->custom->reported; i < s->nhistory; i++)
-        if (s->history[i] > 0
-            && same_point (
-                sweep_trial (s, s->history[i])->x, x, s->exp->nparams))
+        if (s->history[i] > 0 && same_point (sweep_trial (s, s->history[i])->x, x, s->exp->nparams))
             return true;
     return false;
 }

@@ -26,9 +26,7 @@ static bool decides_by_program (const struct worker *w)
 /* ---- events ---- */
 
 /* A segment that begins, for its attempt 'owner' (NULL: for anybody). */
-static struct event begin_event (const struct worker *w,
-                                 const struct search_op *op,
-                                 double *x,
+static struct event begin_event (const struct worker *w, const struct search_op *op, double *x,
                                  const char *owner)
 {
     const struct experiment *e = w->sweep->exp;
@@ -76,8 +74,7 @@ static struct event end_event (const struct worker *w)
     return event;
 }
 
-static int
-put_one (struct worker *w, struct event event, struct slurmdl_error *err)
+static int put_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
     int rv = worker_publish (w, &event, 1, err);
 
@@ -110,24 +107,17 @@ static void decisions_free (struct decisions *d)
 /* Of the n-th that begins; NULL: who is to claim it.  A longer segment than
  * one that it has time for is nobody's.
  */
-static const char *owner_of (const struct worker *w,
-                             const struct offers *others,
-                             size_t n,
+static const char *owner_of (const struct worker *w, const struct offers *others, size_t n,
                              const struct search_op *op)
 {
     if (n == 0)
         return worker_nonce (w);
-    return others && op->length <= others->list[n - 1].length
-               ? others->list[n - 1].nonce
-               : NULL;
+    return others && op->length <= others->list[n - 1].length ? others->list[n - 1].nonce : NULL;
 }
 
 /* The first is for this worker, the next ones for those of the offers. */
-static int decide_some (const struct worker *w,
-                        struct searcher *s,
-                        const struct offers *others,
-                        struct decisions *d,
-                        enum search_answer *answer)
+static int decide_some (const struct worker *w, struct searcher *s, const struct offers *others,
+                        struct decisions *d, enum search_answer *answer)
 {
     size_t most = others ? 1 + others->n : decisions_wanted (w);
     size_t dims = w->sweep->exp->nparams;
@@ -143,8 +133,7 @@ static int decide_some (const struct worker *w,
         *answer = searcher_ask (s, &op, x);
         if (*answer != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
             break;
-        d->events[d->n] =
-            begin_event (w, &op, x, owner_of (w, others, d->n, &op));
+        d->events[d->n] = begin_event (w, &op, x, owner_of (w, others, d->n, &op));
         d->n++;
     }
     return 0;
@@ -189,23 +178,18 @@ static bool anything_open (const struct sweep *s, long but)
 }
 
 /* What the searcher learns of a result. */
-static int
-observe (const struct worker *w, struct searcher *s, const struct event *result)
+static int observe (const struct worker *w, struct searcher *s, const struct event *result)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
 
     searcher_spend (s, (long)result->trial, t->spent + result->seconds);
-    return searcher_observe (s,
-                             (long)result->trial,
-                             result->length,
-                             result->nmetrics ? result->metrics
-                                              : &result->metric);
+    return searcher_observe (s, (long)result->trial, result->length,
+                             result->nmetrics ? result->metrics : &result->metric);
 }
 
 /* The searcher as it will be when the results are in; NULL if one does not fit.
  */
-static struct searcher *
-foresee (const struct worker *w, const struct event *results, size_t n)
+static struct searcher *foresee (const struct worker *w, const struct event *results, size_t n)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
     int rv = s ? 0 : -1;
@@ -218,8 +202,7 @@ foresee (const struct worker *w, const struct event *results, size_t n)
     return NULL;
 }
 
-static bool
-is_goal (const struct worker *w, const struct event *results, size_t n)
+static bool is_goal (const struct worker *w, const struct event *results, size_t n)
 {
     while (n > 0)
         if (sweep_is_goal (w->sweep, results[--n].metric))
@@ -228,28 +211,22 @@ is_goal (const struct worker *w, const struct event *results, size_t n)
 }
 
 /* What follows the results, in 'd': this worker must have something to do. */
-static bool decide_next (struct worker *w,
-                         const struct event *results,
-                         const struct offers *others,
+static bool decide_next (struct worker *w, const struct event *results, const struct offers *others,
                          struct decisions *d)
 {
     size_t n = 1 + others->n;
     enum search_answer answer;
     struct searcher *s = NULL;
-    bool goes_on = worker_may_begin (w) && !is_goal (w, results, n)
-                   && w->sweep->ntrials > 0 && !decides_by_program (w)
-                   && !anything_open (w->sweep, results[0].trial)
-                   && (s = foresee (w, results, n))
-                   && decide_some (w, s, others, d, &answer) == 0 && d->n > 0
-                   && memory_fits (w) && fits (w, &d->events[0]);
+    bool goes_on = worker_may_begin (w) && !is_goal (w, results, n) && w->sweep->ntrials > 0
+                   && !decides_by_program (w) && !anything_open (w->sweep, results[0].trial)
+                   && (s = foresee (w, results, n)) && decide_some (w, s, others, d, &answer) == 0
+                   && d->n > 0 && memory_fits (w) && fits (w, &d->events[0]);
 
     sweep_end_snapshot (w->sweep, s);
     return goes_on;
 }
 
-int worker_publish_result (struct worker *w,
-                           struct event *result,
-                           struct slurmdl_error *err)
+int worker_publish_result (struct worker *w, struct event *result, struct slurmdl_error *err)
 {
     struct event events[2 * (1 + OFFERS_MAX)] = { *result };
     struct decisions d = { 0 };
@@ -289,8 +266,7 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
     double *y = calloc (w->sweep->exp->nparams + 1, sizeof (*y));
     struct search_op op;
     bool wanted = s && y && searcher_ask (s, &op, y) == SEARCH_RUN
-                  && searcher_begin (s, &op, x) == 0
-                  && w->sweep->state == SWEEP_RUNNING;
+                  && searcher_begin (s, &op, x) == 0 && w->sweep->state == SWEEP_RUNNING;
     int rv = 0;
 
     sweep_end_snapshot (w->sweep, s);
@@ -303,8 +279,7 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
     return rv;
 }
 
-static int
-decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
+static int decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct search_op op;
     int answer = (int)searcher_ask (w->sweep->searcher, &op, x);
@@ -339,8 +314,7 @@ static int ask_program (struct worker *w, struct slurmdl_error *err)
 
 int worker_decide (struct worker *w, struct slurmdl_error *err)
 {
-    return decides_by_program (w) ? ask_program (w, err)
-                                  : ask_searcher (w, err);
+    return decides_by_program (w) ? ask_program (w, err) : ask_searcher (w, err);
 }
 
 /* ---- the goal ---- */
@@ -356,8 +330,7 @@ int worker_finish (struct worker *w, struct slurmdl_error *err)
 int worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)
-        return put_one (
-            w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
+        return put_one (w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
     for (long i = 0; i < w->sweep->nopen; i++)
         if (worker_trains (w, w->sweep->open[i]))
             return 0;

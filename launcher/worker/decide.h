@@ -11,9 +11,7 @@ int worker_decide (struct worker *w, struct slurmdl_error *err);
 /* Put a result, and what this worker does next, as one entry; as
  * worker_publish().
  */
-int worker_publish_result (struct worker *w,
-                           struct event *result,
-                           struct slurmdl_error *err);
+int worker_publish_result (struct worker *w, struct event *result, struct slurmdl_error *err);
 /* Instead, once searcher.goal is reached. */
 int worker_finish (struct worker *w, struct slurmdl_error *err);
 /* Instead, once searcher.max_hours is over. */

@@ -41,8 +41,7 @@ const struct end_row end_table[] = {
 
 static int shell_status (int status)
 {
-    return WIFSIGNALED (status) ? SHELL + WTERMSIG (status)
-                                : WEXITSTATUS (status);
+    return WIFSIGNALED (status) ? SHELL + WTERMSIG (status) : WEXITSTATUS (status);
 }
 
 /* It would do the same again: what it logs is not what is waited for.  But of
@@ -51,39 +50,30 @@ static int shell_status (int status)
  */
 static bool is_final (const struct trial_attempt *a, bool went_on)
 {
-    return (!experiment_has_ranks (a->sweep->exp)
-            || sweep_trial (a->sweep, a->trial)->fails > 0)
+    return (!experiment_has_ranks (a->sweep->exp) || sweep_trial (a->sweep, a->trial)->fails > 0)
            && !went_on && metric_is_missing (a);
 }
 
-static void why_no_metric (const struct trial_attempt *a,
-                           struct failure_class *v)
+static void why_no_metric (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct sweep *sweep = a->sweep;
     char files[PATH_MAX];
-    bool went_on = a->number > 1
-                   && attempt_with_files (a, NULL, files, sizeof (files)) == 0;
+    bool went_on = a->number > 1 && attempt_with_files (a, NULL, files, sizeof (files)) == 0;
     size_t n;
 
     v->last = is_final (a, went_on);
     if (sweep_metrics (sweep) == 1)
-        snprintf (v->why,
-                  sizeof (v->why),
-                  "ended without logging the metric \"%s\"",
+        snprintf (v->why, sizeof (v->why), "ended without logging the metric \"%s\"",
                   sweep_metric (sweep, 0));
     else
-        snprintf (v->why,
-                  sizeof (v->why),
+        snprintf (v->why, sizeof (v->why),
                   "ended without logging all %zu metrics (\"%s\", \"%s\"%s) "
                   "at one step",
-                  sweep_metrics (sweep),
-                  sweep_metric (sweep, 0),
-                  sweep_metric (sweep, 1),
+                  sweep_metrics (sweep), sweep_metric (sweep, 0), sweep_metric (sweep, 1),
                   sweep_metrics (sweep) > 2 ? ", ..." : "");
     n = strlen (v->why);
     if (went_on && !attempt_has_logged (a->dir))
-        n += (size_t)snprintf (v->why + n,
-                               sizeof (v->why) - n,
+        n += (size_t)snprintf (v->why + n, sizeof (v->why) - n,
                                "; it went on from the files in %.32s, and "
                                "trained nothing",
                                strrchr (files, '/') + 1);
@@ -91,25 +81,16 @@ static void why_no_metric (const struct trial_attempt *a,
         missing_metric_text (a, v->why + n, sizeof (v->why) - n);
 }
 
-static void why_it_ended (const struct trial_attempt *a,
-                          int status,
-                          struct failure_class *v)
+static void why_it_ended (const struct trial_attempt *a, int status, struct failure_class *v)
 {
     if (WIFSIGNALED (status))
-        snprintf (v->why,
-                  sizeof (v->why),
-                  "killed by signal %d (%s)",
-                  WTERMSIG (status),
+        snprintf (v->why, sizeof (v->why), "killed by signal %d (%s)", WTERMSIG (status),
                   strsignal (WTERMSIG (status)));
     else if (WEXITSTATUS (status) > SHELL)
-        snprintf (v->why,
-                  sizeof (v->why),
-                  "exit status %d (%s)",
-                  WEXITSTATUS (status),
+        snprintf (v->why, sizeof (v->why), "exit status %d (%s)", WEXITSTATUS (status),
                   strsignal (WEXITSTATUS (status) - SHELL));
     else if (WEXITSTATUS (status))
-        snprintf (
-            v->why, sizeof (v->why), "exit status %d", WEXITSTATUS (status));
+        snprintf (v->why, sizeof (v->why), "exit status %d", WEXITSTATUS (status));
     else
         why_no_metric (a, v);
 }
@@ -131,27 +112,19 @@ static void look_up (int status, struct failure_class *v)
 
 /* ---- what the log says ---- */
 
-static void obey (const struct log_policy *policy,
-                  const char *line,
-                  struct failure_class *v)
+static void obey (const struct log_policy *policy, const char *line, struct failure_class *v)
 {
     char was[sizeof (v->why)];
 
     v->exclude |= policy->action == POLICY_EXCLUDE_NODE;
     v->last |= policy->action == POLICY_CANCEL_RETRIES;
     memcpy (was, v->why, sizeof (was));
-    snprintf (v->why,
-              sizeof (v->why),
-              "%s%.64s: %s; %s",
-              policy->action == POLICY_LABEL ? "" : "policy ",
-              policy->name,
-              line,
-              was);
+    snprintf (v->why, sizeof (v->why), "%s%.64s: %s; %s",
+              policy->action == POLICY_LABEL ? "" : "policy ", policy->name, line, was);
 }
 
 /* The last line is the reason, if no policy knows better. */
-static void add_last_line (const struct trial_attempt *a,
-                           struct failure_class *v)
+static void add_last_line (const struct trial_attempt *a, struct failure_class *v)
 {
     char line[LAST_LINE];
     size_t n = strlen (v->why);
@@ -187,8 +160,7 @@ char *failure_bad_nodes (const char *dir)
 {
     char path[PATH_MAX];
 
-    if (snprintf (path, sizeof (path), "%s/%s", dir, GATHER_NOTES)
-            >= (int)sizeof (path)
+    if (snprintf (path, sizeof (path), "%s/%s", dir, GATHER_NOTES) >= (int)sizeof (path)
         || access (path, F_OK) < 0)
         return NULL;
     return file_read (path, NODES_MAX, NULL, NULL);
@@ -197,8 +169,7 @@ char *failure_bad_nodes (const char *dir)
 /* Its step may have ended in any way: ranks on good nodes were ended by those
  * on bad ones.  Which nodes those are is known better than by a status.
  */
-static bool failed_its_check (const struct trial_attempt *a,
-                              struct failure_class *v)
+static bool failed_its_check (const struct trial_attempt *a, struct failure_class *v)
 {
     char *nodes = failure_bad_nodes (a->dir);
 
@@ -208,10 +179,7 @@ static bool failed_its_check (const struct trial_attempt *a,
         if (*c == '\n')
             *c = c[1] ? ',' : '\0';
     v->free = true;
-    snprintf (v->why,
-              sizeof (v->why),
-              "not started: dl check found bad nodes: %.200s",
-              nodes);
+    snprintf (v->why, sizeof (v->why), "not started: dl check found bad nodes: %.200s", nodes);
     policy_text (v->why);
     free (nodes);
     return true;
@@ -222,9 +190,8 @@ static bool failed_its_check (const struct trial_attempt *a,
 /* Of ranks in a step of their own, whose cgroups are not the worker's, Slurm
  * says it in their output.
  */
-static const char *const of_slurm[] = {
-    "oom-kill event", "oom_kill event", ": Out Of Memory", NULL
-};
+static const char *const of_slurm[] = { "oom-kill event", "oom_kill event", ": Out Of Memory",
+                                        NULL };
 
 static const char *const of_gpu[] = {
     "CUDA out of memory",       "cuda.OutOfMemoryError",
@@ -233,24 +200,18 @@ static const char *const of_gpu[] = {
     "RESOURCE_EXHAUSTED",       NULL,
 };
 
-static enum oom
-which_oom (const struct trial_attempt *a, int status, enum oom_kill killed)
+static enum oom which_oom (const struct trial_attempt *a, int status, enum oom_kill killed)
 {
     if (status == 0)
         return OOM_NONE;
     if (killed == KILLED_OWN
-        || (killed == KILLED_SOMETHING
-            && shell_status (status) == SHELL + SIGKILL)
-        || (experiment_has_ranks (a->sweep->exp)
-            && last_lines_have (a->dir, of_slurm)))
+        || (killed == KILLED_SOMETHING && shell_status (status) == SHELL + SIGKILL)
+        || (experiment_has_ranks (a->sweep->exp) && last_lines_have (a->dir, of_slurm)))
         return OOM_HOST;
-    return WIFEXITED (status) && last_lines_have (a->dir, of_gpu) ? OOM_GPU
-                                                                  : OOM_NONE;
+    return WIFEXITED (status) && last_lines_have (a->dir, of_gpu) ? OOM_GPU : OOM_NONE;
 }
 
-void failure_classify (const struct trial_attempt *a,
-                       int status,
-                       enum oom_kill killed,
+void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
                        struct failure_class *v)
 {
     *v = (struct failure_class){ .error = disk_error (a->dir) };
@@ -263,8 +224,7 @@ void failure_classify (const struct trial_attempt *a,
         return;
     v->oom = which_oom (a, status, killed);
     if (v->oom == OOM_HOST)
-        snprintf (
-            v->why, sizeof (v->why), "out of memory (killed by the kernel)");
+        snprintf (v->why, sizeof (v->why), "out of memory (killed by the kernel)");
     else {
         why_it_ended (a, status, v);
         look_up (status, v);

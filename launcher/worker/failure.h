@@ -34,9 +34,7 @@ struct failure_class {
  * without a result.  'killed': by the kernel meanwhile, for want of memory.
  * Searches the attempt's log by log_policies.
  */
-void failure_classify (const struct trial_attempt *a,
-                       int status,
-                       enum oom_kill killed,
+void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
                        struct failure_class *v);
 
 /* The nodes, a name a line, that a check before the trainer's start

@@ -29,9 +29,7 @@ static void ask_sacct (char *state, size_t size)
     long job = (long)environment_number ("SLURM_JOB_ID", -1);
     long step = (long)environment_number ("SLURM_STEP_ID", -1);
     char id[64];
-    const char *const words[] = {
-        "sacct", "-j", id, "-o", "State", "-n", "-P"
-    };
+    const char *const words[] = { "sacct", "-j", id, "-o", "State", "-n", "-P" };
 
     *state = '\0';
     if (job < 0 || step < 1 || !*step_id ())
@@ -50,8 +48,7 @@ static bool was_memory (const char *root)
     char state[32];
 
     ask_sacct (state, sizeof (state));
-    return *state ? !strcmp (state, "OUT_OF_MEMORY")
-                  : oom_kills_of_job (root) > 0;
+    return *state ? !strcmp (state, "OUT_OF_MEMORY") : oom_kills_of_job (root) > 0;
 }
 
 void worker_exit_read (const char *root, struct worker_exit *l)
@@ -121,8 +118,7 @@ static int task_of (char *task, size_t size, const char *slot)
     size_t job = strspn (slot, "0123456789");
     size_t n = slot[job] == '_' ? strspn (slot + job + 1, "0123456789") : 0;
 
-    if (job == 0 || n == 0 || job + n + 2 > size
-        || !strchr (".", slot[job + 1 + n]))
+    if (job == 0 || n == 0 || job + n + 2 > size || !strchr (".", slot[job + 1 + n]))
         return -1;
     snprintf (task, size, "%.*s", (int)(job + 1 + n), slot);
     return 0;
@@ -139,8 +135,7 @@ static int state_of_job (const char *task)
 {
     const char *const accounting[] = { "sacct", "-j", task, "-X",    "-D",
                                        "-n",    "-P", "-o", "State", NULL };
-    const char *const control[] = { "scontrol", "--oneliner", "show",
-                                    "job",      task,         NULL };
+    const char *const control[] = { "scontrol", "--oneliner", "show", "job", task, NULL };
     char text[4096];
     const char *at;
     int state = -1;
@@ -158,13 +153,8 @@ void worker_exit_ask (const char *slot, struct worker_exit *l)
     char task[48];
     int state;
 
-    if (task_of (task, sizeof (task), slot) < 0
-        || (state = state_of_job (task)) < 0)
+    if (task_of (task, sizeof (task), slot) < 0 || (state = state_of_job (task)) < 0)
         return;
     l->counted = states[state].counted;
-    snprintf (l->why,
-              sizeof (l->why),
-              "%s: %s",
-              states[state].state,
-              states[state].why);
+    snprintf (l->why, sizeof (l->why), "%s: %s", states[state].state, states[state].why);
 }

@@ -36,12 +36,10 @@ void job_memory_find (const char *root, struct job_memory *m)
         m->bytes = oom_memory_limit (root);
     else if (getenv ("SLURM_JOB_ID")) {
         m->is_job = true;
-        m->can_grow =
-            getenv ("SLURM_ARRAY_JOB_ID") && getenv ("SLURM_ARRAY_TASK_ID");
+        m->can_grow = getenv ("SLURM_ARRAY_JOB_ID") && getenv ("SLURM_ARRAY_TASK_ID");
         m->bytes = bytes_of_job ();
         m->places = lanes > 1 ? lanes : 1;
-        m->place =
-            lanes > 1 ? (long)environment_number ("SLURM_LOCALID", 0) : 0;
+        m->place = lanes > 1 ? (long)environment_number ("SLURM_LOCALID", 0) : 0;
     }
     if (m->places < 1)
         m->places = 1;
@@ -59,8 +57,7 @@ static int64_t bytes_that_count (const struct worker *w)
     for (size_t i = 0; array && most > 0 && i < w->sweep->nsubmits; i++) {
         const struct submit *a = &w->sweep->submits[i];
         size_t n = strcspn (a->job, ";");
-        if (n == strlen (array) && !strncmp (a->job, array, n)
-            && a->memory > most)
+        if (n == strlen (array) && !strncmp (a->job, array, n) && a->memory > most)
             most = a->memory;
     }
     return most;
@@ -113,8 +110,7 @@ bool memory_fits (struct worker *w)
         leave (w, true);
     else if (w->memory.place > 0 && (w->memory.place + 1) * need > bytes)
         leave (w, false);
-    else if (w->memory.places == 1 || need > bytes
-             || workers_here (w) * need <= bytes) {
+    else if (w->memory.places == 1 || need > bytes || workers_here (w) * need <= bytes) {
         w->memory.settled = need;
         return true;
     }
@@ -166,9 +162,5 @@ void memory_add_reason (char *why, size_t size, int64_t had, int64_t more)
 
     slurm_bytes_text (before, sizeof (before), had);
     slurm_bytes_text (after, sizeof (after), more);
-    snprintf (why + n,
-              size - n,
-              "; tried again with %s of memory instead of %s",
-              after,
-              before);
+    snprintf (why + n, size - n, "; tried again with %s of memory instead of %s", after, before);
 }

@@ -23,15 +23,9 @@ enum { OFFER_MAX = 1 << 20, NONCE = 32 };
 
 static const char suffix[] = ".offer";
 
-static void
-offer_path (char path[PATH_MAX], const struct worker *w, const char *nonce)
+static void offer_path (char path[PATH_MAX], const struct worker *w, const char *nonce)
 {
-    snprintf (path,
-              PATH_MAX,
-              "%.3900s/workers/%.32s%s",
-              w->sweep->dir,
-              nonce,
-              suffix);
+    snprintf (path, PATH_MAX, "%.3900s/workers/%.32s%s", w->sweep->dir, nonce, suffix);
 }
 
 /* A line as JSON; '*text' is then the next one. */
@@ -74,9 +68,8 @@ static bool is_good (struct worker *w, const struct offer *o)
     const struct event *e = &o->result;
     const char *owner;
 
-    if (e->op != EVENT_RESULT || event_unfit (e) || !isfinite (e->seconds)
-        || e->seconds < 0 || !sweep_takes_result (w->sweep, e)
-        || (e->nmetrics > 0) != (sweep_metrics (w->sweep) > 1)
+    if (e->op != EVENT_RESULT || event_unfit (e) || !isfinite (e->seconds) || e->seconds < 0
+        || !sweep_takes_result (w->sweep, e) || (e->nmetrics > 0) != (sweep_metrics (w->sweep) > 1)
         || (e->nmetrics > 0 && e->nmetrics != sweep_metrics (w->sweep)))
         return false;
     owner = worker_owner_of (w, (long)e->trial);
@@ -89,11 +82,7 @@ static bool is_workers (const char *path, uid_t owner)
     char worker[PATH_MAX];
     struct stat st;
 
-    snprintf (worker,
-              sizeof (worker),
-              "%.*s",
-              (int)(strlen (path) - strlen (suffix)),
-              path);
+    snprintf (worker, sizeof (worker), "%.*s", (int)(strlen (path) - strlen (suffix)), path);
     return lstat (worker, &st) == 0 && st.st_uid == owner;
 }
 
@@ -111,8 +100,7 @@ static void forget (struct offer *o)
     json_decref (o->json);
 }
 
-static void
-collect (struct worker *w, const char *nonce, long trial, struct offers *all)
+static void collect (struct worker *w, const char *nonce, long trial, struct offers *all)
 {
     struct offer *o = &all->list[all->n];
     char path[PATH_MAX];
@@ -126,8 +114,7 @@ collect (struct worker *w, const char *nonce, long trial, struct offers *all)
     text = file_read_now (path, OFFER_MAX, &len, &owner, NULL);
     if (text && is_workers (path, owner) && journal_entry_body (text, len)
         && parse (o, text) == 0) {
-        if (o->result.trial != trial && !is_offered (all, (long)o->result.trial)
-            && is_good (w, o))
+        if (o->result.trial != trial && !is_offered (all, (long)o->result.trial) && is_good (w, o))
             all->n++;
         else {
             if (is_over (w, o))
@@ -143,8 +130,8 @@ static bool is_name (const struct worker *w, const char *name)
     char nonce[NONCE + 1];
 
     snprintf (nonce, sizeof (nonce), "%s", name);
-    return strlen (name) > NONCE && !strcmp (name + NONCE, suffix)
-           && peer_is_nonce (nonce) && strcmp (nonce, worker_nonce (w));
+    return strlen (name) > NONCE && !strcmp (name + NONCE, suffix) && peer_is_nonce (nonce)
+           && strcmp (nonce, worker_nonce (w));
 }
 
 void offers_collect (struct worker *w, long trial, struct offers *o)

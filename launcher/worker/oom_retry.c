@@ -31,20 +31,14 @@ static bool searcher_takes (const struct sweep *s, long trial, const double *x)
 }
 
 /* "batch = 32 instead of 64" */
-static void say_half (const struct hparam *h,
-                      const json_t *before,
-                      struct segment_report *r)
+static void say_half (const struct hparam *h, const json_t *before, struct segment_report *r)
 {
     char *old = hparams_text (before, h->path);
     char *new = hparams_text (r->retry.hparams, h->path);
     char text[256];
 
-    snprintf (text,
-              sizeof (text),
-              "; tried again with %.100s = %.32s instead of %.32s",
-              h->path,
-              new ? new : "?",
-              old ? old : "?");
+    snprintf (text, sizeof (text), "; tried again with %.100s = %.32s instead of %.32s", h->path,
+              new ? new : "?", old ? old : "?");
     add_reason (&r->verdict, text);
     free (old);
     free (new);
@@ -78,14 +72,11 @@ static void give_more (const struct worker *w, struct segment_report *r)
     r->retry.memory = memory_to_retry (w, r->memory, r->peak);
     if (r->retry.memory == 0)
         return;
-    memory_add_reason (
-        r->verdict.why, sizeof (r->verdict.why), r->memory, r->retry.memory);
+    memory_add_reason (r->verdict.why, sizeof (r->verdict.why), r->memory, r->retry.memory);
     r->verdict.free = true;
 }
 
-void oom_retry_decide (const struct worker *w,
-                       long trial,
-                       struct segment_report *r)
+void oom_retry_decide (const struct worker *w, long trial, struct segment_report *r)
 {
     if (r->outcome != OUTCOME_FAILED || r->verdict.last)
         return;

@@ -9,7 +9,5 @@
  * something to change: fill r->retry, say so in the verdict, and let the
  * failure not count.  oom_retry_free() when the report has been published.
  */
-void oom_retry_decide (const struct worker *w,
-                       long trial,
-                       struct segment_report *r);
+void oom_retry_decide (const struct worker *w, long trial, struct segment_report *r);
 void oom_retry_free (struct segment_report *r);

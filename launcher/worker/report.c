@@ -34,12 +34,9 @@ enum { RESULTS_EVERY = 256, RESULTS_REST = 50 };
 /* Excluded at once, for one trial; more of them the next check finds. */
 enum { NODES_MAX = 16 };
 
-static struct event
-report_event (const struct worker *w, long trial, struct segment_report *r)
+static struct event report_event (const struct worker *w, long trial, struct segment_report *r)
 {
-    static const enum event_op ops[] = {
-        EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT
-    };
+    static const enum event_op ops[] = { EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT };
     struct event e = {
         .op = ops[r->outcome],
         .by = w->slot,
@@ -73,19 +70,16 @@ report_event (const struct worker *w, long trial, struct segment_report *r)
 }
 
 /* That failure was the trial's last. */
-static bool
-gives_up (const struct worker *w, long trial, const struct segment_report *r)
+static bool gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
 
     if (r->verdict.last || r->verdict.progress)
         return r->verdict.last;
-    return (r->verdict.free ? t->losts >= LOST_MAX
-                            : t->fails >= w->sweep->exp->max_restarts);
+    return (r->verdict.free ? t->losts >= LOST_MAX : t->fails >= w->sweep->exp->max_restarts);
 }
 
-static const char *
-why_exclude (const struct worker *w, long trial, const struct segment_report *r)
+static const char *why_exclude (const struct worker *w, long trial, const struct segment_report *r)
 {
     if (r->outcome != OUTCOME_FAILED)
         return NULL;
@@ -98,8 +92,7 @@ why_exclude (const struct worker *w, long trial, const struct segment_report *r)
 }
 
 /* Add an event for each node that the attempt's check found bad. */
-static size_t
-exclude_nodes (const struct worker *w, struct event *events, char *nodes)
+static size_t exclude_nodes (const struct worker *w, struct event *events, char *nodes)
 {
     char *save = NULL;
     size_t n = 0;
@@ -108,25 +101,19 @@ exclude_nodes (const struct worker *w, struct event *events, char *nodes)
          name = strtok_r (NULL, "\n", &save)) {
         const struct host *h = sweep_host (w->sweep, name);
         if (word_fits (name) && (!h || !h->why))
-            events[n++] = (struct event){ .op = EVENT_EXCLUDE,
-                                          .by = w->slot,
-                                          .host = name,
-                                          .why = "it failed its check" };
+            events[n++] = (struct event){
+                .op = EVENT_EXCLUDE, .by = w->slot, .host = name, .why = "it failed its check"
+            };
     }
     return n;
 }
 
-static char *
-bad_nodes (const struct worker *w, long trial, const struct segment_report *r)
+static char *bad_nodes (const struct worker *w, long trial, const struct segment_report *r)
 {
     char dir[PATH_MAX];
 
     if (r->outcome != OUTCOME_FAILED
-        || snprintf (dir,
-                     sizeof (dir),
-                     "%s/trials/%04ld/a.%ld",
-                     w->sweep->dir,
-                     trial,
+        || snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", w->sweep->dir, trial,
                      sweep_trial (w->sweep, trial)->over + 1)
                >= (int)sizeof (dir))
         return NULL;
@@ -134,17 +121,14 @@ bad_nodes (const struct worker *w, long trial, const struct segment_report *r)
 }
 
 /* A trial whose failure is one of a shared fault is not given up. */
-static bool
-is_last (const struct worker *w, long trial, const struct segment_report *r)
+static bool is_last (const struct worker *w, long trial, const struct segment_report *r)
 {
     return r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
-           && (r->verdict.free
-               || !fault_spares_trial (w, trial, r->verdict.why));
+           && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why));
 }
 
 /* In the entry of the failure: no attempt can begin between the two. */
-static struct event
-pause_event (const struct worker *w, long trial, const struct segment_report *r)
+static struct event pause_event (const struct worker *w, long trial, const struct segment_report *r)
 {
     return (struct event){ .op = EVENT_PAUSE,
                            .by = w->slot,
@@ -153,27 +137,23 @@ pause_event (const struct worker *w, long trial, const struct segment_report *r)
                            .why = r->verdict.why };
 }
 
-static int put_end (struct worker *w,
-                    long trial,
-                    struct segment_report *r,
+static int put_end (struct worker *w, long trial, struct segment_report *r,
                     struct slurmdl_error *err)
 {
     struct event events[4 + NODES_MAX] = { report_event (w, trial, r) };
     const char *why = why_exclude (w, trial, r);
     char *nodes = bad_nodes (w, trial, r);
     bool last = is_last (w, trial, r);
-    bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free
-                  && !r->verdict.progress && fault_pauses (w, r->verdict.why);
+    bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free && !r->verdict.progress
+                  && fault_pauses (w, r->verdict.why);
     size_t n = 1;
     int rv;
 
     if (last)
-        events[n++] =
-            (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
+        events[n++] = (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
     if (why)
-        events[n++] = (struct event){
-            .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why
-        };
+        events[n++] =
+            (struct event){ .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why };
     if (nodes)
         n += exclude_nodes (w, events + n, nodes);
     if (pauses)
@@ -227,9 +207,7 @@ static int sync_end (void *trainer, struct slurmdl_error *err)
     return trainer_flush_end (trainer, err);
 }
 
-static int publish_result (struct worker *w,
-                           const struct segment_report *r,
-                           struct event *result,
+static int publish_result (struct worker *w, const struct segment_report *r, struct event *result,
                            struct slurmdl_error *err)
 {
     const struct publish_after metrics = { sync_begin, sync_end, r->trainer };
@@ -241,9 +219,7 @@ static int publish_result (struct worker *w,
     return rv;
 }
 
-int worker_publish_report (struct worker *w,
-                           long trial,
-                           struct segment_report *r,
+int worker_publish_report (struct worker *w, long trial, struct segment_report *r,
                            struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);

@@ -5,9 +5,7 @@
 #include "launcher/worker/segment.h"
 
 /* Put it; nothing if the attempt was fenced meanwhile. */
-int worker_publish_report (struct worker *w,
-                           long trial,
-                           struct segment_report *r,
+int worker_publish_report (struct worker *w, long trial, struct segment_report *r,
                            struct slurmdl_error *err);
 
 /* After the last attempt: write results.h5, remove the checkpoints that

@@ -134,9 +134,7 @@ static void look_for_news (struct segment *s)
 
     if (!sweep_wants_reports (sweep) || start < s->look || s->deadline > 0)
         return;
-    found =
-        newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value)
-        == 0;
+    found = newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value) == 0;
     took = monotonic () - start;
     if (found)
         put_news (s, step, value);
@@ -172,8 +170,7 @@ static void linger (struct segment *s)
 
     if (s->deadline > 0 && s->deadline < limit)
         limit = s->deadline;
-    while (!s->dropped && trainer_lingers (s->trainer)
-           && monotonic () < limit) {
+    while (!s->dropped && trainer_lingers (s->trainer) && monotonic () < limit) {
         wait_for_something (s, 100);
         worker_tick (s->w, NULL);
         s->dropped = fenced (s);
@@ -183,8 +180,7 @@ static void linger (struct segment *s)
 
 static bool has_ended_well (const struct segment *s)
 {
-    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped
-           && !s->early;
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped && !s->early;
 }
 
 /* What it has printed and sent when it ended; then what those before it have
@@ -206,9 +202,7 @@ static int died_of (int status)
 {
     if (WIFSIGNALED (status))
         return WTERMSIG (status);
-    return WIFEXITED (status) && WEXITSTATUS (status) > 128
-               ? WEXITSTATUS (status) - 128
-               : 0;
+    return WIFEXITED (status) && WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128 : 0;
 }
 
 /* How long to wait for the signal that may have caused this end; a trainer may
@@ -220,8 +214,7 @@ static int late (int status)
 
     if (signal == SIGTERM || signal == SIGUSR2)
         return LATE_MS;
-    return WIFEXITED (status)
-                   && (WEXITSTATUS (status) == 0 || getenv ("SLURM_JOB_ID"))
+    return WIFEXITED (status) && (WEXITSTATUS (status) == 0 || getenv ("SLURM_JOB_ID"))
                ? LATE_MS / 10
                : 0;
 }
@@ -268,11 +261,7 @@ static void judge_early (const struct segment *s, struct segment_report *r)
     r->outcome = OUTCOME_RESULT;
     r->stopped = true;
     r->ended = 0;
-    if (newest_metric (s->attempt.dir,
-                       sweep_metric (s->w->sweep, 0),
-                       &r->length,
-                       r->values)
-            == 0
+    if (newest_metric (s->attempt.dir, sweep_metric (s->w->sweep, 0), &r->length, r->values) == 0
         && r->length >= 1 && r->length < t->target) {
         metric_summarise (&s->attempt, r->values);
         return;
@@ -299,16 +288,14 @@ static bool is_beyond (const struct segment *s)
 {
     const struct experiment *e = s->w->sweep->exp;
 
-    return experiment_needs (e) & HAS_RUNGS
-           && s->attempt.length < e->search.max_length
+    return experiment_needs (e) & HAS_RUNGS && s->attempt.length < e->search.max_length
            && s->step > s->attempt.length;
 }
 
 /* Steps may be counted from 0. */
 static int64_t ended_at (const struct segment *s)
 {
-    return s->found && knows_length (s)
-                   && (s->step + 1 < s->attempt.length || is_beyond (s))
+    return s->found && knows_length (s) && (s->step + 1 < s->attempt.length || is_beyond (s))
                    && s->step >= least_step (s->w->sweep->exp)
                ? s->step
                : 0;
@@ -330,9 +317,7 @@ static enum oom_kill kill_of (const struct segment *s)
 {
     if (s->oom_kills < 0 || oom_kills ("") <= s->oom_kills)
         return KILLED_NOTHING;
-    return s->w->memory.places == 1 && s->w->memory.bytes > 0
-               ? KILLED_OWN
-               : KILLED_SOMETHING;
+    return s->w->memory.places == 1 && s->w->memory.bytes > 0 ? KILLED_OWN : KILLED_SOMETHING;
 }
 
 /* A process that somebody killed was no failure of the script's: what it had
@@ -340,13 +325,11 @@ static enum oom_kill kill_of (const struct segment *s)
  */
 static void judge_progress (const struct segment *s, struct segment_report *r)
 {
-    switch (
-        attempt_progress (s->w->sweep, s->attempt.trial, s->attempt.number)) {
+    switch (attempt_progress (s->w->sweep, s->attempt.trial, s->attempt.number)) {
     case PROGRESS_NONE:
-        r->verdict.free |=
-            sweep_trial (s->w->sweep, s->attempt.trial)->over == 0
-            && died_of (s->status) == SIGKILL && r->verdict.oom == OOM_NONE
-            && folder_has_files (s->attempt.dir, NULL);
+        r->verdict.free |= sweep_trial (s->w->sweep, s->attempt.trial)->over == 0
+                           && died_of (s->status) == SIGKILL && r->verdict.oom == OOM_NONE
+                           && folder_has_files (s->attempt.dir, NULL);
         break;
     case PROGRESS_FILES: /* any file will do: it is not believed for ever */
         r->verdict.free = true;
@@ -362,16 +345,12 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
     r->verdict.last = false;
     r->verdict.free = true;
     if (s->homeless)
-        snprintf (r->verdict.why,
-                  sizeof (r->verdict.why),
-                  "its folder was removed while it trained: %s",
-                  s->attempt.dir);
+        snprintf (r->verdict.why, sizeof (r->verdict.why),
+                  "its folder was removed while it trained: %s", s->attempt.dir);
     else
-        snprintf (r->verdict.why,
-                  sizeof (r->verdict.why),
+        snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "what it printed cannot be read: %s: %s/log",
-                  strerror (trainer_unread (s->trainer)),
-                  s->attempt.dir);
+                  strerror (trainer_unread (s->trainer)), s->attempt.dir);
     policy_text (r->verdict.why);
 }
 
@@ -407,8 +386,7 @@ static enum job_state state_of_job (struct segment *s)
  */
 static void judge_step (struct segment *s, struct segment_report *r)
 {
-    enum job_state job =
-        experiment_has_ranks (s->w->sweep->exp) ? state_of_job (s) : JOB_RUNS;
+    enum job_state job = experiment_has_ranks (s->w->sweep->exp) ? state_of_job (s) : JOB_RUNS;
 
     if (job == JOB_RUNS || (job == JOB_UNKNOWN && !s->w->stop)) {
         judge_failure (s, r);
@@ -430,17 +408,13 @@ static void judge (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_RESULT;
     else if (s->early)
         judge_early (s, r);
-    else if (WIFEXITED (s->status)
-             && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
+    else if (WIFEXITED (s->status) && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
         r->outcome = OUTCOME_REJECTED;
-        snprintf (r->verdict.why,
-                  sizeof (r->verdict.why),
-                  "exit status %d: the trainer rejects the point",
-                  SLURMDL_EXIT_REJECT);
+        snprintf (r->verdict.why, sizeof (r->verdict.why),
+                  "exit status %d: the trainer rejects the point", SLURMDL_EXIT_REJECT);
     } else if (budget_in_vain (s->w, &s->attempt)) {
         r->outcome = OUTCOME_FAILED;
-        snprintf (r->verdict.why,
-                  sizeof (r->verdict.why),
+        snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "TIMEOUT: the time limit is too short: stopped after %.0f s "
                   "without a checkpoint or progress",
                   r->seconds);
@@ -455,19 +429,13 @@ static int prepare (struct segment *s, long trial)
     const struct sweep *sweep = s->w->sweep;
     const struct sweep_trial *t = sweep_trial (sweep, trial);
 
-    s->attempt =
-        (struct trial_attempt){ .sweep = sweep,
-                                .trial = trial,
-                                .number = t->over + 1,
-                                .length = t->target,
-                                .socket = *s->w->socket.path ? s->w->socket.path
-                                                             : NULL };
-    if (snprintf (s->attempt.dir,
-                  sizeof (s->attempt.dir),
-                  "%s/trials/%04ld/a.%ld",
-                  sweep->dir,
-                  trial,
-                  s->attempt.number)
+    s->attempt = (struct trial_attempt){ .sweep = sweep,
+                                         .trial = trial,
+                                         .number = t->over + 1,
+                                         .length = t->target,
+                                         .socket = *s->w->socket.path ? s->w->socket.path : NULL };
+    if (snprintf (s->attempt.dir, sizeof (s->attempt.dir), "%s/trials/%04ld/a.%ld", sweep->dir,
+                  trial, s->attempt.number)
         >= (int)sizeof (s->attempt.dir))
         return -1;
     s->attempt.spare = s->w->spare_work;
@@ -484,8 +452,7 @@ static bool take_result (struct segment *s)
 
     return has_ended_well (s) && !s->homeless && sweep_metrics (sweep) == 1
            && sweep->exp->summary[0] == SUMMARY_LAST
-           && trainer_newest (s->trainer, &s->step, s->values)
-           && s->step >= s->attempt.length;
+           && trainer_newest (s->trainer, &s->step, s->values) && s->step >= s->attempt.length;
 }
 
 static int settle_and_wait (struct segment *s, struct slurmdl_error *err)
@@ -509,8 +476,7 @@ static int train (struct segment *s, struct slurmdl_error *err)
     while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
         rv = settle_and_wait (s, err) < 0 ? -1 : worker_tick (s->w, err);
         look_for_news (s);
-        notify_watch (
-            s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
+        notify_watch (s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
         look_around (s);
     }
     while (rv == 0 && notify_unwatch (&s->notice)) {
@@ -527,25 +493,19 @@ static int train (struct segment *s, struct slurmdl_error *err)
     s->in_memory = take_result (s);
     if (!s->in_memory && !s->homeless && trainer_flush (s->trainer, err) < 0)
         return -1;
-    s->found = s->in_memory
-               || (!s->homeless
-                   && attempt_metrics (&s->attempt, &s->step, s->values) == 0);
+    s->found =
+        s->in_memory || (!s->homeless && attempt_metrics (&s->attempt, &s->step, s->values) == 0);
     late_signal (s);
     return 0;
 }
 
-int segment_run (struct worker *w,
-                 long trial,
-                 struct segment_report *report,
+int segment_run (struct worker *w, long trial, struct segment_report *report,
                  struct slurmdl_error *err)
 {
-    struct segment s = { .w = w,
-                         .start = monotonic (),
-                         .oom_kills = oom_kills ("") };
+    struct segment s = { .w = w, .start = monotonic (), .oom_kills = oom_kills ("") };
     int rv;
 
-    *report = (struct segment_report){ .outcome = OUTCOME_FAILED,
-                                       .memory = memory_of_attempt (w) };
+    *report = (struct segment_report){ .outcome = OUTCOME_FAILED, .memory = memory_of_attempt (w) };
     if (prepare (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
     if (searcher_stops (w->sweep->searcher, trial)) {

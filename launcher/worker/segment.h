@@ -22,10 +22,10 @@ struct segment_report {
     double values[OBJECTIVES_MAX];
     double seconds;
     struct failure_class verdict; /* of a failure */
-    int64_t memory, peak;    /* bytes that it had, and was seen to need; 0: not
-                                known */
-    struct trainer *trainer; /* its metrics are to be synced with the result;
-                                NULL: they are */
+    int64_t memory, peak;         /* bytes that it had, and was seen to need; 0: not
+                                     known */
+    struct trainer *trainer;      /* its metrics are to be synced with the result;
+                                     NULL: they are */
     struct {
         int64_t memory;  /* 0: no other, ... */
         double *x;       /* ... NULL: the same point, else all parameters' */
@@ -34,9 +34,7 @@ struct segment_report {
 };
 
 /* Its report is then to be released by segment_end(). */
-int segment_run (struct worker *w,
-                 long trial,
-                 struct segment_report *report,
+int segment_run (struct worker *w, long trial, struct segment_report *report,
                  struct slurmdl_error *err);
 
 /* Release the trainer of a report. */

@@ -49,8 +49,7 @@ int worker_signal (struct worker *w)
 /* What Slurm kills first can save nothing. */
 static void watch_clock (struct worker *w)
 {
-    if (w->end > 0 && !w->stop
-        && monotonic () + (double)w->sweep->exp->grace >= w->end)
+    if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->grace >= w->end)
         w->stop = SIGUSR2;
 }
 
@@ -94,8 +93,7 @@ static int look_up_node (void *sweep, const char *name)
 /* A trial of several nodes has all those of the allocation. */
 bool worker_is_excluded (const struct worker *w)
 {
-    const char *nodes =
-        w->sweep->exp->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
+    const char *nodes = w->sweep->exp->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
 
     return look_up_node (w->sweep, w->host)
            || (nodes && w->sweep->nhosts > 0
@@ -144,10 +142,7 @@ void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why)
     w->waits = true;
 }
 
-int worker_publish (struct worker *w,
-                    struct event *events,
-                    size_t n,
-                    struct slurmdl_error *err)
+int worker_publish (struct worker *w, struct event *events, size_t n, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     long length = log_length (w->sweep->log);
@@ -155,9 +150,8 @@ int worker_publish (struct worker *w,
     int rv;
 
     /* what was published and read must not be published twice */
-    while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0
-           && disk_is_full (errno) && log_length (w->sweep->log) == length
-           && may_wait (w, &limit)) {
+    while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0 && disk_is_full (errno)
+           && log_length (w->sweep->log) == length && may_wait (w, &limit)) {
         if (disk_reserve_spend (w->sweep->dir) < 0) {
             worker_wait_for_space (w, &why);
             peer_beat (w->peer, NULL);
@@ -183,8 +177,7 @@ bool worker_has_space (struct worker *w)
 /* What the trainers see of the machine, for the records. */
 void worker_describe_node (struct worker *w)
 {
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
-                                         "ROCR_VISIBLE_DEVICES",
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                          "ZE_AFFINITY_MASK" };
     const char *node = getenv ("SLURMD_NODENAME");
     const char *gpus = NULL;

@@ -23,27 +23,27 @@ struct worker {
     struct custom_searcher *custom; /* NULL: not started */
     int signals;                    /* signalfd */
     struct log_socket socket;
-    int stop;      /* signal that asked to stop, 0: none */
-    double beat;   /* when the last sign of life was given */
-    double looked; /* when it looked for dead workers */
-    bool looks;    /* it does just now */
-    double end;    /* when Slurm kills it by the same clock, 0: never */
-    bool fresh;    /* as in struct worker_place */
+    int stop;                       /* signal that asked to stop, 0: none */
+    double beat;                    /* when the last sign of life was given */
+    double looked;                  /* when it looked for dead workers */
+    bool looks;                     /* it does just now */
+    double end;                     /* when Slurm kills it by the same clock, 0: never */
+    bool fresh;                     /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
     bool left_over;                 /* its job has ended */
-    bool out_of_time;  /* what is open needs longer than there is */
-    bool waits;        /* for the disk; said so */
-    bool rivals;       /* its last results met those of others ... */
-    bool offers;       /* ... to whom it has left this one (offers.h) */
-    int held;          /* waits to see whether a fault has this count ... */
-    double held_until; /* ... until then */
+    bool out_of_time;               /* what is open needs longer than there is */
+    bool waits;                     /* for the disk; said so */
+    bool rivals;                    /* its last results met those of others ... */
+    bool offers;                    /* ... to whom it has left this one (offers.h) */
+    int held;                       /* waits to see whether a fault has this count ... */
+    double held_until;              /* ... until then */
     struct job_memory memory;
     struct {
         double at, took; /* when it last wrote results.h5, and how long */
     } results;
     struct trainer_spare spare;
     char spare_work[SPARE_SIZE]; /* the same of a working folder, or "" */
-    bool closes; /* it has put the end: what remains to do is its */
+    bool closes;                 /* it has put the end: what remains to do is its */
 };
 
 /* Take the signals that are requests from a descriptor; -1 with errno. */
@@ -88,10 +88,7 @@ bool worker_trains (struct worker *w, long trial);
 /* As sweep_publish(); while the disk is full it waits and tries again, until it
  * is asked to stop.
  */
-int worker_publish (struct worker *w,
-                    struct event *events,
-                    size_t n,
-                    struct slurmdl_error *err);
+int worker_publish (struct worker *w, struct event *events, size_t n, struct slurmdl_error *err);
 
 /* Note and say that it waits for space. */
 void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why);

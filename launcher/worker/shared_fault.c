@@ -48,13 +48,11 @@ bool fault_spares_trial (const struct worker *w, long trial, const char *why)
     const struct sweep *s = w->sweep;
     const struct fault *f = fault_like (s, why);
 
-    return f && f->count + 1 >= FAULT_LIMIT
-           && (anything_open (s, trial) || goes_on (s, trial));
+    return f && f->count + 1 >= FAULT_LIMIT && (anything_open (s, trial) || goes_on (s, trial));
 }
 
 /* The host as its peers name it, which may not be Slurm's name of the node. */
-static const char *
-own_host (const struct worker *w, const struct peer_info *list, long n)
+static const char *own_host (const struct worker *w, const struct peer_info *list, long n)
 {
     for (long i = 0; i < n; i++)
         if (!strcmp (list[i].nonce, worker_nonce (w)))
@@ -101,8 +99,7 @@ static bool holds_back (struct worker *w)
         if (f->count + 1 == FAULT_LIMIT && strcmp (f->slot, w->slot))
             worker_sleep (w, TURN);
     }
-    return now < w->held_until
-           && f->count + attempts_elsewhere (w) >= FAULT_LIMIT;
+    return now < w->held_until && f->count + attempts_elsewhere (w) >= FAULT_LIMIT;
 }
 
 /* Slots are numbered: local-PID-1 ..., JOB_0 ... or JOB_0.0 ... */
@@ -121,11 +118,7 @@ static bool has_logged (const struct sweep *s, long trial)
 {
     char dir[PATH_MAX];
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              s->dir,
-              trial,
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial,
               sweep_trial (s, trial)->over + 1);
     return attempt_has_logged (dir);
 }
@@ -139,17 +132,14 @@ static bool works_somewhere (const struct sweep *s)
     return found;
 }
 
-int fault_let_others_begin (struct worker *w,
-                            double pause,
-                            struct slurmdl_error *err)
+int fault_let_others_begin (struct worker *w, double pause, struct slurmdl_error *err)
 {
     double end = monotonic () + START;
     double left;
 
     if (!begins_later (w))
         return 0;
-    while (!works_somewhere (w->sweep) && worker_may_go_on (w)
-           && (left = end - monotonic ()) > 0) {
+    while (!works_somewhere (w->sweep) && worker_may_go_on (w) && (left = end - monotonic ()) > 0) {
         worker_sleep (w, fmin (pause, left));
         if (sweep_sync (w->sweep, err) < 0)
             return -1;
@@ -162,8 +152,7 @@ bool fault_pauses (struct worker *w, const char *why)
     const struct fault *f = fault_like (w->sweep, why);
 
     return f && f->count + 1 >= FAULT_LIMIT
-           && (!f->host || f->spread || strcmp (f->host, w->host)
-               || !works_elsewhere (w));
+           && (!f->host || f->spread || strcmp (f->host, w->host) || !works_elsewhere (w));
 }
 
 bool fault_is_known (const struct worker *w, const char *why)
@@ -187,11 +176,9 @@ int fault_stop (struct worker *w, struct slurmdl_error *err)
         return 0;
     if (f->host && !f->spread && works_elsewhere (w))
         return 2;
-    event = (struct event){ .op = EVENT_PAUSE,
-                            .by = w->slot,
-                            .trial = f->trial,
-                            .attempt = f->attempt,
-                            .why = f->why };
+    event = (struct event){
+        .op = EVENT_PAUSE, .by = w->slot, .trial = f->trial, .attempt = f->attempt, .why = f->why
+    };
     if ((rv = worker_publish (w, &event, 1, err)) == 0)
         notify_fault (w->sweep);
     return rv < 0 ? -1 : 1;

@@ -21,9 +21,7 @@ bool fault_is_known (const struct worker *w, const char *why);
  * has logged a metric, for 3 s at most; the others look every 'pause' s.
  * Returns 0, -1 on failure.
  */
-int fault_let_others_begin (struct worker *w,
-                            double pause,
-                            struct slurmdl_error *err);
+int fault_let_others_begin (struct worker *w, double pause, struct slurmdl_error *err);
 
 /* Pause the experiment if a fault is shared.  As long as only one machine has
  * shown it and other ones have workers, that machine's workers only wait.

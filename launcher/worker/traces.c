@@ -16,11 +16,9 @@
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"
 
-static void
-path_of (char path[PATH_MAX], const struct sweep *s, long trial, long attempt)
+static void path_of (char path[PATH_MAX], const struct sweep *s, long trial, long attempt)
 {
-    snprintf (
-        path, PATH_MAX, "%.3900s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    snprintf (path, PATH_MAX, "%.3900s/trials/%04ld/a.%ld", s->dir, trial, attempt);
 }
 
 /* ---- progress ---- */
@@ -104,8 +102,7 @@ static bool has_new_file (const char *dir, const char *before)
     return new;
 }
 
-enum attempt_progress
-attempt_progress (const struct sweep *s, long trial, long attempt)
+enum attempt_progress attempt_progress (const struct sweep *s, long trial, long attempt)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
     struct trial_attempt a = { .sweep = s, .trial = trial, .number = attempt };
@@ -141,10 +138,7 @@ static double changed (const char *dir, const char *name)
     return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9;
 }
 
-double attempt_seconds (const struct sweep *s,
-                        long trial,
-                        long attempt,
-                        const char *nonce)
+double attempt_seconds (const struct sweep *s, long trial, long attempt, const char *nonce)
 {
     char dir[PATH_MAX], worker[64];
     double began, ended;

@@ -13,14 +13,10 @@ enum attempt_progress {
 /* How far an attempt came beyond those before it at its segment.  The first one
  * has none before it, and no progress.
  */
-enum attempt_progress
-attempt_progress (const struct sweep *s, long trial, long attempt);
+enum attempt_progress attempt_progress (const struct sweep *s, long trial, long attempt);
 
 /* For how long an attempt worked whose worker 'nonce' is gone, s: from its
  * first file to the last sign of life of either, by the times of the files,
  * which are of one clock.  0: it did not begin.
  */
-double attempt_seconds (const struct sweep *s,
-                        long trial,
-                        long attempt,
-                        const char *nonce);
+double attempt_seconds (const struct sweep *s, long trial, long attempt, const char *nonce);

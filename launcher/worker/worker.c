@@ -52,9 +52,7 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
     w->fresh = false;
     if (r.outcome == OUTCOME_FAILED && r.verdict.error)
         w->waits = true;
-    rv = r.outcome == OUTCOME_DROPPED
-             ? 0
-             : worker_publish_report (w, trial, &r, err);
+    rv = r.outcome == OUTCOME_DROPPED ? 0 : worker_publish_report (w, trial, &r, err);
     segment_end (&r);
     if (rv == 0 && r.outcome != OUTCOME_DROPPED)
         notify_attempt (w->sweep, trial, attempt);
@@ -73,15 +71,10 @@ static int claim_question (const struct worker *w, long trial)
 {
     char path[PATH_MAX];
 
-    snprintf (
-        path, sizeof (path), "%.3900s/trials/%04ld", w->sweep->dir, trial);
+    snprintf (path, sizeof (path), "%.3900s/trials/%04ld", w->sweep->dir, trial);
     if (folder_create (path, NULL) < 0)
         return -1;
-    snprintf (path,
-              sizeof (path),
-              "%.3900s/trials/%04ld/asked.%ld",
-              w->sweep->dir,
-              trial,
+    snprintf (path, sizeof (path), "%.3900s/trials/%04ld/asked.%ld", w->sweep->dir, trial,
               sweep_trial (w->sweep, trial)->over + 1);
     return publish_if_absent (path, w->slot, strlen (w->slot), NULL);
 }
@@ -89,13 +82,9 @@ static int claim_question (const struct worker *w, long trial)
 /* What is known of the end of the worker 'owner'.  Slurm is asked only after
  * a death.  Returns 1 if another worker does that just now.
  */
-static int find_loss (struct worker *w,
-                      long trial,
-                      const char *owner,
-                      struct worker_exit *l)
+static int find_loss (struct worker *w, long trial, const char *owner, struct worker_exit *l)
 {
-    const struct worker_exit *mine =
-        peer_preceded (w->peer, owner) ? w->lost : NULL;
+    const struct worker_exit *mine = peer_preceded (w->peer, owner) ? w->lost : NULL;
     char slot[64];
     int rv;
 
@@ -103,8 +92,7 @@ static int find_loss (struct worker *w,
     if (mine && *mine->why)
         *l = *mine;
     /* of a job that goes on it is known by now */
-    if ((mine && !mine->requeued)
-        || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
+    if ((mine && !mine->requeued) || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
         || !worker_exit_can_ask (slot))
         return 0;
     if ((rv = claim_question (w, trial)) == 0)
@@ -130,10 +118,7 @@ static void remove_spare (const struct worker *w, const char *owner)
 /* Put that the attempt's worker is gone; memory that it ran out of is the
  * trial's failure, though not the machine's.  1: another worker is to do that.
  */
-static int put_lost (struct worker *w,
-                     long trial,
-                     const char *owner,
-                     struct slurmdl_error *err)
+static int put_lost (struct worker *w, long trial, const char *owner, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
@@ -336,14 +321,10 @@ static int pull (struct worker *w, struct slurmdl_error *err)
 static enum worker_end how_it_ended (const struct worker *w)
 {
     if (sweep_is_faulty (w->sweep)) {
-        fprintf (stderr,
-                 "dl: %s is paused: %.400s\n",
-                 w->sweep->dir,
-                 w->sweep->cause.why);
+        fprintf (stderr, "dl: %s is paused: %.400s\n", w->sweep->dir, w->sweep->cause.why);
         return WORKER_FAULT;
     }
-    if (w->left_over || w->sweep->state != SWEEP_RUNNING
-        || sweep_retires (w->sweep, w->slot))
+    if (w->left_over || w->sweep->state != SWEEP_RUNNING || sweep_retires (w->sweep, w->slot))
         return WORKER_DONE;
     if (worker_is_excluded (w))
         return WORKER_EXCLUDED;
@@ -356,13 +337,11 @@ static enum worker_end how_it_ended (const struct worker *w)
 static bool name_spare (struct worker *w)
 {
     snprintf (w->spare.name, sizeof (w->spare.name), ".%s", worker_nonce (w));
-    return snprintf (
-               w->spare.dir, sizeof (w->spare.dir), "%s/workers", w->sweep->dir)
+    return snprintf (w->spare.dir, sizeof (w->spare.dir), "%s/workers", w->sweep->dir)
            < (int)sizeof (w->spare.dir);
 }
 
-enum worker_end worker_run (struct sweep *sweep,
-                            const struct worker_place *place,
+enum worker_end worker_run (struct sweep *sweep, const struct worker_place *place,
                             struct slurmdl_error *err)
 {
     struct worker w = { .sweep = sweep,
@@ -383,9 +362,8 @@ enum worker_end worker_run (struct sweep *sweep,
     job_memory_find ("", &w.memory);
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
-    if (software_enter (sweep->exp, err) == 0
-        && (w.peer = peer_create (sweep->dir, w.slot, err)) && name_spare (&w)
-        && pull (&w, err) == 0)
+    if (software_enter (sweep->exp, err) == 0 && (w.peer = peer_create (sweep->dir, w.slot, err))
+        && name_spare (&w) && pull (&w, err) == 0)
         end = how_it_ended (&w);
     if (end == WORKER_ERROR)
         sweep_blame_folder (sweep, err);

@@ -19,14 +19,13 @@ enum worker_end {
 /* How a worker works. */
 struct worker_place {
     const char *slot;
-    double seconds; /* that it has before Slurm kills it, 0: no limit */
-    bool fresh;     /* it has just got them: more are not to be had */
+    double seconds;                 /* that it has before Slurm kills it, 0: no limit */
+    bool fresh;                     /* it has just got them: more are not to be had */
     const struct worker_exit *lost; /* of who was here before; NULL: nothing */
 };
 
 /* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
  * the calling thread and takes them as requests (dl-trainer(7), SIGNALS).
  */
-enum worker_end worker_run (struct sweep *sweep,
-                            const struct worker_place *place,
+enum worker_end worker_run (struct sweep *sweep, const struct worker_place *place,
                             struct slurmdl_error *err);

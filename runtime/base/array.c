@@ -12,8 +12,7 @@ void *array_grow (void *array, size_t n, size_t size)
     return reallocarray (array, n ? 2 * n : 1, size);
 }
 
-int array_reserve (
-    void *array, size_t *capacity, size_t n, size_t more, size_t size)
+int array_reserve (void *array, size_t *capacity, size_t n, size_t more, size_t size)
 {
     size_t wanted = *capacity ? *capacity : 16;
     void *old, *moved;

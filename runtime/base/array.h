@@ -16,8 +16,7 @@ void *array_grow (void *array, size_t n, size_t size);
 /* As array_grow(), for 'more' elements at once; the caller keeps the capacity.
  * Returns -1 with ENOMEM; '*array' is then as it was.
  */
-int array_reserve (
-    void *array, size_t *capacity, size_t n, size_t more, size_t size);
+int array_reserve (void *array, size_t *capacity, size_t n, size_t more, size_t size);
 
 /* Of two doubles, upwards, for qsort(). */
 int compare_doubles (const void *a, const void *b);

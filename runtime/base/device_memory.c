@@ -11,9 +11,8 @@
 
 #include "runtime/base/environment.h"
 
-static const char *const signs_of_cuda[] = {
-    "libcuda.so.1", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"
-};
+static const char *const signs_of_cuda[] = { "libcuda.so.1", "libcudart.so.13", "libcudart.so.12",
+                                             "libcudart.so.11.0" };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool found;
@@ -23,8 +22,7 @@ static bool process_has_cuda (void)
 {
     if (*environment_text ("DL_BACKEND_DIR", ""))
         return true;
-    for (size_t i = 0; i < sizeof (signs_of_cuda) / sizeof (*signs_of_cuda);
-         i++) {
+    for (size_t i = 0; i < sizeof (signs_of_cuda) / sizeof (*signs_of_cuda); i++) {
         void *h = dlopen (signs_of_cuda[i], RTLD_LAZY | RTLD_NOLOAD);
         if (h) {
             dlclose (h);
@@ -39,9 +37,7 @@ static void load (void)
     char path[PATH_MAX];
     void *h;
 
-    snprintf (path,
-              sizeof (path),
-              "%s/slurmdl-cuda.so",
+    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so",
               environment_text ("DL_BACKEND_DIR", PKGLIBDIR));
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
         cuda = dlsym (h, "slurmdl_memory_cuda");

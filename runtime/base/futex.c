@@ -39,6 +39,5 @@ long elapsed (const struct timespec *then)
     struct timespec now;
 
     clock_gettime (CLOCK_MONOTONIC, &now);
-    return (now.tv_sec - then->tv_sec) * 1000
-           + (now.tv_nsec - then->tv_nsec) / 1000000;
+    return (now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
 }

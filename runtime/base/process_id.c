@@ -26,8 +26,7 @@ uint64_t process_start (const char *proc, int64_t pid)
         sscanf (c + 1,
                 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d"
                 " %*d %*d %*d %*d %llu",
-                &state,
-                &start);
+                &state, &start);
     fclose (f);
     return state == 'Z' ? 0 : start;
 }
@@ -69,8 +68,7 @@ void process_id_describe (struct process_id *m)
     process_boot_id (m->boot, sizeof (m->boot));
 }
 
-bool process_id_has_ended (const struct process_id *m,
-                           const struct process_id *self)
+bool process_id_has_ended (const struct process_id *m, const struct process_id *self)
 {
     return m->pidns == self->pidns && *m->boot && !strcmp (m->boot, self->boot)
            && process_has_ended ("/proc", m->pid, m->start);

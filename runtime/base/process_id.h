@@ -53,5 +53,4 @@ struct process_id {
 void process_id_describe (struct process_id *m);
 
 /* Only of a process that 'self' could see it can be told; else false. */
-bool process_id_has_ended (const struct process_id *m,
-                           const struct process_id *self);
+bool process_id_has_ended (const struct process_id *m, const struct process_id *self);

@@ -14,5 +14,4 @@ struct symbol {
 /* Fill a table with the symbols, up to one without a name, of a library of
  * dlopen(), or NULL.  Returns NULL, or the name of the first that is missing.
  */
-const char *
-symbols_load (void *table, void *library, const struct symbol *list);
+const char *symbols_load (void *table, void *library, const struct symbol *list);

@@ -10,8 +10,7 @@ long thread_pool_size (long most)
     cpu_set_t set;
 
     /* more cores than the set has room for are enough */
-    if (sched_getaffinity (0, sizeof (set), &set) < 0
-        || CPU_COUNT (&set) > most)
+    if (sched_getaffinity (0, sizeof (set), &set) < 0 || CPU_COUNT (&set) > most)
         return most;
     return CPU_COUNT (&set);
 }

@@ -33,9 +33,7 @@ static int distance (const char *a, const char *b)
         const int *before = row[(i + 1) % 3];
         now[0] = (int)i;
         for (size_t j = 1; j <= n; j++) {
-            now[j] = min3 (last[j] + 1,
-                           now[j - 1] + 1,
-                           last[j - 1] + (a[i - 1] != b[j - 1]));
+            now[j] = min3 (last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
                 && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
@@ -60,10 +58,7 @@ const char *nearest_word (const char *word, const char *const *words)
     return best;
 }
 
-void word_hint (char *buf,
-                size_t size,
-                const char *word,
-                const char *const *words)
+void word_hint (char *buf, size_t size, const char *word, const char *const *words)
 {
     const char *meant = nearest_word (word, words);
 

@@ -14,17 +14,14 @@ const char *nearest_word (const char *word, const char *const *words);
 /* Three arguments of "%s%s%s": "; did you mean 'WORD'?" with what stands around
  * the word, or 'otherwise' if 'meant' is NULL.
  */
-#define DID_YOU_MEAN(meant, before, after, otherwise)                          \
-    (meant) ? "; did you mean " before : (otherwise), (meant) ? (meant) : "",  \
+#define DID_YOU_MEAN(meant, before, after, otherwise)                                              \
+    (meant) ? "; did you mean " before : (otherwise), (meant) ? (meant) : "",                      \
         (meant) ? after "?" : ""
 
 /* "did you mean torch?" into 'buf', or "there are torch, tf", cut to 'size',
  * if no word is near.
  */
-void word_hint (char *buf,
-                size_t size,
-                const char *word,
-                const char *const *words);
+void word_hint (char *buf, size_t size, const char *word, const char *const *words);
 
 /* What a word of other programs is called here, by pairs (NULL-ended) of both;
  * NULL if it is none.

@@ -15,9 +15,7 @@
 
 #include "runtime/base/error.h"
 
-static void add_candidate (struct candidates *c,
-                           const struct candidate *new,
-                           const char *dir)
+static void add_candidate (struct candidates *c, const struct candidate *new, const char *dir)
 {
     struct candidate *list = realloc (c->list, (c->n + 1) * sizeof (*list));
     struct candidate *at;
@@ -29,12 +27,7 @@ static void add_candidate (struct candidates *c,
     c->list = list;
     at = &list[c->n];
     *at = *new;
-    if (asprintf (&at->path,
-                  "%s/a.%ld/ckpt/%08lld.h5",
-                  dir,
-                  at->attempt,
-                  (long long)at->step)
-        >= 0)
+    if (asprintf (&at->path, "%s/a.%ld/ckpt/%08lld.h5", dir, at->attempt, (long long)at->step) >= 0)
         c->n++;
     else
         c->error = ENOMEM;
@@ -66,17 +59,15 @@ static DIR *open_folder (struct candidates *c, const char *path)
     DIR *d = fd < 0 ? NULL : fdopendir (fd);
 
     if (!d
-        && (errno == ENOENT
-                ? leads_nowhere (path)
-                : errno != ENOTDIR && errno != ELOOP && errno != EINVAL))
+        && (errno == ENOENT ? leads_nowhere (path)
+                            : errno != ENOTDIR && errno != ELOOP && errno != EINVAL))
         no_folder (c, path);
     if (!d && fd >= 0)
         close (fd);
     return d;
 }
 
-static struct dirent *
-next_entry (struct candidates *c, DIR *d, const char *path)
+static struct dirent *next_entry (struct candidates *c, DIR *d, const char *path)
 {
     struct dirent *e;
 
@@ -86,9 +77,7 @@ next_entry (struct candidates *c, DIR *d, const char *path)
     return e;
 }
 
-static void add_attempt (struct candidates *c,
-                         const char *dir,
-                         const struct candidate *like,
+static void add_attempt (struct candidates *c, const char *dir, const struct candidate *like,
                          int64_t max_step)
 {
     struct candidate new = *like;
@@ -109,10 +98,7 @@ static void add_attempt (struct candidates *c,
 }
 
 /* The checkpoints of a trial's attempts. */
-static void add_attempts (struct candidates *c,
-                          const char *dir,
-                          int64_t max_step,
-                          long prefer,
+static void add_attempts (struct candidates *c, const char *dir, int64_t max_step, long prefer,
                           bool other)
 {
     struct candidate like = { .other = other };
@@ -159,10 +145,7 @@ void candidates_free (struct candidates *c)
     free (c->where);
 }
 
-char *slurmdl_checkpoint_find (const char *dir,
-                               int64_t max_step,
-                               long prefer,
-                               int64_t *step)
+char *slurmdl_checkpoint_find (const char *dir, int64_t max_step, long prefer, int64_t *step)
 {
     struct candidates c = { 0 };
     char *found = NULL;
@@ -170,8 +153,7 @@ char *slurmdl_checkpoint_find (const char *dir,
     add_attempts (&c, dir, max_step, prefer, false);
     sort (&c);
     for (size_t i = 0; i < c.n && !found; i++)
-        if (slurmdl_checkpoint_verify (c.list[i].path, step, NULL) == 0
-            && *step == c.list[i].step)
+        if (slurmdl_checkpoint_verify (c.list[i].path, step, NULL) == 0 && *step == c.list[i].step)
             found = strdup (c.list[i].path);
     candidates_free (&c);
     if (!found)
@@ -193,26 +175,20 @@ static void add_other (struct candidates *c, const struct slurmdl *run)
         || !(trial = strndup (dir, (size_t)(slash - dir))))
         return;
     if (strcmp (trial, run->trial_dir))
-        add_attempts (
-            c, trial, strtoll (length, NULL, 10), atol (slash + 3), true);
+        add_attempts (c, trial, strtoll (length, NULL, 10), atol (slash + 3), true);
     free (trial);
 }
 
-int candidates_find (struct candidates *c,
-                     const struct slurmdl *run,
-                     struct slurmdl_error *err)
+int candidates_find (struct candidates *c, const struct slurmdl *run, struct slurmdl_error *err)
 {
     const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
 
-    add_attempts (
-        c, run->trial_dir, run->length, prefer ? atol (prefer) : 0, false);
+    add_attempts (c, run->trial_dir, run->length, prefer ? atol (prefer) : 0, false);
     add_other (c, run);
     sort (c);
     if (!c->error)
         return 0;
     errno = c->error;
-    return errorf (err,
-                   "%s: cannot look for checkpoints: %s",
-                   c->where ? c->where : run->trial_dir,
+    return errorf (err, "%s: cannot look for checkpoints: %s", c->where ? c->where : run->trial_dir,
                    strerror (c->error));
 }

@@ -23,7 +23,5 @@ struct candidates {
 /* By their names, the newest first; nothing was read yet.  Returns -1 where a
  * folder that is there cannot be listed: there may be some.
  */
-int candidates_find (struct candidates *c,
-                     const struct slurmdl *run,
-                     struct slurmdl_error *err);
+int candidates_find (struct candidates *c, const struct slurmdl *run, struct slurmdl_error *err);
 void candidates_free (struct candidates *c);

@@ -16,10 +16,7 @@
 #include "runtime/storage/origin.h"
 
 /* '*bad' is the tensor that could not be read, or NULL. */
-static int check_data (int fd,
-                       const struct manifest *m,
-                       long threads,
-                       atomic_int *cancel,
+static int check_data (int fd, const struct manifest *m, long threads, atomic_int *cancel,
                        const struct manifest_row **bad)
 {
     struct fetch f = { .fd = fd, .m = m };
@@ -85,13 +82,11 @@ static int open_file (const char *path)
     int fd = inside_open_any (path, O_RDONLY, 0, &st);
 
     if (fd < 0 && errno == EINVAL)
-        errno =
-            stat (path, &st) == 0 && S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
+        errno = stat (path, &st) == 0 && S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
     return fd;
 }
 
-struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
-                                                    struct slurmdl_error *err)
+struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path, struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = calloc (1, sizeof (*c));
 
@@ -127,8 +122,7 @@ int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c)
     return c->m.step;
 }
 
-int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
-                               struct slurmdl_origin *origin)
+int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c, struct slurmdl_origin *origin)
 {
     struct stat st;
 
@@ -144,9 +138,7 @@ size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c)
     return c->m.n;
 }
 
-int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
-                             size_t i,
-                             struct slurmdl_tensor *t)
+int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c, size_t i, struct slurmdl_tensor *t)
 {
     const struct manifest_row *row = &c->m.rows[i];
 
@@ -164,8 +156,7 @@ int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
     return 0;
 }
 
-int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
-                                        const char *name)
+int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c, const char *name)
 {
     const struct manifest_row *row = manifest_find (&c->m, name);
 
@@ -175,12 +166,8 @@ int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
     return -1;
 }
 
-int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
-                             const char *name,
-                             const uint64_t *offset,
-                             const uint64_t *dims,
-                             void *data,
-                             struct slurmdl_error *err)
+int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c, const char *name, const uint64_t *offset,
+                             const uint64_t *dims, void *data, struct slurmdl_error *err)
 {
     const struct manifest_row *row = manifest_find (&c->m, name);
     struct fetch f = { .fd = c->fd, .m = &c->m };
@@ -209,13 +196,10 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
         return 0;
     if (errno == EBADMSG)
         return errorf (err, "%s: '%s' is damaged", c->path, name);
-    return errorf (
-        err, "%s: cannot read '%s': %s", c->path, name, strerror (errno));
+    return errorf (err, "%s: cannot read '%s': %s", c->path, name, strerror (errno));
 }
 
-int slurmdl_checkpoint_verify (const char *path,
-                               int64_t *step,
-                               struct slurmdl_error *err)
+int slurmdl_checkpoint_verify (const char *path, int64_t *step, struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (path, err);
     const struct manifest_row *bad;
@@ -223,8 +207,7 @@ int slurmdl_checkpoint_verify (const char *path,
 
     if (!c)
         return -1;
-    rv = check_data (
-        c->fd, &c->m, thread_pool_size (THREAD_POOL_MAX), NULL, &bad);
+    rv = check_data (c->fd, &c->m, thread_pool_size (THREAD_POOL_MAX), NULL, &bad);
     if (rv == 0)
         *step = c->m.step;
     else if (bad && errno == EBADMSG)

@@ -14,10 +14,7 @@
 #include "runtime/checkpoint/staging.h"
 #include "runtime/run/session.h"
 
-static int alone (struct slurmdl *run,
-                  struct save_job *job,
-                  char *path,
-                  struct slurmdl_error *err)
+static int alone (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err)
 {
     struct part_of part = { 0 };
     struct merge g = { .ranks = 1, .parts = &part, .draft.fd = -1 };
@@ -48,16 +45,12 @@ static int alone (struct slurmdl *run,
     return rv;
 }
 
-int commit (struct slurmdl *run,
-            struct save_job *job,
-            char *path,
-            struct slurmdl_error *err)
+int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err)
 {
     *path = '\0';
     if (!job->shared)
         return alone (run, job, path, err);
     if (session_join (run, err) < 0)
         return -1;
-    return run->rank == 0 ? commit_lead (run, job, path, err)
-                          : commit_follow (run, job, err);
+    return run->rank == 0 ? commit_lead (run, job, path, err) : commit_follow (run, job, err);
 }

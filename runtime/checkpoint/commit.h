@@ -35,24 +35,13 @@ struct save_job {
 /* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on
  * all ranks.
  */
-int commit (struct slurmdl *run,
-            struct save_job *job,
-            char *path,
-            struct slurmdl_error *err);
+int commit (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err);
 
 /* Write pieces, whose offsets are set, into the file; sets their checksums. */
 struct draft;
-int write_pieces (const char *path,
-                  int fd,
-                  struct piece *list,
-                  size_t n,
+int write_pieces (const char *path, int fd, struct piece *list, size_t n,
                   const struct draft *whole);
 
 /* stages.c: the same of several ranks, rank 0, and another. */
-int commit_lead (struct slurmdl *run,
-                 struct save_job *job,
-                 char *path,
-                 struct slurmdl_error *err);
-int commit_follow (struct slurmdl *run,
-                   struct save_job *job,
-                   struct slurmdl_error *err);
+int commit_lead (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err);
+int commit_follow (struct slurmdl *run, struct save_job *job, struct slurmdl_error *err);

@@ -10,8 +10,8 @@
 
 enum { LINE = 64, ROUND = 128, FAR = 1024, MANY = 64 << 10 };
 
-__attribute__ ((target ("avx2"))) static void
-stream (unsigned char *to, const unsigned char *from, size_t rounds)
+__attribute__ ((target ("avx2"))) static void stream (unsigned char *to, const unsigned char *from,
+                                                      size_t rounds)
 {
     for (; rounds > 0; rounds--, to += ROUND, from += ROUND) {
         const __m256i *x = (const __m256i *)from;

@@ -37,10 +37,7 @@ static int first_place (uint64_t at, uint64_t at_slab, uint64_t n, void *arg)
     return 1;
 }
 
-int fetch_add (struct fetch *f,
-               const struct manifest_row *row,
-               const struct slab *to,
-               void *data)
+int fetch_add (struct fetch *f, const struct manifest_row *row, const struct slab *to, void *data)
 {
     struct slab tensor = slab_whole ((int)row->ndims, row->dims);
     struct shard_row whole;
@@ -107,19 +104,13 @@ static void note_error (struct fetching *g, const struct manifest_row *row)
         g->f->bad = row;
 }
 
-static void read_share (struct fetching *g,
-                        struct share *s,
-                        int fd,
-                        struct shard_scratch *scratch)
+static void read_share (struct fetching *g, struct share *s, int fd, struct shard_scratch *scratch)
 {
     size_t i;
 
-    while (atomic_load (&g->error) == 0
-           && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
+    while (atomic_load (&g->error) == 0 && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
         const struct fetch_part *p = &g->f->list[i];
-        if (read_shard (
-                fd, p->row, &p->shard, &p->to, p->data, scratch, g->cancel)
-            < 0)
+        if (read_shard (fd, p->row, &p->shard, &p->to, p->data, scratch, g->cancel) < 0)
             note_error (g, p->row);
     }
 }
@@ -133,10 +124,7 @@ static void *read_some (void *arg)
     struct shard_scratch scratch = { NULL, 0 };
 
     for (size_t i = 0; i < g->shares; i++)
-        read_share (g,
-                    &g->share[(me + i) % g->shares],
-                    own >= 0 ? own : g->f->fd,
-                    &scratch);
+        read_share (g, &g->share[(me + i) % g->shares], own >= 0 ? own : g->f->fd, &scratch);
     free (scratch.data);
     if (own >= 0)
         close (own);

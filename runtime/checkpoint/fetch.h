@@ -26,10 +26,7 @@ struct fetch {
 /* Ask for what the slab 'to' of a tensor has, to be put into 'data' (the
  * host's): the saved slabs that it touches, and no others.
  */
-int fetch_add (struct fetch *f,
-               const struct manifest_row *row,
-               const struct slab *to,
-               void *data);
+int fetch_add (struct fetch *f, const struct manifest_row *row, const struct slab *to, void *data);
 
 /* Ask that all of a tensor be verified. */
 int fetch_add_whole (struct fetch *f, const struct manifest_row *row);

@@ -48,10 +48,7 @@ static int read_back (const char *tmp, const struct draft *d)
     return rv;
 }
 
-int finish_file (struct draft *d,
-                 const char *tmp,
-                 const char *path,
-                 struct slurmdl_error *err)
+int finish_file (struct draft *d, const char *tmp, const char *path, struct slurmdl_error *err)
 {
     if (draft_seal (d) < 0 || fsync (d->fd) < 0 || read_back (tmp, d) < 0
         || finish_name (tmp, path) < 0)
@@ -59,17 +56,12 @@ int finish_file (struct draft *d,
     return 0;
 }
 
-int finish_paths (const char *dir,
-                  int64_t step,
-                  char *tmp,
-                  char *path,
-                  struct slurmdl_error *err)
+int finish_paths (const char *dir, int64_t step, char *tmp, char *path, struct slurmdl_error *err)
 {
     char folder[PATH_MAX];
 
     snprintf (folder, sizeof (folder), "%s/ckpt", dir);
-    if (snprintf (path, PATH_MAX, "%s/%08lld.h5", folder, (long long)step)
-        > PATH_MAX - 64) {
+    if (snprintf (path, PATH_MAX, "%s/%08lld.h5", folder, (long long)step) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }

@@ -67,13 +67,8 @@ static hid_t member_type (enum kind kind)
     return -1;
 }
 
-static int write_table (hid_t file,
-                        const char *name,
-                        const struct member *members,
-                        size_t size,
-                        hsize_t n,
-                        const void *rows,
-                        uint64_t *offset)
+static int write_table (hid_t file, const char *name, const struct member *members, size_t size,
+                        hsize_t n, const void *rows, uint64_t *offset)
 {
     hid_t type = H5Tcreate (H5T_COMPOUND, size);
     hid_t space = H5Screate_simple (1, &n, NULL);
@@ -87,9 +82,7 @@ static int write_table (hid_t file,
         H5Tclose (t);
     }
     d = H5Dcreate2 (file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    if (d >= 0
-        && (n == 0
-            || H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0)) {
+    if (d >= 0 && (n == 0 || H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0)) {
         *offset = n ? H5Dget_offset (d) : 0;
         rv = *offset == HADDR_UNDEF ? -1 : 0;
     }
@@ -103,27 +96,15 @@ static int write_table (hid_t file,
 
 int manifest_write (hid_t file, struct manifest *m)
 {
-    if (write_table (file,
-                     "manifest",
-                     row_members,
-                     sizeof (*m->rows),
-                     m->n,
-                     m->rows,
-                     &m->offset)
+    if (write_table (file, "manifest", row_members, sizeof (*m->rows), m->n, m->rows, &m->offset)
         < 0)
         return -1;
     if (m->nshards
-        && write_table (file,
-                        "shards",
-                        shard_members,
-                        sizeof (*m->shards),
-                        m->nshards,
-                        m->shards,
+        && write_table (file, "shards", shard_members, sizeof (*m->shards), m->nshards, m->shards,
                         &m->shards_offset)
                < 0)
         return -1;
-    return h5_write_int (file, "slurmdl_version", 2) < 0
-                   || h5_write_int (file, "step", m->step) < 0
+    return h5_write_int (file, "slurmdl_version", 2) < 0 || h5_write_int (file, "step", m->step) < 0
                ? -1
                : 0;
 }
@@ -138,8 +119,7 @@ static int by_offset (const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static struct part *
-data_parts (const struct manifest *m, uint64_t length, size_t *n)
+static struct part *data_parts (const struct manifest *m, uint64_t length, size_t *n)
 {
     struct part *list = calloc (m->n + 1, sizeof (*list));
     uint64_t at = 0;
@@ -151,8 +131,7 @@ data_parts (const struct manifest *m, uint64_t length, size_t *n)
     if (list)
         qsort (list, *n, sizeof (*list), by_offset);
     for (size_t i = 0; list && i < *n; i++) {
-        if (list[i].at < at || list[i].at > length
-            || list[i].bytes > length - list[i].at) {
+        if (list[i].at < at || list[i].at > length || list[i].bytes > length - list[i].at) {
             free (list);
             errno = EBADMSG;
             return NULL;
@@ -162,8 +141,7 @@ data_parts (const struct manifest *m, uint64_t length, size_t *n)
     return list;
 }
 
-struct part *
-manifest_rest (const struct manifest *m, uint64_t length, size_t *n)
+struct part *manifest_rest (const struct manifest *m, uint64_t length, size_t *n)
 {
     size_t ndata;
     struct part *data = data_parts (m, length, &ndata);
@@ -189,21 +167,17 @@ struct manifest_row *manifest_find (const struct manifest *m, const char *name)
     return name_index_find (&m->names, m->rows, sizeof (*m->rows), name);
 }
 
-const struct shard_row *manifest_shard (const struct manifest *m,
-                                        const struct manifest_row *row,
-                                        uint32_t i,
-                                        struct shard_row *whole)
+const struct shard_row *manifest_shard (const struct manifest *m, const struct manifest_row *row,
+                                        uint32_t i, struct shard_row *whole)
 {
     if (row->shards)
         return &m->shards[row->crc + i];
-    *whole = (struct shard_row){ .tensor = (uint32_t)(row - m->rows),
-                                 .crc = row->crc };
+    *whole = (struct shard_row){ .tensor = (uint32_t)(row - m->rows), .crc = row->crc };
     memcpy (whole->dims, row->dims, sizeof (whole->dims));
     return whole;
 }
 
-struct slab shard_slab (const struct manifest_row *row,
-                        const struct shard_row *s)
+struct slab shard_slab (const struct manifest_row *row, const struct shard_row *s)
 {
     struct slab slab = { .ndims = (int)row->ndims };
 
@@ -226,8 +200,7 @@ static bool overlap (struct slab *list, uint32_t n)
 
     qsort (list, n, sizeof (*list), by_place);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = i + 1;
-             k < n && list[k].offset[0] < list[i].offset[0] + list[i].dims[0];
+        for (uint32_t k = i + 1; k < n && list[k].offset[0] < list[i].offset[0] + list[i].dims[0];
              k++)
             if (slab_overlap (&list[i], &list[k], &both))
                 return true;
@@ -321,14 +294,8 @@ static int read_trailer (int fd, struct trailer *t)
         return -1;
     }
     return t->length == size - sizeof (*t)
-                   && table_fits (t->manifest,
-                                  t->rows,
-                                  sizeof (struct manifest_row),
-                                  t->length)
-                   && table_fits (t->shards,
-                                  t->nshards,
-                                  sizeof (struct shard_row),
-                                  t->length)
+                   && table_fits (t->manifest, t->rows, sizeof (struct manifest_row), t->length)
+                   && table_fits (t->shards, t->nshards, sizeof (struct shard_row), t->length)
                ? 0
                : damaged ();
 }
@@ -366,11 +333,7 @@ static uint32_t crc_zeros (uint32_t crc, size_t n)
 /* Of all that is no data; with 'guess' padding is not read, but taken for what
  * it ought to be: between tensors, it would keep a disk from reading ahead.
  */
-static int rest_crc (int fd,
-                     const struct manifest *m,
-                     uint64_t length,
-                     bool guess,
-                     uint32_t *crc)
+static int rest_crc (int fd, const struct manifest *m, uint64_t length, bool guess, uint32_t *crc)
 {
     size_t n;
     struct part *rest = manifest_rest (m, length, &n);
@@ -414,12 +377,9 @@ static bool row_is_sane (const struct manifest *m, const struct manifest_row *r)
     uint64_t bytes;
 
     if (!memchr (r->name, '\0', sizeof (r->name)) || r->ndims > DIMS_MAX
-        || tensor_bytes (r->type, (int)r->ndims, r->dims, &bytes) < 0
-        || bytes != r->bytes)
+        || tensor_bytes (r->type, (int)r->ndims, r->dims, &bytes) < 0 || bytes != r->bytes)
         return false;
-    if (r->shards
-        && (r->crc > m->nshards || r->shards > m->nshards - r->crc
-            || r->ndims == 0))
+    if (r->shards && (r->crc > m->nshards || r->shards > m->nshards - r->crc || r->ndims == 0))
         return false;
     for (uint32_t i = 0; i < r->shards; i++)
         if (m->shards[r->crc + i].tensor != (uint32_t)(r - m->rows))
@@ -471,8 +431,8 @@ int manifest_read (int fd, struct manifest *m)
         m->shards_offset = t.shards;
         m->rows = read_table (fd, t.manifest, t.rows, sizeof (*m->rows));
         m->shards = read_table (fd, t.shards, t.nshards, sizeof (*m->shards));
-        if (m->rows && m->shards && check_rest (fd, m, &t) == 0
-            && check_rows (m) == 0 && index_rows (m) == 0)
+        if (m->rows && m->shards && check_rest (fd, m, &t) == 0 && check_rows (m) == 0
+            && index_rows (m) == 0)
             return 0;
     }
     e = errno;

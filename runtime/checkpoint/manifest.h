@@ -87,23 +87,19 @@ void manifest_free (struct manifest *m);
 struct part {
     uint64_t at, bytes;
 };
-struct part *
-manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
+struct part *manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
 
 /* In a file that was read; NULL: it has none of this name. */
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 
 /* Shard 'i' of a row; 'whole' is room for one that is not in the table. */
-const struct shard_row *manifest_shard (const struct manifest *m,
-                                        const struct manifest_row *row,
-                                        uint32_t i,
-                                        struct shard_row *whole);
+const struct shard_row *manifest_shard (const struct manifest *m, const struct manifest_row *row,
+                                        uint32_t i, struct shard_row *whole);
 static inline uint32_t manifest_shards (const struct manifest_row *row)
 {
     return row->shards ? row->shards : 1;
 }
-struct slab shard_slab (const struct manifest_row *row,
-                        const struct shard_row *s);
+struct slab shard_slab (const struct manifest_row *row, const struct shard_row *s);
 
 /* Whether the shards of each tensor cover it once; the name of one of which
  * they do not is put into 'name'.

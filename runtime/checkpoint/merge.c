@@ -61,39 +61,33 @@ static int list_items (struct merge *g)
         return -1;
     for (long r = 0; r < g->ranks; r++)
         for (size_t i = 0; i < g->parts[r].plan->n; i++)
-            g->items[k++] = (struct merge_item){
-                .entry = &g->parts[r].plan->list[i], .rank = r, .i = i
-            };
+            g->items[k++] =
+                (struct merge_item){ .entry = &g->parts[r].plan->list[i], .rank = r, .i = i };
     qsort (g->items, g->n, sizeof (*g->items), by_name);
     return 0;
 }
 
-static int check_same (const struct merge_item *a,
-                       const struct merge_item *b,
+static int check_same (const struct merge_item *a, const struct merge_item *b,
                        struct slurmdl_error *err)
 {
     const struct entry *x = a->entry;
     const struct entry *y = b->entry;
 
-    if (x->shard && y->shard && x->type == y->type
-        && x->slab.ndims == y->slab.ndims
+    if (x->shard && y->shard && x->type == y->type && x->slab.ndims == y->slab.ndims
         && !memcmp (x->dims, y->dims, sizeof (x->dims)))
         return 0;
     errno = EINVAL;
     return errorf (err,
                    "'%s': ranks %ld and %ld protect it with another type or "
                    "shape, or one of them not as a shard",
-                   x->name,
-                   a->rank,
-                   b->rank);
+                   x->name, a->rank, b->rank);
 }
 
 static int add_shard (struct manifest *m, const struct merge_item *t)
 {
     struct shard_row *s = &m->shards[m->nshards++];
 
-    *s = (struct shard_row){ .tensor = (uint32_t)t->row,
-                             .rank = (uint32_t)t->rank };
+    *s = (struct shard_row){ .tensor = (uint32_t)t->row, .rank = (uint32_t)t->rank };
     memcpy (s->offset, t->entry->slab.offset, sizeof (s->offset));
     memcpy (s->dims, t->entry->slab.dims, sizeof (s->dims));
     return 0;
@@ -105,15 +99,11 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     struct manifest *m = &g->draft.m;
     const struct merge_item *first = &g->items[i];
     const struct entry *e = first->entry;
-    struct manifest_row *row =
-        draft_add (&g->draft, e->name, e->type, e->slab.ndims, e->dims);
+    struct manifest_row *row = draft_add (&g->draft, e->name, e->type, e->slab.ndims, e->dims);
 
     if (!row) {
-        errorf (err,
-                "'%s': cannot lay it out: %s",
-                e->name,
-                errno == EINVAL ? "a name is part of another name"
-                                : strerror (errno));
+        errorf (err, "'%s': cannot lay it out: %s", e->name,
+                errno == EINVAL ? "a name is part of another name" : strerror (errno));
         return 0;
     }
     row->crc = e->shard ? (uint32_t)m->nshards : 0;
@@ -133,15 +123,11 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     if (e->shard && row->shards == 0 && row->bytes == 0)
         row->crc = 0;
     else if (e->shard && row->shards == 0)
-        return errno = EINVAL,
-               errorf (err, "'%s': no rank has a part of it", e->name), 0;
+        return errno = EINVAL, errorf (err, "'%s': no rank has a part of it", e->name), 0;
     return i;
 }
 
-int merge_lay_out (struct merge *g,
-                   const char *tmp,
-                   int64_t step,
-                   struct slurmdl_error *err)
+int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct slurmdl_error *err)
 {
     struct manifest *m = &g->draft.m;
     char name[DATASET_NAME_SIZE];
@@ -183,8 +169,7 @@ void merge_own_offsets (const struct merge *g, struct save_job *job)
 {
     for (size_t k = 0; k < g->n; k++)
         if (g->items[k].rank == 0)
-            job->list[g->items[k].i].offset =
-                g->draft.m.rows[g->items[k].row].offset;
+            job->list[g->items[k].i].offset = g->draft.m.rows[g->items[k].row].offset;
 }
 
 int merge_own_crcs (struct merge *g, const struct save_job *job)

@@ -50,10 +50,7 @@ struct plan *make_plan (const struct save_job *job, size_t *size);
 /* Make the file 'tmp' for what the plans in 'parts' say.  EINVAL if they do not
  * fit each other, or slabs do not cover their tensor once.
  */
-int merge_lay_out (struct merge *g,
-                   const char *tmp,
-                   int64_t step,
-                   struct slurmdl_error *err);
+int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct slurmdl_error *err);
 
 /* Put the checksums of a rank's pieces into the manifest. */
 void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs);

@@ -43,29 +43,24 @@ static int add_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     struct runs *r = arg;
 
-    return add (r->to,
-                &(struct extent){
-                    .at = r->p->offset + at_tensor * r->size,
-                    .bytes = n * r->size,
-                    .data = r->p->data + at_slab * r->size,
-                    .device = r->p->device,
-                    .crc = &r->p->crc,
-                });
+    return add (r->to, &(struct extent){
+                           .at = r->p->offset + at_tensor * r->size,
+                           .bytes = n * r->size,
+                           .data = r->p->data + at_slab * r->size,
+                           .device = r->p->device,
+                           .crc = &r->p->crc,
+                       });
 }
 
-static int
-write_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+static int write_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     const struct runs *r = arg;
 
-    return io_write_at (r->fd,
-                        r->host + at_slab * r->size,
-                        n * r->size,
+    return io_write_at (r->fd, r->host + at_slab * r->size, n * r->size,
                         (off_t)(r->p->offset + at_tensor * r->size));
 }
 
-static int
-first_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+static int first_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     (void)at_tensor;
     (void)at_slab;
@@ -145,11 +140,7 @@ static int add_rest (struct extents *x, const struct draft *d, uint64_t *first)
     return 0;
 }
 
-int write_pieces (const char *path,
-                  int fd,
-                  struct piece *list,
-                  size_t n,
-                  const struct draft *whole)
+int write_pieces (const char *path, int fd, struct piece *list, size_t n, const struct draft *whole)
 {
     struct extents x = { 0 };
     int direct = pour_open_direct (path);

@@ -24,33 +24,27 @@ static bool wanted (const struct region *r, const char *pattern)
     return !r->state && (!pattern || fnmatch (pattern, r->name, 0) == 0);
 }
 
-static int compare (const struct slurmdl *run,
-                    const struct slurmdl_checkpoint *c,
-                    const char *pattern,
-                    struct slurmdl_error *err)
+static int compare (const struct slurmdl *run, const struct slurmdl_checkpoint *c,
+                    const char *pattern, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
         const struct manifest_row *row = manifest_find (&c->m, r->name);
         if (!wanted (r, pattern)
-            || (row && row->type == r->type
-                && row->ndims == (uint32_t)r->slab.ndims
+            || (row && row->type == r->type && row->ndims == (uint32_t)r->slab.ndims
                 && !memcmp (row->dims, r->dims, sizeof (r->dims))))
             continue;
         errno = EINVAL;
         return errorf (err,
                        "%s: '%s' %s: the checkpoint is of another model; "
                        "remove it, or restore what it holds",
-                       c->path,
-                       r->name,
-                       row ? "has another type or shape" : "is missing");
+                       c->path, r->name, row ? "has another type or shape" : "is missing");
     }
     return 0;
 }
 
 /* Memory of a device, by way of the host's. */
-static int fill_device (const struct slurmdl_checkpoint *c,
-                        const struct region *r,
+static int fill_device (const struct slurmdl_checkpoint *c, const struct region *r,
                         const struct memory_ops *ops)
 {
     struct fetch f = { .fd = c->fd, .m = &c->m };
@@ -58,8 +52,7 @@ static int fill_device (const struct slurmdl_checkpoint *c,
     int rv = -1;
     int e;
 
-    if (host
-        && fetch_add (&f, manifest_find (&c->m, r->name), &r->slab, host) == 0
+    if (host && fetch_add (&f, manifest_find (&c->m, r->name), &r->slab, host) == 0
         && fetch_run (&f, thread_pool_size (THREAD_POOL_MAX), NULL) == 0)
         rv = ops->to_device (r->data, host, r->bytes);
     e = errno;
@@ -80,24 +73,20 @@ static int add_states (struct fetch *f)
     return rv;
 }
 
-static int
-add_wanted (struct fetch *f, const struct slurmdl *run, const char *pattern)
+static int add_wanted (struct fetch *f, const struct slurmdl *run, const char *pattern)
 {
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
         const struct region *r = &run->regions.list[i];
         if (wanted (r, pattern) && r->bytes && !memory_ops_of (r->data))
-            rv =
-                fetch_add (f, manifest_find (f->m, r->name), &r->slab, r->data);
+            rv = fetch_add (f, manifest_find (f->m, r->name), &r->slab, r->data);
     }
     return rv;
 }
 
-static int fill_all (const struct slurmdl *run,
-                     const struct slurmdl_checkpoint *c,
-                     const char *pattern,
-                     bool states)
+static int fill_all (const struct slurmdl *run, const struct slurmdl_checkpoint *c,
+                     const char *pattern, bool states)
 {
     struct fetch f = { .fd = c->fd, .m = &c->m };
     int rv = states ? add_states (&f) : 0;
@@ -145,12 +134,10 @@ static bool is_gone (const char *path, int e)
  */
 static bool is_damage (int e)
 {
-    return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP
-           || e == ENOENT;
+    return e == EBADMSG || e == EPROTONOSUPPORT || e == EISDIR || e == ELOOP || e == ENOENT;
 }
 
-static int
-unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
+static int unreadable (const char *path, int e, bool *bad, struct slurmdl_error *err)
 {
     bool gone = is_gone (path, e);
 
@@ -177,12 +164,8 @@ static void say_touched (struct slurmdl_error *err)
  * whether it is damaged, or else is gone; -1: it does not fit (EINVAL), or
  * something else failed.  '*touched' is set where memory has some of it.
  */
-static int try_file (struct slurmdl *run,
-                     const struct restore_source *s,
-                     bool *bad,
-                     bool *touched,
-                     struct slurmdl_checkpoint **from,
-                     struct slurmdl_error *err)
+static int try_file (struct slurmdl *run, const struct restore_source *s, bool *bad, bool *touched,
+                     struct slurmdl_checkpoint **from, struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, err);
     int rv = 0;
@@ -211,8 +194,7 @@ static int try_file (struct slurmdl *run,
     return rv;
 }
 
-static void
-restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
+static void restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 {
     slurmdl_checkpoint_close (run->from);
     run->from = c;
@@ -222,9 +204,7 @@ restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 /* The names of the bad ones from 'i' on, as far as there is room; how many. */
 enum { NAMES_SIZE = 768 };
 
-static size_t name_bad (const struct slurmdl *run,
-                        const struct candidates *c,
-                        size_t i,
+static size_t name_bad (const struct slurmdl *run, const struct candidates *c, size_t i,
                         char list[NAMES_SIZE])
 {
     size_t prefix = strlen (run->trial_dir);
@@ -239,8 +219,7 @@ static size_t name_bad (const struct slurmdl *run,
         if (more || used + strlen (name) + 32 > NAMES_SIZE)
             more++;
         else
-            used +=
-                (size_t)sprintf (list + used, "%s%s", used ? ", " : "", name);
+            used += (size_t)sprintf (list + used, "%s%s", used ? ", " : "", name);
     }
     if (more)
         sprintf (list + used, "%s%zu more", used ? " and " : "", more);
@@ -248,9 +227,7 @@ static size_t name_bad (const struct slurmdl *run,
 }
 
 /* Nobody else would tell that newer files are there; 'why' is of the first. */
-static void tell_skipped (const struct slurmdl *run,
-                          const struct candidates *c,
-                          const char *why,
+static void tell_skipped (const struct slurmdl *run, const struct candidates *c, const char *why,
                           struct slurmdl_error *err)
 {
     char list[NAMES_SIZE];
@@ -269,9 +246,7 @@ static void tell_skipped (const struct slurmdl *run,
 /* A training that began anew in their place would throw away what was trained,
  * although a copy of the disk's may still have it.
  */
-static int none_left (const struct slurmdl *run,
-                      const struct candidates *c,
-                      bool touched,
+static int none_left (const struct slurmdl *run, const struct candidates *c, bool touched,
                       struct slurmdl_error *err)
 {
     static const char what[] = "every checkpoint is damaged: put back copies "
@@ -282,20 +257,14 @@ static int none_left (const struct slurmdl *run,
     if (name_bad (run, c, 0, list) == 0)
         return 0;
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: %s%s (%s)",
-                   run->trial_dir,
-                   what,
-                   touched ? "; what is protected has parts of them" : "",
-                   list);
+    return errorf (err, "%s: %s%s (%s)", run->trial_dir, what,
+                   touched ? "; what is protected has parts of them" : "", list);
 }
 
 /* File 'i' cannot be read, which says nothing of it: so that all is put right
  * at once, the others that cannot are named, too.
  */
-static void name_unreadable (const struct slurmdl *run,
-                             struct candidates *c,
-                             size_t i,
+static void name_unreadable (const struct slurmdl *run, struct candidates *c, size_t i,
                              struct slurmdl_error *err)
 {
     struct slurmdl_error why = *err;
@@ -320,11 +289,8 @@ static void name_unreadable (const struct slurmdl *run,
 }
 
 /* The newest that can be read; as try_file(). */
-static int try_newest (struct slurmdl *run,
-                       const char *pattern,
-                       bool states,
-                       struct slurmdl_checkpoint **from,
-                       struct slurmdl_error *err)
+static int try_newest (struct slurmdl *run, const char *pattern, bool states,
+                       struct slurmdl_checkpoint **from, struct slurmdl_error *err)
 {
     struct slurmdl_error note = { "" };
     struct candidates c = { 0 };
@@ -332,9 +298,7 @@ static int try_newest (struct slurmdl *run,
     int rv = candidates_find (&c, run, err);
 
     for (size_t i = 0; i < c.n && rv == 0; i++) {
-        struct restore_source s = {
-            c.list[i].path, c.list[i].step, pattern, states
-        };
+        struct restore_source s = { c.list[i].path, c.list[i].step, pattern, states };
         struct slurmdl_error why = { "" };
         rv = try_file (run, &s, &c.list[i].bad, &touched, from, &why);
         if (rv < 0) {
@@ -353,8 +317,7 @@ static int try_newest (struct slurmdl *run,
     return rv;
 }
 
-static int
-restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+static int restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *from = NULL;
     int rv = try_newest (run, NULL, true, &from, err);
@@ -388,9 +351,7 @@ static void name_of (char *buf, unsigned restore, const char *what, unsigned i)
     snprintf (buf, 64, "restore%u.%s%u", restore, what, i);
 }
 
-static void try_offer (struct slurmdl *run,
-                       const struct restore_offer *o,
-                       struct outcome *out,
+static void try_offer (struct slurmdl *run, const struct restore_offer *o, struct outcome *out,
                        struct slurmdl_checkpoint **from)
 {
     struct slurmdl_error err = { "" };
@@ -405,18 +366,13 @@ static void try_offer (struct slurmdl *run,
 }
 
 /* The worst of all ranks' outcomes. */
-static int judge (struct slurmdl *run,
-                  const char *name,
-                  double extra,
-                  struct outcome *own,
+static int judge (struct slurmdl *run, const char *name, double extra, struct outcome *own,
                   struct slurmdl_error *err)
 {
     for (long r = 1; r < run->size; r++) {
         struct outcome *theirs;
         size_t n;
-        if (session_get (
-                run->session, r, name, extra, (void **)&theirs, &n, err)
-            < 0)
+        if (session_get (run->session, r, name, extra, (void **)&theirs, &n, err) < 0)
             return -1;
         own->bad |= theirs->bad;
         own->touched |= theirs->touched;
@@ -435,13 +391,8 @@ enum { RESTORE_SECONDS = 3600 };
 /* What the ranks made of offer 'i'; if that ends the search they are notified
  * by the next offer, which has no file.
  */
-static int settle (struct slurmdl *run,
-                   unsigned k,
-                   unsigned i,
-                   struct candidates *c,
-                   struct restore_offer *o,
-                   struct outcome *out,
-                   struct slurmdl_error *err)
+static int settle (struct slurmdl *run, unsigned k, unsigned i, struct candidates *c,
+                   struct restore_offer *o, struct outcome *out, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     char name[64];
@@ -472,9 +423,7 @@ static int settle (struct slurmdl *run,
 }
 
 /* The last offer: it has no file, and says whether that is an error. */
-static void end_offers (const struct slurmdl *run,
-                        const struct candidates *c,
-                        bool touched,
+static void end_offers (const struct slurmdl *run, const struct candidates *c, bool touched,
                         struct restore_offer *o)
 {
     struct slurmdl_error err = { "" };
@@ -488,8 +437,7 @@ static void end_offers (const struct slurmdl *run,
     memcpy (o->text, err.text, sizeof (o->text));
 }
 
-static int
-lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
+static int lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
 {
     struct candidates c = { 0 };
     struct restore_offer o = { 0 };
@@ -543,10 +491,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     return o.verdict;
 }
 
-static int follow (struct slurmdl *run,
-                   unsigned k,
-                   int64_t *step,
-                   struct slurmdl_error *err)
+static int follow (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *from = NULL;
     struct outcome out = { 0 };
@@ -557,8 +502,7 @@ static int follow (struct slurmdl *run,
 
     for (unsigned i = 0;; i++) {
         name_of (name, k, "offer", i);
-        rv = session_get (
-            run->session, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
+        rv = session_get (run->session, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
         if (rv < 0 || o->verdict != 0 || !*o->path)
             break;
         slurmdl_checkpoint_close (from);
@@ -584,8 +528,7 @@ static int follow (struct slurmdl *run,
     return rv;
 }
 
-static int
-restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+static int restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
     unsigned k;
 
@@ -595,13 +538,10 @@ restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
     if (session_join (run, err) < 0)
         return -1;
     k = session_count (run->session, SESSION_RESTORE);
-    return run->rank == 0 ? lead (run, k, step, err)
-                          : follow (run, k, step, err);
+    return run->rank == 0 ? lead (run, k, step, err) : follow (run, k, step, err);
 }
 
-int slurmdl_restore (struct slurmdl *run,
-                     int64_t *step,
-                     struct slurmdl_error *err)
+int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
     int rv = restore_any (run, step, err);
 
@@ -610,10 +550,7 @@ int slurmdl_restore (struct slurmdl *run,
     return rv;
 }
 
-int slurmdl_restore_only (struct slurmdl *run,
-                          const char *pattern,
-                          const char *path,
-                          int64_t *step,
+int slurmdl_restore_only (struct slurmdl *run, const char *pattern, const char *path, int64_t *step,
                           struct slurmdl_error *err)
 {
     struct restore_source s = { path, -1, pattern, false };

@@ -85,8 +85,7 @@ static void verify_saved (struct saver *s)
 
 /* ---- one save ---- */
 
-static int
-save (struct saver *s, struct save_job *job, struct slurmdl_error *err)
+static int save (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     struct slurmdl *run = s->run;
     char path[PATH_MAX];
@@ -241,17 +240,13 @@ static int take_error (struct saver *s, struct slurmdl_error *err)
     return e ? -1 : 0;
 }
 
-static int begin (struct slurmdl *run,
-                  int64_t step,
-                  struct saver **s,
-                  struct save_job *job,
+static int begin (struct slurmdl *run, int64_t step, struct saver **s, struct save_job *job,
                   struct slurmdl_error *err)
 {
     error_clear (err);
     if (step < 0) {
         errno = EINVAL;
-        return errorf (
-            err, "cannot save step %lld: it is negative", (long long)step);
+        return errorf (err, "cannot save step %lld: it is negative", (long long)step);
     }
     if (!(*s = saver_of (run)) || job_create (job, run, step) < 0)
         return errorf (err, "out of memory");
@@ -283,8 +278,7 @@ static void verify_later (struct saver *s)
         remove_old (s->run, path, s->unverified_step);
 }
 
-static int
-save_now (struct saver *s, struct save_job *job, struct slurmdl_error *err)
+static int save_now (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     int rv;
     int e;
@@ -327,8 +321,7 @@ static int idle_buffer (struct saver *s)
     return at;
 }
 
-static int
-put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
+static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     unsigned at = s->put % IN_FLIGHT;
     const char *why = NULL;
@@ -340,8 +333,7 @@ put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
     s->used[at] = idle_buffer (s);
     if (!threads_may_save ())
         why = "libhdf5 is not thread-safe";
-    else if (snapshot_take (&s->buffers[s->used[at]], job) < 0
-             || start_thread (s) < 0)
+    else if (snapshot_take (&s->buffers[s->used[at]], job) < 0 || start_thread (s) < 0)
         why = "no memory for a copy (DL_SNAPSHOT_MAX)";
     if (why) {
         int rv = save_now (s, job, err);
@@ -357,9 +349,7 @@ put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
     return 0;
 }
 
-int slurmdl_save_async (struct slurmdl *run,
-                        int64_t step,
-                        struct slurmdl_error *err)
+int slurmdl_save_async (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
 {
     struct saver *s;
     struct save_job job;

@@ -20,14 +20,11 @@ struct shard_reading {
     unsigned char *data;
 };
 
-static int
-read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+static int read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
 {
     const struct shard_reading *r = arg;
 
-    return io_read_at (r->fd,
-                       r->data + at_slab * r->size,
-                       n * r->size,
+    return io_read_at (r->fd, r->data + at_slab * r->size, n * r->size,
                        (off_t)(r->at + at_tensor * r->size));
 }
 
@@ -55,8 +52,7 @@ static int note_run (uint64_t at_to, uint64_t at_part, uint64_t n, void *arg)
 }
 
 /* Where the part lies in one piece in the memory that it is for; else NULL. */
-static unsigned char *place_of (const struct shard_pass *p,
-                                const struct slab *part,
+static unsigned char *place_of (const struct shard_pass *p, const struct slab *part,
                                 uint64_t elements)
 {
     struct one_run one = { 0, 0 };
@@ -105,18 +101,12 @@ static int read_next (const struct slab *part, void *arg)
     return -1;
 }
 
-int read_shard (int fd,
-                const struct manifest_row *row,
-                const struct shard_row *shard,
-                const struct slab *to,
-                void *data,
-                struct shard_scratch *scratch,
+int read_shard (int fd, const struct manifest_row *row, const struct shard_row *shard,
+                const struct slab *to, void *data, struct shard_scratch *scratch,
                 atomic_int *cancel)
 {
     struct shard_pass p = {
-        .from = { .fd = fd,
-                  .at = row->offset,
-                  .size = slurmdl_type_size (row->type) },
+        .from = { .fd = fd, .at = row->offset, .size = slurmdl_type_size (row->type) },
         .tensor = slab_whole ((int)row->ndims, row->dims),
         .to = to,
         .data = data,

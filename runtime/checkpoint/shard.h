@@ -19,10 +19,6 @@ struct shard_scratch {
  * Returns 0, or -1: EBADMSG (damaged, or cut), ECANCELED once '*cancel' is
  * nonzero ('cancel' may be NULL), ENOMEM, EIO.
  */
-int read_shard (int fd,
-                const struct manifest_row *row,
-                const struct shard_row *shard,
-                const struct slab *to,
-                void *data,
-                struct shard_scratch *scratch,
+int read_shard (int fd, const struct manifest_row *row, const struct shard_row *shard,
+                const struct slab *to, void *data, struct shard_scratch *scratch,
                 atomic_int *cancel);

@@ -60,8 +60,7 @@ static int add_part (const struct slab *part, void *arg)
                          .offset = UINT64_MAX };
     memcpy (p->name, r->name, sizeof (p->name));
     memcpy (p->dims, r->dims, sizeof (p->dims));
-    p->bytes =
-        r->bytes ? slab_elements (part) * slurmdl_type_size (r->type) : 0;
+    p->bytes = r->bytes ? slab_elements (part) * slurmdl_type_size (r->type) : 0;
     c->done += p->bytes;
     return 0;
 }
@@ -76,8 +75,7 @@ int job_add (struct save_job *job, const struct region *r)
     if (r->bytes && !r->state)
         c.device = memory_ops_of (r->data);
     if (r->bytes > PART_BYTES)
-        return slab_cut (
-            &r->slab, PART_BYTES / slurmdl_type_size (r->type), add_part, &c);
+        return slab_cut (&r->slab, PART_BYTES / slurmdl_type_size (r->type), add_part, &c);
     if (add_part (&r->slab, &c) < 0)
         return -1;
     job->list[job->n - 1].shard = r->shard;
@@ -123,8 +121,8 @@ static uint64_t free_memory (void)
 static uint64_t snapshot_limit (void)
 {
     long long given = environment_number ("DL_SNAPSHOT_MAX", -1);
-    long long ranks = environment_number (
-        "LOCAL_WORLD_SIZE", environment_number ("SLURM_NTASKS_PER_NODE", 1));
+    long long ranks =
+        environment_number ("LOCAL_WORLD_SIZE", environment_number ("SLURM_NTASKS_PER_NODE", 1));
 
     if (given >= 0)
         return (uint64_t)given;
@@ -142,8 +140,7 @@ void buffer_free (struct buffer *b)
 
 static void *get_pages (size_t size)
 {
-    void *p = mmap (
-        NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (p == MAP_FAILED)
         return NULL;
@@ -155,8 +152,7 @@ static void *get_pages (size_t size)
     return p;
 }
 
-static int
-get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
+static int get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
 {
     if (b->size >= size && b->device == device)
         return 0;
@@ -201,8 +197,7 @@ static void *copy_some (void *arg)
 }
 
 /* What a device copies to the host meanwhile is only begun here. */
-static int copy_all (const struct save_job *job,
-                     unsigned char *const *places,
+static int copy_all (const struct save_job *job, unsigned char *const *places,
                      const struct memory_ops *device)
 {
     struct copying c = { .job = job, .places = places };
@@ -218,8 +213,7 @@ static int copy_all (const struct save_job *job,
             bytes += p->bytes;
     }
     if (rv == 0)
-        thread_pool_run (
-            bytes < ALONE ? 1 : thread_pool_size (COPIERS), copy_some, &c);
+        thread_pool_run (bytes < ALONE ? 1 : thread_pool_size (COPIERS), copy_some, &c);
     if (device && device->end () < 0)
         rv = -1;
     return rv;

@@ -63,11 +63,8 @@ static void stage (char *buf, unsigned save, const char *what, long rank)
     snprintf (buf, 64, "save%u.%s%ld", save, what, rank);
 }
 
-static int collect_plans (struct session *t,
-                          unsigned save,
-                          const struct save_job *job,
-                          struct merge *g,
-                          struct slurmdl_error *err)
+static int collect_plans (struct session *t, unsigned save, const struct save_job *job,
+                          struct merge *g, struct slurmdl_error *err)
 {
     char name[64];
     size_t n;
@@ -86,34 +83,25 @@ static int collect_plans (struct session *t,
         }
         if (p->step != job->step) {
             errno = EINVAL;
-            return errorf (err,
-                           "rank %ld saves step %lld, rank 0 step %lld",
-                           r,
-                           (long long)p->step,
+            return errorf (err, "rank %ld saves step %lld, rank 0 step %lld", r, (long long)p->step,
                            (long long)job->step);
         }
     }
     return 0;
 }
 
-static int send_layouts (struct session *t,
-                         unsigned save,
-                         struct merge *g,
-                         const char *tmp,
+static int send_layouts (struct session *t, unsigned save, struct merge *g, const char *tmp,
                          struct slurmdl_error *err)
 {
     char name[64];
 
     for (long r = 1; r < g->ranks; r++)
         if (!(g->parts[r].layout =
-                  calloc (1,
-                          sizeof (struct layout)
-                              + g->parts[r].plan->n * sizeof (uint64_t))))
+                  calloc (1, sizeof (struct layout) + g->parts[r].plan->n * sizeof (uint64_t))))
             return errorf (err, "out of memory");
     for (size_t k = 0; k < g->n; k++)
         if (g->items[k].rank > 0)
-            ((struct layout *)g->parts[g->items[k].rank].layout)
-                ->offsets[g->items[k].i] =
+            ((struct layout *)g->parts[g->items[k].rank].layout)->offsets[g->items[k].i] =
                 g->draft.m.rows[g->items[k].row].offset;
     for (long r = 1; r < g->ranks; r++) {
         struct layout *l = g->parts[r].layout;
@@ -121,18 +109,13 @@ static int send_layouts (struct session *t,
         l->all = g->draft.length;
         l->word.n = (uint32_t)g->parts[r].plan->n;
         stage (name, save, "layout", r);
-        if (session_put (
-                t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t))
-            < 0)
-            return errorf (
-                err, "cannot notify rank %ld: %s", r, strerror (errno));
+        if (session_put (t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t)) < 0)
+            return errorf (err, "cannot notify rank %ld: %s", r, strerror (errno));
     }
     return 0;
 }
 
-static int collect_crcs (struct session *t,
-                         unsigned save,
-                         struct merge *g,
+static int collect_crcs (struct session *t, unsigned save, struct merge *g,
                          struct slurmdl_error *err)
 {
     double extra = (double)g->draft.length / BYTES_A_SECOND;
@@ -145,8 +128,7 @@ static int collect_crcs (struct session *t,
         int rv = session_get (t, r, name, extra, (void **)&d, &n, err);
         if (rv == 0 && n >= sizeof (*d))
             rv = said (&d->word, err);
-        if (rv == 0
-            && n != sizeof (*d) + g->parts[r].plan->n * sizeof (uint32_t))
+        if (rv == 0 && n != sizeof (*d) + g->parts[r].plan->n * sizeof (uint32_t))
             rv = errorf (err, "rank %ld is of another version", r);
         if (rv == 0)
             merge_set_crc (g, r, d->crcs);
@@ -179,13 +161,8 @@ static void clean_layouts (struct session *t, unsigned save, long ranks)
     }
 }
 
-static int lead_stages (struct slurmdl *run,
-                        unsigned save,
-                        struct save_job *job,
-                        struct merge *g,
-                        const char *tmp,
-                        const char *path,
-                        struct slurmdl_error *err)
+static int lead_stages (struct slurmdl *run, unsigned save, struct save_job *job, struct merge *g,
+                        const char *tmp, const char *path, struct slurmdl_error *err)
 {
     struct session *t = run->session;
 
@@ -195,12 +172,10 @@ static int lead_stages (struct slurmdl *run,
         clean_up (t, save - 1);
         clean_layouts (t, save - 1, g->ranks);
     }
-    if (merge_lay_out (g, tmp, job->step, err) < 0
-        || send_layouts (t, save, g, tmp, err) < 0)
+    if (merge_lay_out (g, tmp, job->step, err) < 0 || send_layouts (t, save, g, tmp, err) < 0)
         return -1;
     merge_own_offsets (g, job);
-    if (write_pieces (tmp, g->draft.fd, job->list, job->n, NULL) < 0
-        || merge_own_crcs (g, job) < 0)
+    if (write_pieces (tmp, g->draft.fd, job->list, job->n, NULL) < 0 || merge_own_crcs (g, job) < 0)
         return errorf (err, "%s: cannot save: %s", path, strerror (errno));
     if (collect_crcs (t, save, g, err) < 0)
         return -1;
@@ -208,8 +183,7 @@ static int lead_stages (struct slurmdl *run,
 }
 
 /* Who waits for a layout learns that there will be none. */
-static void
-refuse (struct session *t, unsigned save, long ranks, const struct word *w)
+static void refuse (struct session *t, unsigned save, long ranks, const struct word *w)
 {
     struct layout *l = calloc (1, sizeof (*l));
     char name[64];
@@ -222,10 +196,7 @@ refuse (struct session *t, unsigned save, long ranks, const struct word *w)
     free (l);
 }
 
-int commit_lead (struct slurmdl *run,
-                 struct save_job *job,
-                 char *path,
-                 struct slurmdl_error *err)
+int commit_lead (struct slurmdl *run, struct save_job *job, char *path, struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
     struct merge g = { .ranks = run->size, .draft.fd = -1 };
@@ -253,9 +224,7 @@ int commit_lead (struct slurmdl *run,
     /* who is not told takes it for failed */
     if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
         e = errno;
-        rv = errorf (&own,
-                     "%s: is complete, but the ranks cannot be notified: %s",
-                     path,
+        rv = errorf (&own, "%s: is complete, but the ranks cannot be notified: %s", path,
                      strerror (e));
     }
     if (rv < 0)
@@ -266,9 +235,7 @@ int commit_lead (struct slurmdl *run,
 
 /* ---- another rank ---- */
 
-static int write_mine (struct save_job *job,
-                       const struct layout *l,
-                       struct slurmdl_error *err)
+static int write_mine (struct save_job *job, const struct layout *l, struct slurmdl_error *err)
 {
     int fd = inside_open_any (l->word.path, O_RDWR, 0, NULL);
     int rv = -1;
@@ -283,16 +250,10 @@ static int write_mine (struct save_job *job,
     if (fd >= 0)
         close (fd);
     errno = e;
-    return rv == 0
-               ? 0
-               : errorf (
-                   err, "%s: cannot save: %s", l->word.path, strerror (errno));
+    return rv == 0 ? 0 : errorf (err, "%s: cannot save: %s", l->word.path, strerror (errno));
 }
 
-static int put_done (struct session *t,
-                     unsigned save,
-                     const struct save_job *job,
-                     int error,
+static int put_done (struct session *t, unsigned save, const struct save_job *job, int error,
                      const struct slurmdl_error *err)
 {
     size_t size = sizeof (struct done) + job->n * sizeof (uint32_t);
@@ -312,12 +273,8 @@ static int put_done (struct session *t,
 }
 
 /* Whatever comes first: the layout, or that the save has failed. */
-static int get_layout (struct session *t,
-                       unsigned save,
-                       long rank,
-                       const struct save_job *job,
-                       struct layout **l,
-                       struct slurmdl_error *err)
+static int get_layout (struct session *t, unsigned save, long rank, const struct save_job *job,
+                       struct layout **l, struct slurmdl_error *err)
 {
     char name[64];
     size_t n;
@@ -333,10 +290,7 @@ static int get_layout (struct session *t,
     return errorf (err, "rank 0 is of another version");
 }
 
-static int follow_stages (struct slurmdl *run,
-                          unsigned save,
-                          struct save_job *job,
-                          double *extra,
+static int follow_stages (struct slurmdl *run, unsigned save, struct save_job *job, double *extra,
                           struct slurmdl_error *err)
 {
     struct session *t = run->session;
@@ -360,9 +314,7 @@ static int follow_stages (struct slurmdl *run,
     return rv;
 }
 
-int commit_follow (struct slurmdl *run,
-                   struct save_job *job,
-                   struct slurmdl_error *err)
+int commit_follow (struct slurmdl *run, struct save_job *job, struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
     unsigned save = session_count (run->session, SESSION_SAVE);

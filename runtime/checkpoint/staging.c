@@ -35,8 +35,8 @@ static bool is_stale (int folder, const char *name)
 
     return sscanf (name, "slurmdl.%d.%n", &pid, &end) == 1 && end > 0 && pid > 0
            && kill (pid, 0) < 0 && errno == ESRCH
-           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-           && S_ISREG (st.st_mode) && st.st_uid == geteuid ();
+           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG (st.st_mode)
+           && st.st_uid == geteuid ();
 }
 
 void draft_clean_up (void)
@@ -78,18 +78,14 @@ static int open_layout (const char *path, char *name)
     return mkostemp (name, O_CLOEXEC);
 }
 
-int draft_create (struct draft *d,
-                  const char *path,
-                  int64_t step,
-                  size_t tensors)
+int draft_create (struct draft *d, const char *path, int64_t step, size_t tensors)
 {
     struct h5_quiet q;
     char name[PATH_MAX];
 
     *d = (struct draft){ .file = -1, .layout = -1, .m.step = step };
     /* nobody else ever writes to it, in a group's folder either */
-    if ((d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0644, NULL))
-            < 0
+    if ((d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0644, NULL)) < 0
         || (d->layout = open_layout (path, name)) < 0)
         return -1;
     h5_quiet_begin (&q);
@@ -99,9 +95,8 @@ int draft_create (struct draft *d,
     H5Pset_create_intermediate_group (d->link, 1);
     H5Pset_alignment (d->access, MANIFEST_ALIGNMENT, MANIFEST_ALIGNMENT);
     /* else a piece of it lies behind every few tensors */
-    H5Pset_meta_block_size (d->access,
-                            (tensors * METADATA_EACH + MANIFEST_ALIGNMENT)
-                                / MANIFEST_ALIGNMENT * MANIFEST_ALIGNMENT);
+    H5Pset_meta_block_size (d->access, (tensors * METADATA_EACH + MANIFEST_ALIGNMENT)
+                                           / MANIFEST_ALIGNMENT * MANIFEST_ALIGNMENT);
     errno = 0;
     d->file = H5Fcreate (name, H5F_ACC_TRUNC, H5P_DEFAULT, d->access);
     h5_quiet_end (&q);
@@ -161,10 +156,8 @@ static int create_dataset (struct draft *file, struct manifest_row *row)
 
     for (uint32_t i = 0; i < row->ndims; i++)
         dims[i] = row->dims[i];
-    space = row->ndims ? H5Screate_simple ((int)row->ndims, dims, NULL)
-                       : H5Screate (H5S_SCALAR);
-    d = H5Dcreate2 (
-        folder, name, type, space, file->link, file->dataset, H5P_DEFAULT);
+    space = row->ndims ? H5Screate_simple ((int)row->ndims, dims, NULL) : H5Screate (H5S_SCALAR);
+    d = H5Dcreate2 (folder, name, type, space, file->link, file->dataset, H5P_DEFAULT);
     row->offset = d >= 0 && row->bytes ? H5Dget_offset (d) : 0;
     if (d >= 0)
         H5Dclose (d);
@@ -182,11 +175,8 @@ static struct manifest_row *new_row (struct draft *d)
     return memset (&rows[d->m.n], 0, sizeof (*rows));
 }
 
-struct manifest_row *draft_add (struct draft *d,
-                                const char *name,
-                                enum slurmdl_type type,
-                                int ndims,
-                                const uint64_t *dims)
+struct manifest_row *draft_add (struct draft *d, const char *name, enum slurmdl_type type,
+                                int ndims, const uint64_t *dims)
 {
     struct manifest_row *row = new_row (d);
     struct h5_quiet q;
@@ -299,8 +289,7 @@ int draft_reserve (struct draft *d)
 }
 
 /* Write the rows into the file and into the image. */
-static int
-put_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)
+static int put_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)
 {
     unsigned char *image = d->image;
 
@@ -318,8 +307,7 @@ static uint64_t end_of_data (const struct draft *d)
     uint64_t end = 0;
 
     for (hsize_t i = 0; i < d->m.n; i++)
-        if (d->m.rows[i].bytes
-            && d->m.rows[i].offset + d->m.rows[i].bytes > end)
+        if (d->m.rows[i].bytes && d->m.rows[i].offset + d->m.rows[i].bytes > end)
             end = d->m.rows[i].offset + d->m.rows[i].bytes;
     return end;
 }
@@ -352,11 +340,7 @@ int draft_seal (struct draft *d)
 
     memcpy (t.magic, "SLURMDL2", sizeof (t.magic));
     if (put_rows (d, d->m.offset, d->m.rows, d->m.n * sizeof (*d->m.rows)) < 0
-        || put_rows (d,
-                     d->m.shards_offset,
-                     d->m.shards,
-                     d->m.nshards * sizeof (*d->m.shards))
-               < 0
+        || put_rows (d, d->m.shards_offset, d->m.shards, d->m.nshards * sizeof (*d->m.shards)) < 0
         || write_tail (d, &t.rest_crc) < 0)
         return -1;
     t.crc = crc32c (0, &t, offsetof (struct trailer, crc));

@@ -27,19 +27,13 @@ struct draft {
 };
 
 /* 'tensors': about how many there will be. */
-int draft_create (struct draft *d,
-                  const char *path,
-                  int64_t step,
-                  size_t tensors);
+int draft_create (struct draft *d, const char *path, int64_t step, size_t tensors);
 
 /* Add a dataset; the row's offset is set.  Returns it, NULL on failure; it is
  * good until the next call.
  */
-struct manifest_row *draft_add (struct draft *d,
-                                const char *name,
-                                enum slurmdl_type type,
-                                int ndims,
-                                const uint64_t *dims);
+struct manifest_row *draft_add (struct draft *d, const char *name, enum slurmdl_type type,
+                                int ndims, const uint64_t *dims);
 
 /* Close the HDF5 part.  From here on rows and shards may change in what is no
  * length: set 'm.shards', 'm.nshards' and each row's 'shards' before, and the

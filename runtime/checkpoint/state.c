@@ -6,17 +6,13 @@
 
 #include "runtime/run/run.h"
 
-int slurmdl_state (struct slurmdl *run,
-                   const char *name,
-                   const void *bytes,
-                   size_t n)
+int slurmdl_state (struct slurmdl *run, const char *name, const void *bytes, size_t n)
 {
     char dataset[DATASET_NAME_SIZE];
     bool own;
     void *copy;
 
-    if (state_dataset (name, run->rank, dataset, &own) < 0
-        || !(copy = malloc (n + 1)))
+    if (state_dataset (name, run->rank, dataset, &own) < 0 || !(copy = malloc (n + 1)))
         return -1;
     if (n)
         memcpy (copy, bytes, n);
@@ -26,8 +22,7 @@ int slurmdl_state (struct slurmdl *run,
     return -1;
 }
 
-int slurmdl_restored_origin (const struct slurmdl *run,
-                             struct slurmdl_origin *origin)
+int slurmdl_restored_origin (const struct slurmdl *run, struct slurmdl_origin *origin)
 {
     if (run->from)
         return slurmdl_checkpoint_origin (run->from, origin);
@@ -35,10 +30,7 @@ int slurmdl_restored_origin (const struct slurmdl *run,
     return -1;
 }
 
-int slurmdl_read_state (struct slurmdl *run,
-                        const char *name,
-                        void **bytes,
-                        size_t *n)
+int slurmdl_read_state (struct slurmdl *run, const char *name, void **bytes, size_t *n)
 {
     char dataset[DATASET_NAME_SIZE];
     const struct region *r;
@@ -64,8 +56,7 @@ int slurmdl_read_state (struct slurmdl *run,
         || !(*bytes = malloc (t.bytes + 1)))
         return -1;
     *n = t.bytes;
-    if (slurmdl_checkpoint_read (run->from, dataset, NULL, NULL, *bytes, NULL)
-        == 0)
+    if (slurmdl_checkpoint_read (run->from, dataset, NULL, NULL, *bytes, NULL) == 0)
         return 0;
     free (*bytes);
     *bytes = NULL;

@@ -22,8 +22,8 @@ struct slurmdl_writer {
     char tmp[PATH_MAX];
 };
 
-struct slurmdl_writer *
-slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
+struct slurmdl_writer *slurmdl_writer_open (const char *path, int64_t step,
+                                            struct slurmdl_error *err)
 {
     struct slurmdl_writer *w;
 
@@ -49,9 +49,7 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
 }
 
 /* The checksums of what was written, as those of one slab or of several. */
-static int put_sums (struct manifest *m,
-                     struct manifest_row *row,
-                     const struct save_job *job)
+static int put_sums (struct manifest *m, struct manifest_row *row, const struct save_job *job)
 {
     struct shard_row *s;
 
@@ -68,17 +66,14 @@ static int put_sums (struct manifest *m,
     m->nshards += job->n;
     for (size_t i = 0; i < job->n; i++) {
         const struct piece *p = &job->list[i];
-        s[i] = (struct shard_row){ .tensor = (uint32_t)(row - m->rows),
-                                   .crc = p->crc };
+        s[i] = (struct shard_row){ .tensor = (uint32_t)(row - m->rows), .crc = p->crc };
         memcpy (s[i].offset, p->slab.offset, sizeof (s[i].offset));
         memcpy (s[i].dims, p->slab.dims, sizeof (s[i].dims));
     }
     return 0;
 }
 
-static int write_tensor (struct slurmdl_writer *w,
-                         struct manifest_row *row,
-                         const struct region *r)
+static int write_tensor (struct slurmdl_writer *w, struct manifest_row *row, const struct region *r)
 {
     struct save_job job = { 0 };
     int rv = job_add (&job, r);
@@ -96,9 +91,7 @@ static int write_tensor (struct slurmdl_writer *w,
     return rv;
 }
 
-int slurmdl_writer_add (struct slurmdl_writer *w,
-                        const struct slurmdl_tensor *t,
-                        const void *data,
+int slurmdl_writer_add (struct slurmdl_writer *w, const struct slurmdl_tensor *t, const void *data,
                         struct slurmdl_error *err)
 {
     struct manifest_row *row;
@@ -108,8 +101,7 @@ int slurmdl_writer_add (struct slurmdl_writer *w,
     if (!memchr (t->name, '\0', sizeof (t->name)) || !tensor_name_ok (t->name)
         || tensor_bytes (t->type, t->ndims, t->dims, &r.bytes) < 0) {
         errno = EINVAL;
-        return errorf (
-            err, "'%.127s': bad name, type or shape of a tensor", t->name);
+        return errorf (err, "'%.127s': bad name, type or shape of a tensor", t->name);
     }
     row = draft_add (&w->draft, t->name, t->type, t->ndims, t->dims);
     if (row) {
@@ -118,12 +110,8 @@ int slurmdl_writer_add (struct slurmdl_writer *w,
         if (write_tensor (w, row, &r) == 0)
             return 0;
     }
-    return errorf (err,
-                   "%s: cannot write '%s': %s",
-                   w->path,
-                   t->name,
-                   row ? strerror (errno)
-                       : "there is one of this name, or it is part of another");
+    return errorf (err, "%s: cannot write '%s': %s", w->path, t->name,
+                   row ? strerror (errno) : "there is one of this name, or it is part of another");
 }
 
 void slurmdl_writer_set_owner (struct slurmdl_writer *w, uint32_t owner)
@@ -138,10 +126,8 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
 
     error_clear (err);
     if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
-        && (!w->owner || origin_put (w->draft.fd, w->owner) == 0)
-        && fsync (w->draft.fd) == 0
-        && check_file (w->tmp, w->draft.m.step, NULL) == 0
-        && finish_name (w->tmp, w->path) == 0)
+        && (!w->owner || origin_put (w->draft.fd, w->owner) == 0) && fsync (w->draft.fd) == 0
+        && check_file (w->tmp, w->draft.m.step, NULL) == 0 && finish_name (w->tmp, w->path) == 0)
         rv = 0;
     if (rv < 0)
         errorf (err, "%s: cannot write: %s", w->path, strerror (errno));

@@ -62,8 +62,7 @@ static size_t in_place (const struct cursor *c)
     const struct extent *x = &c->list[c->i];
     uint64_t left = x->bytes - c->done;
 
-    if (x->device || (uintptr_t)(x->data + c->done) % PAGE || place (c) % PAGE
-        || left < SMALL)
+    if (x->device || (uintptr_t)(x->data + c->done) % PAGE || place (c) % PAGE || left < SMALL)
         return 0;
     return left > REQUEST ? REQUEST : (size_t)(left / PAGE * PAGE);
 }
@@ -111,10 +110,7 @@ struct striped_plan {
     atomic_int error;
 };
 
-static int add_request (struct striped_plan *p,
-                        struct cursor *c,
-                        uint64_t bytes,
-                        bool direct,
+static int add_request (struct striped_plan *p, struct cursor *c, uint64_t bytes, bool direct,
                         bool in_place)
 {
     struct request *list = array_grow (p->list, p->n, sizeof (*list));
@@ -122,8 +118,7 @@ static int add_request (struct striped_plan *p,
     if (!list)
         return -1;
     p->list = list;
-    p->list[p->n++] =
-        (struct request){ *c, (size_t)bytes, p->nsums, direct, in_place };
+    p->list[p->n++] = (struct request){ *c, (size_t)bytes, p->nsums, direct, in_place };
     while (bytes > 0) {
         size_t k = of_one (c, (size_t)bytes);
         p->nsums++;
@@ -139,8 +134,7 @@ static int plan_buffered (struct striped_plan *p, struct cursor *c)
     int rv = 0;
 
     while (rv == 0 && c->i < c->n)
-        rv = add_request (
-            p, c, of_one (c, REQUEST), false, !c->list[c->i].device);
+        rv = add_request (p, c, of_one (c, REQUEST), false, !c->list[c->i].device);
     return rv;
 }
 
@@ -155,8 +149,7 @@ static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
     if (n && at + n <= end)
         return add_request (p, c, n, true, true);
     /* up to where memory can be written as it is */
-    for (look.i++, look.done = 0; look.i < look.n && place (&look) < at + bytes;
-         look.i++)
+    for (look.i++, look.done = 0; look.i < look.n && place (&look) < at + bytes; look.i++)
         if (in_place (&look))
             bytes = place (&look) - at;
     return add_request (p, c, bytes, true, false);
@@ -182,8 +175,7 @@ static int plan_chain (struct striped_plan *p, struct cursor *c)
 
 /* ---- to write them ---- */
 
-static int
-copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
+static int copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
 {
     if (x->device)
         return x->device->to_host (to, x->data + from, n);
@@ -199,8 +191,7 @@ static void sum_up (struct sum *s, const void *data, size_t n)
 }
 
 /* Copy the bytes of a request to 'to', and sum them up. */
-static int
-take (struct striped_plan *p, const struct request *r, unsigned char *to)
+static int take (struct striped_plan *p, const struct request *r, unsigned char *to)
 {
     struct sum *s = &p->sums[r->sum];
     struct cursor c = r->from;
@@ -222,11 +213,7 @@ take (struct striped_plan *p, const struct request *r, unsigned char *to)
     return 0;
 }
 
-static int put (struct striped_plan *p,
-                bool direct,
-                const void *data,
-                size_t n,
-                uint64_t at)
+static int put (struct striped_plan *p, bool direct, const void *data, size_t n, uint64_t at)
 {
     int fd = direct ? atomic_load (&p->direct) : -1;
 
@@ -252,15 +239,13 @@ static int put_in_place (struct striped_plan *p, const struct request *r)
     for (size_t done = 0; done < r->bytes; done += HOT) {
         size_t k = r->bytes - done < HOT ? r->bytes - done : HOT;
         sum_up (s, data + done, k);
-        if (!r->direct
-            && put (p, false, data + done, k, place (&r->from) + done) < 0)
+        if (!r->direct && put (p, false, data + done, k, place (&r->from) + done) < 0)
             return -1;
     }
     return r->direct ? put (p, true, data, r->bytes, place (&r->from)) : 0;
 }
 
-static int
-put_copy (struct striped_plan *p, const struct request *r, unsigned char **buf)
+static int put_copy (struct striped_plan *p, const struct request *r, unsigned char **buf)
 {
     if (!*buf) {
         if ((errno = posix_memalign ((void **)buf, HUGE, REQUEST)))
@@ -281,8 +266,7 @@ static void *put_some (void *arg)
     unsigned char *buf = NULL;
     size_t i;
 
-    while (!atomic_load (&p->error)
-           && (i = atomic_fetch_add (&p->next, 1)) < 2 * p->n) {
+    while (!atomic_load (&p->error) && (i = atomic_fetch_add (&p->next, 1)) < 2 * p->n) {
         const struct request *r = &p->list[i % p->n];
         if (r->direct != (i < p->n))
             continue;

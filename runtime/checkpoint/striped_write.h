@@ -13,7 +13,7 @@ struct extent {
     uint64_t bytes;
     const unsigned char *data;
     const struct memory_ops *device; /* NULL: the host's memory */
-    uint32_t *crc; /* goes on with these bytes; NULL: not wanted */
+    uint32_t *crc;                   /* goes on with these bytes; NULL: not wanted */
 };
 
 /* Write the extents, which are in order of place and do not overlap, past the

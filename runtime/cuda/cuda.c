@@ -74,8 +74,7 @@ static int with_device (int device, int (*f) (int device))
     int before;
     int rv;
 
-    if (check (cudaGetDevice (&before)) < 0
-        || check (cudaSetDevice (device)) < 0)
+    if (check (cudaGetDevice (&before)) < 0 || check (cudaSetDevice (device)) < 0)
         return -1;
     rv = f (device);
     check (cudaSetDevice (before));
@@ -84,9 +83,9 @@ static int with_device (int device, int (*f) (int device))
 
 static int make_stream (int device)
 {
-    return streams[device] ? 0
-                           : check (cudaStreamCreateWithFlags (
-                               &streams[device], cudaStreamNonBlocking));
+    return streams[device]
+               ? 0
+               : check (cudaStreamCreateWithFlags (&streams[device], cudaStreamNonBlocking));
 }
 
 static int wait_for_device (int device)
@@ -116,12 +115,10 @@ static int to_host_later (void *host, const void *device, size_t n)
     if (a.device < 0 || a.device >= DEVICES_MAX)
         return to_host (host, device, n);
     if (!used[a.device]
-        && (with_device (a.device, wait_for_device) < 0
-            || with_device (a.device, make_stream) < 0))
+        && (with_device (a.device, wait_for_device) < 0 || with_device (a.device, make_stream) < 0))
         return -1;
     used[a.device] = true;
-    return check (cudaMemcpyAsync (
-        host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
+    return check (cudaMemcpyAsync (host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
 }
 
 static int end (void)
@@ -188,8 +185,7 @@ static struct memory_mark *mark (const void *p, void *stream)
     struct mark *m;
     int before;
 
-    if (check (cudaPointerGetAttributes (&a, p)) < 0
-        || check (cudaGetDevice (&before)) < 0)
+    if (check (cudaPointerGetAttributes (&a, p)) < 0 || check (cudaGetDevice (&before)) < 0)
         return NULL;
     if (a.device < 0 || a.device >= DEVICES_MAX) {
         errno = ENOTSUP;

@@ -27,9 +27,7 @@ bool cpus_meet (const struct cpu_set *a, const struct cpu_set *b)
     return false;
 }
 
-void cpus_and (struct cpu_set *out,
-               const struct cpu_set *a,
-               const struct cpu_set *b)
+void cpus_and (struct cpu_set *out, const struct cpu_set *a, const struct cpu_set *b)
 {
     for (int i = 0; i < WORDS; i++)
         out->word[i] = a->word[i] & b->word[i];
@@ -87,12 +85,8 @@ char *cpus_print (const struct cpu_set *s, char *buf, int size)
             continue;
         while (to + 1 < CPUS_MAX && cpus_has (s, to + 1))
             to++;
-        used += snprintf (buf + used,
-                          (size_t)(size - used),
-                          to > i ? "%s%d-%d" : "%s%d",
-                          used ? "," : "",
-                          i,
-                          to);
+        used += snprintf (buf + used, (size_t)(size - used), to > i ? "%s%d-%d" : "%s%d",
+                          used ? "," : "", i, to);
         i = to;
     }
     return buf;

@@ -21,10 +21,7 @@ struct choice {
 /* Add cores lo to hi - 1 of 'set', with all their threads in it; 'out' may be
  * NULL.  Returns how many cores the set has.
  */
-static int take_cores (const struct topology *t,
-                       const struct cpu_set *set,
-                       int lo,
-                       int hi,
+static int take_cores (const struct topology *t, const struct cpu_set *set, int lo, int hi,
                        struct cpu_set *out)
 {
     int16_t ordinal[CPUS_MAX];
@@ -85,8 +82,7 @@ static bool has_own_devices (const struct place_request *r)
 
 static int first_of (const struct place_request *r, int rank)
 {
-    return has_own_devices (r) ? rank * (r->devices / r->local_size)
-                               : rank % r->devices;
+    return has_own_devices (r) ? rank * (r->devices / r->local_size) : rank % r->devices;
 }
 
 static int device_node (const struct choice *c, int position)
@@ -96,8 +92,7 @@ static int device_node (const struct choice *c, int position)
     return gpu < 0 ? -1 : c->t->gpu[gpu].node;
 }
 
-static bool
-is_near (const struct choice *c, int position, uint64_t nodes, bool package)
+static bool is_near (const struct choice *c, int position, uint64_t nodes, bool package)
 {
     int gpu = c->r->visible[position];
     int own = gpu < 0 ? -1 : c->t->gpu[gpu].node;
@@ -129,8 +124,7 @@ static void order_devices (struct choice *c)
             int from = pass % 2 ? 0 : i;
             int to = pass % 2 ? r->devices : i + 1;
             for (int d = from; order[i] < 0 && d < to; d++)
-                if (!used[d]
-                    && (pass >= 4 || is_near (c, d, nodes, pass >= 2))) {
+                if (!used[d] && (pass >= 4 || is_near (c, d, nodes, pass >= 2))) {
                     order[i] = d;
                     used[d] = true;
                 }
@@ -163,8 +157,7 @@ static uint64_t nodes_of (const struct choice *c, int first, int count)
 }
 
 /* List 'nodes', one of each package in turn. */
-static int
-take_turns (const struct choice *c, uint64_t nodes, int order[static NODES_MAX])
+static int take_turns (const struct choice *c, uint64_t nodes, int order[static NODES_MAX])
 {
     int n = 0;
 
@@ -230,8 +223,7 @@ static void settle (struct choice *c, int rank)
         int ranks = 1;
         for (int k = 0; k < c->r->local_size; k++)
             ranks += (c->want[k] & bit (i)) != 0;
-        if (c->cores[i] > 0
-            && (best < 0 || c->cores[i] * of_best > c->cores[best] * ranks)) {
+        if (c->cores[i] > 0 && (best < 0 || c->cores[i] * of_best > c->cores[best] * ranks)) {
             best = i;
             of_best = ranks;
         }
@@ -318,12 +310,10 @@ static void choose_cpus (struct choice *c)
 
 /* ---- the network device ---- */
 
-static enum distance
-nic_distance (const struct choice *c, const struct nic *n, int gpu, int node)
+static enum distance nic_distance (const struct choice *c, const struct nic *n, int gpu, int node)
 {
     if (gpu >= 0)
-        return topology_distance (
-            c->t->gpu[gpu].path, c->t->gpu[gpu].node, n->path, n->node);
+        return topology_distance (c->t->gpu[gpu].path, c->t->gpu[gpu].node, n->path, n->node);
     return node >= 0 && n->node == node ? DISTANCE_NODE : DISTANCE_SYS;
 }
 
@@ -337,8 +327,7 @@ static enum distance least_distance (const struct choice *c, int gpu, int node)
     enum distance least = DISTANCE_SYS;
 
     for (int i = 0; i < c->t->nics; i++)
-        if (serves (&c->t->nic[i])
-            && nic_distance (c, &c->t->nic[i], gpu, node) < least)
+        if (serves (&c->t->nic[i]) && nic_distance (c, &c->t->nic[i], gpu, node) < least)
             least = nic_distance (c, &c->t->nic[i], gpu, node);
     return least;
 }
@@ -355,8 +344,7 @@ static void choose_nic (struct choice *c, int gpu, int node)
 
     c->p->nic = -1;
     for (int i = 0; i < c->t->nics; i++)
-        if (serves (&c->t->nic[i])
-            && nic_distance (c, &c->t->nic[i], gpu, node) == least)
+        if (serves (&c->t->nic[i]) && nic_distance (c, &c->t->nic[i], gpu, node) == least)
             near[n++] = i;
     if (n == 0)
         return;
@@ -399,8 +387,7 @@ static int own_node (const struct choice *c)
 {
     if (c->r->home)
         return c->r->home[c->r->local_rank];
-    return topology_home (c->t,
-                          cpus_count (&c->p->cpus) ? &c->p->cpus : &c->r->cpus);
+    return topology_home (c->t, cpus_count (&c->p->cpus) ? &c->p->cpus : &c->r->cpus);
 }
 
 static bool is_far (const struct choice *c)
@@ -412,17 +399,14 @@ static bool is_far (const struct choice *c)
     return !cpus_meet (&c->p->cpus, &c->t->node[c->p->node].cpus);
 }
 
-int place_rank (const struct topology *t,
-                const struct place_request *r,
-                struct place *p)
+int place_rank (const struct topology *t, const struct place_request *r, struct place *p)
 {
     struct choice c = { .t = t, .r = r, .p = p };
     int gpu = -1;
 
     memset (p, 0, sizeof (*p));
-    if (r->local_size < 1 || r->local_size > LOCAL_RANKS_MAX
-        || r->local_rank < 0 || r->local_rank >= r->local_size || r->devices < 0
-        || r->devices > GPUS_MAX) {
+    if (r->local_size < 1 || r->local_size > LOCAL_RANKS_MAX || r->local_rank < 0
+        || r->local_rank >= r->local_size || r->devices < 0 || r->devices > GPUS_MAX) {
         errno = EINVAL;
         return -1;
     }

@@ -48,9 +48,7 @@ struct place {
  * local_rank only.  Cores are in whole, disjoint between ranks, unless there
  * are fewer cores than ranks.  Returns 0, or -1 with errno EINVAL.
  */
-int place_rank (const struct topology *t,
-                const struct place_request *r,
-                struct place *p);
+int place_rank (const struct topology *t, const struct place_request *r, struct place *p);
 
 /* Cores of which 'cpus' has at least one thread. */
 int place_cores (const struct topology *t, const struct cpu_set *cpus);

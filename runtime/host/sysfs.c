@@ -39,9 +39,7 @@ long sysfs_number (int root, const char *path, long otherwise)
     return end == text ? otherwise : n;
 }
 
-void sysfs_each (int root,
-                 const char *folder,
-                 struct topology *t,
+void sysfs_each (int root, const char *folder, struct topology *t,
                  void (*f) (int, struct topology *, const char *))
 {
     int fd = openat (root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -14,7 +14,5 @@ int sysfs_line (int root, const char *path, char *buf, int size);
 long sysfs_number (int root, const char *path, long otherwise);
 
 /* Call 'f' for each entry of a folder; a missing one has none. */
-void sysfs_each (int root,
-                 const char *folder,
-                 struct topology *t,
+void sysfs_each (int root, const char *folder, struct topology *t,
                  void (*f) (int, struct topology *, const char *));

@@ -23,16 +23,14 @@ static void add_node (int root, struct topology *t, const char *name)
     char path[96];
     char list[LINE];
 
-    if (t->nodes == NODES_MAX || strncmp (name, "node", 4)
-        || !isdigit ((unsigned char)name[4]))
+    if (t->nodes == NODES_MAX || strncmp (name, "node", 4) || !isdigit ((unsigned char)name[4]))
         return;
     memset (n, 0, sizeof (*n));
     n->id = atoi (name + 4);
-    snprintf (
-        path, sizeof (path), "sys/devices/system/node/node%d/cpulist", n->id);
+    snprintf (path, sizeof (path), "sys/devices/system/node/node%d/cpulist", n->id);
     /* memory of a GPU or behind CXL is a node without CPUs */
-    if (sysfs_line (root, path, list, sizeof (list)) == 0
-        && cpus_parse (list, &n->cpus) == 0 && cpus_count (&n->cpus) > 0)
+    if (sysfs_line (root, path, list, sizeof (list)) == 0 && cpus_parse (list, &n->cpus) == 0
+        && cpus_count (&n->cpus) > 0)
         t->nodes++;
 }
 
@@ -47,8 +45,7 @@ static int first_cpu (const struct cpu_set *s)
 
 static int by_node (const void *a, const void *b)
 {
-    return ((const struct numa_node *)a)->id
-           - ((const struct numa_node *)b)->id;
+    return ((const struct numa_node *)a)->id - ((const struct numa_node *)b)->id;
 }
 
 static void read_nodes (int root, struct topology *t)
@@ -58,16 +55,12 @@ static void read_nodes (int root, struct topology *t)
 
     sysfs_each (root, "sys/devices/system/node", t, add_node);
     if (t->nodes == 0
-        && sysfs_line (
-               root, "sys/devices/system/cpu/online", list, sizeof (list))
-               == 0
+        && sysfs_line (root, "sys/devices/system/cpu/online", list, sizeof (list)) == 0
         && cpus_parse (list, &t->node[0].cpus) == 0)
         t->nodes = 1; /* a kernel without NUMA */
     qsort (t->node, (size_t)t->nodes, sizeof (*t->node), by_node);
     for (int i = 0; i < t->nodes; i++) {
-        snprintf (path,
-                  sizeof (path),
-                  "sys/devices/system/cpu/cpu%d/topology/physical_package_id",
+        snprintf (path, sizeof (path), "sys/devices/system/cpu/cpu%d/topology/physical_package_id",
                   first_cpu (&t->node[i].cpus));
         t->node[i].package = (int)sysfs_number (root, path, 0);
     }
@@ -79,20 +72,16 @@ static void read_core (int root, struct topology *t, int cpu)
     char path[96];
     char list[256];
 
-    snprintf (path,
-              sizeof (path),
-              "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+    snprintf (path, sizeof (path), "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
               cpu);
-    if (sysfs_line (root, path, list, sizeof (list)) < 0
-        || cpus_parse (list, &siblings) < 0)
+    if (sysfs_line (root, path, list, sizeof (list)) < 0 || cpus_parse (list, &siblings) < 0)
         return;
     for (int i = cpu; i < CPUS_MAX; i++)
         if (cpus_has (&siblings, i))
             t->core[i] = (uint16_t)cpu;
 }
 
-static void
-read_cores (int root, struct topology *t, const struct cpu_set *cpus)
+static void read_cores (int root, struct topology *t, const struct cpu_set *cpus)
 {
     for (int i = 0; i < CPUS_MAX; i++)
         t->core[i] = (uint16_t)i;
@@ -105,8 +94,7 @@ read_cores (int root, struct topology *t, const struct cpu_set *cpus)
 
 static bool is_bdf (const char *s)
 {
-    return strspn (s, "0123456789abcdef:.") >= BDF && s[4] == ':' && s[7] == ':'
-           && s[10] == '.';
+    return strspn (s, "0123456789abcdef:.") >= BDF && s[4] == ':' && s[7] == ':' && s[10] == '.';
 }
 
 /* "../../../devices/pci0000:00/0000:00:01.0/net/eth0" to what is between:
@@ -172,8 +160,7 @@ static int device_node (int root, const struct topology *t, const char *pci)
     if (found >= 0 || t->nodes == 1)
         return found >= 0 ? found : 0;
     snprintf (path, sizeof (path), "sys/devices/%s/local_cpulist", pci);
-    if (sysfs_line (root, path, list, sizeof (list)) < 0
-        || cpus_parse (list, &local) < 0)
+    if (sysfs_line (root, path, list, sizeof (list)) < 0 || cpus_parse (list, &local) < 0)
         return -1;
     return topology_home (t, &local);
 }
@@ -228,10 +215,7 @@ static void describe_nvidia (int root, struct gpu *g, int index)
     char text[LINE];
     char minor[16];
 
-    snprintf (path,
-              sizeof (path),
-              "proc/driver/nvidia/gpus/%s/information",
-              bdf_of (g->path));
+    snprintf (path, sizeof (path), "proc/driver/nvidia/gpus/%s/information", bdf_of (g->path));
     g->minor = index;
     if (sysfs_file (root, path, text, sizeof (text)) == 0) {
         field (text, "GPU UUID:", g->uuid, sizeof (g->uuid));
@@ -252,8 +236,7 @@ static void add_gpu (int root, struct topology *t, const char *link, int vendor)
     if (t->gpus == GPUS_MAX)
         return;
     memset (g, 0, sizeof (*g));
-    if (pci_path (root, link, g->path) < 0
-        || !is_gpu (root, g->path, vendors[vendor].pci_vendor))
+    if (pci_path (root, link, g->path) < 0 || !is_gpu (root, g->path, vendors[vendor].pci_vendor))
         return;
     g->vendor = (enum gpu_vendor)vendor;
     g->node = device_node (root, t, g->path);
@@ -263,8 +246,7 @@ static void add_gpu (int root, struct topology *t, const char *link, int vendor)
 
 static int by_bdf (const void *a, const void *b)
 {
-    return strcmp (bdf_of (((const struct gpu *)a)->path),
-                   bdf_of (((const struct gpu *)b)->path));
+    return strcmp (bdf_of (((const struct gpu *)a)->path), bdf_of (((const struct gpu *)b)->path));
 }
 
 static void add_driver_gpus (int root, struct topology *t, int vendor, int d)
@@ -287,11 +269,7 @@ static void add_driver_gpus (int root, struct topology *t, int vendor, int d)
     }
     while ((e = readdir (dir)))
         if (is_bdf (e->d_name)) {
-            snprintf (path,
-                      sizeof (path),
-                      "sys/bus/pci/drivers/%s/%.16s",
-                      driver,
-                      e->d_name);
+            snprintf (path, sizeof (path), "sys/bus/pci/drivers/%s/%.16s", driver, e->d_name);
             add_gpu (root, t, path, vendor);
         }
     closedir (dir);
@@ -316,13 +294,8 @@ static void kfd_bdf (const char *text, char *buf, size_t size)
 {
     unsigned long long at = property (text, "location_id");
 
-    snprintf (buf,
-              size,
-              "%04x:%02x:%02x.%x",
-              (unsigned)(property (text, "domain") & 0xffff),
-              (unsigned)(at >> 8 & 0xff),
-              (unsigned)(at >> 3 & 0x1f),
-              (unsigned)(at & 7));
+    snprintf (buf, size, "%04x:%02x:%02x.%x", (unsigned)(property (text, "domain") & 0xffff),
+              (unsigned)(at >> 8 & 0xff), (unsigned)(at >> 3 & 0x1f), (unsigned)(at & 7));
 }
 
 /* Move the GPU of this kfd node to place 'at'; returns the next place. */
@@ -339,10 +312,7 @@ static int take_kfd (struct gpu *g, int n, int at, const char *text)
         memmove (&g[at + 1], &g[at], (size_t)(i - at) * sizeof (*g));
         found.minor = (int)property (text, "drm_render_minor");
         found.reachable = true;
-        snprintf (found.uuid,
-                  sizeof (found.uuid),
-                  "GPU-%016llx",
-                  property (text, "unique_id"));
+        snprintf (found.uuid, sizeof (found.uuid), "GPU-%016llx", property (text, "unique_id"));
         g[at] = found;
         return at + 1;
     }
@@ -356,10 +326,7 @@ static void describe_amd (int root, struct gpu *g, int n)
     int done = 0;
 
     for (int i = 0; done < n && i < 2 * GPUS_MAX; i++) {
-        snprintf (path,
-                  sizeof (path),
-                  "sys/class/kfd/kfd/topology/nodes/%d/properties",
-                  i);
+        snprintf (path, sizeof (path), "sys/class/kfd/kfd/topology/nodes/%d/properties", i);
         if (sysfs_file (root, path, text, sizeof (text)) == 0)
             done = take_kfd (g, n, done, text);
         else if (errno == ENOENT)
@@ -385,10 +352,7 @@ static void read_gpus (int root, struct topology *t)
     }
 }
 
-static struct nic *add_nic (int root,
-                            struct topology *t,
-                            enum nic_kind kind,
-                            const char *class,
+static struct nic *add_nic (int root, struct topology *t, enum nic_kind kind, const char *class,
                             const char *name)
 {
     struct nic *n = &t->nic[t->nics];
@@ -412,8 +376,7 @@ static void add_infiniband (int root, struct topology *t, const char *name)
     struct nic *n = add_nic (root, t, NIC_INFINIBAND, "infiniband", name);
     char path[128];
 
-    snprintf (
-        path, sizeof (path), "sys/class/infiniband/%s/ports/1/state", name);
+    snprintf (path, sizeof (path), "sys/class/infiniband/%s/ports/1/state", name);
     if (n)
         n->up = sysfs_number (root, path, 0) == 4; /* "4: ACTIVE" */
 }
@@ -442,8 +405,7 @@ static void add_net (int root, struct topology *t, const char *name)
     sysfs_line (root, path, state, sizeof (state));
     up = !strcmp (state, "up");
     for (int i = 0; i < t->nics - 1; i++)
-        if (t->nic[i].kind != NIC_ETHERNET
-            && !strcmp (t->nic[i].path, n->path)) {
+        if (t->nic[i].kind != NIC_ETHERNET && !strcmp (t->nic[i].path, n->path)) {
             memcpy (t->nic[i].net, n->name, sizeof (n->name));
             if (t->nic[i].kind == NIC_SLINGSHOT)
                 t->nic[i].up = up;

@@ -37,9 +37,7 @@ int cpus_count (const struct cpu_set *s);
 bool cpus_meet (const struct cpu_set *a, const struct cpu_set *b);
 
 /* out = a & b; 'out' may be one of them. */
-void cpus_and (struct cpu_set *out,
-               const struct cpu_set *a,
-               const struct cpu_set *b);
+void cpus_and (struct cpu_set *out, const struct cpu_set *a, const struct cpu_set *b);
 
 /* Read "0-15,128-143".  Returns 0, or -1 with errno EINVAL. */
 int cpus_parse (const char *list, struct cpu_set *s);
@@ -56,9 +54,9 @@ enum gpu_vendor { GPU_NVIDIA, GPU_AMD, GPU_INTEL, GPU_VENDORS };
 
 struct gpu {
     enum gpu_vendor vendor;
-    bool reachable; /* this process may open it (a device cgroup may forbid) */
-    int minor;      /* of /dev/nvidia* or /dev/dri/renderD* */
-    int node;       /* index in topology.node; -1: the firmware does not say */
+    bool reachable;          /* this process may open it (a device cgroup may forbid) */
+    int minor;               /* of /dev/nvidia* or /dev/dri/renderD* */
+    int node;                /* index in topology.node; -1: the firmware does not say */
     char path[PCI_PATH_MAX]; /* "pci0000:00/0000:00:01.0/0000:01:00.0" */
     char uuid[48];           /* "GPU-..."; "" if unknown */
 };
@@ -82,8 +80,8 @@ struct numa_node {
 
 struct topology {
     int gpus, nics, nodes;
-    struct gpu gpu[GPUS_MAX]; /* a vendor's are in its runtime's order */
-    struct nic nic[NICS_MAX]; /* by name */
+    struct gpu gpu[GPUS_MAX];         /* a vendor's are in its runtime's order */
+    struct nic nic[NICS_MAX];         /* by name */
     struct numa_node node[NODES_MAX]; /* those with CPUs, by id */
     uint16_t core[CPUS_MAX];          /* the first CPU of the same core */
 };
@@ -109,17 +107,12 @@ enum distance {
 };
 extern const char *const distance_names[];
 
-enum distance topology_distance (const char *path_a,
-                                 int node_a,
-                                 const char *path_b,
-                                 int node_b);
+enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b);
 
 /* Devices that a variable such as CUDA_VISIBLE_DEVICES names: indices count
  * what is reachable, UUIDs may be cut short.  Writes their indices in t->gpu,
  * -1 for one that cannot be told (a MIG device by its own UUID).  CUDA's rule
  * holds: a name that is none ends the list.  Returns how many.
  */
-int topology_visible (const struct topology *t,
-                      enum gpu_vendor vendor,
-                      const char *list,
+int topology_visible (const struct topology *t, enum gpu_vendor vendor, const char *list,
                       int visible[static GPUS_MAX]);

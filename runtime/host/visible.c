@@ -34,10 +34,7 @@ static int common (const char *a, const char *b)
     }
 }
 
-enum distance topology_distance (const char *path_a,
-                                 int node_a,
-                                 const char *path_b,
-                                 int node_b)
+enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b)
 {
     int n = common (path_a, path_b);
     /* bridges on both ways below the last one that they share */
@@ -50,8 +47,7 @@ enum distance topology_distance (const char *path_a,
     return node_a >= 0 && node_a == node_b ? DISTANCE_NODE : DISTANCE_SYS;
 }
 
-static int
-nth_reachable (const struct topology *t, enum gpu_vendor vendor, long n)
+static int nth_reachable (const struct topology *t, enum gpu_vendor vendor, long n)
 {
     for (int i = 0; i < t->gpus; i++)
         if (t->gpu[i].vendor == vendor && t->gpu[i].reachable && n-- == 0)
@@ -59,10 +55,7 @@ nth_reachable (const struct topology *t, enum gpu_vendor vendor, long n)
     return -1;
 }
 
-static int by_uuid (const struct topology *t,
-                    enum gpu_vendor vendor,
-                    const char *name,
-                    size_t len)
+static int by_uuid (const struct topology *t, enum gpu_vendor vendor, const char *name, size_t len)
 {
     for (int i = 0; i < t->gpus; i++)
         if (t->gpu[i].vendor == vendor && t->gpu[i].reachable
@@ -72,9 +65,7 @@ static int by_uuid (const struct topology *t,
 }
 
 /* One name of the list; -2 if it is none. */
-static int device_named (const struct topology *t,
-                         enum gpu_vendor vendor,
-                         const char *name,
+static int device_named (const struct topology *t, enum gpu_vendor vendor, const char *name,
                          size_t len)
 {
     static const char mig[] = "MIG-";
@@ -92,9 +83,7 @@ static int device_named (const struct topology *t,
     return found < 0 ? -2 : found;
 }
 
-int topology_visible (const struct topology *t,
-                      enum gpu_vendor vendor,
-                      const char *list,
+int topology_visible (const struct topology *t, enum gpu_vendor vendor, const char *list,
                       int visible[static GPUS_MAX])
 {
     int n = 0;

@@ -35,8 +35,7 @@ static hid_t record_type (void)
 {
     hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct record));
 
-#define MEMBER(name, member, type)                                             \
-    H5Tinsert (t, name, offsetof (struct record, member), type)
+#define MEMBER(name, member, type) H5Tinsert (t, name, offsetof (struct record, member), type)
     MEMBER ("step", step, H5T_STD_I64LE);
     MEMBER ("time", time, H5T_IEEE_F64LE);
     MEMBER ("offset", offset, H5T_STD_U64LE);
@@ -96,8 +95,7 @@ static int add_dataset (hid_t file, int i)
     hid_t type = layout[i].type ();
     hid_t space = H5Screate_simple (1, &one, NULL);
     hid_t how = h5_contiguous ();
-    hid_t d = H5Dcreate2 (
-        file, layout[i].name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    hid_t d = H5Dcreate2 (file, layout[i].name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
 
     if (d >= 0)
         H5Dclose (d);
@@ -119,9 +117,7 @@ static int take_image (hid_t file, struct blank *b)
     return H5Fget_file_image (file, b->image, b->size) == n ? 0 : -1;
 }
 
-static int fill (hid_t file,
-                 struct blank *b,
-                 const struct metrics_file_about *about,
+static int fill (hid_t file, struct blank *b, const struct metrics_file_about *about,
                  struct column *columns)
 {
     int rv = add_about (file, about);
@@ -142,9 +138,7 @@ static int fill (hid_t file,
     return rv == 0 ? 0 : -1;
 }
 
-static int make (struct blank *b,
-                 const struct metrics_file_about *about,
-                 struct column *columns)
+static int make (struct blank *b, const struct metrics_file_about *about, struct column *columns)
 {
     struct h5_quiet q;
     hid_t access;
@@ -182,8 +176,7 @@ static int copy_blank (struct blank *to, const struct blank *from)
     return 0;
 }
 
-static void keep (const struct blank *b,
-                  const struct metrics_file_about *about,
+static void keep (const struct blank *b, const struct metrics_file_about *about,
                   const struct column *columns)
 {
     free (last.blank.image);
@@ -194,8 +187,7 @@ static void keep (const struct blank *b,
     memcpy (last.columns, columns, sizeof (last.columns));
 }
 
-static int
-set_number (struct blank *b, const char *name, int64_t n, uint64_t *at)
+static int set_number (struct blank *b, const char *name, int64_t n, uint64_t *at)
 {
     const struct header_image image = { b->image, b->size };
 
@@ -213,17 +205,14 @@ int blank_number (struct blank *b, const struct metrics_file_about *about)
                : 0;
 }
 
-int blank_make (struct blank *b,
-                const struct metrics_file_about *about,
-                struct column *columns)
+int blank_make (struct blank *b, const struct metrics_file_about *about, struct column *columns)
 {
     /* a process that was forked meanwhile does without */
     bool locked = pthread_mutex_trylock (&last.lock) == 0;
     int rv;
 
     *b = (struct blank){ .image = NULL };
-    if (locked && last.blank.image
-        && !strcmp (last.about.experiment, about->experiment)) {
+    if (locked && last.blank.image && !strcmp (last.about.experiment, about->experiment)) {
         rv = copy_blank (b, &last.blank);
         memcpy (columns, last.columns, sizeof (last.columns));
     } else if ((rv = make (b, about, columns)) == 0 && locked)

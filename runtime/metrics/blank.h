@@ -32,9 +32,7 @@ struct metrics_file_about;
 /* Sets all of the columns (file.h) but their place.  Returns -1 on failure;
  * the image is the caller's to free after either.
  */
-int blank_make (struct blank *b,
-                const struct metrics_file_about *about,
-                struct column *columns);
+int blank_make (struct blank *b, const struct metrics_file_about *about, struct column *columns);
 
 /* Set, in the image, whose file it is: trial and attempt. */
 int blank_number (struct blank *b, const struct metrics_file_about *about);

@@ -53,16 +53,13 @@ static bool is_in_place (struct source *s, const struct stat *st)
 
     if ((uint64_t)st->st_size < image.size)
         image.size = (uint64_t)st->st_size;
-    return image.size > END_OF_FILE + 8
-           && io_read_at (s->fd, bytes, image.size, 0) == 0
+    return image.size > END_OF_FILE + 8 && io_read_at (s->fd, bytes, image.size, 0) == 0
            && header_attempt (&image, &s->attempt) == 0
            && word_of (&image, END_OF_FILE) <= (uint64_t)st->st_size
            && find_places (s, &image) == 0;
 }
 
-static int open_in_place (const struct source *s,
-                          enum dataset_name name,
-                          struct dataset *d)
+static int open_in_place (const struct source *s, enum dataset_name name, struct dataset *d)
 {
     uint64_t n;
 
@@ -106,8 +103,7 @@ static int open_dataset (hid_t file, const char *name, struct dataset *d)
         return -1;
     hid_t type = H5Dget_type (d->id);
     hid_t space = H5Dget_space (d->id);
-    bool good = H5Tget_size (type) == d->size
-                && H5Sget_simple_extent_ndims (space) == 1
+    bool good = H5Tget_size (type) == d->size && H5Sget_simple_extent_ndims (space) == 1
                 && H5Sget_simple_extent_dims (space, &n, NULL) == 1;
 
     H5Sclose (space);
@@ -167,10 +163,7 @@ void source_close (struct source *s)
         H5Fclose (s->file);
 }
 
-int dataset_open (const struct source *s,
-                  enum dataset_name name,
-                  size_t size,
-                  struct dataset *d)
+int dataset_open (const struct source *s, enum dataset_name name, size_t size, struct dataset *d)
 {
     struct h5_quiet q;
     int rv;
@@ -192,27 +185,21 @@ void dataset_close (struct dataset *d)
         H5Dclose (d->id);
 }
 
-int dataset_read (const struct source *s,
-                  const struct dataset *d,
-                  uint64_t first,
-                  uint64_t n,
+int dataset_read (const struct source *s, const struct dataset *d, uint64_t first, uint64_t n,
                   void *buf)
 {
     struct h5_quiet q;
     int rv;
 
     if (d->id < 0)
-        return io_read_at (
-            s->fd, buf, n * d->size, (off_t)(d->address + first * d->size));
+        return io_read_at (s->fd, buf, n * d->size, (off_t)(d->address + first * d->size));
     h5_quiet_begin (&q);
     rv = read_dataset (d->id, first, n, buf);
     h5_quiet_end (&q);
     return rv;
 }
 
-uint64_t dataset_skip_hole (const struct source *s,
-                            const struct dataset *d,
-                            uint64_t first)
+uint64_t dataset_skip_hole (const struct source *s, const struct dataset *d, uint64_t first)
 {
     off_t here = (off_t)(d->address + first * d->size);
     off_t data = d->id < 0 ? lseek (s->fd, here, SEEK_DATA) : here;

@@ -39,21 +39,13 @@ void source_close (struct source *s);
 /* With the length that it has now.  Returns -1 if there is none, or one of
  * records of another size; dataset_close() after either.
  */
-int dataset_open (const struct source *s,
-                  enum dataset_name name,
-                  size_t size,
-                  struct dataset *d);
+int dataset_open (const struct source *s, enum dataset_name name, size_t size, struct dataset *d);
 void dataset_close (struct dataset *d);
 
-int dataset_read (const struct source *s,
-                  const struct dataset *d,
-                  uint64_t first,
-                  uint64_t n,
+int dataset_read (const struct source *s, const struct dataset *d, uint64_t first, uint64_t n,
                   void *buf);
 
 /* The record at or behind 'first' from which on the file has data: it may claim
  * a hole that nobody could read to its end.
  */
-uint64_t dataset_skip_hole (const struct source *s,
-                            const struct dataset *d,
-                            uint64_t first);
+uint64_t dataset_skip_hole (const struct source *s, const struct dataset *d, uint64_t first);

@@ -20,10 +20,7 @@
 
 enum { WASTE_MAX = 64 << 10 };
 
-static int open_file (struct metrics_file *f,
-                      const char *dir,
-                      int folder,
-                      const char *stem,
+static int open_file (struct metrics_file *f, const char *dir, int folder, const char *stem,
                       const char *tmp)
 {
     snprintf (f->path, sizeof (f->path), "%s/%s.h5", dir, stem);
@@ -31,9 +28,8 @@ static int open_file (struct metrics_file *f,
         snprintf (f->tmp, sizeof (f->tmp), "%s", tmp);
     else
         link_tmp_name (f->tmp, sizeof (f->tmp), "");
-    f->folder = folder < 0
-                    ? inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL)
-                    : fcntl (folder, F_DUPFD_CLOEXEC, 0);
+    f->folder = folder < 0 ? inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL)
+                           : fcntl (folder, F_DUPFD_CLOEXEC, 0);
     return f->folder < 0 ? -1 : metrics_file_make (f->tmp, f);
 }
 
@@ -52,12 +48,8 @@ static void close_file (struct metrics_file *f)
     errno = e;
 }
 
-static int create_file (struct metrics_file *f,
-                        const char *dir,
-                        int folder,
-                        const char *stem,
-                        const char *tmp,
-                        const struct metrics_file_about *about,
+static int create_file (struct metrics_file *f, const char *dir, int folder, const char *stem,
+                        const char *tmp, const struct metrics_file_about *about,
                         struct slurmdl_error *err)
 {
     *f = (struct metrics_file){ .fd = -1, .folder = -1 };
@@ -73,16 +65,11 @@ static int create_file (struct metrics_file *f,
     }
     errno = errno ? errno : EIO; /* HDF5 sets none */
     close_file (f);
-    return errorf (
-        err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
+    return errorf (err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
 }
 
-int metrics_file_create (struct metrics_file *f,
-                         const char *dir,
-                         int folder,
-                         const char *tmp,
-                         const struct metrics_file_about *about,
-                         struct slurmdl_error *err)
+int metrics_file_create (struct metrics_file *f, const char *dir, int folder, const char *tmp,
+                         const struct metrics_file_about *about, struct slurmdl_error *err)
 {
     return create_file (f, dir, folder, "metrics", tmp, about, err);
 }
@@ -91,23 +78,17 @@ int metrics_file_create (struct metrics_file *f,
 static int write_number (struct metrics_file *f, uint64_t at)
 {
     f->dirty += sizeof (uint64_t);
-    return io_write_at (
-        f->fd, f->blank.image + at, sizeof (uint64_t), (off_t)at);
+    return io_write_at (f->fd, f->blank.image + at, sizeof (uint64_t), (off_t)at);
 }
 
-int metrics_file_move (struct metrics_file *f,
-                       const char *dir,
-                       int folder,
+int metrics_file_move (struct metrics_file *f, const char *dir, int folder,
                        const struct metrics_file_about *about)
 {
     int to = -1;
 
-    if (snprintf (f->path, sizeof (f->path), "%s/metrics.h5", dir)
-            >= (int)sizeof (f->path) - 8
-        || blank_number (&f->blank, about) < 0
-        || write_number (f, f->blank.trial) < 0
-        || write_number (f, f->blank.attempt) < 0
-        || (to = fcntl (folder, F_DUPFD_CLOEXEC, 0)) < 0
+    if (snprintf (f->path, sizeof (f->path), "%s/metrics.h5", dir) >= (int)sizeof (f->path) - 8
+        || blank_number (&f->blank, about) < 0 || write_number (f, f->blank.trial) < 0
+        || write_number (f, f->blank.attempt) < 0 || (to = fcntl (folder, F_DUPFD_CLOEXEC, 0)) < 0
         || renameat (f->folder, f->tmp, to, metrics_file_name (f)) < 0)
         return inside_close (to, -1);
     close (f->folder);
@@ -118,12 +99,8 @@ int metrics_file_move (struct metrics_file *f,
     return 0;
 }
 
-int metrics_file_create_as (struct metrics_file *f,
-                            const char *dir,
-                            int folder,
-                            const char *stem,
-                            const struct metrics_file_about *about,
-                            struct slurmdl_error *err)
+int metrics_file_create_as (struct metrics_file *f, const char *dir, int folder, const char *stem,
+                            const struct metrics_file_about *about, struct slurmdl_error *err)
 {
     if (create_file (f, dir, folder, stem, NULL, about, err) < 0)
         return -1;
@@ -162,27 +139,21 @@ static int make_room (struct metrics_file *f, const uint64_t *more)
     return metrics_file_replace (f, rooms, NULL, 0);
 }
 
-int metrics_file_add_names (struct metrics_file *f,
-                            const char (*names)[NAME_SIZE],
-                            uint64_t n)
+int metrics_file_add_names (struct metrics_file *f, const char (*names)[NAME_SIZE], uint64_t n)
 {
     if (make_room (f, (uint64_t[COLUMNS]){ n }) < 0)
         return -1;
     return metrics_file_append (f, &f->names, names, n);
 }
 
-int metrics_file_add_rows (struct metrics_file *f,
-                           const struct row *rows,
-                           uint64_t n)
+int metrics_file_add_rows (struct metrics_file *f, const struct row *rows, uint64_t n)
 {
     if (make_room (f, (uint64_t[COLUMNS]){ 0, n }) < 0)
         return -1;
     return metrics_file_append (f, &f->rows, rows, n);
 }
 
-static int put_data (struct metrics_file *f,
-                     struct record *records,
-                     const void *const *data,
+static int put_data (struct metrics_file *f, struct record *records, const void *const *data,
                      uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -197,10 +168,8 @@ static int put_data (struct metrics_file *f,
     return metrics_file_set_length (f, &f->bytes, f->bytes.n);
 }
 
-int metrics_file_add_records (struct metrics_file *f,
-                              struct record *records,
-                              const void *const *data,
-                              uint64_t n)
+int metrics_file_add_records (struct metrics_file *f, struct record *records,
+                              const void *const *data, uint64_t n)
 {
     uint64_t bytes = 0;
     uint64_t before;
@@ -217,9 +186,7 @@ int metrics_file_add_records (struct metrics_file *f,
     return -1;
 }
 
-int metrics_file_replace_rows (struct metrics_file *f,
-                               const struct row *rows,
-                               uint64_t n)
+int metrics_file_replace_rows (struct metrics_file *f, const struct row *rows, uint64_t n)
 {
     uint64_t rooms[COLUMNS];
 

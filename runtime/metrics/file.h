@@ -51,15 +51,15 @@ enum { COLUMNS = 4 };
 
 struct metrics_file {
     int fd;
-    int folder;        /* that it is in */
-    char tmp[40];      /* its name before it has one; "": it has */
-    int number;        /* in its name, 0: none */
-    atomic_int *named; /* where it is told, plus one; or NULL */
-    uint64_t dirty;    /* bytes that are not on stable storage yet */
-    bool held;         /* it gets none before metrics_file_move() */
-    bool fresh;        /* nor is its name */
-    bool suspect;      /* it could not be brought there */
-    unsigned files;    /* that had the name before */
+    int folder;                     /* that it is in */
+    char tmp[40];                   /* its name before it has one; "": it has */
+    int number;                     /* in its name, 0: none */
+    atomic_int *named;              /* where it is told, plus one; or NULL */
+    uint64_t dirty;                 /* bytes that are not on stable storage yet */
+    bool held;                      /* it gets none before metrics_file_move() */
+    bool fresh;                     /* nor is its name */
+    bool suspect;                   /* it could not be brought there */
+    unsigned files;                 /* that had the name before */
     struct metrics_file_work *work; /* in the background, or NULL */
     struct metrics_file_kept *kept; /* since the last sync; NULL: nothing is */
     uint64_t refused;               /* rows at which a larger file failed */
@@ -86,53 +86,35 @@ uint32_t record_crc (const struct record *r);
  * link_tmp_name() if that is NULL.  This calls libhdf5; nothing that is done
  * with the file later does.
  */
-int metrics_file_create (struct metrics_file *f,
-                         const char *dir,
-                         int folder,
-                         const char *tmp,
-                         const struct metrics_file_about *about,
-                         struct slurmdl_error *err);
+int metrics_file_create (struct metrics_file *f, const char *dir, int folder, const char *tmp,
+                         const struct metrics_file_about *about, struct slurmdl_error *err);
 
 /* Before that, where 'held' is set and all is synced: be metrics.h5 of another
  * folder, which has none, and of this trial and attempt of the experiment.
  */
-int metrics_file_move (struct metrics_file *f,
-                       const char *dir,
-                       int folder,
+int metrics_file_move (struct metrics_file *f, const char *dir, int folder,
                        const struct metrics_file_about *about);
 
 /* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once; without
  * a folder that is open -1.
  */
-int metrics_file_create_as (struct metrics_file *f,
-                            const char *dir,
-                            int folder,
-                            const char *stem,
-                            const struct metrics_file_about *about,
-                            struct slurmdl_error *err);
+int metrics_file_create_as (struct metrics_file *f, const char *dir, int folder, const char *stem,
+                            const struct metrics_file_about *about, struct slurmdl_error *err);
 
 /* Append names, or rows whose names are in.  On failure the file is as it
  * was, and the same call may be tried again.
  */
-int metrics_file_add_names (struct metrics_file *f,
-                            const char (*names)[NAME_SIZE],
-                            uint64_t n);
-int metrics_file_add_rows (struct metrics_file *f,
-                           const struct row *rows,
-                           uint64_t n);
+int metrics_file_add_names (struct metrics_file *f, const char (*names)[NAME_SIZE], uint64_t n);
+int metrics_file_add_rows (struct metrics_file *f, const struct row *rows, uint64_t n);
 
 /* Append records, whose offset, data_crc and crc are set, and their data. */
-int metrics_file_add_records (struct metrics_file *f,
-                              struct record *records,
-                              const void *const *data,
-                              uint64_t n);
+int metrics_file_add_records (struct metrics_file *f, struct record *records,
+                              const void *const *data, uint64_t n);
 
 /* Have these rows, the first of which is that of 'slurmdl', in the place of
  * all that are there.  On failure the file is as it was.
  */
-int metrics_file_replace_rows (struct metrics_file *f,
-                               const struct row *rows,
-                               uint64_t n);
+int metrics_file_replace_rows (struct metrics_file *f, const struct row *rows, uint64_t n);
 
 /* Have all on stable storage; waits for what is done in the background. */
 int metrics_file_sync (struct metrics_file *f);

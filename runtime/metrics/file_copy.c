@@ -19,8 +19,7 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
 
     while (rv == 0 && len > 0) {
         size_t n = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
-        if (io_read_at (from, buf, n, at) < 0
-            || io_write_at (to, buf, n, where) < 0)
+        if (io_read_at (from, buf, n, at) < 0 || io_write_at (to, buf, n, where) < 0)
             rv = -1;
         at += (off_t)n;
         where += (off_t)n;
@@ -30,10 +29,8 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
     return rv;
 }
 
-static int copy_column (const struct metrics_file *old,
-                        const struct column *from,
-                        struct metrics_file *f,
-                        struct column *to)
+static int copy_column (const struct metrics_file *old, const struct column *from,
+                        struct metrics_file *f, struct column *to)
 {
     const char *data = NULL;
     uint64_t kept = metrics_file_kept (old, from, &data);
@@ -41,25 +38,18 @@ static int copy_column (const struct metrics_file *old,
     off_t at = (off_t)(kept * to->size);
 
     if (kept > to->n
-        && copy_bytes (old->fd,
-                       from->data + done,
-                       f->fd,
-                       to->data + done,
+        && copy_bytes (old->fd, from->data + done, f->fd, to->data + done,
                        (kept - to->n) * from->size)
                < 0)
         return -1;
     if (from->n > kept
-        && io_write_at (
-               f->fd, data, (from->n - kept) * from->size, to->data + at)
-               < 0)
+        && io_write_at (f->fd, data, (from->n - kept) * from->size, to->data + at) < 0)
         return -1;
     return metrics_file_set_length (f, to, from->n);
 }
 
-int metrics_file_copy_columns (const struct metrics_file *old,
-                               struct metrics_file *f,
-                               const struct row *rows,
-                               uint64_t n)
+int metrics_file_copy_columns (const struct metrics_file *old, struct metrics_file *f,
+                               const struct row *rows, uint64_t n)
 {
     int rv = 0;
 
@@ -79,8 +69,7 @@ static bool has_name (const struct metrics_file *f)
     struct stat file;
     struct stat named;
 
-    return fstat (f->fd, &file) == 0
-           && fstatat (f->folder, metrics_file_name (f), &named, 0) == 0
+    return fstat (f->fd, &file) == 0 && fstatat (f->folder, metrics_file_name (f), &named, 0) == 0
            && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
 }
 
@@ -110,9 +99,7 @@ int metrics_file_give_name (struct metrics_file *f, const char *tmp)
     return f->suspect ? 0 : -1;
 }
 
-int metrics_file_replace (struct metrics_file *f,
-                          const uint64_t *rooms,
-                          const struct row *rows,
+int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms, const struct row *rows,
                           uint64_t n)
 {
     struct metrics_file new = *f;

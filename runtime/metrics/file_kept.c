@@ -49,9 +49,7 @@ static int make_room (struct metrics_file_kept *k, int i, size_t size)
     return 0;
 }
 
-void metrics_file_keep (struct metrics_file *f,
-                        const struct column *c,
-                        const void *records,
+void metrics_file_keep (struct metrics_file *f, const struct column *c, const void *records,
                         uint64_t n)
 {
     struct metrics_file_kept *k = f->kept;
@@ -67,9 +65,7 @@ void metrics_file_keep (struct metrics_file *f,
         memcpy (k->columns[i].data + at, records, n * c->size);
 }
 
-uint64_t metrics_file_kept (const struct metrics_file *f,
-                            const struct column *c,
-                            const char **data)
+uint64_t metrics_file_kept (const struct metrics_file *f, const struct column *c, const char **data)
 {
     const struct metrics_file_kept *k = f->kept;
     int i = (int)(c - f->columns);

@@ -15,9 +15,7 @@
 
 enum { ALIGN = 64, FILES_MAX = 1000 };
 
-int metrics_file_set_length (struct metrics_file *f,
-                             struct column *c,
-                             uint64_t n)
+int metrics_file_set_length (struct metrics_file *f, struct column *c, uint64_t n)
 {
     if (io_write_at (f->fd, &n, sizeof (n), c->length) < 0)
         return -1;
@@ -25,26 +23,18 @@ int metrics_file_set_length (struct metrics_file *f,
     return 0;
 }
 
-int metrics_file_put (struct metrics_file *f,
-                      const struct column *c,
-                      const void *records,
+int metrics_file_put (struct metrics_file *f, const struct column *c, const void *records,
                       uint64_t n)
 {
     f->dirty += n * c->size;
     metrics_file_keep (f, c, records, n);
-    return io_write_at (
-        f->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
+    return io_write_at (f->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
 }
 
 /* The records first: nobody sees them before the length says so. */
-int metrics_file_append (struct metrics_file *f,
-                         struct column *c,
-                         const void *records,
-                         uint64_t n)
+int metrics_file_append (struct metrics_file *f, struct column *c, const void *records, uint64_t n)
 {
-    return metrics_file_put (f, c, records, n) < 0
-               ? -1
-               : metrics_file_set_length (f, c, c->n + n);
+    return metrics_file_put (f, c, records, n) < 0 ? -1 : metrics_file_set_length (f, c, c->n + n);
 }
 
 /* HDF5 2.0 refuses a dataset of length 0: each begins with one record, and so
@@ -61,8 +51,7 @@ static int first_records (struct metrics_file *f)
     record.crc = record_crc (&record);
     for (int i = 0; i < COLUMNS; i++)
         f->columns[i].n = 0;
-    if (metrics_file_put (f, &f->names, name, 1) < 0
-        || metrics_file_put (f, &f->rows, &row, 1) < 0
+    if (metrics_file_put (f, &f->names, name, 1) < 0 || metrics_file_put (f, &f->rows, &row, 1) < 0
         || metrics_file_put (f, &f->bytes, "", 1) < 0
         || metrics_file_put (f, &f->records, &record, 1) < 0)
         return -1;
@@ -98,8 +87,7 @@ int metrics_file_make (const char *name, struct metrics_file *f)
 {
     int e;
 
-    f->fd =
-        inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
+    f->fd = inside_open_at (f->folder, name, O_RDWR | O_CREAT | O_EXCL, 0644, NULL);
     if (f->fd < 0)
         return -1;
     if (write_blank (f) == 0 && first_records (f) == 0)

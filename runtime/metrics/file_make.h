@@ -26,17 +26,10 @@ const char *metrics_file_name (const struct metrics_file *f);
 /* Write records after those that are there; say how many there are; or both:
  * nobody sees a record before all are written.
  */
-int metrics_file_put (struct metrics_file *f,
-                      const struct column *c,
-                      const void *records,
+int metrics_file_put (struct metrics_file *f, const struct column *c, const void *records,
                       uint64_t n);
-int metrics_file_set_length (struct metrics_file *f,
-                             struct column *c,
-                             uint64_t n);
-int metrics_file_append (struct metrics_file *f,
-                         struct column *c,
-                         const void *records,
-                         uint64_t n);
+int metrics_file_set_length (struct metrics_file *f, struct column *c, uint64_t n);
+int metrics_file_append (struct metrics_file *f, struct column *c, const void *records, uint64_t n);
 
 /* ---- file_copy.c ---- */
 
@@ -47,18 +40,14 @@ void metrics_file_rooms (const struct metrics_file *f, uint64_t *rooms);
  * in the place of all, or all of them if 'rows' is NULL.  On failure the file
  * is as it was.
  */
-int metrics_file_replace (struct metrics_file *f,
-                          const uint64_t *rooms,
-                          const struct row *rows,
+int metrics_file_replace (struct metrics_file *f, const uint64_t *rooms, const struct row *rows,
                           uint64_t n);
 
 /* The parts of it: copy the records that the new file lacks, and give it the
  * name.
  */
-int metrics_file_copy_columns (const struct metrics_file *old,
-                               struct metrics_file *f,
-                               const struct row *rows,
-                               uint64_t n);
+int metrics_file_copy_columns (const struct metrics_file *old, struct metrics_file *f,
+                               const struct row *rows, uint64_t n);
 int metrics_file_give_name (struct metrics_file *f, const char *tmp);
 
 /* ---- file_kept.c: what was written since the last sync ---- */
@@ -72,16 +61,13 @@ void metrics_file_keep_new (struct metrics_file *f);
 void metrics_file_keep_end (struct metrics_file *f);
 
 /* These records are about to be written behind those that are there. */
-void metrics_file_keep (struct metrics_file *f,
-                        const struct column *c,
-                        const void *records,
+void metrics_file_keep (struct metrics_file *f, const struct column *c, const void *records,
                         uint64_t n);
 
 /* The number of the column's first record that is kept, in '*data'; all that
  * follow are, too.  Where none is: the number of its records.
  */
-uint64_t metrics_file_kept (const struct metrics_file *f,
-                            const struct column *c,
+uint64_t metrics_file_kept (const struct metrics_file *f, const struct column *c,
                             const char **data);
 
 /* All of the file is on stable storage. */

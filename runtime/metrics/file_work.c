@@ -49,10 +49,8 @@ static int run_growth (struct metrics_file_work *w)
 {
     if (metrics_file_make (w->tmp, &w->to) < 0)
         return -1;
-    return metrics_file_copy_columns (&w->from, &w->to, NULL, 0) < 0
-                   || fsync (w->to.fd) < 0
-               ? -1
-               : 0;
+    return metrics_file_copy_columns (&w->from, &w->to, NULL, 0) < 0 || fsync (w->to.fd) < 0 ? -1
+                                                                                             : 0;
 }
 
 /* What was added meanwhile is copied, too.  A failure does no harm: there is
@@ -105,8 +103,7 @@ static void *work (void *arg)
     return NULL;
 }
 
-static struct metrics_file_work *create_work (const struct metrics_file *f,
-                                              atomic_uint *bell)
+static struct metrics_file_work *create_work (const struct metrics_file *f, atomic_uint *bell)
 {
     struct metrics_file_work *w = calloc (1, sizeof (*w));
 

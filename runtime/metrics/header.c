@@ -19,8 +19,7 @@ enum {
     SYMBOL_TABLE = 0x11,
 };
 
-static bool
-get (const struct header_image *i, uint64_t at, void *to, uint64_t n)
+static bool get (const struct header_image *i, uint64_t at, void *to, uint64_t n)
 {
     if (at > i->size || n > i->size - at)
         return false;
@@ -28,11 +27,9 @@ get (const struct header_image *i, uint64_t at, void *to, uint64_t n)
     return true;
 }
 
-static bool
-is (const struct header_image *i, uint64_t at, const void *what, size_t n)
+static bool is (const struct header_image *i, uint64_t at, const void *what, size_t n)
 {
-    return at <= i->size && n <= i->size - at
-           && !memcmp (i->bytes + at, what, n);
+    return at <= i->size && n <= i->size - at && !memcmp (i->bytes + at, what, n);
 }
 
 static bool is_ours (const struct header_image *i)
@@ -41,9 +38,8 @@ static bool is_ours (const struct header_image *i)
     uint64_t base;
     unsigned char sizes[2];
 
-    return is (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2)
-           && sizes[0] == 8 && sizes[1] == 8
-           && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
+    return is (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2) && sizes[0] == 8
+           && sizes[1] == 8 && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
 }
 
 struct header_walk {
@@ -103,13 +99,13 @@ static void take_number (struct header_walk *w, uint64_t at)
     uint64_t type, value;
     uint32_t size;
 
-    if (!get (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1
-        || head[1] != n || !is (w->image, at + 8, root->name, n))
+    if (!get (w->image, at, head, sizeof (head)) || (head[0] & 0xff) != 1 || head[1] != n
+        || !is (w->image, at + 8, root->name, n))
         return;
     type = at + 8 + padded (head[1]);
     value = type + padded (head[2]) + padded (head[3]);
-    if (is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4)
-        && size == 8 && get (w->image, value, &(uint64_t){ 0 }, 8))
+    if (is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4) && size == 8
+        && get (w->image, value, &(uint64_t){ 0 }, 8))
         root->number = value;
 }
 
@@ -123,8 +119,7 @@ static void take_of_root (struct header_walk *w, uint16_t type, uint64_t at)
         take_number (w, at);
 }
 
-static int find_root (const struct header_image *image,
-                      struct header_root *root)
+static int find_root (const struct header_image *image, struct header_root *root)
 {
     struct header_walk w = { image, take_of_root, MESSAGES_MAX, root };
     uint64_t at;
@@ -151,21 +146,16 @@ int header_attempt (const struct header_image *image, int64_t *attempt)
 }
 
 /* One node of a symbol table (III.C). */
-static int find_in_node (const struct header_image *i,
-                         uint64_t node,
-                         uint64_t names,
-                         const char *name,
-                         uint64_t *header)
+static int find_in_node (const struct header_image *i, uint64_t node, uint64_t names,
+                         const char *name, uint64_t *header)
 {
     uint64_t entry[2];
     uint16_t n;
 
-    if (!is (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n))
-        || n > ENTRIES_MAX)
+    if (!is (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n)) || n > ENTRIES_MAX)
         return -1;
     for (uint64_t e = 0; e < n; e++) {
-        if (!get (i, node + 8 + 40 * e, entry, sizeof (entry))
-            || entry[0] > i->size)
+        if (!get (i, node + 8 + 40 * e, entry, sizeof (entry)) || entry[0] > i->size)
             return -1;
         if (is (i, names + entry[0], name, strlen (name) + 1)) {
             *header = entry[1];
@@ -176,8 +166,7 @@ static int find_in_node (const struct header_image *i,
 }
 
 /* A B-tree of one level (III.A.1), names in a local heap (III.D). */
-static int
-find_header (const struct header_image *i, const char *name, uint64_t *header)
+static int find_header (const struct header_image *i, const char *name, uint64_t *header)
 {
     uint64_t names, node;
     struct header_root root = { .name = NULL };
@@ -186,8 +175,7 @@ find_header (const struct header_image *i, const char *name, uint64_t *header)
 
     if (find_root (i, &root) < 0 || !is (i, root.table[0], "TREE\0\0", 6)
         || !get (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
-        || !is (i, root.table[1], "HEAP", 5)
-        || !get (i, root.table[1] + 24, &names, sizeof (names))
+        || !is (i, root.table[1], "HEAP", 5) || !get (i, root.table[1] + 24, &names, sizeof (names))
         || names > i->size)
         return -1;
     for (uint64_t e = 0; rv == 1 && e < n; e++)
@@ -215,9 +203,7 @@ static void take_of_dataset (struct header_walk *w, uint16_t type, uint64_t at)
         d->storage = at + 2;
 }
 
-int header_find (const struct header_image *image,
-                 const char *name,
-                 struct header_dataset *d)
+int header_find (const struct header_image *image, const char *name, struct header_dataset *d)
 {
     struct header_walk w = { image, take_of_dataset, MESSAGES_MAX, d };
     uint64_t header;
@@ -228,7 +214,5 @@ int header_find (const struct header_image *image,
     *d = (struct header_dataset){ 0 };
     walk_header (&w, header);
     /* the length changes by one write of one aligned word */
-    return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0
-               ? 0
-               : -1;
+    return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0 ? 0 : -1;
 }

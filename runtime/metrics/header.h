@@ -21,9 +21,7 @@ struct header_dataset {
  * is none of that name, -1 if the file is laid out in another way than
  * blank.c has it: libhdf5 may be able to read it.
  */
-int header_find (const struct header_image *image,
-                 const char *name,
-                 struct header_dataset *d);
+int header_find (const struct header_image *image, const char *name, struct header_dataset *d);
 
 /* The offset of the value, an integer of 8 bytes, of an attribute of the root
  * group; 0: not found, or laid out in another way.

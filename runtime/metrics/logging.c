@@ -14,13 +14,9 @@ struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name)
     return run->metrics ? metrics_name (run->metrics, name) : &nowhere;
 }
 
-int slurmdl_log (struct slurmdl *run,
-                 const char *name,
-                 int64_t step,
-                 double value)
+int slurmdl_log (struct slurmdl *run, const char *name, int64_t step, double value)
 {
-    return run->metrics ? slurmdl_metrics_log (run->metrics, name, step, value)
-                        : 0;
+    return run->metrics ? slurmdl_metrics_log (run->metrics, name, step, value) : 0;
 }
 
 int slurmdl_epoch (struct slurmdl *run, double epoch)
@@ -42,10 +38,7 @@ void metrics_resumed (struct slurmdl_metrics *m, int64_t step)
 
     if (!m)
         return;
-    snprintf (json,
-              sizeof (json),
-              "{\"step\": %lld, \"row\": %lu}",
-              (long long)step,
+    snprintf (json, sizeof (json), "{\"step\": %lld, \"row\": %lu}", (long long)step,
               ring_count (&m->ring) + 1);
     metrics_event (m, "resumed", step, json);
 }

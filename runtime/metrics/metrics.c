@@ -51,8 +51,7 @@ static struct slurmdl_metrics *allocate (void)
     return NULL;
 }
 
-struct metrics_file_about
-metrics_about (const char *experiment, long trial, long attempt)
+struct metrics_file_about metrics_about (const char *experiment, long trial, long attempt)
 {
     struct metrics_file_about about = { .trial = trial, .attempt = attempt };
 
@@ -60,12 +59,9 @@ metrics_about (const char *experiment, long trial, long attempt)
     return about;
 }
 
-static struct slurmdl_metrics *create (const char *dir,
-                                       int folder,
-                                       const char *held,
+static struct slurmdl_metrics *create (const char *dir, int folder, const char *held,
                                        const struct metrics_file_about *about,
-                                       struct retention *retention,
-                                       struct slurmdl_error *err)
+                                       struct retention *retention, struct slurmdl_error *err)
 {
     struct slurmdl_metrics *m = allocate ();
 
@@ -88,17 +84,14 @@ static struct slurmdl_metrics *create (const char *dir,
     return NULL;
 }
 
-struct slurmdl_metrics *metrics_create (const char *dir,
-                                        int folder,
+struct slurmdl_metrics *metrics_create (const char *dir, int folder,
                                         const struct metrics_file_about *about,
-                                        struct retention *retention,
-                                        struct slurmdl_error *err)
+                                        struct retention *retention, struct slurmdl_error *err)
 {
     return create (dir, folder, NULL, about, retention, err);
 }
 
-struct slurmdl_metrics *metrics_spare (const char *dir,
-                                       const char *name,
+struct slurmdl_metrics *metrics_spare (const char *dir, const char *name,
                                        const struct metrics_file_about *about)
 {
     struct slurmdl_metrics *m = create (dir, -1, name, about, NULL, NULL);
@@ -108,9 +101,7 @@ struct slurmdl_metrics *metrics_spare (const char *dir,
     return m;
 }
 
-int metrics_move (struct slurmdl_metrics *m,
-                  const char *dir,
-                  int folder,
+int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
                   const struct metrics_file_about *about)
 {
     /* the thread rests then, until something is asked of it */
@@ -119,13 +110,11 @@ int metrics_move (struct slurmdl_metrics *m,
     return metrics_file_move (&m->file, dir, folder, about);
 }
 
-struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
-                                                struct slurmdl_error *err)
+struct slurmdl_metrics *slurmdl_metrics_create (const char *dir, struct slurmdl_error *err)
 {
-    const struct metrics_file_about about =
-        metrics_about (environment_text ("DL_EXPERIMENT", ""),
-                       (long)environment_number ("DL_TRIAL", 0),
-                       (long)environment_number ("DL_ATTEMPT", 0));
+    const struct metrics_file_about about = metrics_about (
+        environment_text ("DL_EXPERIMENT", ""), (long)environment_number ("DL_TRIAL", 0),
+        (long)environment_number ("DL_ATTEMPT", 0));
 
     error_clear (err);
     return metrics_create (dir, -1, &about, NULL, err);
@@ -166,16 +155,11 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
                        "%s: cannot write: %s; %lu metrics wait in memory, %ld "
                        "are lost",
                        m->file.path,
-                       e == ENOENT ? "the file or its folder was removed"
-                                   : strerror (e),
-                       ring_count (&m->ring) - atomic_load (&m->written),
-                       lost);
+                       e == ENOENT ? "the file or its folder was removed" : strerror (e),
+                       ring_count (&m->ring) - atomic_load (&m->written), lost);
     if (lost)
-        return errorf (
-            err,
-            "%s: %ld metrics are lost: the disk was full or did not respond",
-            m->file.path,
-            lost);
+        return errorf (err, "%s: %ld metrics are lost: the disk was full or did not respond",
+                       m->file.path, lost);
     return 0;
 }
 
@@ -191,13 +175,10 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
     return 1;
 }
 
-static int no_answer (const struct slurmdl_metrics *m,
-                      struct slurmdl_error *err)
+static int no_answer (const struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
-    return errorf (err,
-                   "%s: the disk does not answer; %lu metrics wait in memory",
-                   m->file.path,
+    return errorf (err, "%s: the disk does not answer; %lu metrics wait in memory", m->file.path,
                    ring_count (&m->ring) - atomic_load (&m->written));
 }
 
@@ -209,9 +190,7 @@ unsigned metrics_flush_begin (struct slurmdl_metrics *m)
     return ticket;
 }
 
-int metrics_flush_end (struct slurmdl_metrics *m,
-                       unsigned ticket,
-                       struct slurmdl_error *err)
+int metrics_flush_end (struct slurmdl_metrics *m, unsigned ticket, struct slurmdl_error *err)
 {
     struct timespec begin;
     unsigned done;

@@ -105,28 +105,19 @@ void metrics_lose (struct slurmdl_metrics *m, long n);
 void metrics_ring (struct slurmdl_metrics *m);
 
 /* NULL with EINVAL, ENOSPC or EPERM */
-struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
-                                     const char *name);
+struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name);
 
 /* The same as slurmdl_epoch(). */
 int metrics_epoch (struct slurmdl_metrics *m, double epoch);
 
 /* Room for the data of a record, NULL with errno; then queue it. */
-struct item *item_create (struct slurmdl_metrics *m,
-                          const char *name,
-                          int64_t step,
-                          enum slurmdl_kind kind,
-                          size_t size);
+struct item *item_create (struct slurmdl_metrics *m, const char *name, int64_t step,
+                          enum slurmdl_kind kind, size_t size);
 void item_put (struct slurmdl_metrics *m, struct item *item);
 
 /* records.c */
-int metrics_event (struct slurmdl_metrics *m,
-                   const char *kind,
-                   int64_t step,
-                   const char *json);
-int metrics_histogram (struct slurmdl_metrics *m,
-                       const char *name,
-                       int64_t step,
+int metrics_event (struct slurmdl_metrics *m, const char *kind, int64_t step, const char *json);
+int metrics_histogram (struct slurmdl_metrics *m, const char *name, int64_t step,
                        const struct slurmdl_histogram *h);
 
 /* recorder.c: the thread that writes; wait until it has ended, at most so
@@ -138,19 +129,14 @@ bool recorder_join (struct slurmdl_metrics *m, long ms);
 /* metrics.c: a file in 'dir', which may be open as 'folder' (else -1);
  * 'retention' may be NULL.
  */
-struct metrics_file_about
-metrics_about (const char *experiment, long trial, long attempt);
-struct slurmdl_metrics *metrics_create (const char *dir,
-                                        int folder,
+struct metrics_file_about metrics_about (const char *experiment, long trial, long attempt);
+struct slurmdl_metrics *metrics_create (const char *dir, int folder,
                                         const struct metrics_file_about *about,
-                                        struct retention *retention,
-                                        struct slurmdl_error *err);
+                                        struct retention *retention, struct slurmdl_error *err);
 
 /* The two halves of slurmdl_metrics_flush(). */
 unsigned metrics_flush_begin (struct slurmdl_metrics *m);
-int metrics_flush_end (struct slurmdl_metrics *m,
-                       unsigned ticket,
-                       struct slurmdl_error *err);
+int metrics_flush_end (struct slurmdl_metrics *m, unsigned ticket, struct slurmdl_error *err);
 
 /* Whether a name is that of their file, which may have none yet. */
 bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
@@ -158,16 +144,13 @@ bool metrics_has_name (const struct slurmdl_metrics *m, const char *name);
 /* The same for an attempt of this experiment that comes: an empty file, in
  * 'dir' and of this hidden name until then.
  */
-struct slurmdl_metrics *metrics_spare (const char *dir,
-                                       const char *name,
+struct slurmdl_metrics *metrics_spare (const char *dir, const char *name,
                                        const struct metrics_file_about *about);
 
 /* Have them in this folder, which has no metrics.h5, as those of this attempt;
  * -1 with errno: they are of no use.
  */
-int metrics_move (struct slurmdl_metrics *m,
-                  const char *dir,
-                  int folder,
+int metrics_move (struct slurmdl_metrics *m, const char *dir, int folder,
                   const struct metrics_file_about *about);
 
 /* Destroy them and remove their file: nothing was logged. */

@@ -12,7 +12,7 @@
 
 enum {
     URGE = RING_SIZE / 16, /* rows after which the writer is woken */
-    PATIENCE = 1000, /* ms that a disk which takes nothing holds up a call */
+    PATIENCE = 1000,       /* ms that a disk which takes nothing holds up a call */
 };
 
 /* It is of the process, like the fork that changes it. */
@@ -37,15 +37,13 @@ void metrics_adopt (struct slurmdl_metrics *m)
 
 bool metrics_ours (const struct slurmdl_metrics *m)
 {
-    return m->generation
-           == atomic_load_explicit (&generation, memory_order_relaxed);
+    return m->generation == atomic_load_explicit (&generation, memory_order_relaxed);
 }
 
 int metrics_not_ours (struct slurmdl_error *err)
 {
     errno = EPERM;
-    return errorf (err,
-                   "metrics: this is a child of the process that opened them");
+    return errorf (err, "metrics: this is a child of the process that opened them");
 }
 
 /* That of the kernel's last tick, some ms ago: reading the clock itself would
@@ -69,8 +67,8 @@ static uint32_t hash_name (const char *name)
 }
 
 /* '*at' goes on from there to the name's place, or to the free one. */
-static struct slurmdl_metric *
-find_name (const struct slurmdl_metrics *m, const char *name, uint32_t *at)
+static struct slurmdl_metric *find_name (const struct slurmdl_metrics *m, const char *name,
+                                         uint32_t *at)
 {
     unsigned i;
 
@@ -82,8 +80,7 @@ find_name (const struct slurmdl_metrics *m, const char *name, uint32_t *at)
 }
 
 /* Under the lock. */
-static struct slurmdl_metric *
-add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
+static struct slurmdl_metric *add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
 {
     unsigned n = atomic_load (&m->nnames);
     struct retention *r = m->retention;
@@ -93,17 +90,14 @@ add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
         return NULL;
     }
     memcpy (m->names[n], name, strlen (name) + 1);
-    m->metrics[n] = (struct slurmdl_metric){
-        m, r && r->metric && !strcmp (r->metric, name) ? r : NULL, n
-    };
+    m->metrics[n] =
+        (struct slurmdl_metric){ m, r && r->metric && !strcmp (r->metric, name) ? r : NULL, n };
     atomic_store (&m->nnames, n + 1);
-    atomic_store_explicit (
-        &m->hash[at], (uint16_t)(n + 1), memory_order_release);
+    atomic_store_explicit (&m->hash[at], (uint16_t)(n + 1), memory_order_release);
     return &m->metrics[n];
 }
 
-struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
-                                     const char *name)
+struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m, const char *name)
 {
     struct slurmdl_metric *found;
     uint32_t at;
@@ -148,8 +142,7 @@ void metrics_ring (struct slurmdl_metrics *m)
  */
 static void wake (struct slurmdl_metrics *m, long number)
 {
-    if (number % URGE == 0
-        || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
+    if (number % URGE == 0 || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
         metrics_ring (m);
 }
 
@@ -179,22 +172,17 @@ static long wait_for_room (struct slurmdl_metrics *m, const struct row *row)
     return number;
 }
 
-static int put_row (const struct slurmdl_metric *metric,
-                    uint32_t flags,
-                    int64_t step,
-                    double value)
+static int put_row (const struct slurmdl_metric *metric, uint32_t flags, int64_t step, double value)
 {
     struct slurmdl_metrics *m = metric->metrics;
-    struct row row = { .step = step,
-                       .time = metrics_time (),
-                       .value = value,
-                       .name = metric->index | flags };
+    struct row row = {
+        .step = step, .time = metrics_time (), .value = value, .name = metric->index | flags
+    };
     long number;
 
     if (!metrics_ours (m))
         return metrics_not_ours (NULL);
-    if ((number = ring_put (&m->ring, &row)) < 0
-        && (number = wait_for_room (m, &row)) < 0) {
+    if ((number = ring_put (&m->ring, &row)) < 0 && (number = wait_for_room (m, &row)) < 0) {
         metrics_lose (m, 1);
         return -1;
     }
@@ -222,10 +210,7 @@ int metrics_epoch (struct slurmdl_metrics *m, double epoch)
     return metric ? put_row (metric, STEP_OF_LAST, 0, epoch) : -1;
 }
 
-int slurmdl_metrics_log (struct slurmdl_metrics *m,
-                         const char *name,
-                         int64_t step,
-                         double value)
+int slurmdl_metrics_log (struct slurmdl_metrics *m, const char *name, int64_t step, double value)
 {
     struct slurmdl_metric *metric;
 
@@ -239,11 +224,8 @@ int slurmdl_metrics_log (struct slurmdl_metrics *m,
     return slurmdl_log_to (metric, step, value);
 }
 
-struct item *item_create (struct slurmdl_metrics *m,
-                          const char *name,
-                          int64_t step,
-                          enum slurmdl_kind kind,
-                          size_t size)
+struct item *item_create (struct slurmdl_metrics *m, const char *name, int64_t step,
+                          enum slurmdl_kind kind, size_t size)
 {
     const struct slurmdl_metric *metric;
     struct item *item;
@@ -265,11 +247,9 @@ struct item *item_create (struct slurmdl_metrics *m,
             metrics_lose (m, 1);
         return NULL;
     }
-    item->record = (struct record){ .step = step,
-                                    .time = metrics_time (),
-                                    .bytes = size,
-                                    .name = metric->index,
-                                    .kind = kind };
+    item->record = (struct record){
+        .step = step, .time = metrics_time (), .bytes = size, .name = metric->index, .kind = kind
+    };
     return item;
 }
 

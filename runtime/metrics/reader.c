@@ -13,10 +13,7 @@ struct giving {
     double epoch;
 };
 
-static int give_rows (const struct table *t,
-                      const struct row *rows,
-                      size_t n,
-                      uint64_t first,
+static int give_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
                       void *arg)
 {
     struct giving *g = arg;
@@ -30,17 +27,13 @@ static int give_rows (const struct table *t,
         if (t->nresumes && table_superseded (t, first + i, r))
             continue;
         rv = g->f (
-            &(struct slurmdl_row){
-                r->step, r->time, r->value, name, g->epoch, t->attempt, 0 },
+            &(struct slurmdl_row){ r->step, r->time, r->value, name, g->epoch, t->attempt, 0 },
             g->arg);
     }
     return rv;
 }
 
-int slurmdl_metrics_read (const char *path,
-                          slurmdl_row_f f,
-                          void *arg,
-                          struct slurmdl_error *err)
+int slurmdl_metrics_read (const char *path, slurmdl_row_f f, void *arg, struct slurmdl_error *err)
 {
     struct giving g = { f, arg, NAN };
     struct table t;
@@ -53,9 +46,7 @@ int slurmdl_metrics_read (const char *path,
     return rv;
 }
 
-int slurmdl_records_read (const char *path,
-                          slurmdl_record_f f,
-                          void *arg,
+int slurmdl_records_read (const char *path, slurmdl_record_f f, void *arg,
                           struct slurmdl_error *err)
 {
     struct table t;
@@ -91,9 +82,7 @@ static int read_file (const char *path, void *arg, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_folder (const char *dir,
-                        struct folder_reading *r,
-                        struct slurmdl_error *err)
+static int read_folder (const char *dir, struct folder_reading *r, struct slurmdl_error *err)
 {
     int rv;
 
@@ -105,20 +94,14 @@ static int read_folder (const char *dir,
     return errorf (err, "%s", r->damage.text);
 }
 
-int slurmdl_metrics_read_dir (const char *dir,
-                              slurmdl_row_f f,
-                              void *arg,
+int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg,
                               struct slurmdl_error *err)
 {
-    return read_folder (
-        dir, &(struct folder_reading){ .row = f, .arg = arg }, err);
+    return read_folder (dir, &(struct folder_reading){ .row = f, .arg = arg }, err);
 }
 
-int slurmdl_records_read_dir (const char *dir,
-                              slurmdl_record_f f,
-                              void *arg,
+int slurmdl_records_read_dir (const char *dir, slurmdl_record_f f, void *arg,
                               struct slurmdl_error *err)
 {
-    return read_folder (
-        dir, &(struct folder_reading){ .record = f, .arg = arg }, err);
+    return read_folder (dir, &(struct folder_reading){ .record = f, .arg = arg }, err);
 }

@@ -18,15 +18,13 @@ enum { SYNC_HERE = 4 << 20, SYNC_AT = 64 << 20 };
 
 static bool hurried (const struct slurmdl_metrics *m)
 {
-    return atomic_load (&m->closing)
-           || atomic_load (&m->asked) != atomic_load (&m->answered);
+    return atomic_load (&m->closing) || atomic_load (&m->asked) != atomic_load (&m->answered);
 }
 
 static bool work (const struct slurmdl_metrics *m)
 {
     return m->nrows > 0 || m->pending || ring_count (&m->ring) != m->ring.taken
-           || atomic_load (&m->items) || hurried (m)
-           || metrics_file_is_done (&m->file);
+           || atomic_load (&m->items) || hurried (m) || metrics_file_is_done (&m->file);
 }
 
 /* Until there is work, or it is time to sync. */
@@ -57,8 +55,7 @@ static void wait_for_more (struct slurmdl_metrics *m)
     if (hurried (m) || (much && !m->pause))
         return;
     clock_gettime (CLOCK_MONOTONIC, &begin);
-    while (atomic_load (&m->bell) == bell
-           && (left = most - elapsed (&begin)) > 0)
+    while (atomic_load (&m->bell) == bell && (left = most - elapsed (&begin)) > 0)
         futex_wait (&m->bell, bell, left);
 }
 
@@ -69,8 +66,8 @@ static int write_names (struct slurmdl_metrics *m)
 
     if (n <= j->names.n)
         return 0;
-    return metrics_file_add_names (
-        j, (const char (*)[NAME_SIZE])m->names + j->names.n, n - j->names.n);
+    return metrics_file_add_names (j, (const char (*)[NAME_SIZE])m->names + j->names.n,
+                                   n - j->names.n);
 }
 
 static void take_rows (struct slurmdl_metrics *m)
@@ -97,8 +94,7 @@ static int write_rows (struct slurmdl_metrics *m)
         take_rows (m);
     if (m->nrows == 0)
         return 0;
-    if (write_names (m) < 0
-        || metrics_file_add_rows (&m->file, m->rows, m->nrows) < 0)
+    if (write_names (m) < 0 || metrics_file_add_rows (&m->file, m->rows, m->nrows) < 0)
         return -1;
     atomic_fetch_add (&m->written, m->nrows);
     m->nrows = 0;
@@ -143,8 +139,7 @@ static int write_items (struct slurmdl_metrics *m)
     }
     if (n == 0)
         return 0;
-    if (write_names (m) < 0
-        || metrics_file_add_records (&m->file, records, data, n) < 0)
+    if (write_names (m) < 0 || metrics_file_add_records (&m->file, records, data, n) < 0)
         return -1;
     drop_items (m, n);
     return 0;
@@ -162,8 +157,7 @@ static int write_all (struct slurmdl_metrics *m)
         if (m->nrows == 0 && (long)(rows - atomic_load (&m->written)) > 0
             && ring_count (&m->ring) != m->ring.taken)
             sched_yield ();
-    } while ((long)(rows - atomic_load (&m->written)) > 0 || m->pending
-             || atomic_load (&m->items));
+    } while ((long)(rows - atomic_load (&m->written)) > 0 || m->pending || atomic_load (&m->items));
     return 0;
 }
 

@@ -29,11 +29,8 @@ static int invalid (void)
     return -1;
 }
 
-static int put_text (struct slurmdl_metrics *m,
-                     const char *name,
-                     int64_t step,
-                     enum slurmdl_kind kind,
-                     const char *text)
+static int put_text (struct slurmdl_metrics *m, const char *name, int64_t step,
+                     enum slurmdl_kind kind, const char *text)
 {
     struct item *item;
 
@@ -46,28 +43,17 @@ static int put_text (struct slurmdl_metrics *m,
     return 0;
 }
 
-int metrics_event (struct slurmdl_metrics *m,
-                   const char *kind,
-                   int64_t step,
-                   const char *json)
+int metrics_event (struct slurmdl_metrics *m, const char *kind, int64_t step, const char *json)
 {
     return put_text (m, kind, step, SLURMDL_EVENT, json);
 }
 
-int slurmdl_log_text (struct slurmdl *run,
-                      const char *name,
-                      int64_t step,
-                      const char *text)
+int slurmdl_log_text (struct slurmdl *run, const char *name, int64_t step, const char *text)
 {
-    return run->metrics
-               ? put_text (run->metrics, name, step, SLURMDL_TEXT, text)
-               : 0;
+    return run->metrics ? put_text (run->metrics, name, step, SLURMDL_TEXT, text) : 0;
 }
 
-int slurmdl_log_vector (struct slurmdl *run,
-                        const char *name,
-                        int64_t step,
-                        size_t n,
+int slurmdl_log_vector (struct slurmdl *run, const char *name, int64_t step, size_t n,
                         const double *values)
 {
     struct item *item;
@@ -76,8 +62,7 @@ int slurmdl_log_vector (struct slurmdl *run,
         return 0;
     if (n == 0 || n > RECORD_MAX / sizeof (*values) || !values)
         return invalid ();
-    item = item_create (
-        run->metrics, name, step, SLURMDL_VECTOR, n * sizeof (*values));
+    item = item_create (run->metrics, name, step, SLURMDL_VECTOR, n * sizeof (*values));
     if (!item)
         return -1;
     memcpy (item->data, values, item->record.bytes);
@@ -98,34 +83,25 @@ static bool ascend (const double *edges, size_t n)
     return true;
 }
 
-int metrics_histogram (struct slurmdl_metrics *m,
-                       const char *name,
-                       int64_t step,
+int metrics_histogram (struct slurmdl_metrics *m, const char *name, int64_t step,
                        const struct slurmdl_histogram *h)
 {
     struct histogram_head head = { h->nbins, h->min, h->max, h->mean,
                                    h->sd,    h->n,   h->nan, h->infinite };
     size_t edges = (h->nbins + 1) * sizeof (*h->edges);
-    struct item *item = item_create (
-        m, name, step, SLURMDL_HISTOGRAM, histogram_size (h->nbins));
+    struct item *item = item_create (m, name, step, SLURMDL_HISTOGRAM, histogram_size (h->nbins));
 
     if (!item)
         return -1;
     memcpy (item->data, &head, sizeof (head));
     memcpy (item->data + sizeof (head), h->edges, edges);
-    memcpy (item->data + sizeof (head) + edges,
-            h->counts,
-            h->nbins * sizeof (*h->counts));
+    memcpy (item->data + sizeof (head) + edges, h->counts, h->nbins * sizeof (*h->counts));
     item_put (m, item);
     return 0;
 }
 
-int slurmdl_log_histogram (struct slurmdl *run,
-                           const char *name,
-                           int64_t step,
-                           size_t nbins,
-                           const double *edges,
-                           const uint64_t *counts)
+int slurmdl_log_histogram (struct slurmdl *run, const char *name, int64_t step, size_t nbins,
+                           const double *edges, const uint64_t *counts)
 {
     struct slurmdl_histogram h = { .nbins = nbins,
                                    .min = NAN,
@@ -137,16 +113,14 @@ int slurmdl_log_histogram (struct slurmdl *run,
 
     if (!run->metrics)
         return 0;
-    if (nbins == 0 || nbins > RECORD_MAX / 16 || !edges || !counts
-        || !ascend (edges, nbins))
+    if (nbins == 0 || nbins > RECORD_MAX / 16 || !edges || !counts || !ascend (edges, nbins))
         return invalid ();
     for (size_t i = 0; i < nbins; i++)
         h.n += counts[i];
     return metrics_histogram (run->metrics, name, step, &h);
 }
 
-int slurmdl_record_histogram (const struct slurmdl_record *r,
-                              struct slurmdl_histogram *h)
+int slurmdl_record_histogram (const struct slurmdl_record *r, struct slurmdl_histogram *h)
 {
     const char *data = r->data;
     struct histogram_head head;
@@ -154,8 +128,7 @@ int slurmdl_record_histogram (const struct slurmdl_record *r,
     if (r->kind != SLURMDL_HISTOGRAM || r->size < sizeof (head))
         return invalid ();
     memcpy (&head, data, sizeof (head));
-    if (head.nbins == 0 || head.nbins > r->size / 16
-        || r->size != histogram_size (head.nbins))
+    if (head.nbins == 0 || head.nbins > r->size / 16 || r->size != histogram_size (head.nbins))
         return invalid ();
     data += sizeof (head);
     *h = (struct slurmdl_histogram){
@@ -173,23 +146,17 @@ int slurmdl_record_histogram (const struct slurmdl_record *r,
     return 0;
 }
 
-static bool
-image_size (uint64_t width, uint64_t height, uint64_t channels, size_t *size)
+static bool image_size (uint64_t width, uint64_t height, uint64_t channels, size_t *size)
 {
-    if (width == 0 || width > RECORD_MAX || height == 0 || height > RECORD_MAX
-        || channels == 0 || channels > CHANNELS_MAX)
+    if (width == 0 || width > RECORD_MAX || height == 0 || height > RECORD_MAX || channels == 0
+        || channels > CHANNELS_MAX)
         return false;
     *size = sizeof (struct image_head) + width * height * channels;
     return *size <= RECORD_MAX;
 }
 
-int slurmdl_log_image (struct slurmdl *run,
-                       const char *name,
-                       int64_t step,
-                       unsigned width,
-                       unsigned height,
-                       unsigned channels,
-                       const unsigned char *pixels)
+int slurmdl_log_image (struct slurmdl *run, const char *name, int64_t step, unsigned width,
+                       unsigned height, unsigned channels, const unsigned char *pixels)
 {
     struct image_head head = { width, height, channels, 0 };
     struct item *item;
@@ -208,8 +175,7 @@ int slurmdl_log_image (struct slurmdl *run,
     return 0;
 }
 
-int slurmdl_record_image (const struct slurmdl_record *r,
-                          struct slurmdl_image *image)
+int slurmdl_record_image (const struct slurmdl_record *r, struct slurmdl_image *image)
 {
     const unsigned char *data = r->data;
     struct image_head head;
@@ -218,11 +184,8 @@ int slurmdl_record_image (const struct slurmdl_record *r,
     if (r->kind != SLURMDL_IMAGE || r->size < sizeof (head))
         return invalid ();
     memcpy (&head, data, sizeof (head));
-    if (!image_size (head.width, head.height, head.channels, &size)
-        || size != r->size)
+    if (!image_size (head.width, head.height, head.channels, &size) || size != r->size)
         return invalid ();
-    *image = (struct slurmdl_image){
-        head.width, head.height, head.channels, data + sizeof (head)
-    };
+    *image = (struct slurmdl_image){ head.width, head.height, head.channels, data + sizeof (head) };
     return 0;
 }

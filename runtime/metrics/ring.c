@@ -10,12 +10,8 @@ enum { GIVE_BACK = 4096 };
 int ring_open (struct ring *r)
 {
     size_t size = RING_SIZE * sizeof (struct row);
-    void *p = mmap (NULL,
-                    size,
-                    PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1,
-                    0);
+    void *p = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
 
     if (p == MAP_FAILED)
         return -1;

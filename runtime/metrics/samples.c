@@ -53,23 +53,23 @@ static double e5m2 (uint8_t v)
 
 #define PLAIN(v) ((double)(v))
 /* Arrays need not be aligned. */
-#define CONVERTER(name, type, number)                                          \
-    static void name (const void *from, size_t n, double *to)                  \
-    {                                                                          \
-        type v;                                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
-            memcpy (&v, (const char *)from + i * sizeof (v), sizeof (v));      \
-            to[i] = number (v);                                                \
-        }                                                                      \
+#define CONVERTER(name, type, number)                                                              \
+    static void name (const void *from, size_t n, double *to)                                      \
+    {                                                                                              \
+        type v;                                                                                    \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            memcpy (&v, (const char *)from + i * sizeof (v), sizeof (v));                          \
+            to[i] = number (v);                                                                    \
+        }                                                                                          \
     }
-#define ABSOLUTE(name, type)                                                   \
-    static void name (const void *from, size_t n, double *to)                  \
-    {                                                                          \
-        type v[2];                                                             \
-        for (size_t i = 0; i < n; i++) {                                       \
-            memcpy (v, (const char *)from + i * sizeof (v), sizeof (v));       \
-            to[i] = hypot ((double)v[0], (double)v[1]);                        \
-        }                                                                      \
+#define ABSOLUTE(name, type)                                                                       \
+    static void name (const void *from, size_t n, double *to)                                      \
+    {                                                                                              \
+        type v[2];                                                                                 \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            memcpy (v, (const char *)from + i * sizeof (v), sizeof (v));                           \
+            to[i] = hypot ((double)v[0], (double)v[1]);                                            \
+        }                                                                                          \
     }
 /* clang-format off */
 CONVERTER (from_i8,   int8_t,   PLAIN)
@@ -143,12 +143,9 @@ static void count (struct sample_summary *s, const double *v, size_t n)
     }
 }
 
-static void
-pass (struct sample_summary *s,
-      void (*f) (struct sample_summary *s, const double *v, size_t n),
-      enum slurmdl_type type,
-      size_t n,
-      const void *values)
+static void pass (struct sample_summary *s,
+                  void (*f) (struct sample_summary *s, const double *v, size_t n),
+                  enum slurmdl_type type, size_t n, const void *values)
 {
     const char *p = values;
     double block[BLOCK];
@@ -177,16 +174,12 @@ static void set_edges (const struct sample_summary *s, double *edges)
         edges[i] = min * (1 - (double)i / BINS) + max * ((double)i / BINS);
 }
 
-static int put (struct slurmdl_metrics *m,
-                const char *name,
-                int64_t step,
-                const struct sample_summary *s,
-                size_t n)
+static int put (struct slurmdl_metrics *m, const char *name, int64_t step,
+                const struct sample_summary *s, size_t n)
 {
     double edges[BINS + 1];
-    struct slurmdl_histogram h = {
-        BINS, NAN, NAN, NAN, NAN, n, s->nan, s->infinite, edges, s->counts
-    };
+    struct slurmdl_histogram h = { BINS, NAN,    NAN,         NAN,   NAN,
+                                   n,    s->nan, s->infinite, edges, s->counts };
 
     if (s->finite) {
         h.min = s->min;
@@ -198,12 +191,8 @@ static int put (struct slurmdl_metrics *m,
     return metrics_histogram (m, name, step, &h);
 }
 
-int slurmdl_log_samples (struct slurmdl *run,
-                         const char *name,
-                         int64_t step,
-                         enum slurmdl_type type,
-                         size_t n,
-                         const void *values)
+int slurmdl_log_samples (struct slurmdl *run, const char *name, int64_t step,
+                         enum slurmdl_type type, size_t n, const void *values)
 {
     struct sample_summary s = { 0 };
 

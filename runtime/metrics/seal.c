@@ -21,8 +21,7 @@ static size_t rows_check_plain (const struct row *rows, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__ ((target ("sse4.2"))) static size_t
-rows_check_sse (const struct row *rows, size_t n)
+__attribute__ ((target ("sse4.2"))) static size_t rows_check_sse (const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t w[4];

@@ -36,8 +36,7 @@ static int refused (const struct table *t, struct slurmdl_error *err)
                    "and belongs to user %ld, or others may write to it: HDF5 "
                    "could run their code; if you trust them, put a copy of "
                    "your own in its place (chmod go-w)",
-                   t->path,
-                   (long)t->source.owner);
+                   t->path, (long)t->source.owner);
 }
 
 static int read_names (struct table *t)
@@ -75,9 +74,7 @@ static int open_all (struct table *t)
 
 /* ---- rows ---- */
 
-bool table_superseded (const struct table *t,
-                       uint64_t number,
-                       const struct row *row)
+bool table_superseded (const struct table *t, uint64_t number, const struct row *row)
 {
     size_t low = 0, high = t->nresumes;
 
@@ -97,8 +94,7 @@ static bool has_name (const struct table *t, uint32_t name)
     return name < t->nnames && t->names[name][0];
 }
 
-static size_t
-check_rows (const struct table *t, const struct row *rows, size_t n)
+static size_t check_rows (const struct table *t, const struct row *rows, size_t n)
 {
     size_t good = rows_check (rows, n);
 
@@ -145,22 +141,16 @@ static void count_zeros (struct lost *l, uint64_t number)
 }
 
 /* Behind a block of zeros: the next record that is not in a hole. */
-static uint64_t skip_hole (const struct table *t,
-                           const struct dataset *d,
-                           uint64_t at,
-                           uint64_t block,
-                           struct lost *l)
+static uint64_t skip_hole (const struct table *t, const struct dataset *d, uint64_t at,
+                           uint64_t block, struct lost *l)
 {
-    uint64_t next = at < d->n && l->zeros >= block
-                        ? dataset_skip_hole (&t->source, d, at)
-                        : at;
+    uint64_t next = at < d->n && l->zeros >= block ? dataset_skip_hole (&t->source, d, at) : at;
 
     l->zeros += next - at;
     return next;
 }
 
-static int
-tell_lost (const struct lost *l, const char *path, struct slurmdl_error *err)
+static int tell_lost (const struct lost *l, const char *path, struct slurmdl_error *err)
 {
     if (l->n == 0)
         return 0;
@@ -168,20 +158,13 @@ tell_lost (const struct lost *l, const char *path, struct slurmdl_error *err)
     return errorf (err,
                    "%s: damaged: %llu row%s lost, the first is number %llu "
                    "(checksums are wrong)",
-                   path,
-                   (unsigned long long)l->n,
-                   l->n == 1 ? " is" : "s are",
+                   path, (unsigned long long)l->n, l->n == 1 ? " is" : "s are",
                    (unsigned long long)l->first);
 }
 
 /* The good rows of a block, in runs. */
-static int give_good (const struct table *t,
-                      const struct row *rows,
-                      size_t n,
-                      uint64_t at,
-                      block_f f,
-                      void *arg,
-                      struct lost *l)
+static int give_good (const struct table *t, const struct row *rows, size_t n, uint64_t at,
+                      block_f f, void *arg, struct lost *l)
 {
     size_t i = 0;
     int rv = 0;
@@ -200,10 +183,7 @@ static int give_good (const struct table *t,
     return rv;
 }
 
-int table_read_rows (const struct table *t,
-                     block_f f,
-                     void *arg,
-                     struct slurmdl_error *err)
+int table_read_rows (const struct table *t, block_f f, void *arg, struct slurmdl_error *err)
 {
     struct row *rows = malloc (BLOCK * sizeof (*rows));
     struct lost lost = { 0 };
@@ -232,9 +212,8 @@ int table_read_rows (const struct table *t,
 
 static bool good_record (const struct table *t, const struct record *r)
 {
-    return r->crc == record_crc (r) && has_name (t, r->name)
-           && r->bytes <= RECORD_MAX && r->bytes <= t->bytes.n
-           && r->offset <= t->bytes.n - r->bytes;
+    return r->crc == record_crc (r) && has_name (t, r->name) && r->bytes <= RECORD_MAX
+           && r->bytes <= t->bytes.n && r->offset <= t->bytes.n - r->bytes;
 }
 
 /* Its data with a NUL behind them; NULL: they are not right. */
@@ -244,9 +223,7 @@ static char *read_data (const struct table *t, const struct record *r)
 
     if (!data)
         return NULL;
-    if ((r->bytes == 0
-         || dataset_read (&t->source, &t->bytes, r->offset, r->bytes, data)
-                == 0)
+    if ((r->bytes == 0 || dataset_read (&t->source, &t->bytes, r->offset, r->bytes, data) == 0)
         && crc32c (0, data, r->bytes) == r->data_crc) {
         data[r->bytes] = '\0';
         return data;
@@ -256,36 +233,27 @@ static char *read_data (const struct table *t, const struct record *r)
 }
 
 /* Returns 1 if its data are wrong. */
-static int give_record (const struct table *t,
-                        const struct record *r,
-                        slurmdl_record_f f,
-                        void *arg,
-                        int *rv)
+static int give_record (const struct table *t, const struct record *r, slurmdl_record_f f,
+                        void *arg, int *rv)
 {
     char *data = read_data (t, r);
 
     if (!data)
         return 1;
-    *rv = f (
-        &(struct slurmdl_record){
-            r->step, r->time, t->names[r->name], r->kind, r->bytes, data },
-        arg);
+    *rv =
+        f (&(struct slurmdl_record){ r->step, r->time, t->names[r->name], r->kind, r->bytes, data },
+           arg);
     free (data);
     return 0;
 }
 
-static bool
-is_event (const struct table *t, const struct record *r, const char *event)
+static bool is_event (const struct table *t, const struct record *r, const char *event)
 {
-    return r->kind == SLURMDL_EVENT && r->bytes <= EVENT_MAX
-           && !strcmp (t->names[r->name], event);
+    return r->kind == SLURMDL_EVENT && r->bytes <= EVENT_MAX && !strcmp (t->names[r->name], event);
 }
 
 /* All of them, or the events of a kind: then no other data are read. */
-static int read_records (const struct table *t,
-                         const char *event,
-                         slurmdl_record_f f,
-                         void *arg,
+static int read_records (const struct table *t, const char *event, slurmdl_record_f f, void *arg,
                          struct slurmdl_error *err)
 {
     struct record *list;
@@ -322,9 +290,7 @@ static int read_records (const struct table *t,
     return rv;
 }
 
-int table_read_records (const struct table *t,
-                        slurmdl_record_f f,
-                        void *arg,
+int table_read_records (const struct table *t, slurmdl_record_f f, void *arg,
                         struct slurmdl_error *err)
 {
     return read_records (t, NULL, f, arg, err);
@@ -403,8 +369,7 @@ static int is_metrics (const struct dirent *e)
 {
     size_t n = strlen (e->d_name);
 
-    return !strncmp (e->d_name, "metrics.", 8) && n >= 10
-           && !strcmp (e->d_name + n - 3, ".h5");
+    return !strncmp (e->d_name, "metrics.", 8) && n >= 10 && !strcmp (e->d_name + n - 3, ".h5");
 }
 
 /* metrics.h5, metrics.1.h5, ..., metrics.10.h5 */
@@ -417,10 +382,7 @@ static int by_number (const struct dirent **a, const struct dirent **b)
 }
 
 int each_metrics_file (const char *dir,
-                       int (*f) (const char *path,
-                                 void *arg,
-                                 struct slurmdl_error *err),
-                       void *arg,
+                       int (*f) (const char *path, void *arg, struct slurmdl_error *err), void *arg,
                        struct slurmdl_error *err)
 {
     struct dirent **list;
@@ -432,9 +394,7 @@ int each_metrics_file (const char *dir,
     if (fd >= 0)
         close (fd);
     if (n < 0)
-        return errno == ENOENT
-                   ? 0
-                   : errorf (err, "%s: %s", dir, inside_error (errno));
+        return errno == ENOENT ? 0 : errorf (err, "%s: %s", dir, inside_error (errno));
     for (int i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
         if (rv == 0)

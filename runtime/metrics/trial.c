@@ -40,8 +40,7 @@ struct trial {
 
 /* ---- steps at which attempts were resumed ---- */
 
-static int
-lowest_resume (const char *path, void *arg, struct slurmdl_error *err)
+static int lowest_resume (const char *path, void *arg, struct slurmdl_error *err)
 {
     struct table t;
     int64_t *step = arg;
@@ -97,8 +96,7 @@ static int list_attempts (struct trial *t)
         list = realloc (t->attempts, (t->n + 1) * sizeof (*list));
         if (list) {
             t->attempts = list;
-            list[t->n++] =
-                (struct attempt){ .number = n, .resumed = INT64_MAX };
+            list[t->n++] = (struct attempt){ .number = n, .resumed = INT64_MAX };
         } else
             rv = -1;
     }
@@ -141,10 +139,7 @@ static int lower_limit (struct attempt *a, const char *name, int64_t step)
     return 0;
 }
 
-static int lower_steps (const struct table *t,
-                        const struct row *rows,
-                        size_t n,
-                        uint64_t first,
+static int lower_steps (const struct table *t, const struct row *rows, size_t n, uint64_t first,
                         void *arg)
 {
     struct trial *trial = arg;
@@ -209,10 +204,7 @@ static int64_t limit_of (const struct trial *t, const char *name)
     return least;
 }
 
-static int give_rows (const struct table *t,
-                      const struct row *rows,
-                      size_t n,
-                      uint64_t first,
+static int give_rows (const struct table *t, const struct row *rows, size_t n, uint64_t first,
                       void *arg)
 {
     struct trial *g = arg;
@@ -223,10 +215,8 @@ static int give_rows (const struct table *t,
         const char *name = t->names[r->name];
         if (!strcmp (name, "epoch"))
             g->epoch = r->value;
-        struct slurmdl_row row = { r->step,  r->time,        r->value, name,
-                                   g->epoch, g->now->number, 0 };
-        row.superseded =
-            r->step >= g->steps[r->name] || table_superseded (t, first + i, r);
+        struct slurmdl_row row = { r->step, r->time, r->value, name, g->epoch, g->now->number, 0 };
+        row.superseded = r->step >= g->steps[r->name] || table_superseded (t, first + i, r);
         rv = g->f (&row, g->arg);
     }
     return rv;
@@ -256,10 +246,7 @@ static int give_file (const char *path, void *arg, struct slurmdl_error *err)
     return 0;
 }
 
-int slurmdl_trial_read (const char *dir,
-                        slurmdl_row_f f,
-                        void *arg,
-                        struct slurmdl_error *err)
+int slurmdl_trial_read (const char *dir, slurmdl_row_f f, void *arg, struct slurmdl_error *err)
 {
     struct trial t = { .dir = dir, .f = f, .arg = arg };
     char path[PATH_MAX];
@@ -267,18 +254,15 @@ int slurmdl_trial_read (const char *dir,
 
     error_clear (err);
     if (rv < 0)
-        errorf (
-            err, "%s: cannot list the attempts: %s", dir, inside_error (errno));
+        errorf (err, "%s: cannot list the attempts: %s", dir, inside_error (errno));
     /* the first one supersedes nothing */
     for (size_t i = 1; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
-        rv = each_metrics_file (
-            folder (&t, path, sizeof (path)), note_file, &t, err);
+        rv = each_metrics_file (folder (&t, path, sizeof (path)), note_file, &t, err);
     }
     for (size_t i = 0; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
-        rv = each_metrics_file (
-            folder (&t, path, sizeof (path)), give_file, &t, err);
+        rv = each_metrics_file (folder (&t, path, sizeof (path)), give_file, &t, err);
     }
     for (size_t i = 0; i < t.n; i++)
         free (t.attempts[i].limits);

@@ -24,8 +24,7 @@ struct check {
     int n;
 };
 
-__attribute__ ((format (printf, 2, 3))) static void
-tell (struct check *c, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void tell (struct check *c, const char *fmt, ...)
 {
     va_list ap;
 
@@ -36,13 +35,9 @@ tell (struct check *c, const char *fmt, ...)
     va_end (ap);
 }
 
-static bool text_of (const struct task *t,
-                     const char *ours,
-                     const char *name,
-                     char text[TEXT])
+static bool text_of (const struct task *t, const char *ours, const char *name, char text[TEXT])
 {
-    return variables_text (&t->vars, name, text, TEXT) == 0
-           && !word_listed (ours, name);
+    return variables_text (&t->vars, name, text, TEXT) == 0 && !word_listed (ours, name);
 }
 
 bool exported_has (const struct task *t, const char *ours, const char *name)
@@ -65,8 +60,7 @@ static bool is_read (const struct task *t, const char *name)
 
 bool exported_port_is_taken (int port)
 {
-    struct sockaddr_in any = { .sin_family = AF_INET,
-                               .sin_port = htons ((uint16_t)port) };
+    struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons ((uint16_t)port) };
     int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
     bool taken;
@@ -91,10 +85,7 @@ static void check_port (struct check *c, const char *name, const char *text)
         tell (c,
               "%s=%ld was exported, and rank %ld cannot listen there (%s): "
               "unset it in the job script",
-              name,
-              port,
-              c->t->facts.rank,
-              strerror (errno));
+              name, port, c->t->facts.rank, strerror (errno));
 }
 
 /* Whether rank 0 can listen at that name, and the others find it. */
@@ -110,26 +101,17 @@ static void check_host (struct check *c, const char *name, const char *host)
         tell (c,
               "%s=%.64s was exported, and has no address on %.64s, where rank "
               "%ld runs: unset it in the job script",
-              name,
-              host,
-              f->own,
-              f->rank);
-    else if (found == REACH_LOOPBACK && apart
-             && !reach_same_name (host, f->own))
+              name, host, f->own, f->rank);
+    else if (found == REACH_LOOPBACK && apart && !reach_same_name (host, f->own))
         tell (c,
               "%s=%.64s was exported, and no other node of this step reaches "
               "it: unset it in the job script",
-              name,
-              host);
-    else if (found == REACH_FOUND
-             && reach_interface (&a, interface, sizeof (interface)) < 0)
+              name, host);
+    else if (found == REACH_FOUND && reach_interface (&a, interface, sizeof (interface)) < 0)
         tell (c,
               "%s=%.64s was exported, and is no address of %.64s, where rank "
               "%ld runs: unset it in the job script",
-              name,
-              host,
-              f->own,
-              f->rank);
+              name, host, f->own, f->rank);
 }
 
 /* "host:port", "[v6]:port", or a host. */
@@ -157,14 +139,11 @@ static void check_master (struct check *c)
         "MASTER_ADDR",   "PET_MASTER_ADDR",  "JAX_COORDINATOR_ADDRESS",
         "PADDLE_MASTER", "DMLC_PS_ROOT_URI", "PET_RDZV_ENDPOINT",
     };
-    static const char *const ports[] = { "MASTER_PORT",
-                                         "PET_MASTER_PORT",
-                                         "DMLC_PS_ROOT_PORT" };
+    static const char *const ports[] = { "MASTER_PORT", "PET_MASTER_PORT", "DMLC_PS_ROOT_PORT" };
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (addresses) / sizeof (*addresses); i++)
-        if (is_read (c->t, addresses[i])
-            && text_of (c->t, c->ours, addresses[i], text))
+        if (is_read (c->t, addresses[i]) && text_of (c->t, c->ours, addresses[i], text))
             check_endpoint (c, addresses[i], text);
     for (size_t i = 0; i < sizeof (ports) / sizeof (*ports); i++)
         if (is_read (c->t, ports[i]) && text_of (c->t, c->ours, ports[i], text))
@@ -183,8 +162,7 @@ bool exported_way (struct task *t, const char *ours)
         return false;
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         if (is_read (t, names[i]) && text_of (t, ours, names[i], text)
-            && reach_resolve (text, &to) == REACH_FOUND
-            && reach_source (&to, &own) == 0
+            && reach_resolve (text, &to) == REACH_FOUND && reach_source (&to, &own) == 0
             && reach_interface (&own, interface, sizeof (interface)) == 0
             && strcmp (interface, "lo") /* 0.0.0.0 */
             && strcmp (interface, t->facts.interface)) {
@@ -218,8 +196,7 @@ static void check_interface (struct check *c, const char *name, bool is_nccl)
     if (!text_of (c->t, c->ours, name, text) || *text == '^')
         return;
     snprintf (copy, sizeof (copy), "%s", text + (is_nccl && *text == '='));
-    for (char *w = strtok_r (copy, ",", &next); w;
-         w = strtok_r (NULL, ",", &next)) {
+    for (char *w = strtok_r (copy, ",", &next); w; w = strtok_r (NULL, ",", &next)) {
         w[strcspn (w, ":")] = '\0';
         why = is_nccl && *text != '=' ? useless_prefix (w, f->interface)
                                       : reach_useless (w, f->interface);
@@ -230,16 +207,12 @@ static void check_interface (struct check *c, const char *name, bool is_nccl)
         tell (c,
               "%s=%.64s was exported, and %s on %.64s: other nodes do not "
               "reach this one; unset it in the job script",
-              name,
-              text,
-              why,
-              f->own);
+              name, text, why, f->own);
 }
 
 static void check_interfaces (struct check *c)
 {
-    static const char *const names[] = { "GLOO_SOCKET_IFNAME",
-                                         "HOROVOD_GLOO_IFACE",
+    static const char *const names[] = { "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE",
                                          "DMLC_INTERFACE" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
@@ -249,8 +222,7 @@ static void check_interfaces (struct check *c)
     check_interface (c, "TP_SOCKET_IFNAME", false);
 }
 
-int exported_check (const struct task *t,
-                    const char *ours,
+int exported_check (const struct task *t, const char *ours,
                     char lines[EXPORTED_LINES][EXPORTED_LINE])
 {
     struct check c = { t, ours, lines, 0 };

@@ -12,8 +12,7 @@ enum { EXPORTED_LINES = 8, EXPORTED_LINE = 320 };
  * master's rank looks at addresses and ports, the first rank of each node at
  * interfaces.  Returns how many lines there are.
  */
-int exported_check (const struct task *t,
-                    const char *ours,
+int exported_check (const struct task *t, const char *ours,
                     char lines[EXPORTED_LINES][EXPORTED_LINE]);
 
 /* The interface on the way to a MASTER_ADDR that the user exported, into

@@ -24,20 +24,17 @@ const char *const fabric_names[FABRIC_KINDS] = {
  * as it shows those of a host's own containers.
  */
 static const char *const virtual_names[] = {
-    "docker", "virbr",  "veth",  "br-",  "cni",          "cali",   "flannel",
-    "podman", "lxcbr",  "lxdbr", "tunl", "dummy",        "ifb",    "kube-ipvs",
-    "vnet",   "tap",    "tun",   "wg",   "nodelocaldns", "cilium", "vxlan",
-    "sit",    "ip6tnl", "gre",   "usb",  "idrac",        NULL,
+    "docker",       "virbr",  "veth",  "br-", "cni",       "cali", "flannel", "podman", "lxcbr",
+    "lxdbr",        "tunl",   "dummy", "ifb", "kube-ipvs", "vnet", "tap",     "tun",    "wg",
+    "nodelocaldns", "cilium", "vxlan", "sit", "ip6tnl",    "gre",  "usb",     "idrac",  NULL,
 };
 
 /* ---- sysfs ---- */
 
 /* The first line of a file below root; "" if there is none. */
-static const char *
-line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
+static const char *line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
-static const char *
-line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
+static const char *line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
 {
     char path[PATH_SIZE];
     va_list ap;
@@ -60,18 +57,11 @@ line_of (char line[static TEXT_SIZE], const char *root, const char *fmt, ...)
     return line;
 }
 
-static bool
-has (const char *root, const char *class, const char *name, const char *member)
+static bool has (const char *root, const char *class, const char *name, const char *member)
 {
     char path[PATH_SIZE];
 
-    return snprintf (path,
-                     sizeof (path),
-                     "%s/class/%s/%s/%s",
-                     root,
-                     class,
-                     name,
-                     member)
+    return snprintf (path, sizeof (path), "%s/class/%s/%s/%s", root, class, name, member)
                < (int)sizeof (path)
            && access (path, F_OK) == 0;
 }
@@ -82,8 +72,7 @@ static int by_name (const void *a, const void *b)
 }
 
 /* Names in a folder in natural order; returns how many. */
-static int names_of (const char *root,
-                     const char *folder,
+static int names_of (const char *root, const char *folder,
                      char names[static FABRIC_MAX][FABRIC_NAME])
 {
     char path[PATH_SIZE];
@@ -91,8 +80,7 @@ static int names_of (const char *root,
     DIR *d;
     int n = 0;
 
-    if (snprintf (path, sizeof (path), "%s/%s", root, folder)
-            >= (int)sizeof (path)
+    if (snprintf (path, sizeof (path), "%s/%s", root, folder) >= (int)sizeof (path)
         || !(d = opendir (path)))
         return 0;
     while (n < FABRIC_MAX && (e = readdir (d)))
@@ -119,40 +107,30 @@ static bool is_efa (const char *root, const char *hca)
     char link[TEXT_SIZE];
     ssize_t n;
 
-    snprintf (
-        path, sizeof (path), "%s/class/infiniband/%s/device/driver", root, hca);
+    snprintf (path, sizeof (path), "%s/class/infiniband/%s/device/driver", root, hca);
     n = readlink (path, link, sizeof (link) - 1);
     link[n > 0 ? n : 0] = '\0';
     return !strcmp (strrchr (link, '/') ? strrchr (link, '/') + 1 : link, "efa")
-           || !strcmp (
-               line_of (line, root, "class/infiniband/%s/device/vendor", hca),
-               "0x1d0f");
+           || !strcmp (line_of (line, root, "class/infiniband/%s/device/vendor", hca), "0x1d0f");
 }
 
-static void read_port (const char *root,
-                       const char *hca,
-                       const char *number,
-                       struct fabric_port *p)
+static void read_port (const char *root, const char *hca, const char *number, struct fabric_port *p)
 {
     char line[TEXT_SIZE];
 
     snprintf (p->name, sizeof (p->name), "%s", hca);
     p->number = positive (number);
-    line_of (
-        line, root, "class/infiniband/%s/ports/%s/link_layer", hca, number);
+    line_of (line, root, "class/infiniband/%s/ports/%s/link_layer", hca, number);
     p->kind = is_efa (root, hca)             ? FABRIC_EFA
               : !strcmp (line, "InfiniBand") ? FABRIC_INFINIBAND
                                              : FABRIC_ROCE;
-    p->rate = positive (
-        line_of (line, root, "class/infiniband/%s/ports/%s/rate", hca, number));
+    p->rate = positive (line_of (line, root, "class/infiniband/%s/ports/%s/rate", hca, number));
     line_of (line, root, "class/infiniband/%s/node_type", hca);
     if (*line == '4')
         p->unused = "iWARP";
     else if (!has (root, "infiniband", hca, "device"))
         p->unused = "software";
-    else if (*line_of (
-                 line, root, "class/infiniband/%s/ports/%s/state", hca, number)
-             != '4')
+    else if (*line_of (line, root, "class/infiniband/%s/ports/%s/state", hca, number) != '4')
         p->unused = "down";
 }
 
@@ -164,8 +142,7 @@ static void read_infiniband (const char *root, struct fabric *f)
     int n = names_of (root, "class/infiniband", hcas);
 
     for (int i = 0; i < n; i++) {
-        snprintf (
-            folder, sizeof (folder), "class/infiniband/%s/ports", hcas[i]);
+        snprintf (folder, sizeof (folder), "class/infiniband/%s/ports", hcas[i]);
         int m = names_of (root, folder, ports);
         for (int j = 0; j < m && f->nports < FABRIC_MAX; j++)
             read_port (root, hcas[i], ports[j], &f->ports[f->nports++]);
@@ -188,11 +165,9 @@ static void read_cxi (const char *root, struct fabric *f)
         snprintf (text, sizeof (text), "class/cxi/%s/device/net", names[i]);
         if (names_of (root, text, nets) == 0)
             continue;
-        if (!strcmp (line_of (text, root, "class/net/%s/operstate", nets[0]),
-                     "down"))
+        if (!strcmp (line_of (text, root, "class/net/%s/operstate", nets[0]), "down"))
             p->unused = "down";
-        p->rate = positive (line_of (text, root, "class/net/%s/speed", nets[0]))
-                  / 1000;
+        p->rate = positive (line_of (text, root, "class/net/%s/speed", nets[0])) / 1000;
     }
 }
 
@@ -212,8 +187,8 @@ static void choose_kind (struct fabric *f)
     f->kind = total[FABRIC_SLINGSHOT]                         ? FABRIC_SLINGSHOT
               : total[FABRIC_EFA]                             ? FABRIC_EFA
               : total[FABRIC_ROCE] > total[FABRIC_INFINIBAND] ? FABRIC_ROCE
-              : total[FABRIC_INFINIBAND] ? FABRIC_INFINIBAND
-                                         : FABRIC_TCP;
+              : total[FABRIC_INFINIBAND]                      ? FABRIC_INFINIBAND
+                                                              : FABRIC_TCP;
     for (struct fabric_port *p = f->ports; p < f->ports + f->nports; p++)
         if (!p->unused && p->kind != f->kind)
             p->unused = fabric_names[p->kind];
@@ -276,10 +251,7 @@ static void read_interfaces (const char *root, struct fabric *f)
             memcpy (to->name, names[i], FABRIC_NAME);
             read_interface (root, to);
         }
-    qsort (f->interfaces,
-           (size_t)f->ninterfaces,
-           sizeof (*f->interfaces),
-           by_index);
+    qsort (f->interfaces, (size_t)f->ninterfaces, sizeof (*f->interfaces), by_index);
 }
 
 void fabric_read (const char *root, struct fabric *f)
@@ -315,8 +287,7 @@ struct text {
     size_t size, used;
 };
 
-static void add (struct text *t, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
+static void add (struct text *t, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 static void add (struct text *t, const char *fmt, ...)
 {
     va_list ap;
@@ -326,8 +297,7 @@ static void add (struct text *t, const char *fmt, ...)
     n = vsnprintf (t->buf + t->used, t->size - t->used, fmt, ap);
     va_end (ap);
     if (n > 0)
-        t->used +=
-            (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
+        t->used += (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
 }
 
 static void add_ports (const struct fabric *f, struct text *t, bool unused)

@@ -61,29 +61,19 @@ static int refuse (struct parser *x, const char *name, const char *why)
 {
     char line[NCCL_LINE];
 
-    snprintf (line,
-              sizeof (line),
-              "%s:%d: %s%s%s",
-              x->file,
-              x->line,
-              name,
-              *name ? ": " : "",
-              why);
+    snprintf (line, sizeof (line), "%s:%d: %s%s%s", x->file, x->line, name, *name ? ": " : "", why);
     if (x->say)
         x->say (x->arg, line);
     return 1;
 }
 
-static const char *why_not (const struct nccl_setting *s,
-                            char why[static NCCL_WHY])
+static const char *why_not (const struct nccl_setting *s, char why[static NCCL_WHY])
 {
     const struct nccl_variable *v = nccl_find (s->name);
     const char *meant = v ? NULL : nccl_nearest (s->name);
 
     if (!v)
-        snprintf (why,
-                  NCCL_WHY,
-                  "no variable that a profile may set%s%s%s",
+        snprintf (why, NCCL_WHY, "no variable that a profile may set%s%s%s",
                   DID_YOU_MEAN (meant, "", "", ""));
     if (!v || nccl_value_is_wrong (s->name, s->value, why))
         return why;
@@ -138,16 +128,11 @@ static int parse_line (struct parser *x, struct span line)
     value = trim ((struct span){ eq + 1, line.n - (size_t)(eq + 1 - line.at) });
     if (value.n > 1 && *value.at == '"' && value.at[value.n - 1] == '"')
         value = (struct span){ value.at + 1, value.n - 2 };
-    return add_setting (
-        x, trim ((struct span){ line.at, (size_t)(eq - line.at) }), value);
+    return add_setting (x, trim ((struct span){ line.at, (size_t)(eq - line.at) }), value);
 }
 
-static int parse_profile (const char *text,
-                          size_t size,
-                          const char *file,
-                          struct nccl_profile *p,
-                          nccl_say_f *say,
-                          void *arg)
+static int parse_profile (const char *text, size_t size, const char *file, struct nccl_profile *p,
+                          nccl_say_f *say, void *arg)
 {
     struct parser x = { file, 0, p, say, arg };
     const char *end = text + size;
@@ -163,10 +148,7 @@ static int parse_profile (const char *text,
     return refused;
 }
 
-int nccl_read (const char *path,
-               struct nccl_profile *p,
-               nccl_say_f *say,
-               void *arg)
+int nccl_read (const char *path, struct nccl_profile *p, nccl_say_f *say, void *arg)
 {
     char text[NCCL_PROFILE_BYTES];
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -205,8 +187,7 @@ static void set (struct nccl_profile *p, const char *name, const char *value)
 static bool has_hsn (const struct fabric *f)
 {
     for (int i = 0; i < f->ninterfaces; i++)
-        if (!f->interfaces[i].unused
-            && !strncmp (f->interfaces[i].name, "hsn", 3))
+        if (!f->interfaces[i].unused && !strncmp (f->interfaces[i].name, "hsn", 3))
             return true;
     return false;
 }
@@ -229,8 +210,7 @@ void nccl_defaults (const struct fabric *f, struct nccl_profile *p)
     if (f->kind == FABRIC_SLINGSHOT && has_hsn (f))
         set (p, "NCCL_SOCKET_IFNAME", "hsn");
     else if (first && first->unused && has_interface (f))
-        set (p,
-             "NCCL_SOCKET_IFNAME",
+        set (p, "NCCL_SOCKET_IFNAME",
              "^lo,docker,virbr,veth,br-,cni,cali,flannel,podman,lxcbr,lxdbr,"
              "tunl,dummy,kube-ipvs,vnet,tap,tun,wg,cilium,vxlan,usb,idrac");
 }

@@ -42,9 +42,7 @@ const struct nccl_variable *nccl_find (const char *name);
  * '='.  Of what is not known nothing is wrong.
  */
 enum { NCCL_WHY = 128 };
-bool nccl_value_is_wrong (const char *name,
-                          const char *value,
-                          char why[static NCCL_WHY]);
+bool nccl_value_is_wrong (const char *name, const char *value, char why[static NCCL_WHY]);
 
 /* One that 'name' may be a misspelling of, or NULL. */
 const char *nccl_nearest (const char *name);
@@ -80,22 +78,14 @@ int nccl_check_name (const char *name);
  * with errno if the file cannot be read, is no plain file (EINVAL), has more
  * than NCCL_PROFILE_BYTES (EFBIG), or everybody may write to it (EPERM).
  */
-int nccl_read (const char *path,
-               struct nccl_profile *p,
-               nccl_say_f *say,
-               void *arg);
+int nccl_read (const char *path, struct nccl_profile *p, nccl_say_f *say, void *arg);
 
 /* What a node with the fabric f gets for --dl-nccl=NAME.  "auto": the profile
  * in the folder 'dir' that has the fabric's name, else nccl_defaults() without
  * what the file 'conf' (/etc/nccl.conf) gives NCCL itself.  'say' may be NULL.
  */
-void nccl_choose (const char *dir,
-                  const char *conf,
-                  const char *name,
-                  const struct fabric *f,
-                  struct nccl_profile *p,
-                  nccl_say_f *say,
-                  void *arg);
+void nccl_choose (const char *dir, const char *conf, const char *name, const struct fabric *f,
+                  struct nccl_profile *p, nccl_say_f *say, void *arg);
 
 /* DIR/NAME.conf */
 enum { NCCL_PATH = 320 };
@@ -117,7 +107,5 @@ enum { NCCL_LINES = 5 };
  * debugging.  Names in the list 'skip' ("A,B") are not looked at.  Returns the
  * number of lines; if there would be more, the last one says how many.
  */
-int nccl_lint (char *const *env,
-               const char *skip,
-               const struct fabric *f,
+int nccl_lint (char *const *env, const char *skip, const struct fabric *f,
                char lines[static NCCL_LINES][NCCL_LINE]);

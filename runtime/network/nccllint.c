@@ -16,8 +16,7 @@ struct lint {
     int n; /* also those that have no place */
 };
 
-static void tell (struct lint *l, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
+static void tell (struct lint *l, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 static void tell (struct lint *l, const char *fmt, ...)
 {
     va_list ap;
@@ -83,11 +82,8 @@ static bool has_port (const struct fabric *f, const char *item, bool exact)
 }
 
 /* With no item that exists nothing is left to talk over; "^" excludes. */
-static bool
-names_none (const struct fabric *f,
-            const char *value,
-            bool exact,
-            bool (*exists) (const struct fabric *, const char *, bool))
+static bool names_none (const struct fabric *f, const char *value, bool exact,
+                        bool (*exists) (const struct fabric *, const char *, bool))
 {
     char item[ITEM];
 
@@ -126,8 +122,7 @@ static bool either (const struct fabric *f, const char *item, bool exact)
 
 static bool no_device (const struct fabric *f, const char *value)
 {
-    return f->ninterfaces > 0 && strcmp (value, "all")
-           && names_none (f, value, true, either);
+    return f->ninterfaces > 0 && strcmp (value, "all") && names_none (f, value, true, either);
 }
 
 static bool no_rdma (const struct fabric *f, const char *value)
@@ -148,8 +143,7 @@ static bool socket_module (const struct fabric *f, const char *value)
 
 static bool module_ib (const struct fabric *f, const char *value)
 {
-    return (f->kind == FABRIC_SLINGSHOT || f->kind == FABRIC_EFA)
-           && !strcasecmp (value, "IB");
+    return (f->kind == FABRIC_SLINGSHOT || f->kind == FABRIC_EFA) && !strcasecmp (value, "IB");
 }
 
 /* Transports of UCX that drive adapters begin so. */
@@ -307,10 +301,7 @@ static void lint_nccl_name (struct lint *l, const char *e)
         return;
     snprintf (name, sizeof (name), "%.*s", (int)strcspn (e, "="), e);
     meant = nccl_nearest (name);
-    tell (l,
-          "%s: NCCL has no such variable%s%s%s",
-          name,
-          DID_YOU_MEAN (meant, "", "", ""));
+    tell (l, "%s: NCCL has no such variable%s%s%s", name, DID_YOU_MEAN (meant, "", "", ""));
 }
 
 static void lint_ucx_name (struct lint *l, const char *e)
@@ -354,13 +345,11 @@ static void lint_debug (struct lint *l, const char *e)
         tell (l, "NCCL_DEBUG=TRACE is for debugging only: it slows NCCL");
 }
 
-int nccl_lint (char *const *env,
-               const char *skip,
-               const struct fabric *f,
+int nccl_lint (char *const *env, const char *skip, const struct fabric *f,
                char lines[static NCCL_LINES][NCCL_LINE])
 {
-    static void (*const passes[]) (
-        struct lint *, const char *) = { lint_value, lint_name, lint_debug };
+    static void (*const passes[]) (struct lint *, const char *) = { lint_value, lint_name,
+                                                                    lint_debug };
     struct lint l = { f, lines, 0 };
 
     for (size_t i = 0; i < sizeof (passes) / sizeof (*passes); i++)
@@ -369,9 +358,6 @@ int nccl_lint (char *const *env,
                 passes[i](&l, *e);
     if (l.n <= NCCL_LINES)
         return l.n;
-    snprintf (lines[NCCL_LINES - 1],
-              NCCL_LINE,
-              "%d more lines like these",
-              l.n - NCCL_LINES + 1);
+    snprintf (lines[NCCL_LINES - 1], NCCL_LINE, "%d more lines like these", l.n - NCCL_LINES + 1);
     return NCCL_LINES;
 }

@@ -51,10 +51,7 @@ static bool is_theirs (const char *dir, const char *path)
            || file.st_uid == folder.st_uid;
 }
 
-static int read_profile (const char *dir,
-                         const char *path,
-                         struct nccl_profile *p,
-                         nccl_say_f *say,
+static int read_profile (const char *dir, const char *path, struct nccl_profile *p, nccl_say_f *say,
                          void *arg)
 {
     if (is_closed (dir) && is_theirs (dir, path))
@@ -63,10 +60,7 @@ static int read_profile (const char *dir,
     return -1;
 }
 
-static void read_named (const char *dir,
-                        const char *name,
-                        struct nccl_profile *p,
-                        nccl_say_f *say,
+static void read_named (const char *dir, const char *name, struct nccl_profile *p, nccl_say_f *say,
                         void *arg)
 {
     char path[NCCL_PATH];
@@ -75,13 +69,8 @@ static void read_named (const char *dir,
     nccl_path (path, dir, name);
     if (read_profile (dir, path, p, say, arg) >= 0 || !say)
         return;
-    snprintf (line,
-              sizeof (line),
-              "--dl-nccl=%s: nothing is set: %s: %s",
-              name,
-              path,
-              errno == EPERM ? "others than root and its owner may write there"
-                             : strerror (errno));
+    snprintf (line, sizeof (line), "--dl-nccl=%s: nothing is set: %s: %s", name, path,
+              errno == EPERM ? "others than root and its owner may write there" : strerror (errno));
     say (arg, line);
 }
 
@@ -104,13 +93,8 @@ static void drop_configured (const char *file, struct nccl_profile *p)
     p->n = n;
 }
 
-void nccl_choose (const char *dir,
-                  const char *conf,
-                  const char *name,
-                  const struct fabric *f,
-                  struct nccl_profile *p,
-                  nccl_say_f *say,
-                  void *arg)
+void nccl_choose (const char *dir, const char *conf, const char *name, const struct fabric *f,
+                  struct nccl_profile *p, nccl_say_f *say, void *arg)
 {
     char path[NCCL_PATH];
 

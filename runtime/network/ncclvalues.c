@@ -61,8 +61,7 @@ static const struct domain domains[] = {
 static const struct domain *find (const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof (domains) / sizeof (*domains); i++)
-        if (strlen (domains[i].name) == n
-            && !strncmp (domains[i].name, name, n))
+        if (strlen (domains[i].name) == n && !strncmp (domains[i].name, name, n))
             return &domains[i];
     return NULL;
 }
@@ -75,14 +74,12 @@ static bool is_in_range (const struct domain *d, const char *value)
 
     errno = 0;
     n = strtoll (value, &end, 0);
-    return d->high > d->low && errno == 0 && end != value && !*end
-           && n >= d->low && n <= d->high;
+    return d->high > d->low && errno == 0 && end != value && !*end && n >= d->low && n <= d->high;
 }
 
 static size_t add (char *why, size_t n, const char *separator, const char *word)
 {
-    return n
-           + (size_t)snprintf (why + n, NCCL_WHY - n, "%s%s", separator, word);
+    return n + (size_t)snprintf (why + n, NCCL_WHY - n, "%s%s", separator, word);
 }
 
 static void describe (const struct domain *d, char why[static NCCL_WHY])
@@ -93,19 +90,13 @@ static void describe (const struct domain *d, char why[static NCCL_WHY])
     if (d->high == INT_MAX)
         snprintf (number, sizeof (number), "a number from %lld on", d->low);
     else if (d->high > d->low)
-        snprintf (number,
-                  sizeof (number),
-                  "a number from %lld to %lld",
-                  d->low,
-                  d->high);
+        snprintf (number, sizeof (number), "a number from %lld to %lld", d->low, d->high);
     n = add (why, 0, "must be ", number);
     for (int i = 0; i < 6 && d->words[i]; i++)
         n = add (why, n, i || *number ? " or " : "", d->words[i]);
 }
 
-bool nccl_value_is_wrong (const char *name,
-                          const char *value,
-                          char why[static NCCL_WHY])
+bool nccl_value_is_wrong (const char *name, const char *value, char why[static NCCL_WHY])
 {
     const struct domain *d = find (name, strcspn (name, "="));
 

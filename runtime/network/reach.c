@@ -25,16 +25,14 @@ static bool is_loopback (const struct sockaddr *a)
 {
     if (a->sa_family == AF_INET)
         return ntohl (v4 (a)->sin_addr.s_addr) >> 24 == 127;
-    return a->sa_family == AF_INET6
-           && IN6_IS_ADDR_LOOPBACK (&v6 (a)->sin6_addr);
+    return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK (&v6 (a)->sin6_addr);
 }
 
 /* Without an interface a link-local address is none. */
 static bool is_usable (const struct sockaddr *a)
 {
     return a->sa_family == AF_INET
-           || (a->sa_family == AF_INET6
-               && !IN6_IS_ADDR_LINKLOCAL (&v6 (a)->sin6_addr));
+           || (a->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL (&v6 (a)->sin6_addr));
 }
 
 enum reach_name reach_resolve (const char *name, struct reach_address *to)
@@ -46,8 +44,7 @@ enum reach_name reach_resolve (const char *name, struct reach_address *to)
     to->len = 0;
     if (!*name || getaddrinfo (name, NULL, &hints, &list) != 0)
         return REACH_UNKNOWN;
-    for (const struct addrinfo *i = list; i && rv != REACH_FOUND;
-         i = i->ai_next) {
+    for (const struct addrinfo *i = list; i && rv != REACH_FOUND; i = i->ai_next) {
         if (!is_usable (i->ai_addr) || (rv && is_loopback (i->ai_addr)))
             continue;
         memcpy (&to->a, i->ai_addr, i->ai_addrlen);
@@ -65,8 +62,7 @@ int reach_source (const struct reach_address *to, struct reach_address *own)
     int rv = -1;
 
     own->len = sizeof (own->a);
-    ((struct sockaddr_in *)(void *)&there)->sin_port =
-        htons (9); /* the same for v6 */
+    ((struct sockaddr_in *)(void *)&there)->sin_port = htons (9); /* the same for v6 */
     if (fd >= 0 && connect (fd, (struct sockaddr *)&there, to->len) == 0
         && getsockname (fd, (struct sockaddr *)&own->a, &own->len) == 0)
         rv = 0;
@@ -84,9 +80,7 @@ static bool is_same (const struct sockaddr *a, const struct sockaddr *b)
     if (a->sa_family == AF_INET)
         return v4 (a)->sin_addr.s_addr == v4 (b)->sin_addr.s_addr;
     return a->sa_family == AF_INET6
-           && !memcmp (&v6 (a)->sin6_addr,
-                       &v6 (b)->sin6_addr,
-                       sizeof (struct in6_addr));
+           && !memcmp (&v6 (a)->sin6_addr, &v6 (b)->sin6_addr, sizeof (struct in6_addr));
 }
 
 int reach_interface (const struct reach_address *own, char *buf, size_t size)
@@ -113,12 +107,7 @@ void reach_figures (const struct reach_address *a, char *buf, size_t size)
 {
     *buf = '\0';
     if (a->len > 0
-        && getnameinfo ((const struct sockaddr *)&a->a,
-                        a->len,
-                        buf,
-                        (socklen_t)size,
-                        NULL,
-                        0,
+        && getnameinfo ((const struct sockaddr *)&a->a, a->len, buf, (socklen_t)size, NULL, 0,
                         NI_NUMERICHOST)
                != 0)
         *buf = '\0';
@@ -128,8 +117,7 @@ static bool is_bridge (const char *name)
 {
     char path[64 + IF_NAMESIZE];
 
-    snprintf (
-        path, sizeof (path), "/sys/class/net/%.*s/bridge", IF_NAMESIZE, name);
+    snprintf (path, sizeof (path), "/sys/class/net/%.*s/bridge", IF_NAMESIZE, name);
     return access (path, F_OK) == 0;
 }
 

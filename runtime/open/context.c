@@ -110,8 +110,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
         run->attempt = (long)environment_number ("DL_ATTEMPT", 1);
         return run->dir && run->trial_dir ? guard (run) : -1;
     }
-    run->trial_dir =
-        absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
+    run->trial_dir = absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
     if (!run->trial_dir || make_folders (run->trial_dir) < 0)
         return -1;
     if (run->rank == 0)
@@ -140,16 +139,13 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
     run->length = environment_number ("DL_LENGTH", INT64_MAX);
     run->seed = (uint32_t)environment_number ("DL_SEED", 0);
     if (enter_folder (run, dir) < 0) {
-        errorf (err,
-                "%s: cannot make the folder of the run: %s",
-                run->trial_dir ? run->trial_dir : "slurmdl",
-                strerror (errno));
+        errorf (err, "%s: cannot make the folder of the run: %s",
+                run->trial_dir ? run->trial_dir : "slurmdl", strerror (errno));
         goto fail;
     }
     about = metrics_about (run->experiment, run->trial, run->attempt);
     if (run->rank == 0
-        && !(run->metrics =
-                 metrics_create (run->dir, -1, &about, &run->retention, err)))
+        && !(run->metrics = metrics_create (run->dir, -1, &about, &run->retention, err)))
         goto fail;
     if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;
@@ -252,8 +248,7 @@ const char *slurmdl_hp (const struct slurmdl *run, const char *name)
     return value;
 }
 
-double
-slurmdl_float (const struct slurmdl *run, const char *name, double otherwise)
+double slurmdl_float (const struct slurmdl *run, const char *name, double otherwise)
 {
     const char *value = slurmdl_hp (run, name);
     char *end;
@@ -265,8 +260,7 @@ slurmdl_float (const struct slurmdl *run, const char *name, double otherwise)
     return *end ? otherwise : v;
 }
 
-int64_t
-slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise)
+int64_t slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise)
 {
     const char *value = slurmdl_hp (run, name);
     char *end;
@@ -279,9 +273,7 @@ slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise)
     return *end || errno ? otherwise : v;
 }
 
-const char *slurmdl_string (const struct slurmdl *run,
-                            const char *name,
-                            const char *otherwise)
+const char *slurmdl_string (const struct slurmdl *run, const char *name, const char *otherwise)
 {
     const char *value = slurmdl_hp (run, name);
 

@@ -68,10 +68,8 @@ int binding_place (struct binding *b)
     b->local_rank = variables_number (v, "SLURM_LOCALID");
     b->cpus_on_node = variables_number (v, "SLURM_CPUS_ON_NODE");
     variables_text (v, "SLURM_STEP_TASKS_PER_NODE", spec, sizeof (spec));
-    b->local_size =
-        layout_tasks_of_node (spec, variables_number (v, "SLURM_NODEID"));
-    if (b->local_rank < 0 || b->local_size <= b->local_rank
-        || b->local_size > LOCAL_RANKS_MAX)
+    b->local_size = layout_tasks_of_node (spec, variables_number (v, "SLURM_NODEID"));
+    if (b->local_rank < 0 || b->local_size <= b->local_rank || b->local_size > LOCAL_RANKS_MAX)
         return -1;
     b->r.placement = b->placement;
     b->r.local_rank = (int)b->local_rank;
@@ -107,8 +105,7 @@ static bool are_private (struct binding *b, char list[static TEXT])
     variables_text (&b->vars, "SLURM_CPU_BIND_TYPE", list, TEXT);
     if (!strstr (list, "mask_cpu")
         || variables_text (&b->vars, "SLURM_CPU_BIND_LIST", list, TEXT) < 0
-        || mask_of (list, b->r.local_rank, &mask) < 0
-        || !is_same (&mask, &b->own))
+        || mask_of (list, b->r.local_rank, &mask) < 0 || !is_same (&mask, &b->own))
         return false; /* no mask, or another step's that was inherited */
     for (int i = 0; i < b->r.local_size; i++)
         if (mask_of (list, i, &mask) < 0)
@@ -153,9 +150,7 @@ static const struct view views[] = {
     { GPU_INTEL, "ZE_AFFINITY_MASK" },
 };
 
-int binding_gpus (const struct topology *t,
-                  enum gpu_vendor vendor,
-                  bool reachable)
+int binding_gpus (const struct topology *t, enum gpu_vendor vendor, bool reachable)
 {
     int n = 0;
 
@@ -170,13 +165,12 @@ int binding_gpus (const struct topology *t,
 static void find_view (struct binding *b)
 {
     for (size_t i = 0; i < sizeof (views) / sizeof (*views); i++) {
-        if (variables_text (&b->vars, views[i].variable, b->list, TEXT) < 0
-            || !*b->list || binding_gpus (b->t, views[i].vendor, false) == 0)
+        if (variables_text (&b->vars, views[i].variable, b->list, TEXT) < 0 || !*b->list
+            || binding_gpus (b->t, views[i].vendor, false) == 0)
             continue;
         b->view = &views[i];
         b->r.visible = b->visible;
-        b->r.devices =
-            topology_visible (b->t, views[i].vendor, b->list, b->visible);
+        b->r.devices = topology_visible (b->t, views[i].vendor, b->list, b->visible);
         return;
     }
 }
@@ -222,14 +216,9 @@ static void write_devices (struct binding *b, struct given *g)
 
     for (int i = 0; i < count; i++) {
         const char *part = part_of (b->list, b->p.order[first + i]);
-        used += snprintf (value + used,
-                          sizeof (value) - (size_t)used,
-                          "%s%.*s",
-                          i ? "," : "",
-                          (int)strcspn (part, ","),
-                          part);
-        at += snprintf (
-            ids + at, sizeof (ids) - (size_t)at, "%s%d", i ? "," : "", i);
+        used += snprintf (value + used, sizeof (value) - (size_t)used, "%s%.*s", i ? "," : "",
+                          (int)strcspn (part, ","), part);
+        at += snprintf (ids + at, sizeof (ids) - (size_t)at, "%s%d", i ? "," : "", i);
     }
     b->vars.set (b->vars.arg, b->view->variable, value);
     if (b->own_gpu)
@@ -241,22 +230,19 @@ static void write_devices (struct binding *b, struct given *g)
  */
 static void leave_one_filter (struct binding *b)
 {
-    static const char *const others[] = { "CUDA_VISIBLE_DEVICES",
-                                          "HIP_VISIBLE_DEVICES",
+    static const char *const others[] = { "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                           "GPU_DEVICE_ORDINAL" };
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
         if (strcmp (others[i], b->view->variable)
-            && variables_text (&b->vars, others[i], text, TEXT) == 0
-            && !strcmp (text, b->list))
+            && variables_text (&b->vars, others[i], text, TEXT) == 0 && !strcmp (text, b->list))
             b->vars.unset (b->vars.arg, others[i]);
 }
 
 static void apply_view (struct binding *b, struct given *g)
 {
-    if (!b->view || b->r.devices == 0
-        || (b->placement == PLACE_NONE && !b->own_gpu))
+    if (!b->view || b->r.devices == 0 || (b->placement == PLACE_NONE && !b->own_gpu))
         return;
     if (b->view->vendor == GPU_AMD)
         leave_one_filter (b);
@@ -276,8 +262,7 @@ static int threads (const struct binding *b)
     int n = place_cores (b->t, stays ? &b->own : &b->p.cpus);
     long part = b->cpus_on_node / b->local_size;
 
-    if (!b->r.home && b->cpus_on_node > 0
-        && cpus_count (&b->r.cpus) > b->cpus_on_node && n > part)
+    if (!b->r.home && b->cpus_on_node > 0 && cpus_count (&b->r.cpus) > b->cpus_on_node && n > part)
         n = (int)part;
     if (b->p.count > 1)
         n /= b->p.count;

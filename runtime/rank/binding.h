@@ -60,6 +60,4 @@ const char *binding_decide (struct binding *b, const char *root);
 void binding_set (struct binding *b);
 
 /* GPUs of a vendor on this node, or those that this task may open. */
-int binding_gpus (const struct topology *t,
-                  enum gpu_vendor vendor,
-                  bool reachable);
+int binding_gpus (const struct topology *t, enum gpu_vendor vendor, bool reachable);

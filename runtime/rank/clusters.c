@@ -8,8 +8,7 @@ static const char self[] = "127.0.0.1";
 
 static const char *host_of (const struct rank_facts *f, long rank)
 {
-    return f->one_machine || f->nodes == 1 ? self
-                                           : layout_host (f->layout, rank);
+    return f->one_machine || f->nodes == 1 ? self : layout_host (f->layout, rank);
 }
 
 static long port_of (const struct rank_facts *f, long rank)
@@ -22,10 +21,7 @@ static void put_rank (struct value *v, const struct rank_facts *f, long rank)
     value_put (v, "%s:%ld", host_of (f, rank), port_of (f, rank));
 }
 
-static void put_ranks (struct value *v,
-                       const struct rank_facts *f,
-                       long first,
-                       long count,
+static void put_ranks (struct value *v, const struct rank_facts *f, long first, long count,
                        const char *quote)
 {
     for (long r = first; r < first + count; r++) {
@@ -38,13 +34,10 @@ static void put_ranks (struct value *v,
 static bool has_lists (const struct rank_facts *f, struct rank_environment *e)
 {
     if (!f->layout)
-        env_why (
-            e,
-            "nothing is set: Slurm does not say which rank is on which node");
+        env_why (e, "nothing is set: Slurm does not say which rank is on which node");
     else if (!f->task_port)
-        env_why (e,
-                 "nothing is set: there is no free port for each task: ask for "
-                 "MpiParams=ports=... in slurm.conf");
+        env_why (e, "nothing is set: there is no free port for each task: ask for "
+                    "MpiParams=ports=... in slurm.conf");
     return f->layout && f->task_port;
 }
 
@@ -77,8 +70,7 @@ void fill_tf (const struct rank_facts *f, struct rank_environment *e)
     value_put (&v,
                "}, \"task\": {\"type\": \"%s\", \"index\": %ld}, "
                "\"rpc_layer\": \"grpc\"}",
-               tf_type (role),
-               index);
+               tf_type (role), index);
     value_end (&v);
 }
 
@@ -94,9 +86,7 @@ static long count_servers (const struct rank_roles *r, long *first)
     return n ? n : roles_count (r, ROLE_PS, first);
 }
 
-static void fill_dmlc (const struct rank_facts *f,
-                       struct rank_environment *e,
-                       long servers,
+static void fill_dmlc (const struct rank_facts *f, struct rank_environment *e, long servers,
                        long workers)
 {
     long index;
@@ -119,27 +109,20 @@ void fill_ps (const struct rank_facts *f, struct rank_environment *e)
     long servers = count_servers (f->roles, NULL);
     long schedulers = roles_count (f->roles, ROLE_SCHEDULER, NULL);
 
-    if (!workers || !servers || schedulers != 1
-        || workers + servers + 1 != f->size) {
-        env_why (e,
-                 "nothing is set: ps has the roles scheduler:1, server and "
-                 "worker");
+    if (!workers || !servers || schedulers != 1 || workers + servers + 1 != f->size) {
+        env_why (e, "nothing is set: ps has the roles scheduler:1, server and "
+                    "worker");
         return;
     }
     if (!*f->address) {
-        env_why (
-            e,
-            "nothing is set: the address of the scheduler's node is not known");
+        env_why (e, "nothing is set: the address of the scheduler's node is not known");
         return;
     }
     fill_dmlc (f, e, servers, workers);
 }
 
-static void add_ranks (const struct rank_facts *f,
-                       struct rank_environment *e,
-                       const char *name,
-                       long first,
-                       long count)
+static void add_ranks (const struct rank_facts *f, struct rank_environment *e, const char *name,
+                       long first, long count)
 {
     struct value v = value_begin (e, name);
 
@@ -147,8 +130,7 @@ static void add_ranks (const struct rank_facts *f,
     value_end (&v);
 }
 
-static void fill_paddle_ps (const struct rank_facts *f,
-                            struct rank_environment *e)
+static void fill_paddle_ps (const struct rank_facts *f, struct rank_environment *e)
 {
     long first_server = 0;
     long first_worker = 0;
@@ -158,8 +140,7 @@ static void fill_paddle_ps (const struct rank_facts *f,
     bool server = is_server (roles_of (f->roles, f->rank, &index));
 
     if (servers + workers != f->size) {
-        env_why (
-            e, "nothing is set: paddle has the roles worker, or ps and worker");
+        env_why (e, "nothing is set: paddle has the roles worker, or ps and worker");
         return;
     }
     env_text (e, "TRAINING_ROLE", server ? "PSERVER" : "TRAINER");
@@ -182,8 +163,7 @@ void fill_paddle (const struct rank_facts *f, struct rank_environment *e)
         fill_paddle_ps (f, e);
         return;
     }
-    env_endpoint (
-        e, "PADDLE_MASTER", *f->address ? f->address : f->master, f->port);
+    env_endpoint (e, "PADDLE_MASTER", *f->address ? f->address : f->master, f->port);
     env_number (e, "PADDLE_GLOBAL_SIZE", f->size);
     env_number (e, "PADDLE_LOCAL_SIZE", f->local_size);
     env_number (e, "PADDLE_GLOBAL_RANK", f->rank);
@@ -197,6 +177,5 @@ void fill_paddle (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "PADDLE_TRAINERS_NUM", f->size);
     env_number (e, "PADDLE_RANK_IN_NODE", f->local_rank);
     if (f->visible_gpus > 0)
-        env_number (
-            e, "FLAGS_selected_gpus", f->visible_gpus == 1 ? 0 : f->local_rank);
+        env_number (e, "FLAGS_selected_gpus", f->visible_gpus == 1 ? 0 : f->local_rank);
 }

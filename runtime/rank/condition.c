@@ -21,8 +21,7 @@ static const struct condition_row {
 static const char gpus_key[] = "gpus:";
 
 /* The next "KEY:WORDS" of the list; what follows it, NULL after the last. */
-static const char *
-next_part (const char *list, char key[KEY_TEXT], char words[WORDS_TEXT])
+static const char *next_part (const char *list, char key[KEY_TEXT], char words[WORDS_TEXT])
 {
     size_t len = list ? strcspn (list, ";") : 0;
     size_t n = list ? strcspn (list, ":;") + 1 : 0;
@@ -46,8 +45,7 @@ static const struct condition_row *row_of (const char *key)
 
 static bool is_gpus (const char *words)
 {
-    return !strcmp (words, "yes") || !strcmp (words, "no")
-           || !strcmp (words, "any");
+    return !strcmp (words, "yes") || !strcmp (words, "no") || !strcmp (words, "any");
 }
 
 /* Names with a comma between two of them.  Slurm allows none of these
@@ -57,21 +55,19 @@ static bool are_names (const char *words)
 {
     size_t n = strlen (words);
 
-    return n > 0 && !strpbrk (words, "=\"'()[]{} \t") && *words != ','
-           && words[n - 1] != ',' && !strstr (words, ",,");
+    return n > 0 && !strpbrk (words, "=\"'()[]{} \t") && *words != ',' && words[n - 1] != ','
+           && !strstr (words, ",,");
 }
 
 /* "partition:a,gpus:yes" would be two partitions. */
 static int check_part (const char *key, const char *words, char *why, size_t n)
 {
-    const char *what =
-        "is not partition:, account: or qos: with names, or gpus: with yes, no "
-        "or any";
+    const char *what = "is not partition:, account: or qos: with names, or gpus: with yes, no "
+                       "or any";
 
     if (strchr (words, ':'))
         what = "has a comma where a semicolon divides two conditions";
-    else if (strcmp (key, gpus_key) ? row_of (key) && are_names (words)
-                                    : is_gpus (words))
+    else if (strcmp (key, gpus_key) ? row_of (key) && are_names (words) : is_gpus (words))
         return 0;
     snprintf (why, n, "'%.32s%.64s' %s", key, words, what);
     return -1;
@@ -122,8 +118,7 @@ static enum answer gpus_hold (const char *words, const struct step_facts *facts)
     return strcmp (words, have) ? ANSWER_NO : ANSWER_YES;
 }
 
-static enum answer
-part_holds (const char *key, const char *words, const struct step_facts *facts)
+static enum answer part_holds (const char *key, const char *words, const struct step_facts *facts)
 {
     const struct condition_row *row = row_of (key);
     const char *name = row ? (const char *)facts + row->offset : "";
@@ -135,9 +130,7 @@ part_holds (const char *key, const char *words, const struct step_facts *facts)
     return *name && word_listed (words, name) ? ANSWER_YES : ANSWER_NO;
 }
 
-enum answer condition_holds (const char *condition,
-                             const struct step_facts *facts,
-                             bool gpus)
+enum answer condition_holds (const char *condition, const struct step_facts *facts, bool gpus)
 {
     char key[KEY_TEXT], words[WORDS_TEXT], why[WHY_TEXT];
     enum answer all = ANSWER_YES;

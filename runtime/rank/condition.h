@@ -22,6 +22,4 @@ int condition_check (const char *condition, char *why, size_t size);
 /* Whether it holds; "" does, an invalid one holds for no step.  'gpus': a
  * condition that does not name gpus holds only for steps that have some.
  */
-enum answer condition_holds (const char *condition,
-                             const struct step_facts *facts,
-                             bool gpus);
+enum answer condition_holds (const char *condition, const struct step_facts *facts, bool gpus);

@@ -31,16 +31,11 @@ struct expansion {
     void *arg;
 };
 
-static int
-expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth);
+static int expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth);
 
 /* One "lo-hi" or "lo" with its leading zeros; the rest of the host after it. */
-static int expand_range (struct expansion *e,
-                         size_t n,
-                         const char *range,
-                         const char *rest,
-                         size_t len,
-                         int depth)
+static int expand_range (struct expansion *e, size_t n, const char *range, const char *rest,
+                         size_t len, int depth)
 {
     size_t width = strspn (range, "0123456789");
     const char *end = range + width;
@@ -61,25 +56,21 @@ static int expand_range (struct expansion *e,
     if ((*end != ',' && *end != ']') || hi < lo)
         return fail (EINVAL);
     for (; rv == 0 && lo <= hi; lo++) {
-        int w = snprintf (
-            e->host + n, sizeof (e->host) - n, "%0*ld", (int)width, lo);
-        rv = n + (size_t)w >= sizeof (e->host)
-                 ? fail (EINVAL)
-                 : expand (e, n + (size_t)w, rest, len, depth + 1);
+        int w = snprintf (e->host + n, sizeof (e->host) - n, "%0*ld", (int)width, lo);
+        rv = n + (size_t)w >= sizeof (e->host) ? fail (EINVAL)
+                                               : expand (e, n + (size_t)w, rest, len, depth + 1);
     }
     return rv;
 }
 
 /* The 'len' bytes at 'rest' follow the 'n' bytes of e->host. */
-static int
-expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
+static int expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
 {
     const char *open = memchr (rest, '[', len);
     size_t plain = open ? (size_t)(open - rest) : len;
     const char *shut;
 
-    if (n + plain >= sizeof (e->host) || memchr (rest, ']', plain)
-        || depth > BRACKETS)
+    if (n + plain >= sizeof (e->host) || memchr (rest, ']', plain) || depth > BRACKETS)
         return fail (EINVAL);
     memcpy (e->host + n, rest, plain);
     n += plain;
@@ -90,8 +81,7 @@ expand (struct expansion *e, size_t n, const char *rest, size_t len, int depth)
     if (!shut)
         return fail (EINVAL);
     for (const char *p = open + 1; p <= shut; p += strcspn (p, ",]") + 1) {
-        int rv = expand_range (
-            e, n, p, shut + 1, len - (size_t)(shut + 1 - rest), depth);
+        int rv = expand_range (e, n, p, shut + 1, len - (size_t)(shut + 1 - rest), depth);
         if (rv != 0)
             return rv;
     }
@@ -109,9 +99,7 @@ static size_t element_length (const char *list)
     return n;
 }
 
-int layout_each_host (const char *list,
-                      int (*emit) (void *arg, const char *host),
-                      void *arg)
+int layout_each_host (const char *list, int (*emit) (void *arg, const char *host), void *arg)
 {
     struct expansion e = { .emit = emit, .arg = arg };
 
@@ -220,8 +208,7 @@ static int read_tasks (struct rank_layout *l, const char *spec)
     long nodes;
 
     while (node < l->nodes) {
-        if (next_tasks (&spec, &tasks, &nodes) < 0 || nodes > l->nodes - node
-            || tasks < 1)
+        if (next_tasks (&spec, &tasks, &nodes) < 0 || nodes > l->nodes - node || tasks < 1)
             return fail (EINVAL);
         if (tasks > LAYOUT_RANKS)
             return fail (E2BIG);
@@ -261,12 +248,7 @@ static int place_node (void *arg, const char *host)
 /* ---- the ranks ---- */
 
 /* Deal the ranks of nodes [from, to) in rounds of 'block' a node. */
-static long deal (struct rank_layout *l,
-                  uint16_t *dealt,
-                  long rank,
-                  long from,
-                  long to,
-                  long block)
+static long deal (struct rank_layout *l, uint16_t *dealt, long rank, long from, long to, long block)
 {
     long left = 0;
 
@@ -371,16 +353,14 @@ static int deal_all (struct rank_layout *l, const struct layout_facts *f)
     long block;
     long rank = 0;
 
-    if (!is_empty (f->distribution)
-        && !strncmp (f->distribution, "arbitrary", 9))
+    if (!is_empty (f->distribution) && !strncmp (f->distribution, "arbitrary", 9))
         return deal_arbitrary (l, f);
     block = block_of (f);
     if (block < 0)
         return -1;
     for (int g = 0; g < f->ngroups && rank >= 0; g++) {
         long from = p.placed;
-        if (is_empty (f->groups[g])
-            || layout_each_host (f->groups[g], place_node, &p) != 0)
+        if (is_empty (f->groups[g]) || layout_each_host (f->groups[g], place_node, &p) != 0)
             return fail (EINVAL);
         rank = deal (l, dealt, rank, from, p.placed, block);
     }
@@ -415,8 +395,7 @@ int layout_deal (struct rank_layout *l, const struct layout_facts *f)
         return fail (EINVAL);
     if (f->ranks > LAYOUT_RANKS)
         return fail (E2BIG);
-    if (layout_each_host (f->hosts, add_name, l) != 0
-        || read_tasks (l, f->tasks) < 0)
+    if (layout_each_host (f->hosts, add_name, l) != 0 || read_tasks (l, f->tasks) < 0)
         return -1;
     return f->node >= l->nodes ? fail (EINVAL) : deal_all (l, f);
 }
@@ -433,10 +412,7 @@ const char *layout_host (const struct rank_layout *l, long rank)
     return l->names + l->name[l->node_of[rank]];
 }
 
-long layout_cross (const struct rank_layout *l,
-                   long local_rank,
-                   long node,
-                   long *before)
+long layout_cross (const struct rank_layout *l, long local_rank, long node, long *before)
 {
     long n = 0;
 

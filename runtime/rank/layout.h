@@ -37,7 +37,7 @@ struct layout_facts {
     long ranks;                        /* SLURM_STEP_NUM_TASKS */
     long node;                         /* SLURM_NODEID of this task */
     const char *gtids;                 /* SLURM_GTIDS: the ranks of this node */
-    const char *order; /* of an arbitrary distribution: the host of each rank */
+    const char *order;                 /* of an arbitrary distribution: the host of each rank */
 };
 
 /* Compute the layout and compare it with 'gtids', which Slurm has from the real
@@ -61,10 +61,7 @@ const char *layout_host (const struct rank_layout *l, long rank);
 /* Nodes with a task of that local rank, and how many of them are before 'node':
  * Horovod's cross size and cross rank.
  */
-long layout_cross (const struct rank_layout *l,
-                   long local_rank,
-                   long node,
-                   long *before);
+long layout_cross (const struct rank_layout *l, long local_rank, long node, long *before);
 
 /* How many ranks "0,2,3" (SLURM_GTIDS) lists; -1 with errno EINVAL. */
 long layout_count (const char *gtids);
@@ -77,9 +74,7 @@ int layout_first_host (const char *list, char *buf, size_t size);
 /* Call 'emit' for each host of the list, in its order, until it does not
  * return 0.  Returns 0, what emit returned, or -1 with errno EINVAL.
  */
-int layout_each_host (const char *list,
-                      int (*emit) (void *arg, const char *host),
-                      void *arg);
+int layout_each_host (const char *list, int (*emit) (void *arg, const char *host), void *arg);
 
 /* Tasks of node 'node' by SLURM_STEP_TASKS_PER_NODE: "4(x2),3" gives 4, 4, 3.
  * Returns -1 with errno EINVAL if it does not say.

@@ -11,13 +11,7 @@
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/roles.h"
 
-enum {
-    WORD_SIZE = 64,
-    SAMPLE_MAX = 3600,
-    HANG_MIN = 5,
-    HANG_MAX = 86400,
-    HANG_DEFAULT = 600
-};
+enum { WORD_SIZE = 64, SAMPLE_MAX = 3600, HANG_MIN = 5, HANG_MAX = 86400, HANG_DEFAULT = 600 };
 
 static int check_roles (const char *value, char *why, size_t size)
 {
@@ -33,10 +27,7 @@ static int check_seconds (const char *value, char *why, size_t size)
 
     if ((n >= 1 && n <= SAMPLE_MAX) || !strcmp (value, "off"))
         return 0;
-    snprintf (why,
-              size,
-              "neither a number of seconds from 1 to %d nor off",
-              SAMPLE_MAX);
+    snprintf (why, size, "neither a number of seconds from 1 to %d nor off", SAMPLE_MAX);
     return -1;
 }
 
@@ -80,12 +71,10 @@ static int check_hang (const char *value, char *why, size_t size)
 
     if (!strcmp (value, "off") || hang_options_parse (value, &h) == 0)
         return 0;
-    snprintf (why,
-              size,
+    snprintf (why, size,
               "not hang:SECONDS (%d to %d), with ,kill after it to end the "
               "step",
-              HANG_MIN,
-              HANG_MAX);
+              HANG_MIN, HANG_MAX);
     return -1;
 }
 
@@ -183,10 +172,7 @@ static bool is_list (const char *text, const char *const *words)
     }
 }
 
-int plugin_option_check (enum plugin_option_id id,
-                         const char *value,
-                         char *why,
-                         size_t size)
+int plugin_option_check (enum plugin_option_id id, const char *value, char *why, size_t size)
 {
     const struct plugin_option *o = &plugin_options[id];
 

@@ -50,10 +50,7 @@ extern const struct plugin_option plugin_options[PLUGIN_OPTIONS];
  * reason in 'why'.  Whether there is a network profile of that name only its
  * site can say.
  */
-int plugin_option_check (enum plugin_option_id id,
-                         const char *value,
-                         char *why,
-                         size_t size);
+int plugin_option_check (enum plugin_option_id id, const char *value, char *why, size_t size);
 
 /* The value of --dl-debug. */
 struct hang_options {

@@ -37,21 +37,15 @@ static uint64_t mix (uint32_t job)
     return z ^ (z >> 31);
 }
 
-struct rank_ports rankenv_ports (const char *reserved,
-                                 uint32_t job,
-                                 uint32_t step,
-                                 int ephemeral,
+struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t step, int ephemeral,
                                  long tasks)
 {
     int low = ephemeral - PORTS < PORT_MIN ? PORT_MIN : ephemeral - PORTS;
     uint64_t turn = mix (job) % PORTS + step;
     int three = low + PORTS / 2 + (int)(turn % (PORTS / 6)) * 3;
     int blocks = PORTS / 2 / RANK_TASK_PORTS;
-    struct rank_ports p = { reserved_port (reserved, 0),
-                            reserved_port (reserved, 1),
-                            0,
-                            reserved_port (reserved, 1),
-                            false };
+    struct rank_ports p = { reserved_port (reserved, 0), reserved_port (reserved, 1), 0,
+                            reserved_port (reserved, 1), false };
 
     /* there are no more ports: no sum of both overflows */
     if (tasks > PORT_MAX)
@@ -65,8 +59,7 @@ struct rank_ports rankenv_ports (const char *reserved,
     if (!p.comm)
         p.comm = three + 2;
     if (!p.tasks || reserved_port (reserved, tasks) != p.tasks + tasks - 1)
-        p.tasks = tasks > RANK_TASK_PORTS
-                      ? 0
-                      : low + (int)(turn % (uint64_t)blocks) * RANK_TASK_PORTS;
+        p.tasks =
+            tasks > RANK_TASK_PORTS ? 0 : low + (int)(turn % (uint64_t)blocks) * RANK_TASK_PORTS;
     return p;
 }

@@ -17,12 +17,11 @@ static void fill_off (const struct rank_facts *f, struct rank_environment *e)
 static void fill_master (const struct rank_facts *f, struct rank_environment *e)
 {
     if (!*f->master) {
-        env_why (e,
-                 *f->unknown ? f->unknown
-                             : "the master is not set: Slurm does not say "
-                               "which node has rank 0 with "
-                               "--distribution=arbitrary on more than two "
-                               "nodes");
+        env_why (e, *f->unknown ? f->unknown
+                                : "the master is not set: Slurm does not say "
+                                  "which node has rank 0 with "
+                                  "--distribution=arbitrary on more than two "
+                                  "nodes");
         return;
     }
     env_text (e, "MASTER_ADDR", f->master);
@@ -43,17 +42,14 @@ static void fill_torch (const struct rank_facts *f, struct rank_environment *e)
 }
 
 /* Lightning wants to know that each node has as many tasks. */
-static void fill_lightning (const struct rank_facts *f,
-                            struct rank_environment *e)
+static void fill_lightning (const struct rank_facts *f, struct rank_environment *e)
 {
     fill_torch (f, e);
     if ((f->layout ? f->layout->most : f->local_size) * f->nodes == f->size)
         env_number (e, "SLURM_NTASKS_PER_NODE", f->local_size);
     else
-        env_why (
-            e,
-            "SLURM_NTASKS_PER_NODE is not set: Lightning needs as many tasks "
-            "on each node (--ntasks-per-node)");
+        env_why (e, "SLURM_NTASKS_PER_NODE is not set: Lightning needs as many tasks "
+                    "on each node (--ntasks-per-node)");
 }
 
 static void fill_static (const struct rank_facts *f, struct rank_environment *e)
@@ -92,14 +88,11 @@ static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
     (f->elastic ? fill_c10d : fill_static) (f, e);
 }
 
-static void fill_torchrun (const struct rank_facts *f,
-                           struct rank_environment *e)
+static void fill_torchrun (const struct rank_facts *f, struct rank_environment *e)
 {
     if (f->size != f->nodes) {
-        env_why (
-            e,
-            "nothing is set: torchrun starts the ranks of a node itself: give "
-            "it one task a node (--ntasks-per-node=1)");
+        env_why (e, "nothing is set: torchrun starts the ranks of a node itself: give "
+                    "it one task a node (--ntasks-per-node=1)");
         return;
     }
     if (!*f->master) {
@@ -114,8 +107,7 @@ static void fill_torchrun (const struct rank_facts *f,
  * device of several, and too few if there are several for each.  Those that all
  * tasks of a node see are divided in order.
  */
-static void fill_jax_devices (const struct rank_facts *f,
-                              struct rank_environment *e)
+static void fill_jax_devices (const struct rank_facts *f, struct rank_environment *e)
 {
     struct value v = value_begin (e, "JAX_LOCAL_DEVICE_IDS");
     bool own = f->own_gpus || f->local_size == 1 || f->visible_gpus == 1;
@@ -129,9 +121,7 @@ static void fill_jax_devices (const struct rank_facts *f,
     value_end (&v);
 }
 
-static void fill_coordinator (const struct rank_facts *f,
-                              struct rank_environment *e,
-                              int port)
+static void fill_coordinator (const struct rank_facts *f, struct rank_environment *e, int port)
 {
     env_endpoint (e, "JAX_COORDINATOR_ADDRESS", f->master, port);
     env_number (e, "JAX_COORDINATOR_PORT", port);
@@ -163,16 +153,13 @@ static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
         fill_coordinator (f, e, f->few_ports ? f->port : f->port2);
 }
 
-static void fill_horovod (const struct rank_facts *f,
-                          struct rank_environment *e)
+static void fill_horovod (const struct rank_facts *f, struct rank_environment *e)
 {
     long before = 0;
     long cross;
 
     if (!f->layout || !*f->master) {
-        env_why (
-            e,
-            "nothing is set: Slurm does not say which rank is on which node");
+        env_why (e, "nothing is set: Slurm does not say which rank is on which node");
         return;
     }
     cross = layout_cross (f->layout, f->local_rank, f->node, &before);
@@ -183,9 +170,7 @@ static void fill_horovod (const struct rank_facts *f,
     env_number (e, "HOROVOD_LOCAL_SIZE", f->local_size);
     env_number (e, "HOROVOD_CROSS_RANK", before);
     env_number (e, "HOROVOD_CROSS_SIZE", cross);
-    env_text (e,
-              "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-              *f->address ? f->address : f->master);
+    env_text (e, "HOROVOD_GLOO_RENDEZVOUS_ADDR", *f->address ? f->address : f->master);
     env_number (e, "HOROVOD_GLOO_RENDEZVOUS_PORT", f->port);
     env_text (e, "HOROVOD_GLOO_IFACE", f->interface);
     env_text (e, "HOROVOD_CONTROLLER", "gloo");
@@ -198,10 +183,8 @@ static void fill_horovod (const struct rank_facts *f,
 static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
 {
     if (f->pmi == RANK_PMI_NONE) {
-        env_why (
-            e,
-            "nothing is set: this step has no PMI, and each task would be rank "
-            "0 of 1: use srun --mpi=pmix (or pmi2, as the MPI was built)");
+        env_why (e, "nothing is set: this step has no PMI, and each task would be rank "
+                    "0 of 1: use srun --mpi=pmix (or pmi2, as the MPI was built)");
         return;
     }
     if (f->pmi == RANK_PMI_X) {
@@ -220,10 +203,7 @@ static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "MV2_COMM_WORLD_LOCAL_SIZE", f->local_size);
 }
 
-enum {
-    FIRST = offsetof (struct rank_facts, port),
-    SECOND = offsetof (struct rank_facts, port2)
-};
+enum { FIRST = offsetof (struct rank_facts, port), SECOND = offsetof (struct rank_facts, port2) };
 
 /* clang-format off */
 static const struct framework {
@@ -300,8 +280,7 @@ static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
 }
 
 /* The communicator's ranks meet at rank 0, whoever is the master. */
-static void fill_comm (const struct framework *w,
-                       const struct rank_facts *f,
+static void fill_comm (const struct framework *w, const struct rank_facts *f,
                        struct rank_environment *e)
 {
     int port = f->few_ports ? 0 : f->comm_port;
@@ -312,9 +291,7 @@ static void fill_comm (const struct framework *w,
         env_endpoint (e, "DL_COMM_ADDRESS", f->master, port);
 }
 
-int rankenv_fill (const char *framework,
-                  const struct rank_facts *facts,
-                  struct rank_environment *e)
+int rankenv_fill (const char *framework, const struct rank_facts *facts, struct rank_environment *e)
 {
     const struct framework *w = find_framework (framework);
 
@@ -343,29 +320,18 @@ static void advise_jax (const struct rank_facts *f, char *buf, size_t size)
     if (f->own_gpus || seen == 0 || seen % tasks == 0)
         return;
     if (seen < tasks)
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "%ld tasks for the %ld GPU%s of a node: JAX needs one for "
                   "each; use --ntasks-per-node=%ld",
-                  tasks,
-                  seen,
-                  seen > 1 ? "s" : "",
-                  seen);
+                  tasks, seen, seen > 1 ? "s" : "", seen);
     else
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "%ld GPUs of a node for %ld tasks: each gets %ld, and %ld "
                   "idle",
-                  seen,
-                  tasks,
-                  seen / tasks,
-                  seen % tasks);
+                  seen, tasks, seen / tasks, seen % tasks);
 }
 
-void rankenv_advice (const char *framework,
-                     const struct rank_facts *f,
-                     char *buf,
-                     size_t size)
+void rankenv_advice (const char *framework, const struct rank_facts *f, char *buf, size_t size)
 {
     const struct framework *w = find_framework (framework);
     long seen = f->visible_gpus;
@@ -376,26 +342,19 @@ void rankenv_advice (const char *framework,
     if (!w || (w->fill != fill_torch && w->fill != fill_lightning))
         return;
     if (f->size == f->nodes && seen > 1)
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "one rank on a node for its %ld GPUs; for a rank for each "
                   "GPU use --ntasks-per-node=%ld, for torchrun --dl=torchrun",
-                  seen,
-                  seen);
+                  seen, seen);
     else if (seen == 1 && f->local_size > 1)
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "%ld ranks of a node see one GPU each: a program that takes "
                   "LOCAL_RANK as its device fails; use --gpus-per-node=%ld "
                   "instead of --gpus-per-task",
-                  f->local_size,
-                  f->local_size);
+                  f->local_size, f->local_size);
     else if (seen > 0 && f->local_size > seen)
-        snprintf (buf,
-                  size,
+        snprintf (buf, size,
                   "%ld ranks for the %ld GPUs of a node: a program that takes "
                   "LOCAL_RANK as its device fails; use --ntasks-per-node=%ld",
-                  f->local_size,
-                  seen,
-                  seen);
+                  f->local_size, seen, seen);
 }

@@ -27,10 +27,10 @@ struct rank_facts {
     long gpus;                   /* of the node; 0: none, or not known */
     long visible_gpus;           /* to this task; 0: not known */
     bool own_gpus;               /* no other task has them */
-    char master[256];  /* name or address of rank 0's node; "" if unknown */
-    char unknown[200]; /* why it is; "": Slurm does not say which node it is */
-    char address[64];  /* the same as numbers; "" if unknown */
-    char own[256];     /* as 'master', of this node */
+    char master[256];            /* name or address of rank 0's node; "" if unknown */
+    char unknown[200];           /* why it is; "": Slurm does not say which node it is */
+    char address[64];            /* the same as numbers; "" if unknown */
+    char own[256];               /* as 'master', of this node */
     char own_address[64];
     char interface[32]; /* that reaches the master; "" if unknown */
     int port, port2;    /* on which rank 0 can listen */
@@ -85,17 +85,13 @@ long rankenv_master_rank (const struct rank_roles *roles);
  * Never TORCHELASTIC_*, which would make every rank wait for a server that
  * nobody starts.
  */
-int rankenv_fill (const char *framework,
-                  const struct rank_facts *facts,
+int rankenv_fill (const char *framework, const struct rank_facts *facts,
                   struct rank_environment *e);
 
 /* For the user of a framework whose ranks have a GPU each: a line if there are
  * fewer ranks than GPUs, or the other way round; else "".
  */
-void rankenv_advice (const char *framework,
-                     const struct rank_facts *f,
-                     char *buf,
-                     size_t size);
+void rankenv_advice (const char *framework, const struct rank_facts *f, char *buf, size_t size);
 
 struct rank_ports {
     int master, second; /* for rank 0 */
@@ -115,8 +111,5 @@ enum { RANK_TASK_PORTS = 64 };
  * divided in 2,000 threes, the lower one in 93 blocks of RANK_TASK_PORTS; the
  * job chooses the first, each next step has the next.
  */
-struct rank_ports rankenv_ports (const char *reserved,
-                                 uint32_t job,
-                                 uint32_t step,
-                                 int ephemeral,
+struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t step, int ephemeral,
                                  long tasks);

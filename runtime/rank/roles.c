@@ -20,8 +20,8 @@ const char *const role_names[] = {
     [ROLE_EVALUATOR] = "evaluator", [ROLES] = NULL,
 };
 
-__attribute__ ((format (printf, 3, 4))) static int
-refuse (char *why, size_t size, const char *fmt, ...)
+__attribute__ ((format (printf, 3, 4))) static int refuse (char *why, size_t size, const char *fmt,
+                                                           ...)
 {
     va_list ap;
 
@@ -61,8 +61,7 @@ static long read_count (const char **text)
     return count;
 }
 
-static int
-add_role (struct rank_roles *r, const char **text, char *why, size_t size)
+static int add_role (struct rank_roles *r, const char **text, char *why, size_t size)
 {
     size_t n = strspn (*text, "abcdefghijklmnopqrstuvwxyz");
     char name[NAME] = "";
@@ -75,15 +74,10 @@ add_role (struct rank_roles *r, const char **text, char *why, size_t size)
     role = find_role (name);
     meant = nearest_word (name, role_names);
     if (role < 0)
-        return refuse (why,
-                       size,
-                       "no role '%s'%s%s%s",
-                       name,
-                       DID_YOU_MEAN (meant, "", "", ""));
+        return refuse (why, size, "no role '%s'%s%s%s", name, DID_YOU_MEAN (meant, "", "", ""));
     *text += n;
     if (*(*text)++ != ':' || (count = read_count (text)) == 0)
-        return refuse (
-            why, size, "'%s' needs a number of ranks or '*' after ':'", name);
+        return refuse (why, size, "'%s' needs a number of ranks or '*' after ':'", name);
     if (is_single ((enum role)role) && count != 1)
         return refuse (why, size, "there is one %s", name);
     for (int i = 0; i < r->n; i++)
@@ -125,13 +119,9 @@ int roles_resolve (struct rank_roles *r, long ranks, char *why, size_t size)
     }
     if (star < 0 && sum == ranks)
         return 0;
-    return refuse (why,
-                   size,
-                   "the roles need %s%ld task%s; the step has %ld",
-                   star >= 0 ? "at least " : "",
-                   sum + (star >= 0),
-                   sum + (star >= 0) == 1 ? "" : "s",
-                   ranks);
+    return refuse (why, size, "the roles need %s%ld task%s; the step has %ld",
+                   star >= 0 ? "at least " : "", sum + (star >= 0),
+                   sum + (star >= 0) == 1 ? "" : "s", ranks);
 }
 
 enum role roles_of (const struct rank_roles *r, long rank, long *index)

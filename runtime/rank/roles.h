@@ -26,10 +26,7 @@ struct rank_roles {
  * scheduler and evaluator have one rank; one count may be '*'.  Returns 0, or
  * -1 with errno EINVAL and why in 'why' (NULL allowed).
  */
-int roles_parse (const char *text,
-                 struct rank_roles *r,
-                 char *why,
-                 size_t size);
+int roles_parse (const char *text, struct rank_roles *r, char *why, size_t size);
 
 /* Put the number of ranks in the place of '*'.  Returns -1 with errno EINVAL,
  * and why, if the roles are not those of 'ranks' ranks.

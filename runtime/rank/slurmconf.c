@@ -18,8 +18,7 @@ struct conf_reader {
 
 const char *slurmconf_path (const char *chosen)
 {
-    static const char *const usual[] = { "/etc/slurm/slurm.conf",
-                                         "/run/slurm/conf/slurm.conf",
+    static const char *const usual[] = { "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
                                          "/etc/slurm-llnl/slurm.conf",
                                          "/usr/local/etc/slurm.conf" };
 
@@ -57,17 +56,14 @@ static bool next_line (FILE *f, char **line, size_t *size)
 static int read_file (const struct conf_reader *l, const char *path, int depth);
 
 /* Relative to the folder of the file. */
-static int read_included (const struct conf_reader *l,
-                          const char *from,
-                          const char *name,
+static int read_included (const struct conf_reader *l, const char *from, const char *name,
                           int depth)
 {
     const char *slash = strrchr (from, '/');
     char path[PATH_MAX];
     int n = *name == '/' || !slash ? 0 : (int)(slash - from + 1);
 
-    if (snprintf (path, sizeof (path), "%.*s%s", n, from, name)
-        >= (int)sizeof (path))
+    if (snprintf (path, sizeof (path), "%.*s%s", n, from, name) >= (int)sizeof (path))
         return 0;
     return read_file (l, path, depth + 1);
 }
@@ -95,9 +91,7 @@ static int read_file (const struct conf_reader *l, const char *path, int depth)
     return rv;
 }
 
-int slurmconf_each (const char *path,
-                    int (*emit) (void *arg, const char *line),
-                    void *arg)
+int slurmconf_each (const char *path, int (*emit) (void *arg, const char *line), void *arg)
 {
     const struct conf_reader l = { emit, arg };
 
@@ -109,8 +103,7 @@ bool slurmconf_value (const char *line, const char *key, char *buf, size_t size)
     static const char blank[] = " \t\r\n";
     size_t n = strlen (key);
 
-    for (const char *at = line + strspn (line, blank); *at;
-         at += strspn (at, blank)) {
+    for (const char *at = line + strspn (line, blank); *at; at += strspn (at, blank)) {
         if (!strncasecmp (at, key, n)) {
             const char *v = at + n + strspn (at + n, blank);
             if (*v == '=') {

@@ -14,17 +14,12 @@ const char *slurmconf_path (const char *chosen);
  * without comments, and with the lines that a \ joins to it, until it does not
  * return 0.  A file that cannot be read has no lines.  Returns what emit did.
  */
-int slurmconf_each (const char *path,
-                    int (*emit) (void *arg, const char *line),
-                    void *arg);
+int slurmconf_each (const char *path, int (*emit) (void *arg, const char *line), void *arg);
 
 /* The value of KEY= among the words of a line, without quotes; false: it has
  * none.  Keys have no case.
  */
-bool slurmconf_value (const char *line,
-                      const char *key,
-                      char *buf,
-                      size_t size);
+bool slurmconf_value (const char *line, const char *key, char *buf, size_t size);
 
 /* The GPUs of a value of Gres: "gpu:a100:4(S:0-1),gpu:2,shard:8" has 6. */
 long slurmconf_gpus (const char *gres);

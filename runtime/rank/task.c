@@ -23,12 +23,10 @@ static int read_place (struct task *t)
     f->node = variables_number (v, "SLURM_NODEID");
     f->nodes = variables_number (v, "SLURM_STEP_NUM_NODES");
     variables_text (v, "SLURM_STEP_NODELIST", t->hosts, sizeof (t->hosts));
-    variables_text (
-        v, "SLURM_STEP_TASKS_PER_NODE", t->tasks, sizeof (t->tasks));
+    variables_text (v, "SLURM_STEP_TASKS_PER_NODE", t->tasks, sizeof (t->tasks));
     variables_text (v, "SLURM_GTIDS", t->gtids, sizeof (t->gtids));
     variables_text (v, "SLURMD_NODENAME", f->own, sizeof (f->own));
-    variables_text (
-        v, "SLURM_DISTRIBUTION", t->distribution, sizeof (t->distribution));
+    variables_text (v, "SLURM_DISTRIBUTION", t->distribution, sizeof (t->distribution));
     if (!strncmp (t->distribution, "arbitrary", 9))
         variables_text (v, ORDER_VARIABLE, t->order, sizeof (t->order));
     f->local_size = layout_count (t->gtids);
@@ -36,8 +34,8 @@ static int read_place (struct task *t)
         f->local_size = layout_tasks_of_node (t->tasks, f->node);
     if (job > 0)
         t->job = (uint32_t)job;
-    if (f->rank < 0 || f->size <= f->rank || f->local_rank < 0 || f->node < 0
-        || f->nodes < 1 || f->local_size < 1)
+    if (f->rank < 0 || f->size <= f->rank || f->local_rank < 0 || f->node < 0 || f->nodes < 1
+        || f->local_size < 1)
         return -1;
     return 0;
 }
@@ -45,11 +43,9 @@ static int read_place (struct task *t)
 /* Whether Slurm was told to part the GPUs of a node by task. */
 static bool are_parted (const struct variables *v)
 {
-    static const char *const names[] = { "SLURM_GPUS_PER_TASK",
-                                         "SLURM_NTASKS_PER_GPU",
+    static const char *const names[] = { "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU",
                                          "SLURM_GPU_BIND" };
-    static const char *const tres[] = { "SLURM_TRES_PER_TASK",
-                                        "SLURM_TRES_BIND",
+    static const char *const tres[] = { "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND",
                                         "SLURMD_TRES_BIND" };
     char text[1024];
 
@@ -57,25 +53,22 @@ static bool are_parted (const struct variables *v)
         if (variables_text (v, names[i], text, sizeof (text)) == 0)
             return true;
     for (size_t i = 0; i < sizeof (tres) / sizeof (*tres); i++)
-        if (variables_text (v, tres[i], text, sizeof (text)) == 0
-            && strstr (text, "gpu"))
+        if (variables_text (v, tres[i], text, sizeof (text)) == 0 && strstr (text, "gpu"))
             return true;
     return false;
 }
 
 static void read_gpus (struct task *t)
 {
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
-                                         "ROCR_VISIBLE_DEVICES",
-                                         "HIP_VISIBLE_DEVICES",
-                                         "ZE_AFFINITY_MASK" };
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                         "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK" };
     struct rank_facts *f = &t->facts;
     char list[1024];
     long n;
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (variables_text (&t->vars, names[i], list, sizeof (list)) == 0
-            && *list && strcmp (list, "NoDevFiles") && strcmp (list, "-1")) {
+        if (variables_text (&t->vars, names[i], list, sizeof (list)) == 0 && *list
+            && strcmp (list, "NoDevFiles") && strcmp (list, "-1")) {
             f->visible_gpus = words_count (list);
             break;
         }
@@ -83,8 +76,7 @@ static void read_gpus (struct task *t)
     f->gpus = f->visible_gpus ? f->visible_gpus : n > 0 ? n : 0;
     f->own_gpus =
         f->visible_gpus > 0
-        && (f->local_size == 1
-            || (n >= f->visible_gpus * f->local_size && are_parted (&t->vars)));
+        && (f->local_size == 1 || (n >= f->visible_gpus * f->local_size && are_parted (&t->vars)));
 }
 
 static void read_pmi (struct task *t)
@@ -100,8 +92,7 @@ static void read_group (struct task *t, int i)
     char name[NAME];
 
     snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%d", i);
-    if (variables_text (&t->vars, name, t->groups[i], sizeof (t->groups[i]))
-        == 0)
+    if (variables_text (&t->vars, name, t->groups[i], sizeof (t->groups[i])) == 0)
         return;
     snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_PACK_GROUP_%d", i);
     variables_text (&t->vars, name, t->groups[i], sizeof (t->groups[i]));
@@ -143,14 +134,12 @@ static void find_layout (struct task *t)
 int task_read (struct task *t, const char *roles)
 {
     if (read_place (t) < 0) {
-        snprintf (
-            t->why, sizeof (t->why), "Slurm does not say where this task is");
+        snprintf (t->why, sizeof (t->why), "Slurm does not say where this task is");
         return -1;
     }
     if (roles && *roles) {
         if (roles_parse (roles, &t->roles, t->why, sizeof (t->why)) < 0
-            || roles_resolve (&t->roles, t->facts.size, t->why, sizeof (t->why))
-                   < 0)
+            || roles_resolve (&t->roles, t->facts.size, t->why, sizeof (t->why)) < 0)
             return -1;
         t->facts.roles = &t->roles;
     }
@@ -167,12 +156,10 @@ int task_read (struct task *t, const char *roles)
 int task_master_host (struct task *t, char *buf, size_t size)
 {
     if (t->facts.layout) {
-        snprintf (
-            buf, size, "%s", layout_host (t->facts.layout, t->master_rank));
+        snprintf (buf, size, "%s", layout_host (t->facts.layout, t->master_rank));
         return 0;
     }
-    if (t->is_het || t->master_rank
-        || !strncmp (t->distribution, "arbitrary", 9))
+    if (t->is_het || t->master_rank || !strncmp (t->distribution, "arbitrary", 9))
         return -1;
     return layout_first_host (t->hosts, buf, size);
 }
@@ -194,12 +181,10 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
     struct rank_ports p;
     char reserved[256];
 
-    variables_text (
-        &t->vars, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
+    variables_text (&t->vars, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
     if (of_tasks && t->is_het)
         *reserved = '\0';
-    p = rankenv_ports (
-        reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
+    p = rankenv_ports (reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
     f->port = p.master;
     f->port2 = p.second;
     f->comm_port = p.comm;

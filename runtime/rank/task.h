@@ -21,7 +21,7 @@ struct task {
     uint32_t job, step;
     long master_rank;
     bool is_het;
-    bool contradicted; /* Slurm's variables do not fit each other, here */
+    bool contradicted;              /* Slurm's variables do not fit each other, here */
     struct sockaddr_storage master; /* of its node */
     socklen_t master_len;           /* 0: not resolved */
     char why[200];

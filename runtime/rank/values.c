@@ -41,10 +41,8 @@ void value_end (struct value *v)
 
     if (v->cut || e->used >= sizeof (e->text) || e->n == RANK_VARIABLES_MAX) {
         e->used = v->start;
-        snprintf (e->why,
-                  sizeof (e->why),
-                  "%s is not set: its list of hosts is longer than %d bytes",
-                  v->name,
+        snprintf (e->why, sizeof (e->why),
+                  "%s is not set: its list of hosts is longer than %d bytes", v->name,
                   RANK_VALUE_MAX);
         return;
     }
@@ -71,10 +69,7 @@ void env_number (struct rank_environment *e, const char *name, long n)
     value_end (&v);
 }
 
-void env_endpoint (struct rank_environment *e,
-                   const char *name,
-                   const char *host,
-                   int port)
+void env_endpoint (struct rank_environment *e, const char *name, const char *host, int port)
 {
     struct value v = value_begin (e, name);
 

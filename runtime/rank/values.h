@@ -15,17 +15,13 @@ struct value {
 };
 
 struct value value_begin (struct rank_environment *e, const char *name);
-__attribute__ ((format (printf, 2, 3))) void
-value_put (struct value *v, const char *fmt, ...);
+__attribute__ ((format (printf, 2, 3))) void value_put (struct value *v, const char *fmt, ...);
 void value_end (struct value *v);
 
 /* An empty text, and an endpoint of an empty host, is unknown, and not set. */
 void env_text (struct rank_environment *e, const char *name, const char *t);
 void env_number (struct rank_environment *e, const char *name, long n);
-void env_endpoint (struct rank_environment *e,
-                   const char *name,
-                   const char *host,
-                   int port);
+void env_endpoint (struct rank_environment *e, const char *name, const char *host, int port);
 
 /* Keep the first reason. */
 void env_why (struct rank_environment *e, const char *why);

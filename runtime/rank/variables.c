@@ -8,10 +8,7 @@
 
 #include "runtime/base/word.h"
 
-int variables_text (const struct variables *v,
-                    const char *name,
-                    char *buf,
-                    int size)
+int variables_text (const struct variables *v, const char *name, char *buf, int size)
 {
     *buf = '\0';
     if (v->get (v->arg, name, buf, size) == 0)
@@ -58,8 +55,7 @@ bool given_set (struct given *g, const char *name, const char *value)
         && strncmp (name, "SLURM_", 6))
         return false;
     g->vars->set (g->vars->arg, name, value);
-    snprintf (
-        g->ours + used, sizeof (g->ours) - used, "%s%s", used ? "," : "", name);
+    snprintf (g->ours + used, sizeof (g->ours) - used, "%s%s", used ? "," : "", name);
     return true;
 }
 

@@ -14,10 +14,7 @@ struct variables {
 };
 
 /* Copy a value; "" and -1 if it is not set, or does not fit. */
-int variables_text (const struct variables *v,
-                    const char *name,
-                    char *buf,
-                    int size);
+int variables_text (const struct variables *v, const char *name, char *buf, int size);
 
 /* Its value; -1 if it is not set or no number. */
 long variables_number (const struct variables *v, const char *name);

@@ -96,8 +96,7 @@ static int take (struct slurmdl *run, struct agreement *a)
     struct grant *g;
     size_t n;
 
-    if (session_wait (run->session, 0, "go", decides, a, (void **)&g, &n, NULL)
-        < 0)
+    if (session_wait (run->session, 0, "go", decides, a, (void **)&g, &n, NULL) < 0)
         return -1;
     a->granted = g->last;
     a->stop = g->stop;

@@ -20,8 +20,7 @@ enum { TIMEOUT = 600 };
 /* A thread that saves and the program may both come to meet the others. */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
-static void
-path_of (const struct session *t, char *buf, const char *name, long rank)
+static void path_of (const struct session *t, char *buf, const char *name, long rank)
 {
     snprintf (buf, PATH_MAX, "%s/%s.%ld", t->folder.path, name, rank);
 }
@@ -124,9 +123,7 @@ static bool accept_welcome (struct session *t, const void *data, size_t n)
 
     if (n != sizeof (t->at) + (size_t)t->size * sizeof (us))
         return false;
-    memcpy (&us,
-            text + sizeof (t->at) + (size_t)t->rank * sizeof (us),
-            sizeof (us));
+    memcpy (&us, text + sizeof (t->at) + (size_t)t->rank * sizeof (us), sizeof (us));
     if (us.nonce != t->self.nonce)
         return false;
     memcpy (&t->at, text, sizeof (t->at));
@@ -200,11 +197,8 @@ static void name_folder (struct session *t, const struct slurmdl *run)
         const char *v = getenv (marks[i]) ?: "";
         crc = crc32c (crc, v, strlen (v) + 1);
     }
-    snprintf (t->dir,
-              sizeof (t->dir),
-              "%s/.ranks.%08x",
-              getenv ("DL_ATTEMPT_DIR") ? run->dir : run->trial_dir,
-              crc);
+    snprintf (t->dir, sizeof (t->dir), "%s/.ranks.%08x",
+              getenv ("DL_ATTEMPT_DIR") ? run->dir : run->trial_dir, crc);
 }
 
 static double timeout (void)

@@ -49,12 +49,8 @@ void session_read_folder (const char *dir);
 int session_put_file (const char *path, const void *data, size_t n);
 
 /* The rank, process 'm', has ended; or did not come. */
-int session_gone (long rank,
-                  const struct process_id *m,
-                  struct slurmdl_error *err);
-int session_timed_out (const struct session *t,
-                       long rank,
-                       const struct waiting *w,
+int session_gone (long rank, const struct process_id *m, struct slurmdl_error *err);
+int session_timed_out (const struct session *t, long rank, const struct waiting *w,
                        struct slurmdl_error *err);
 
 /* Rank 0, while it waits: a rank may not have heard its welcome. */

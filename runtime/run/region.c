@@ -57,23 +57,17 @@ void regions_clear (struct regions *r)
     *r = (struct regions){ 0 };
 }
 
-static int protect (struct slurmdl *run,
-                    const char *name,
-                    struct region *new,
-                    const uint64_t *dims)
+static int protect (struct slurmdl *run, const char *name, struct region *new, const uint64_t *dims)
 {
     uint64_t all;
 
-    if (!name || !tensor_name_ok (name) || is_state (name)
-        || !strcmp (name, "state")) {
+    if (!name || !tensor_name_ok (name) || is_state (name) || !strcmp (name, "state")) {
         errno = EINVAL;
         return -1;
     }
     snprintf (new->name, sizeof (new->name), "%s", name);
     if (tensor_bytes (new->type, new->slab.ndims, dims, &all) < 0
-        || tensor_bytes (
-               new->type, new->slab.ndims, new->slab.dims, &new->bytes)
-               < 0)
+        || tensor_bytes (new->type, new->slab.ndims, new->slab.dims, &new->bytes) < 0)
         return -1;
     for (int i = 0; i < new->slab.ndims; i++)
         new->dims[i] = dims[i];
@@ -84,12 +78,8 @@ static int protect (struct slurmdl *run,
     return put (&run->regions, new);
 }
 
-int slurmdl_protect (struct slurmdl *run,
-                     const char *name,
-                     enum slurmdl_type type,
-                     int ndims,
-                     const uint64_t *dims,
-                     void *data)
+int slurmdl_protect (struct slurmdl *run, const char *name, enum slurmdl_type type, int ndims,
+                     const uint64_t *dims, void *data)
 {
     struct region new = { .type = type, .data = data };
 
@@ -103,13 +93,8 @@ int slurmdl_protect (struct slurmdl *run,
     return protect (run, name, &new, dims);
 }
 
-int slurmdl_protect_shard (struct slurmdl *run,
-                           const char *name,
-                           enum slurmdl_type type,
-                           int ndims,
-                           const uint64_t *global,
-                           const uint64_t *offset,
-                           const uint64_t *local,
+int slurmdl_protect_shard (struct slurmdl *run, const char *name, enum slurmdl_type type, int ndims,
+                           const uint64_t *global, const uint64_t *offset, const uint64_t *local,
                            void *data)
 {
     struct region new = { .type = type, .data = data, .shard = true };
@@ -167,13 +152,7 @@ int state_dataset (const char *name, long rank, char *buf, bool *own)
     int n;
 
     *own = r != NULL;
-    n = r ? snprintf (buf,
-                      DATASET_NAME_SIZE,
-                      "%s%.*s%ld%s",
-                      states,
-                      (int)(r - name),
-                      name,
-                      rank,
+    n = r ? snprintf (buf, DATASET_NAME_SIZE, "%s%.*s%ld%s", states, (int)(r - name), name, rank,
                       r + 2)
           : snprintf (buf, DATASET_NAME_SIZE, "%s%s", states, name);
     if (n < DATASET_NAME_SIZE && *name && tensor_name_ok (buf))
@@ -182,14 +161,11 @@ int state_dataset (const char *name, long rank, char *buf, bool *own)
     return -1;
 }
 
-int regions_put_state (
-    struct regions *r, const char *name, void *data, size_t n, bool own)
+int regions_put_state (struct regions *r, const char *name, void *data, size_t n, bool own)
 {
-    struct region new = { .type = SLURMDL_U8,
-                          .bytes = n,
-                          .data = data,
-                          .shard = own,
-                          .state = true };
+    struct region new = {
+        .type = SLURMDL_U8, .bytes = n, .data = data, .shard = own, .state = true
+    };
 
     new.dims[0] = n;
     new.slab = slab_whole (1, new.dims);

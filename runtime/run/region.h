@@ -34,8 +34,7 @@ bool regions_shared (const struct regions *r);
 struct region *regions_find (const struct regions *r, const char *name);
 
 /* Put a state under the dataset's name; takes 'data'. */
-int regions_put_state (
-    struct regions *r, const char *name, void *data, size_t n, bool own);
+int regions_put_state (struct regions *r, const char *name, void *data, size_t n, bool own);
 void regions_clear (struct regions *r);
 
 /* "state/NAME" with the rank for %r; 'own' says whether there was one. */

@@ -22,8 +22,7 @@ void retain_open (struct retention *r)
     const char *larger = getenv ("DL_LARGER_IS_BETTER");
 
     *r = (struct retention){ .best = environment_number ("DL_KEEP_BEST", 0),
-                             .latest =
-                                 environment_number ("DL_KEEP_LATEST", 0) };
+                             .latest = environment_number ("DL_KEEP_LATEST", 0) };
     if (r->latest < NEWEST)
         r->latest = NEWEST;
     if (metric && r->best > 0)
@@ -39,10 +38,7 @@ void retain_close (struct retention *r)
     free (r->saved);
 }
 
-void retain_score (struct retention *r,
-                   const char *name,
-                   int64_t step,
-                   double value)
+void retain_score (struct retention *r, const char *name, int64_t step, double value)
 {
     if (!r->metric || strcmp (name, r->metric))
         return;
@@ -100,8 +96,7 @@ static double value_of (const struct retention *r, int64_t step)
 }
 
 /* Of equal ones the older is the better. */
-static bool
-is_among_best (const struct retention *r, const int64_t *steps, int n, int at)
+static bool is_among_best (const struct retention *r, const int64_t *steps, int n, int at)
 {
     double value = value_of (r, steps[at]);
     long better = 0;
@@ -110,8 +105,7 @@ is_among_best (const struct retention *r, const int64_t *steps, int n, int at)
         return false;
     for (int i = 0; i < n; i++) {
         double other = value_of (r, steps[i]);
-        better +=
-            isfinite (other) && (other < value || (other == value && i < at));
+        better += isfinite (other) && (other < value || (other == value && i < at));
     }
     return better < r->best;
 }
@@ -132,11 +126,8 @@ static int is_checkpoint (const struct dirent *e)
     return end != e->d_name && !strcmp (end, ".h5");
 }
 
-static void remove_files (const struct retention *r,
-                          const char *folder,
-                          struct dirent **list,
-                          const int64_t *steps,
-                          int n)
+static void remove_files (const struct retention *r, const char *folder, struct dirent **list,
+                          const int64_t *steps, int n)
 {
     char path[PATH_MAX];
 

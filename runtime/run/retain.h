@@ -36,10 +36,7 @@ void retain_open (struct retention *r);
 void retain_close (struct retention *r);
 
 /* A metric was logged; any thread. */
-void retain_score (struct retention *r,
-                   const char *name,
-                   int64_t step,
-                   double value);
+void retain_score (struct retention *r, const char *name, int64_t step, double value);
 
 /* A checkpoint of 'step' is in 'folder': remove what need not stay. */
 void retain_saved (struct retention *r, const char *folder, int64_t step);

@@ -18,22 +18,13 @@ unsigned session_count (struct session *t, enum session_count what)
     return t->counts[what]++;
 }
 
-static void
-message_path (const struct session *t, char *buf, const char *name, long rank)
+static void message_path (const struct session *t, char *buf, const char *name, long rank)
 {
-    snprintf (buf,
-              PATH_MAX,
-              "%s/%016llx.%s.%ld",
-              t->folder.path,
-              (unsigned long long)t->at.number,
-              name,
-              rank);
+    snprintf (buf, PATH_MAX, "%s/%016llx.%s.%ld", t->folder.path, (unsigned long long)t->at.number,
+              name, rank);
 }
 
-int session_put (struct session *t,
-                 const char *name,
-                 const void *data,
-                 size_t n)
+int session_put (struct session *t, const char *name, const void *data, size_t n)
 {
     char path[PATH_MAX];
 
@@ -41,8 +32,7 @@ int session_put (struct session *t,
     return session_put_file (path, data, n);
 }
 
-int session_look (
-    struct session *t, long from, const char *name, void **data, size_t *n)
+int session_look (struct session *t, long from, const char *name, void **data, size_t *n)
 {
     char path[PATH_MAX];
 
@@ -59,8 +49,7 @@ struct wish {
     double extra;
 };
 
-static int look (
-    struct session *t, long from, const struct wish *w, void **data, size_t *n)
+static int look (struct session *t, long from, const struct wish *w, void **data, size_t *n)
 {
     int rv = session_look (t, from, w->name, data, n);
 
@@ -72,11 +61,7 @@ static int look (
     return rv;
 }
 
-static int wait_for (struct session *t,
-                     long from,
-                     const struct wish *wish,
-                     void **data,
-                     size_t *n,
+static int wait_for (struct session *t, long from, const struct wish *wish, void **data, size_t *n,
                      struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, wish->extra);
@@ -105,34 +90,20 @@ static int wait_for (struct session *t,
         ended = process_id_has_ended (&t->members[from], &t->self);
     }
     return rv > 0 ? 0
-                  : errorf (err,
-                            "%s: cannot read what rank %ld says: %s",
-                            t->dir,
-                            from,
+                  : errorf (err, "%s: cannot read what rank %ld says: %s", t->dir, from,
                             strerror (errno));
 }
 
-int session_get (struct session *t,
-                 long from,
-                 const char *name,
-                 double extra,
-                 void **data,
-                 size_t *n,
-                 struct slurmdl_error *err)
+int session_get (struct session *t, long from, const char *name, double extra, void **data,
+                 size_t *n, struct slurmdl_error *err)
 {
     struct wish w = { .name = name, .extra = extra };
 
     return wait_for (t, from, &w, data, n, err);
 }
 
-int session_wait (struct session *t,
-                  long from,
-                  const char *name,
-                  session_enough_f enough,
-                  const void *arg,
-                  void **data,
-                  size_t *n,
-                  struct slurmdl_error *err)
+int session_wait (struct session *t, long from, const char *name, session_enough_f enough,
+                  const void *arg, void **data, size_t *n, struct slurmdl_error *err)
 {
     struct wish w = { name, enough, arg, 0 };
 

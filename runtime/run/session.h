@@ -25,38 +25,23 @@ int session_join (struct slurmdl *run, struct slurmdl_error *err);
 /* Tells the others that this rank has left; NULL is accepted. */
 void session_destroy (struct session *t);
 
-int session_put (struct session *t,
-                 const char *name,
-                 const void *data,
-                 size_t n);
+int session_put (struct session *t, const char *name, const void *data, size_t n);
 
 /* What rank 'from' has put; the caller frees it.  'extra' seconds more are
  * waited.
  */
-int session_get (struct session *t,
-                 long from,
-                 const char *name,
-                 double extra,
-                 void **data,
-                 size_t *n,
-                 struct slurmdl_error *err);
+int session_get (struct session *t, long from, const char *name, double extra, void **data,
+                 size_t *n, struct slurmdl_error *err);
 
 /* The same of a name that is put again and again: wait for what 'enough' is
  * true of.
  */
 typedef bool (*session_enough_f) (const void *data, size_t n, const void *arg);
-int session_wait (struct session *t,
-                  long from,
-                  const char *name,
-                  session_enough_f enough,
-                  const void *arg,
-                  void **data,
-                  size_t *n,
-                  struct slurmdl_error *err);
+int session_wait (struct session *t, long from, const char *name, session_enough_f enough,
+                  const void *arg, void **data, size_t *n, struct slurmdl_error *err);
 
 /* The same without waiting: 1 if it is there, 0 if not yet. */
-int session_look (
-    struct session *t, long from, const char *name, void **data, size_t *n);
+int session_look (struct session *t, long from, const char *name, void **data, size_t *n);
 
 /* Remove what all ranks have put under this name. */
 void session_forget (struct session *t, const char *name);

@@ -56,8 +56,7 @@ static void remove_handler (int i)
 
     sigaction (watched[i], NULL, &now);
     /* one that the program set meanwhile is the program's */
-    if (installed[i] && !(now.sa_flags & SA_SIGINFO)
-        && now.sa_handler == request)
+    if (installed[i] && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == request)
         sigaction (watched[i], &none, NULL);
     installed[i] = false;
 }
@@ -65,8 +64,7 @@ static void remove_handler (int i)
 /* A worker and dl elastic look after the end of their ranks themselves. */
 static bool is_batch_job (void)
 {
-    return getenv ("SLURM_JOB_ID")
-           && !strcmp (environment_text ("ENVIRONMENT", ""), "BATCH")
+    return getenv ("SLURM_JOB_ID") && !strcmp (environment_text ("ENVIRONMENT", ""), "BATCH")
            && !getenv ("DL_ATTEMPT_DIR") && !getenv ("DL_ELASTIC_DIR");
 }
 
@@ -84,16 +82,13 @@ static bool wait_to_be_killed (const char *job)
         fprintf (stderr,
                  "slurmdl: job %s: stopped by SIGTERM; waiting for Slurm to "
                  "kill and requeue it, %lld s at most (DL_STOP_WAIT)\n",
-                 job,
-                 (long long)t.tv_sec);
+                 job, (long long)t.tv_sec);
     return nanosleep (&t, NULL) == 0;
 }
 
 static const char *name_of (int by)
 {
-    return by == SIGTERM   ? "SIGTERM"
-           : by == SIGUSR2 ? "SIGUSR2"
-                           : "its time limit";
+    return by == SIGTERM ? "SIGTERM" : by == SIGUSR2 ? "SIGUSR2" : "its time limit";
 }
 
 /* Not in slurmdl_close(): only here is all written, and the status known. */
@@ -103,9 +98,8 @@ static void end (int status, void *unused)
     int by = atomic_load (&requested);
 
     (void)unused;
-    if (status != 0 || !atomic_load (&told) || atomic_load (&complete)
-        || by == 0 || by == BY_PROGRAM || getpid () != process
-        || !is_batch_job ())
+    if (status != 0 || !atomic_load (&told) || atomic_load (&complete) || by == 0
+        || by == BY_PROGRAM || getpid () != process || !is_batch_job ())
         return;
     fflush (NULL);
     if (by == SIGTERM && !wait_to_be_killed (job))
@@ -115,9 +109,7 @@ static void end (int status, void *unused)
                  "slurmdl: job %s: stopped by %s before its end, which Slurm "
                  "takes as complete unless the job's script requeues it: "
                  "scontrol requeue %s\n",
-                 job,
-                 name_of (by),
-                 job);
+                 job, name_of (by), job);
 }
 
 void stop_open (const struct slurmdl *run)

@@ -52,8 +52,7 @@ void time_limit_open (void)
     if (users++ == 0) {
         last = false;
         save = 0;
-        running =
-            has_limit () && pthread_create (&thread, NULL, watch, NULL) == 0;
+        running = has_limit () && pthread_create (&thread, NULL, watch, NULL) == 0;
     }
     pthread_mutex_unlock (&lock);
 }

@@ -39,30 +39,21 @@ bool session_wait_more (struct waiting *w)
     return true;
 }
 
-int session_gone (long rank,
-                  const struct process_id *m,
-                  struct slurmdl_error *err)
+int session_gone (long rank, const struct process_id *m, struct slurmdl_error *err)
 {
     errno = ESRCH;
-    return errorf (err,
-                   "rank %ld (process %lld) has ended, and did not take part",
-                   rank,
+    return errorf (err, "rank %ld (process %lld) has ended, and did not take part", rank,
                    (long long)m->pid);
 }
 
-int session_timed_out (const struct session *t,
-                       long rank,
-                       const struct waiting *w,
+int session_timed_out (const struct session *t, long rank, const struct waiting *w,
                        struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
     return errorf (err,
                    "rank %ld of %ld did not come in %.0f s (DL_RANK_TIMEOUT); "
                    "check whether it hangs, and whether all ranks see %s",
-                   rank,
-                   t->size,
-                   w->end - w->begin,
-                   t->dir);
+                   rank, t->size, w->end - w->begin, t->dir);
 }
 
 int session_put_file (const char *path, const void *data, size_t n)

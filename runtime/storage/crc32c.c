@@ -37,8 +37,8 @@ enum { BLOCK = 2048 };
 static uint32_t zeros[4][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-__attribute__ ((target ("sse4.2"))) static uint64_t
-run (uint64_t c, const unsigned char *p, size_t words)
+__attribute__ ((target ("sse4.2"))) static uint64_t run (uint64_t c, const unsigned char *p,
+                                                         size_t words)
 {
     uint64_t word;
 
@@ -63,12 +63,11 @@ static void make_zeros (void)
 
 static uint32_t shift (uint64_t c)
 {
-    return zeros[0][c & 0xff] ^ zeros[1][c >> 8 & 0xff]
-           ^ zeros[2][c >> 16 & 0xff] ^ zeros[3][c >> 24 & 0xff];
+    return zeros[0][c & 0xff] ^ zeros[1][c >> 8 & 0xff] ^ zeros[2][c >> 16 & 0xff]
+           ^ zeros[3][c >> 24 & 0xff];
 }
 
-__attribute__ ((target ("sse4.2"))) static uint64_t
-run_three (uint64_t c, const unsigned char *p)
+__attribute__ ((target ("sse4.2"))) static uint64_t run_three (uint64_t c, const unsigned char *p)
 {
     uint64_t d = 0;
     uint64_t e = 0;
@@ -85,8 +84,8 @@ run_three (uint64_t c, const unsigned char *p)
     return shift (shift (c) ^ d) ^ e;
 }
 
-__attribute__ ((target ("sse4.2"))) static uint32_t
-crc32c_sse (uint32_t crc, const void *data, size_t n)
+__attribute__ ((target ("sse4.2"))) static uint32_t crc32c_sse (uint32_t crc, const void *data,
+                                                                size_t n)
 {
     const unsigned char *p = data;
     uint64_t c = ~crc;

@@ -39,8 +39,7 @@ hid_t h5_contiguous (void)
     return list;
 }
 
-static int
-write_attribute (hid_t object, const char *name, hid_t type, const void *value)
+static int write_attribute (hid_t object, const char *name, hid_t type, const void *value)
 {
     hid_t space = H5Screate (H5S_SCALAR);
     hid_t a = H5Acreate2 (object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -83,8 +82,8 @@ static bool is_one_number (hid_t a)
     hid_t space = H5Aget_space (a);
     hid_t type = H5Aget_type (a);
     H5T_class_t class = H5Tget_class (type);
-    bool is = H5Sget_simple_extent_npoints (space) == 1
-              && (class == H5T_INTEGER || class == H5T_FLOAT);
+    bool is =
+        H5Sget_simple_extent_npoints (space) == 1 && (class == H5T_INTEGER || class == H5T_FLOAT);
 
     H5Tclose (type);
     H5Sclose (space);
@@ -94,8 +93,7 @@ static bool is_one_number (hid_t a)
 int h5_read_number (hid_t object, const char *name, hid_t type, void *value)
 {
     hid_t a = H5Aopen (object, name, H5P_DEFAULT);
-    int rv =
-        a >= 0 && is_one_number (a) && H5Aread (a, type, value) >= 0 ? 0 : -1;
+    int rv = a >= 0 && is_one_number (a) && H5Aread (a, type, value) >= 0 ? 0 : -1;
 
     if (a >= 0)
         H5Aclose (a);
@@ -106,16 +104,15 @@ static bool is_link_inside (hid_t file, const char *name)
 {
     H5L_info_t link;
 
-    return H5Lget_info (file, name, &link, H5P_DEFAULT) >= 0
-           && link.type == H5L_TYPE_HARD;
+    return H5Lget_info (file, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD;
 }
 
 static bool has_data_inside (hid_t dataset)
 {
     hid_t list = H5Dget_create_plist (dataset);
     H5D_layout_t layout = H5Pget_layout (list);
-    bool has = layout != H5D_LAYOUT_ERROR && layout != H5D_VIRTUAL
-               && H5Pget_external_count (list) == 0;
+    bool has =
+        layout != H5D_LAYOUT_ERROR && layout != H5D_VIRTUAL && H5Pget_external_count (list) == 0;
 
     H5Pclose (list);
     return has;
@@ -136,8 +133,7 @@ static bool has_plain_type (hid_t dataset)
 
 hid_t h5_open_inside (hid_t file, const char *name)
 {
-    hid_t d =
-        is_link_inside (file, name) ? H5Dopen2 (file, name, H5P_DEFAULT) : -1;
+    hid_t d = is_link_inside (file, name) ? H5Dopen2 (file, name, H5P_DEFAULT) : -1;
 
     if (d < 0 || (has_data_inside (d) && has_plain_type (d)))
         return d;

@@ -20,16 +20,13 @@ static struct lazy {
 } lazy;
 
 #define ENTRY(name) { #name, offsetof (struct hdf5_table, name) },
-static const struct symbol entries[] = {
-    HDF5_FUNCTIONS (ENTRY) HDF5_DATA (ENTRY){
-        "H5dont_atexit", offsetof (struct lazy, dont_atexit) },
-    { NULL }
-};
+static const struct symbol entries[] = { HDF5_FUNCTIONS (ENTRY) HDF5_DATA (ENTRY){
+                                             "H5dont_atexit", offsetof (struct lazy, dont_atexit) },
+                                         { NULL } };
 
 static void load (void)
 {
-    if (symbols_load (
-            &lazy, dlopen (HDF5_SONAME, RTLD_LAZY | RTLD_LOCAL), entries)) {
+    if (symbols_load (&lazy, dlopen (HDF5_SONAME, RTLD_LAZY | RTLD_LOCAL), entries)) {
         fprintf (stderr, "dl: HDF5 cannot be loaded: %s\n", dlerror ());
         _exit (127);
     }

@@ -7,8 +7,7 @@ const struct hdf5_table *hdf5 (void)
 {
 #define FUNCTION(name) .name = name,
 #define DATA(name)     .name = &name,
-    static const struct hdf5_table table = { HDF5_FUNCTIONS (FUNCTION)
-                                                 HDF5_DATA (DATA) };
+    static const struct hdf5_table table = { HDF5_FUNCTIONS (FUNCTION) HDF5_DATA (DATA) };
 
     return &table;
 }

@@ -27,18 +27,13 @@ static bool is_link (int folder, const char *name)
 {
     struct stat st;
 
-    return fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-           && S_ISLNK (st.st_mode);
+    return fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK (st.st_mode);
 }
 
-static int
-step_into (int folder, const char *name, bool last, int flags, mode_t mode)
+static int step_into (int folder, const char *name, bool last, int flags, mode_t mode)
 {
     int fd =
-        openat (folder,
-                name,
-                (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC,
-                mode);
+        openat (folder, name, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC, mode);
 
     if (fd < 0 && errno == ENOTDIR && is_link (folder, name))
         errno = ELOOP;
@@ -56,8 +51,7 @@ static int walk_path (const char *path, int flags, mode_t mode)
         size_t n = strcspn (from, "/");
         bool last = from[n + strspn (from + n, "/")] == '\0';
         int next = -1;
-        if (snprintf (name, sizeof (name), "%.*s", (int)n, n ? from : ".")
-            < (int)sizeof (name))
+        if (snprintf (name, sizeof (name), "%.*s", (int)n, n ? from : ".") < (int)sizeof (name))
             next = step_into (fd, *name ? name : ".", last, flags, mode);
         else
             errno = ENAMETOOLONG;
@@ -91,14 +85,12 @@ static int open_strictly (const char *path, int flags, mode_t mode)
 
 bool inside_is_hidden (const char *name)
 {
-    return name[0] == '.' && strlen (name) == 33
-           && strspn (name + 1, "0123456789abcdef") == 32;
+    return name[0] == '.' && strlen (name) == 33 && strspn (name + 1, "0123456789abcdef") == 32;
 }
 
 bool inside_is_of (const struct stat *st, uid_t owner)
 {
-    return (st->st_uid == owner || st->st_uid == 0)
-           && !(st->st_mode & (S_IWGRP | S_IWOTH));
+    return (st->st_uid == owner || st->st_uid == 0) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* A pipe would keep us until somebody opens its other end. */
@@ -144,14 +136,12 @@ static int open_linked (int folder, const char *name, int flags)
 
     target[n > 0 ? n : 0] = '\0';
     if (inside_is_hidden (target))
-        return openat (
-            folder, target, unblocked (flags) | O_NOFOLLOW | O_CLOEXEC);
+        return openat (folder, target, unblocked (flags) | O_NOFOLLOW | O_CLOEXEC);
     errno = ELOOP;
     return -1;
 }
 
-int inside_open_at (
-    int folder, const char *name, int flags, mode_t mode, struct stat *st)
+int inside_open_at (int folder, const char *name, int flags, mode_t mode, struct stat *st)
 {
     int fd = step_into (folder, name, true, unblocked (flags), mode);
 
@@ -167,8 +157,7 @@ int inside_open (const char *path, int flags, mode_t mode, struct stat *st)
     int folder;
     int e;
 
-    if (fd < 0 && may_follow (flags)
-        && (folder = inside_parent (path, &name)) >= 0) {
+    if (fd < 0 && may_follow (flags) && (folder = inside_parent (path, &name)) >= 0) {
         fd = open_linked (folder, name, flags);
         e = errno;
         close (folder);
@@ -185,10 +174,7 @@ int inside_parent (const char *path, const char **name)
 
     if (name)
         *name = slash ? slash + 1 : path;
-    if (snprintf (folder,
-                  sizeof (folder),
-                  "%.*s",
-                  n ? n : 1,
+    if (snprintf (folder, sizeof (folder), "%.*s", n ? n : 1,
                   n       ? path
                   : slash ? "/"
                           : ".")
@@ -214,8 +200,7 @@ int inside_unlink (const char *path, int flags)
     const char *name;
     int folder = inside_parent (path, &name);
 
-    return inside_close (folder,
-                         folder < 0 ? -1 : unlinkat (folder, name, flags));
+    return inside_close (folder, folder < 0 ? -1 : unlinkat (folder, name, flags));
 }
 
 int inside_mkdir (const char *path, mode_t mode)
@@ -223,8 +208,7 @@ int inside_mkdir (const char *path, mode_t mode)
     const char *name;
     int folder = inside_parent (path, &name);
 
-    return inside_close (folder,
-                         folder < 0 ? -1 : mkdirat (folder, name, mode));
+    return inside_close (folder, folder < 0 ? -1 : mkdirat (folder, name, mode));
 }
 
 /* ---- folders that others may write to ---- */
@@ -292,14 +276,12 @@ int inside_open_any (const char *path, int flags, mode_t mode, struct stat *st)
 {
     if (inside_has (path))
         return inside_open (path, flags, mode, st);
-    return keep_if_fit (
-        open (path, unblocked (flags) | O_CLOEXEC, mode), flags, st);
+    return keep_if_fit (open (path, unblocked (flags) | O_CLOEXEC, mode), flags, st);
 }
 
 int inside_unlink_any (const char *path, int flags)
 {
-    return inside_has (path) ? inside_unlink (path, flags)
-                             : unlinkat (AT_FDCWD, path, flags);
+    return inside_has (path) ? inside_unlink (path, flags) : unlinkat (AT_FDCWD, path, flags);
 }
 
 int inside_mkdir_any (const char *path, mode_t mode)

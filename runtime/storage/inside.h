@@ -22,8 +22,7 @@
 int inside_open (const char *path, int flags, mode_t mode, struct stat *st);
 
 /* The same for one name in an open folder. */
-int inside_open_at (
-    int folder, const char *name, int flags, mode_t mode, struct stat *st);
+int inside_open_at (int folder, const char *name, int flags, mode_t mode, struct stat *st);
 
 /* Open the folder that holds 'path', for fsync() too; 'name' (if given) is the
  * last component, a part of 'path'.

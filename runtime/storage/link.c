@@ -27,13 +27,7 @@ void link_tmp_name (char *buf, size_t size, const char *path)
 
     if (getrandom (r, sizeof (r), 0) != sizeof (r))
         r[0] = (unsigned long long)getpid ();
-    snprintf (buf,
-              size,
-              "%.*s.%016llx%016llx",
-              folder_length (path),
-              path,
-              r[0],
-              r[1]);
+    snprintf (buf, size, "%.*s.%016llx%016llx", folder_length (path), path, r[0], r[1]);
 }
 
 /* Some file systems cannot sync a folder; then link() was enough. */
@@ -129,8 +123,7 @@ static int link_unsynced (const char *tmp, const char *path)
         return link_name (AT_FDCWD, tmp, path);
     if ((folder = inside_parent (path, NULL)) < 0)
         return -1;
-    return inside_close (folder,
-                         link_name (folder, name_in (tmp), name_in (path)));
+    return inside_close (folder, link_name (folder, name_in (tmp), name_in (path)));
 }
 
 int link_unsynced_at (int folder, const char *tmp, const char *name)
@@ -156,12 +149,7 @@ static int replace_name (int at, const char *tmp, const char *path)
         return -1;
     target[n > 0 ? n : 0] = '\0';
     if (inside_is_hidden (target)) {
-        snprintf (old,
-                  sizeof (old),
-                  "%.*s%.255s",
-                  folder_length (path),
-                  path,
-                  target);
+        snprintf (old, sizeof (old), "%.*s%.255s", folder_length (path), path, target);
         unlinkat (at, old, 0);
     }
     return 0;
@@ -169,8 +157,7 @@ static int replace_name (int at, const char *tmp, const char *path)
 
 int link_replace_at (int folder, const char *tmp, const char *name)
 {
-    return replace_name (folder, tmp, name) < 0 ? -1
-                                                : link_sync_folder (folder);
+    return replace_name (folder, tmp, name) < 0 ? -1 : link_sync_folder (folder);
 }
 
 int link_replace (const char *tmp, const char *path)
@@ -180,8 +167,7 @@ int link_replace (const char *tmp, const char *path)
     if (inside_has (path)) {
         if ((folder = inside_parent (path, NULL)) < 0)
             return -1;
-        return inside_close (
-            folder, link_replace_at (folder, name_in (tmp), name_in (path)));
+        return inside_close (folder, link_replace_at (folder, name_in (tmp), name_in (path)));
     }
     return replace_name (AT_FDCWD, tmp, path) < 0 ? -1 : sync_folder_of (path);
 }

@@ -22,15 +22,11 @@ static size_t home_of (const struct name_index *x, const char *name)
     return (size_t)(hash ^ hash >> 32) & (x->room - 1);
 }
 
-void *name_index_find (const struct name_index *x,
-                       const void *rows,
-                       size_t size,
-                       const char *name)
+void *name_index_find (const struct name_index *x, const void *rows, size_t size, const char *name)
 {
     if (!x->room)
         return NULL;
-    for (size_t at = home_of (x, name); x->slots[at];
-         at = (at + 1) & (x->room - 1)) {
+    for (size_t at = home_of (x, name); x->slots[at]; at = (at + 1) & (x->room - 1)) {
         const char *found = name_of (rows, size, x->slots[at]);
         if (!strcmp (found, name))
             return (void *)found;
@@ -49,8 +45,7 @@ static void put (struct name_index *x, const char *name, uint32_t slot)
 
 static int grow (struct name_index *x, const void *rows, size_t size)
 {
-    struct name_index new = { .room = x->room ? 2 * x->room : 64,
-                              .used = x->used };
+    struct name_index new = { .room = x->room ? 2 * x->room : 64, .used = x->used };
 
     if (!(new.slots = calloc (new.room, sizeof (*new.slots))))
         return -1;
@@ -62,10 +57,7 @@ static int grow (struct name_index *x, const void *rows, size_t size)
     return 0;
 }
 
-int name_index_add (struct name_index *x,
-                    const void *rows,
-                    size_t size,
-                    size_t i)
+int name_index_add (struct name_index *x, const void *rows, size_t size, size_t i)
 {
     if (2 * (x->used + 1) > x->room && grow (x, rows, size) < 0)
         return -1;
@@ -74,8 +66,7 @@ int name_index_add (struct name_index *x,
     return 0;
 }
 
-static size_t
-slot_of (const struct name_index *x, const void *rows, size_t size, size_t i)
+static size_t slot_of (const struct name_index *x, const void *rows, size_t size, size_t i)
 {
     size_t at = home_of (x, name_of (rows, size, (uint32_t)i + 1));
 
@@ -85,10 +76,7 @@ slot_of (const struct name_index *x, const void *rows, size_t size, size_t i)
 }
 
 /* Those behind the gap come nearer to their homes. */
-void name_index_remove (struct name_index *x,
-                        const void *rows,
-                        size_t size,
-                        size_t i)
+void name_index_remove (struct name_index *x, const void *rows, size_t size, size_t i)
 {
     size_t mask = x->room - 1;
     size_t gap = slot_of (x, rows, size, i);
@@ -104,8 +92,7 @@ void name_index_remove (struct name_index *x,
     x->used--;
 }
 
-void name_index_move (
-    struct name_index *x, const void *rows, size_t size, size_t i, size_t to)
+void name_index_move (struct name_index *x, const void *rows, size_t size, size_t i, size_t to)
 {
     x->slots[slot_of (x, rows, size, i)] = (uint32_t)to + 1;
 }

@@ -14,23 +14,13 @@ struct name_index {
 };
 
 /* The row with this name, or NULL. */
-void *name_index_find (const struct name_index *x,
-                       const void *rows,
-                       size_t size,
-                       const char *name);
+void *name_index_find (const struct name_index *x, const void *rows, size_t size, const char *name);
 
 /* Row 'i' has its name now, which no other row has.  -1: out of memory. */
-int name_index_add (struct name_index *x,
-                    const void *rows,
-                    size_t size,
-                    size_t i);
+int name_index_add (struct name_index *x, const void *rows, size_t size, size_t i);
 
 /* Row 'i' is about to lose its name, or to move to 'to'. */
-void name_index_remove (struct name_index *x,
-                        const void *rows,
-                        size_t size,
-                        size_t i);
-void name_index_move (
-    struct name_index *x, const void *rows, size_t size, size_t i, size_t to);
+void name_index_remove (struct name_index *x, const void *rows, size_t size, size_t i);
+void name_index_move (struct name_index *x, const void *rows, size_t size, size_t i, size_t to);
 
 void name_index_free (struct name_index *x);

@@ -19,8 +19,7 @@ static bool read_mark (int fd, uint64_t size, char mark[ORIGIN_SIZE + 1])
 {
     mark[ORIGIN_SIZE] = '\0';
     return size >= ORIGIN_SIZE
-           && io_read_at (fd, mark, ORIGIN_SIZE, (off_t)(size - ORIGIN_SIZE))
-                  == 0
+           && io_read_at (fd, mark, ORIGIN_SIZE, (off_t)(size - ORIGIN_SIZE)) == 0
            && !memcmp (mark, words, sizeof (words) - 1);
 }
 
@@ -74,8 +73,7 @@ int origin_put (int fd, uint32_t owner)
     if (fstat (fd, &st) < 0)
         return -1;
     snprintf (mark, sizeof (mark), "%s%010u\n", words, owner);
-    return io_write_at (
-        fd, mark, ORIGIN_SIZE, (off_t)origin_at (fd, (uint64_t)st.st_size));
+    return io_write_at (fd, mark, ORIGIN_SIZE, (off_t)origin_at (fd, (uint64_t)st.st_size));
 }
 
 int origin_keep (int from, int to, uint32_t *owner)

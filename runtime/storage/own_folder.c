@@ -33,8 +33,7 @@ static int refuse (const char *path, uid_t owner, struct slurmdl_error *err)
     return errorf (err,
                    "%s: belongs to user %u, who could change what is in "
                    "it: remove it, or name a folder of your own",
-                   path,
-                   (unsigned)owner);
+                   path, (unsigned)owner);
 }
 
 /* By the folder that is open: its name may be given to another one. */
@@ -45,8 +44,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
                                : open (path, flags | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
-    if (fd < 0 && errno == EACCES && lstat (path, &st) == 0
-        && st.st_uid != geteuid ())
+    if (fd < 0 && errno == EACCES && lstat (path, &st) == 0 && st.st_uid != geteuid ())
         return refuse (path, st.st_uid, err);
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
         errno = ENOTDIR;
@@ -65,10 +63,7 @@ static int open_own (const char *path, struct slurmdl_error *err)
     return inside_close (fd, -1);
 }
 
-int own_folder_open (struct own_folder *f,
-                     const char *path,
-                     mode_t mode,
-                     struct slurmdl_error *err)
+int own_folder_open (struct own_folder *f, const char *path, mode_t mode, struct slurmdl_error *err)
 {
     int rv = inside_mkdir_any (path, mode);
 

@@ -21,9 +21,7 @@ struct own_folder {
     char path[32];
 };
 
-int own_folder_open (struct own_folder *f,
-                     const char *path,
-                     mode_t mode,
+int own_folder_open (struct own_folder *f, const char *path, mode_t mode,
                      struct slurmdl_error *err);
 void own_folder_close (struct own_folder *f);
 

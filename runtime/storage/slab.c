@@ -34,14 +34,11 @@ uint64_t slab_elements (const struct slab *s)
     return n;
 }
 
-bool slab_overlap (const struct slab *a,
-                   const struct slab *b,
-                   struct slab *both)
+bool slab_overlap (const struct slab *a, const struct slab *b, struct slab *both)
 {
     *both = (struct slab){ .ndims = a->ndims };
     for (int i = 0; i < a->ndims; i++) {
-        uint64_t from =
-            a->offset[i] > b->offset[i] ? a->offset[i] : b->offset[i];
+        uint64_t from = a->offset[i] > b->offset[i] ? a->offset[i] : b->offset[i];
         uint64_t end_a = a->offset[i] + a->dims[i];
         uint64_t end_b = b->offset[i] + b->dims[i];
         uint64_t end = end_a < end_b ? end_a : end_b;
@@ -138,10 +135,7 @@ static int copy_run (uint64_t at_to, uint64_t at_from, uint64_t n, void *arg)
     return 0;
 }
 
-void slab_copy (const struct slab *to_box,
-                void *to,
-                const struct slab *from_box,
-                const void *from,
+void slab_copy (const struct slab *to_box, void *to, const struct slab *from_box, const void *from,
                 uint64_t element_size)
 {
     struct slab_copy c = { to, from, element_size };

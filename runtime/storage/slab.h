@@ -24,9 +24,7 @@ bool slab_fits (const struct slab *s, const uint64_t *dims);
 uint64_t slab_elements (const struct slab *s);
 
 /* Whether two boxes of one tensor share an element; that box. */
-bool slab_overlap (const struct slab *a,
-                   const struct slab *b,
-                   struct slab *both);
+bool slab_overlap (const struct slab *a, const struct slab *b, struct slab *both);
 
 /* Call 'f' for each longest run of elements that follow each other in both
  * boxes, in order; the places are in elements of the one and of the other.
@@ -44,8 +42,5 @@ typedef int (*slab_part_f) (const struct slab *part, void *arg);
 int slab_cut (const struct slab *s, uint64_t most, slab_part_f f, void *arg);
 
 /* Copy what the two share. */
-void slab_copy (const struct slab *to_box,
-                void *to,
-                const struct slab *from_box,
-                const void *from,
+void slab_copy (const struct slab *to_box, void *to, const struct slab *from_box, const void *from,
                 uint64_t element_size);

@@ -16,14 +16,11 @@ bool tensor_name_ok (const char *name)
         || strstr (name, "//") || name[0] == '.' || strstr (name, "/./")
         || (n > 1 && !strcmp (name + n - 2, "/.")) || !is_utf8 (name))
         return false;
-    return strcmp (name, "manifest") && strncmp (name, "manifest/", 9)
-           && strcmp (name, "shards") && strncmp (name, "shards/", 7);
+    return strcmp (name, "manifest") && strncmp (name, "manifest/", 9) && strcmp (name, "shards")
+           && strncmp (name, "shards/", 7);
 }
 
-int tensor_bytes (enum slurmdl_type type,
-                  int ndims,
-                  const uint64_t *dims,
-                  uint64_t *bytes)
+int tensor_bytes (enum slurmdl_type type, int ndims, const uint64_t *dims, uint64_t *bytes)
 {
     *bytes = slurmdl_type_size (type);
     if (*bytes == 0 || ndims < 0 || ndims > SLURMDL_DIMS_MAX) {

@@ -10,7 +10,4 @@
 bool tensor_name_ok (const char *name);
 
 /* Elements times size; -1 with EINVAL, EOVERFLOW. */
-int tensor_bytes (enum slurmdl_type type,
-                  int ndims,
-                  const uint64_t *dims,
-                  uint64_t *bytes);
+int tensor_bytes (enum slurmdl_type type, int ndims, const uint64_t *dims, uint64_t *bytes);

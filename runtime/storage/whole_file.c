@@ -38,8 +38,7 @@ int message_put (const char *path, const void *data, size_t n)
     fd = inside_open_any (tmp, O_WRONLY | O_CREAT | O_EXCL, 0600, NULL);
     if (fd < 0)
         return -1;
-    if (io_write_at (fd, &e, sizeof (e), 0) == 0
-        && io_write_at (fd, data, n, sizeof (e)) == 0)
+    if (io_write_at (fd, &e, sizeof (e), 0) == 0 && io_write_at (fd, data, n, sizeof (e)) == 0)
         rv = 0;
     if (close (fd) < 0)
         rv = -1;
@@ -56,15 +55,13 @@ int message_put (const char *path, const void *data, size_t n)
 /* Of a pipe, a link or another user's file nothing is read. */
 static int open_own (const char *path)
 {
-    int fd = inside_has (path)
-                 ? inside_open (path, O_RDONLY, 0, NULL)
-                 : open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
+                               : open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
 
     if (fd < 0 && errno != ELOOP)
         return -1;
-    if (fd >= 0 && fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
-        && st.st_uid == geteuid ())
+    if (fd >= 0 && fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && st.st_uid == geteuid ())
         return fd;
     if (fd >= 0)
         close (fd);
@@ -82,11 +79,9 @@ int message_get (const char *path, void **data, size_t *n)
     if (fd < 0)
         return -1;
     errno = EBADMSG;
-    if (io_read_at (fd, &e, sizeof (e), 0) == 0
-        && !memcmp (e.magic, "SLDLMSG1", sizeof (e.magic))
+    if (io_read_at (fd, &e, sizeof (e), 0) == 0 && !memcmp (e.magic, "SLDLMSG1", sizeof (e.magic))
         && e.bytes <= MESSAGE_MAX && (*data = malloc (e.bytes + 1))
-        && io_read_at (fd, *data, e.bytes, sizeof (e)) == 0
-        && crc32c (0, *data, e.bytes) == e.crc)
+        && io_read_at (fd, *data, e.bytes, sizeof (e)) == 0 && crc32c (0, *data, e.bytes) == e.crc)
         rv = 0;
     *n = e.bytes;
     close (fd);

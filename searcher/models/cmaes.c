@@ -53,8 +53,7 @@ size_t cmaes_size (int64_t d, int64_t population)
     int64_t lambda = population_of (d, population);
 
     return sizeof (struct cmaes)
-           + (d * (VECTORS + POINT * d + lambda) + 2 * lambda)
-                 * sizeof (double);
+           + (d * (VECTORS + POINT * d + lambda) + 2 * lambda) * sizeof (double);
 }
 
 /* to += scale * from */
@@ -80,8 +79,7 @@ static double quantile (double q)
     return t - p / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
-static void
-spin (double *x, double *y, int64_t n, int64_t stride, double co, double si)
+static void spin (double *x, double *y, int64_t n, int64_t stride, double co, double si)
 {
     for (int64_t k = 0; k < n * stride; k += stride) {
         double old = x[k];
@@ -109,8 +107,7 @@ static bool turn (struct cmaes *s, int64_t p, int64_t q)
 }
 
 /* m += w v v^T */
-static void
-add_square (struct cmaes *s, enum matrix m, double w, const double *v)
+static void add_square (struct cmaes *s, enum matrix m, double w, const double *v)
 {
     for (int64_t i = 0; i < s->d; i++)
         add (row (s, m, i), w * v[i], v, s->d);
@@ -196,11 +193,9 @@ static void set_constants (struct cmaes *s)
     }
     m = s->mu_eff = plus[0] * plus[0] / plus[1];
     s->c_1 = 2 / ((n + 1.3) * (n + 1.3) + m);
-    s->c_mu =
-        fmin (1 - s->c_1 - 1e-8, 2 * (m - 2 + 1 / m) / ((n + 2) * (n + 2) + m));
-    a = fmin (
-        1 + 2 * minus[0] * minus[0] / minus[1] / (m + 2),
-        fmin (1 + s->c_1 / s->c_mu, (1 - s->c_1 - s->c_mu) / (n * s->c_mu)));
+    s->c_mu = fmin (1 - s->c_1 - 1e-8, 2 * (m - 2 + 1 / m) / ((n + 2) * (n + 2) + m));
+    a = fmin (1 + 2 * minus[0] * minus[0] / minus[1] / (m + 2),
+              fmin (1 + s->c_1 / s->c_mu, (1 - s->c_1 - s->c_mu) / (n * s->c_mu)));
     for (int64_t k = 0; k < s->lambda; k++)
         w[k] *= k < s->mu ? 1 / plus[0] : a / -minus[0];
     s->keep = 1 - s->c_1 - s->c_mu * (1 - a);
@@ -210,11 +205,7 @@ static void set_constants (struct cmaes *s)
     s->chi = sqrt (n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
 }
 
-void cmaes_start (void *state,
-                  int64_t d,
-                  const int64_t *steps,
-                  const double *mean,
-                  double sigma,
+void cmaes_start (void *state, int64_t d, const int64_t *steps, const double *mean, double sigma,
                   int64_t population)
 {
     struct cmaes *s = state;
@@ -235,12 +226,8 @@ void cmaes_start (void *state,
     keep_margin (s);
 }
 
-void cmaes_warm_start (void *state,
-                       int64_t d,
-                       const int64_t *steps,
-                       const double *points,
-                       int64_t n,
-                       int64_t population)
+void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const double *points,
+                       int64_t n, int64_t population)
 {
     double best = n < 10 ? 1 : n / 10, *mean;
     struct cmaes *s = state;
@@ -282,13 +269,11 @@ void cmaes_ask (const void *state, struct rng *r, double *u)
     for (int i = 0; i <= TRIES && !draw (s, r, u); i++)
         ;
     for (int64_t i = 0; i < s->d; i++)
-        u[i] = cells[i] > 0 ? (cell_of (u[i], cells[i]) + 0.5) / cells[i]
-                            : clip (u[i], 0, 1);
+        u[i] = cells[i] > 0 ? (cell_of (u[i], cells[i]) + 0.5) / cells[i] : clip (u[i], 0, 1);
 }
 
 /* Draw y[i] anew, given the others (WORK is the inverse of C) and the cell. */
-static void
-redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
+static void redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
 {
     double n = vector (s, CELLS)[i], cell = cell_of (u, n);
     double scale = s->sigma * vector (s, A)[i], mean = vector (s, MEAN)[i];
@@ -297,8 +282,7 @@ redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
     const double *inverse = row (s, WORK, i);
     double centre = y[i] - row_dot (inverse, y, s->d) / inverse[i];
     double dev = 1 / sqrt (inverse[i]);
-    double z =
-        rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
+    double z = rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
 
     y[i] = clip (centre + dev * z, low, high);
 }
@@ -394,15 +378,13 @@ static void adapt (struct cmaes *s)
 void cmaes_observe (void *state, const double *u, double value)
 {
     struct cmaes *s = state;
-    double v = isnan (value) ? INFINITY : value,
-           *at = row (s, POINT, s->lambda);
+    double v = isnan (value) ? INFINITY : value, *at = row (s, POINT, s->lambda);
     int64_t k = s->observed, size = s->d * sizeof (double);
 
     while (k > 0 && at[k - 1] > v)
         k--;
     memmove (at + k + 1, at + k, (s->observed - k) * sizeof (double));
-    memmove (
-        row (s, POINT, k + 1), row (s, POINT, k), (s->observed - k) * size);
+    memmove (row (s, POINT, k + 1), row (s, POINT, k), (s->observed - k) * size);
     memcpy (row (s, POINT, k), u, size);
     at[k] = v;
     if (++s->observed < s->lambda)

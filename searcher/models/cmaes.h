@@ -33,11 +33,7 @@ size_t cmaes_size (int64_t d, int64_t population);
 /* Begin with mean[0 .. d-1] and the standard deviation 'sigma' > 0 in each
  * dimension; 0.3 covers the cube.
  */
-void cmaes_start (void *state,
-                  int64_t d,
-                  const int64_t *steps,
-                  const double *mean,
-                  double sigma,
+void cmaes_start (void *state, int64_t d, const int64_t *steps, const double *mean, double sigma,
                   int64_t population);
 
 /* Begin with what n >= 1 earlier points say, best first, d numbers each: mean
@@ -46,12 +42,8 @@ void cmaes_start (void *state,
  * Starting CMA-ES for Hyperparameter Optimization, AAAI 2021, arXiv
  * 2012.06932).
  */
-void cmaes_warm_start (void *state,
-                       int64_t d,
-                       const int64_t *steps,
-                       const double *points,
-                       int64_t n,
-                       int64_t population);
+void cmaes_warm_start (void *state, int64_t d, const int64_t *steps, const double *points,
+                       int64_t n, int64_t population);
 
 /* Draw a point.  A discrete dimension is in the middle of its cell.  While a
  * continuous one is outside, the point is drawn again, up to 100 times, and

@@ -17,8 +17,7 @@ static const double slope_min = 0.2, slope_max = 1.5;
 struct lines {
     int top;
     bool logs; /* of the values, as all are above 0 */
-    double clip[RUNGS_MAX], shift[RUNGS_MAX], slope[RUNGS_MAX],
-        variance[RUNGS_MAX];
+    double clip[RUNGS_MAX], shift[RUNGS_MAX], slope[RUNGS_MAX], variance[RUNGS_MAX];
 };
 
 struct transfer_row {
@@ -50,8 +49,7 @@ static void find_top (const struct searcher *s, struct lines *l)
 }
 
 /* As far above the median as the best is below. */
-static void
-set_clip (const struct searcher *s, struct lines *l, int rung, double *room)
+static void set_clip (const struct searcher *s, struct lines *l, int rung, double *room)
 {
     int64_t n = 0;
 
@@ -71,8 +69,7 @@ struct sums {
     double n, x, y, xx, xy, yy;
 };
 
-static struct sums
-add_up (const struct searcher *s, const struct lines *l, int rung)
+static struct sums add_up (const struct searcher *s, const struct lines *l, int rung)
 {
     struct sums sum = { 0 };
     double mx = 0, my = 0;
@@ -111,8 +108,7 @@ static void set_line (const struct searcher *s, struct lines *l, int rung)
     double rest;
 
     slope = fmin (fmax (slope, slope_min), slope_max);
-    rest = (m.yy - 2 * slope * m.xy + slope * slope * m.xx)
-           / (m.n > 2 ? m.n - 2 : 1);
+    rest = (m.yy - 2 * slope * m.xy + slope * slope * m.xx) / (m.n > 2 ? m.n - 2 : 1);
     l->shift[rung] = l->shift[rung + 1] + above * (m.y - slope * m.x);
     l->slope[rung] = above * slope;
     l->variance[rung] = l->variance[rung + 1] + above * above * fmax (rest, 0);
@@ -137,9 +133,7 @@ static bool is_bad (const struct searcher *s, long trial)
 }
 
 /* Returns whether the trial has a value. */
-static bool read_row (const struct searcher *s,
-                      const struct lines *l,
-                      long trial,
+static bool read_row (const struct searcher *s, const struct lines *l, long trial,
                       struct transfer_row *row)
 {
     const double *v = searcher_values (s, trial);
@@ -187,9 +181,7 @@ static int64_t choose (struct transfer_row *row, int64_t n)
     return kept;
 }
 
-static void fill (struct training_set *v,
-                  const struct searcher *s,
-                  const struct lines *l,
+static void fill (struct training_set *v, const struct searcher *s, const struct lines *l,
                   struct transfer_row *row)
 {
     int64_t n = 0;

@@ -103,8 +103,7 @@ struct data {
     const double *z, *y, *extra;
 };
 
-static void
-load (struct gp *gp, const int64_t *which, int64_t n, const struct data *data)
+static void load (struct gp *gp, const int64_t *which, int64_t n, const struct data *data)
 {
     gp->n = n;
     for (int64_t i = 0; i < n; i++) {
@@ -118,8 +117,7 @@ load (struct gp *gp, const int64_t *which, int64_t n, const struct data *data)
 }
 
 /* Every so many-th point by value, the best and the worst included. */
-static void
-choose_part (const double *y, int64_t n, int64_t *part, int64_t *order)
+static void choose_part (const double *y, int64_t n, int64_t *part, int64_t *order)
 {
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i;
@@ -204,11 +202,7 @@ static void fit_few (struct gp *gp, const struct data *data, int64_t n)
     gp_set_points (gp, gp->theta);
 }
 
-int gp_fit (struct gp *gp,
-            int64_t n,
-            const double *z,
-            const double *y,
-            const double *extra)
+int gp_fit (struct gp *gp, int64_t n, const double *z, const double *y, const double *extra)
 {
     const struct data data = { z, y, extra };
     const struct bfgs b = optimiser (gp, false);
@@ -275,10 +269,7 @@ int gp_believe (struct gp *gp, const double *z)
     return 0;
 }
 
-void gp_predict (const struct gp *gp,
-                 const double *z,
-                 double *mean,
-                 double *variance)
+void gp_predict (const struct gp *gp, const double *z, double *mean, double *variance)
 {
     const struct factor f = gp_factor (gp);
     double left;

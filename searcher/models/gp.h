@@ -34,20 +34,13 @@ void gp_keep_straight (struct gp *gp);
  *
  * Returns 0, or -1 if the points are degenerate.
  */
-int gp_fit (struct gp *gp,
-            int64_t n,
-            const double *z,
-            const double *y,
-            const double *extra);
+int gp_fit (struct gp *gp, int64_t n, const double *z, const double *y, const double *extra);
 
 /* Add a point with the value that is expected there. */
 int gp_believe (struct gp *gp, const double *z);
 
 /* Mean and variance (NULL: not wanted) at a point. */
-void gp_predict (const struct gp *gp,
-                 const double *z,
-                 double *mean,
-                 double *variance);
+void gp_predict (const struct gp *gp, const double *z, double *mean, double *variance);
 
 /* Minus the logarithm, but for a constant, of how probable parameters are given
  * what it was fitted to last, and the gradient: d logarithms of length scales,

@@ -15,13 +15,7 @@
 /* Points that are fitted, at least and at most; points of the space over which
  * a mean is taken, and the variance; parameters whose surfaces are made.
  */
-enum {
-    FIT_MIN = 12,
-    FIT_MAX = 200,
-    MEAN_OVER = 96,
-    ALL_OVER = 2048,
-    PAIRED = 4
-};
+enum { FIT_MIN = 12, FIT_MAX = 200, MEAN_OVER = 96, ALL_OVER = 2048, PAIRED = 4 };
 
 struct fit {
     const struct searcher *s;
@@ -41,9 +35,7 @@ struct fit {
 static void features (const struct fit *f, const double *x, double *z)
 {
     for (int64_t k = 0; k < f->d; k++)
-        z[k] = isnan (x[k])     ? -1
-               : f->category[k] ? x[k]
-                                : space_part (f->dims + k, x[k]);
+        z[k] = isnan (x[k]) ? -1 : f->category[k] ? x[k] : space_part (f->dims + k, x[k]);
 }
 
 /* Of more values than are fitted, those at equal distances in time. */
@@ -76,10 +68,7 @@ static void limit (double *y, double *sorted, int64_t n)
         y[i] = fmin (fmax (y[i], low - width), high + width);
 }
 
-static int fit_rows (struct fit *f,
-                     const double *const *x,
-                     const double *y,
-                     const long *rows)
+static int fit_rows (struct fit *f, const double *const *x, const double *y, const long *rows)
 {
     double *z = malloc ((size_t)f->n * (size_t)(f->d + 2) * sizeof (*z));
     double *given = z + f->n * f->d, *warped = given + f->n;
@@ -135,8 +124,7 @@ static double *base_point (const struct fit *f, int64_t i)
 /* Expected value with parameters a and b (-1: only a) at given values; NaN
  * where they are never active together.  *part is how often they are.
  */
-static double mean_at (
-    struct fit *f, int64_t a, double xa, int64_t b, double xb, double *part)
+static double mean_at (struct fit *f, int64_t a, double xa, int64_t b, double xb, double *part)
 {
     double sum = 0;
     int n = 0;
@@ -199,9 +187,8 @@ static int grid (const struct dim *d, int most, double *x)
     if (n > most)
         n = most;
     for (int64_t i = 0; i < n; i++)
-        x[i] = d->type == PARAM_CATEGORICAL
-                   ? (double)i
-                   : space_at (d, ((double)i + 0.5) / (double)n);
+        x[i] =
+            d->type == PARAM_CATEGORICAL ? (double)i : space_at (d, ((double)i + 0.5) / (double)n);
     return (int)n;
 }
 
@@ -226,8 +213,7 @@ static void marginal_fill (struct fit *f, int64_t k, struct marginal *m)
         m->mean[i] = unwarp (f, m->mean[i]);
 }
 
-static void
-surface_fill (struct fit *f, const struct importance *m, struct surface *u)
+static void surface_fill (struct fit *f, const struct importance *m, struct surface *u)
 {
     double part = 0, most = 0;
 
@@ -256,8 +242,7 @@ static int most_important (const struct importance *m, long *list)
 
     for (long k = 0; k < m->n; k++) {
         int i = n < PAIRED ? n++ : PAIRED;
-        for (; i > 0 && m->marginals[list[i - 1]].share < m->marginals[k].share;
-             i--)
+        for (; i > 0 && m->marginals[list[i - 1]].share < m->marginals[k].share; i--)
             if (i < PAIRED)
                 list[i] = list[i - 1];
         if (i < PAIRED)
@@ -307,11 +292,8 @@ static int fit_open (struct fit *f, int64_t d)
     return 0;
 }
 
-int importance_fit (struct importance *m,
-                    const struct searcher *s,
-                    const double *const *x,
-                    const double *y,
-                    long n)
+int importance_fit (struct importance *m, const struct searcher *s, const double *const *x,
+                    const double *y, long n)
 {
     struct fit f = { .s = s, .dims = searcher_dims (s), .d = s->n };
     long *rows = malloc (((size_t)n + 1) * sizeof (*rows));

@@ -38,9 +38,6 @@ struct importance {
  * 's'.  Returns 0, 1 if there is nothing to say (too few or equal values), -1
  * if there is no memory.  importance_free() in any case.
  */
-int importance_fit (struct importance *m,
-                    const struct searcher *s,
-                    const double *const *x,
-                    const double *y,
-                    long n);
+int importance_fit (struct importance *m, const struct searcher *s, const double *const *x,
+                    const double *y, long n);
 void importance_free (struct importance *m);

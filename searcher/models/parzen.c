@@ -75,11 +75,7 @@ static double clip (double x, double low, double high)
  * need to sort: a neighbour that is farther away than that is the first or the
  * last of another cell.
  */
-static void find_gaps (const double *value,
-                       int64_t n,
-                       double low,
-                       double range,
-                       int64_t cells,
+static void find_gaps (const double *value, int64_t n, double low, double range, int64_t cells,
                        double *gap)
 {
     int64_t first[CELLS_MAX], last[CELLS_MAX], below = -1;
@@ -105,8 +101,7 @@ static void find_gaps (const double *value,
     }
 }
 
-static void
-set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
+static void set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
 {
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
     struct kernel *kernel = kernel_at (p, k, i);
@@ -125,10 +120,7 @@ set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
 }
 
 /* 'room' is for two numbers a point. */
-static void fit_number (struct parzen *p,
-                        int64_t i,
-                        const double *const *points,
-                        double *room)
+static void fit_number (struct parzen *p, int64_t i, const double *const *points, double *room)
 {
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
     double range = high - low, *value = room, *gap = room + p->count;
@@ -151,8 +143,7 @@ static void fit_number (struct parzen *p,
 /* Of a choice: mu is the choice, -1 for the prior.  Kernel k gives its choice
  * 1 + 1/kernels, each other one 1/kernels, over the sum of them.
  */
-static void
-fit_choice (struct parzen *p, int64_t i, const double *const *points)
+static void fit_choice (struct parzen *p, int64_t i, const double *const *points)
 {
     for (int64_t k = 0; k <= p->count; k++)
         *kernel_at (p, k, i) = (struct kernel){
@@ -168,9 +159,7 @@ static void weigh (struct parzen *p)
 
     for (int64_t k = 0; k < p->count; k++) {
         double first = 1.0 / p->count;
-        double w = k >= old   ? 1
-                   : old == 1 ? first
-                              : first + (1 - first) * k / (old - 1);
+        double w = k >= old ? 1 : old == 1 ? first : first + (1 - first) * k / (old - 1);
         p->log_weight[k] = w;
         sum += w;
     }
@@ -193,9 +182,7 @@ static int fit (struct parzen *p, const double *const *points)
     return rv;
 }
 
-struct parzen *parzen_create (const struct dim *dims,
-                              int64_t n,
-                              const double *const *points,
+struct parzen *parzen_create (const struct dim *dims, int64_t n, const double *const *points,
                               int64_t count)
 {
     struct parzen *p = calloc (1, sizeof (*p));
@@ -237,9 +224,7 @@ static int64_t choose_kernel (const struct parzen *p, struct rng *r)
     return k;
 }
 
-static double sample_choice (const struct parzen *p,
-                             const struct kernel *kernel,
-                             int64_t choices,
+static double sample_choice (const struct parzen *p, const struct kernel *kernel, int64_t choices,
                              struct rng *r)
 {
     double part = 1.0 / (p->count + 1);
@@ -250,8 +235,7 @@ static double sample_choice (const struct parzen *p,
 }
 
 /* Draw until one is inside: at least a third are, as mu is. */
-static double
-sample_number (const struct dim *d, const struct kernel *kernel, struct rng *r)
+static double sample_number (const struct dim *d, const struct kernel *kernel, struct rng *r)
 {
     double low = space_low (d), high = space_high (d), u = kernel->mu;
 
@@ -272,9 +256,8 @@ void parzen_sample (const struct parzen *p, struct rng *r, double *u)
     for (int64_t i = 0; i < p->n; i++) {
         const struct dim *d = p->dims + i;
         const struct kernel *kernel = kernel_at (p, k, i);
-        u[i] = d->type == PARAM_CATEGORICAL
-                   ? sample_choice (p, kernel, d->choices, r)
-                   : sample_number (d, kernel, r);
+        u[i] = d->type == PARAM_CATEGORICAL ? sample_choice (p, kernel, d->choices, r)
+                                            : sample_number (d, kernel, r);
     }
 }
 
@@ -324,13 +307,11 @@ static void add_masses (const struct parzen *p, const double *u)
             dims[n++] = i;
         }
     for (int64_t k = 0; k < n; k++)
-        p->scratch[p->count] +=
-            log_cell (kernel_at (p, p->count, dims[k]), low[k], high[k]);
+        p->scratch[p->count] += log_cell (kernel_at (p, p->count, dims[k]), low[k], high[k]);
     least = p->scratch[p->count] - NEGLIGIBLE - 2.0 * n;
     for (int64_t k = 0; k < p->count; k++)
         for (int64_t i = 0; i < n && p->scratch[k] > least; i++)
-            p->scratch[k] +=
-                log_cell (kernel_at (p, k, dims[i]), low[i], high[i]);
+            p->scratch[k] += log_cell (kernel_at (p, k, dims[i]), low[i], high[i]);
 }
 
 double parzen_log (const struct parzen *p, const double *u)

@@ -20,9 +20,7 @@ struct parzen;
  * first; they are read until the estimator is destroyed.  NULL if there is no
  * memory.
  */
-struct parzen *parzen_create (const struct dim *dims,
-                              int64_t n,
-                              const double *const *points,
+struct parzen *parzen_create (const struct dim *dims, int64_t n, const double *const *points,
                               int64_t count);
 void parzen_destroy (struct parzen *p);
 

@@ -49,21 +49,15 @@ static void set_warp (struct gp *gp, const double *theta)
             continue;
         gp->a[k] = exp (log_a[k]);
         gp->b[k] = exp (log_b[k]);
-        kumaraswamy (gp->u + at,
-                     gp->a[k],
-                     gp->b[k],
-                     gp->n,
-                     gp->z + at,
-                     gp->bending ? gp->by_a + at : NULL,
-                     gp->by_b + at);
+        kumaraswamy (gp->u + at, gp->a[k], gp->b[k], gp->n, gp->z + at,
+                     gp->bending ? gp->by_a + at : NULL, gp->by_b + at);
     }
 }
 
 void gp_set_points (struct gp *gp, const double *theta)
 {
     for (int64_t k = 0; k < gp->d; k++)
-        memcpy (
-            gp->z + k * gp->max, gp->u + k * gp->max, gp->n * sizeof (double));
+        memcpy (gp->z + k * gp->max, gp->u + k * gp->max, gp->n * sizeof (double));
     if (gp->warped || gp->bending)
         set_warp (gp, theta);
     set_pairs (gp);
@@ -164,8 +158,7 @@ static void add_gradient (const struct gp *gp, const double *theta, double *g)
     double trace = factor_weigh (&f, gp->inv, gp->alpha, -2, gp->slope);
 
     for (int64_t k = 0; k < gp->d; k++) {
-        g[k] +=
-            factor_dot (gp->slope, gp->pair + k * pairs, pairs) * gp->scale[k];
+        g[k] += factor_dot (gp->slope, gp->pair + k * pairs, pairs) * gp->scale[k];
         if (gp->bending && !gp->category[k])
             add_warp_gradient (gp, k, g);
     }

@@ -78,9 +78,7 @@ void surrogate_features (const struct surrogate *t, const double *x, double *z)
     const struct dim *d = searcher_dims (t->s);
 
     for (int64_t k = 0; k < t->d; k++)
-        z[k] = isnan (x[k])     ? -1
-               : t->category[k] ? x[k]
-                                : space_part (d + k, x[k]);
+        z[k] = isnan (x[k]) ? -1 : t->category[k] ? x[k] : space_part (d + k, x[k]);
 }
 
 /* A bad trial is one of the worst. */
@@ -143,12 +141,7 @@ static int fit_values (struct surrogate *t)
         if (t->v->noise)
             read_noise (t, y);
         warp_values (y, t->n, t->y + k * POINTS_MAX);
-        if (gp_fit (t->gp[k],
-                    t->n,
-                    t->z,
-                    t->y + k * POINTS_MAX,
-                    t->v->noise ? t->noise : NULL)
-            < 0)
+        if (gp_fit (t->gp[k], t->n, t->z, t->y + k * POINTS_MAX, t->v->noise ? t->noise : NULL) < 0)
             return -1;
     }
     return 0;
@@ -184,16 +177,13 @@ static int fit_cost (struct surrogate *t)
     return 0;
 }
 
-int surrogate_open (struct surrogate *t,
-                    const struct searcher *s,
-                    const struct training_set *v)
+int surrogate_open (struct surrogate *t, const struct searcher *s, const struct training_set *v)
 {
     *t = (struct surrogate){ .s = s, .v = v, .d = s->n, .m = v->m };
     if (allocate (t) < 0 || choose_rows (t) < 0)
         return -1;
     for (int64_t i = 0; i < t->n; i++)
-        surrogate_features (
-            t, searcher_point (s, surrogate_trial (t, i)), t->z + i * t->d);
+        surrogate_features (t, searcher_point (s, surrogate_trial (t, i)), t->z + i * t->d);
     if (fit_values (t) < 0)
         return -1;
     return s->at_seconds ? fit_cost (t) : 0;
@@ -205,8 +195,7 @@ void surrogate_believe (struct surrogate *t)
     int64_t first = last > PENDING_MAX ? last - PENDING_MAX : 0;
 
     for (int64_t i = last - 1; i >= first; i--) {
-        surrogate_features (
-            t, searcher_point (t->s, t->v->pending[i]), t->feature);
+        surrogate_features (t, searcher_point (t->s, t->v->pending[i]), t->feature);
         for (int64_t k = 0; k < t->m; k++)
             gp_believe (t->gp[k], t->feature);
     }
@@ -232,15 +221,13 @@ static double erfcx (double x)
  */
 static double log_improvement (double mean, double deviation, double f)
 {
-    const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1,
-                 sqrt_half = 0x1.6a09e667f3bcdp-1;
+    const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1, sqrt_half = 0x1.6a09e667f3bcdp-1;
     const double sqrt_half_pi = 0x1.40d931ff62706p+0;
     double z = (f - mean) / deviation, rest;
 
     if (z > -1)
         return log (deviation)
-               + log (z * erfc (-z * sqrt_half) / 2
-                      + exp (-z * z / 2 - log_sqrt_2pi));
+               + log (z * erfc (-z * sqrt_half) / 2 + exp (-z * z / 2 - log_sqrt_2pi));
     rest = 1 + z * sqrt_half_pi * erfcx (-z * sqrt_half);
     return log (deviation) - z * z / 2 - log_sqrt_2pi
            + (rest > 1e-12 && z > -1e3 ? log (rest) : -2 * log (-z));
@@ -311,8 +298,7 @@ void improve_close (struct improve *a)
     pareto_boxes_destroy (a->boxes);
 }
 
-static double
-weighted (const struct improve *a, const double *mean, const double *deviation)
+static double weighted (const struct improve *a, const double *mean, const double *deviation)
 {
     double sum = 0, square = 0;
 

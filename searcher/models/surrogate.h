@@ -31,9 +31,7 @@ struct surrogate {
 /* Fit; the training set must outlive it.  -1: no memory, or the points are
  * degenerate. surrogate_close() is due in any case.
  */
-int surrogate_open (struct surrogate *t,
-                    const struct searcher *s,
-                    const struct training_set *v);
+int surrogate_open (struct surrogate *t, const struct searcher *s, const struct training_set *v);
 void surrogate_close (struct surrogate *t);
 
 /* As if the trials that are being trained gave what is expected. */

@@ -54,11 +54,7 @@ static bool came_below (const double *values, int64_t rung)
     return false;
 }
 
-static void add (struct training_set *v,
-                 const struct searcher *s,
-                 long i,
-                 int64_t rung,
-                 bool wide)
+static void add (struct training_set *v, const struct searcher *s, long i, int64_t rung, bool wide)
 {
     const double *values = searcher_values (s, i);
 

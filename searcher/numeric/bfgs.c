@@ -18,8 +18,8 @@ static struct vectors vectors (const struct bfgs *b)
     double *at = b->room;
     int64_t n = b->n;
 
-    return (struct vectors){ at,         at + n,     at + 2 * n, at + 3 * n,
-                             at + 4 * n, at + 5 * n, at + 6 * n };
+    return (
+        struct vectors){ at, at + n, at + 2 * n, at + 3 * n, at + 4 * n, at + 5 * n, at + 6 * n };
 }
 
 int64_t bfgs_room (int64_t n)
@@ -62,8 +62,7 @@ static double set_step (const struct bfgs *b, const struct vectors *v)
 }
 
 /* H = (1 - r s y')H(1 - r y s') + r s s', r = 1/y's (6.17) */
-static void
-update (const struct bfgs *b, const struct vectors *v, const double *x)
+static void update (const struct bfgs *b, const struct vectors *v, const double *x)
 {
     double sy, yhy;
 
@@ -78,16 +77,12 @@ update (const struct bfgs *b, const struct vectors *v, const double *x)
     yhy = row_dot (v->hy, v->y, b->n);
     for (int64_t i = 0; i < b->n; i++)
         for (int64_t j = 0; j < b->n; j++)
-            v->h[i * b->n + j] +=
-                (1 + yhy / sy) * v->step[i] * v->step[j] / sy
-                - (v->hy[i] * v->step[j] + v->step[i] * v->hy[j]) / sy;
+            v->h[i * b->n + j] += (1 + yhy / sy) * v->step[i] * v->step[j] / sy
+                                  - (v->hy[i] * v->step[j] + v->step[i] * v->hy[j]) / sy;
 }
 
 /* Try shorter and shorter steps.  Returns the new value, or the old one. */
-static double line_search (const struct bfgs *b,
-                           const struct vectors *v,
-                           const double *x,
-                           double f,
+static double line_search (const struct bfgs *b, const struct vectors *v, const double *x, double f,
                            double slope)
 {
     double t = 1;
@@ -95,8 +90,7 @@ static double line_search (const struct bfgs *b,
     for (int i = 0; i < HALVINGS; i++, t /= 2) {
         double now;
         for (int64_t k = 0; k < b->n; k++)
-            v->next[k] =
-                fmin (fmax (x[k] + t * v->step[k], b->low[k]), b->high[k]);
+            v->next[k] = fmin (fmax (x[k] + t * v->step[k], b->low[k]), b->high[k]);
         now = b->f (b->arg, v->next, v->g_next);
         if (now <= f + 1e-4 * t * slope)
             return now;

@@ -57,27 +57,20 @@ VECTOR void factor_invert (const struct factor *f, double *inv)
     }
 }
 
-VECTOR double
-factor_inverse (const struct factor *f, const double *inv, int64_t i, int64_t j)
+VECTOR double factor_inverse (const struct factor *f, const double *inv, int64_t i, int64_t j)
 {
-    return vector_dot (
-        inv + i * f->stride + i, inv + j * f->stride + i, f->n - i);
+    return vector_dot (inv + i * f->stride + i, inv + j * f->stride + i, f->n - i);
 }
 
-VECTOR double factor_weigh (const struct factor *f,
-                            const double *inv,
-                            const double *a,
-                            double scale,
-                            double *w)
+VECTOR double factor_weigh (const struct factor *f, const double *inv, const double *a,
+                            double scale, double *w)
 {
     double trace = 0;
 
     for (int64_t i = 0; i < f->n; i++) {
         const double *x = inv + i * f->stride + i;
         for (int64_t j = 0; j < i; j++, w++)
-            *w *= scale
-                  * (vector_dot (x, inv + j * f->stride + i, f->n - i)
-                     - a[i] * a[j]);
+            *w *= scale * (vector_dot (x, inv + j * f->stride + i, f->n - i) - a[i] * a[j]);
         trace += vector_dot (x, x, f->n - i) - a[i] * a[i];
     }
     return trace;

@@ -24,18 +24,12 @@ void factor_solve_back (const struct factor *f, double *x);
 void factor_invert (const struct factor *f, double *inv);
 
 /* ((L L^T)^-1)_ij, i >= j, from what that wrote. */
-double factor_inverse (const struct factor *f,
-                       const double *inv,
-                       int64_t i,
-                       int64_t j);
+double factor_inverse (const struct factor *f, const double *inv, int64_t i, int64_t j);
 
 /* w_ij *= scale * (the same - a_i a_j) of all pairs i > j, in order; returns
  * the sum of the same for i = j, without the scale and w.
  */
-double factor_weigh (const struct factor *f,
-                     const double *inv,
-                     const double *a,
-                     double scale,
+double factor_weigh (const struct factor *f, const double *inv, const double *a, double scale,
                      double *w);
 
 double factor_dot (const double *a, const double *b, int64_t n);

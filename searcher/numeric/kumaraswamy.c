@@ -26,20 +26,14 @@ INLINE double curve (double u, double a, double b, double *by_a, double *by_b)
     return u < 0 ? u : 1 - rest;
 }
 
-VECTOR static void column (const double *u,
-                           double a,
-                           double b,
-                           int64_t n,
-                           double *restrict w,
-                           double *restrict by_a,
-                           double *restrict by_b)
+VECTOR static void column (const double *u, double a, double b, int64_t n, double *restrict w,
+                           double *restrict by_a, double *restrict by_b)
 {
     for (int64_t i = 0; i < n; i++)
         w[i] = curve (u[i], a, b, by_a + i, by_b + i);
 }
 
-VECTOR static void
-column_only (const double *u, double a, double b, int64_t n, double *restrict w)
+VECTOR static void column_only (const double *u, double a, double b, int64_t n, double *restrict w)
 {
     double by_a, by_b;
 
@@ -47,12 +41,7 @@ column_only (const double *u, double a, double b, int64_t n, double *restrict w)
         w[i] = curve (u[i], a, b, &by_a, &by_b);
 }
 
-void kumaraswamy (const double *u,
-                  double a,
-                  double b,
-                  int64_t n,
-                  double *w,
-                  double *by_a,
+void kumaraswamy (const double *u, double a, double b, int64_t n, double *w, double *by_a,
                   double *by_b)
 {
     if (by_a)
@@ -61,8 +50,8 @@ void kumaraswamy (const double *u,
         column_only (u, a, b, n, w);
 }
 
-VECTOR void kumaraswamy_point (
-    const double *u, const double *a, const double *b, int64_t n, double *w)
+VECTOR void kumaraswamy_point (const double *u, const double *a, const double *b, int64_t n,
+                               double *w)
 {
     double by_a, by_b;
 

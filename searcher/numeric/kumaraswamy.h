@@ -10,14 +10,8 @@
  *
  * Of n numbers u: w, and, if not NULL, the derivatives by log a and log b.
  */
-void kumaraswamy (const double *u,
-                  double a,
-                  double b,
-                  int64_t n,
-                  double *w,
-                  double *by_a,
+void kumaraswamy (const double *u, double a, double b, int64_t n, double *w, double *by_a,
                   double *by_b);
 
 /* Of one point: u[i] with a[i] and b[i]. */
-void kumaraswamy_point (
-    const double *u, const double *a, const double *b, int64_t n, double *w);
+void kumaraswamy_point (const double *u, const double *a, const double *b, int64_t n, double *w);

@@ -12,15 +12,13 @@ VECTOR void matern_add (double *r2, const double *p, double scale, int64_t n)
         r2[i] += p[i] * scale;
 }
 
-VECTOR void matern_add_square (
-    double *r2, const double *z, double u, double scale, int64_t n)
+VECTOR void matern_add_square (double *r2, const double *z, double u, double scale, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         r2[i] += (z[i] - u) * (z[i] - u) * scale;
 }
 
-VECTOR void matern_add_unequal (
-    double *r2, const double *z, double u, double scale, int64_t n)
+VECTOR void matern_add_unequal (double *r2, const double *z, double u, double scale, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         r2[i] += z[i] != u ? scale : 0;
@@ -42,8 +40,7 @@ VECTOR static void covariance (double *r2, int64_t n)
     }
 }
 
-VECTOR static void
-covariance_slope (double *restrict r2, double *restrict slope, int64_t n)
+VECTOR static void covariance_slope (double *restrict r2, double *restrict slope, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         double a = distance (r2[i]);

@@ -114,8 +114,7 @@ uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound)
     unsigned __int128 product;
 
     do
-        product =
-            (unsigned __int128)rng_bits (seed, trial, key, draw++) * bound;
+        product = (unsigned __int128)rng_bits (seed, trial, key, draw++) * bound;
     while ((uint64_t)product < skip);
     return product >> 64;
 }

@@ -34,5 +34,4 @@ int64_t rng_pick (struct rng *r, int64_t n); /* one of 0 .. n - 1 */
 double rng_gauss_between (struct rng *r, double low, double high);
 
 /* Uniform in 0 .. bound - 1, each value equally likely. */
-uint64_t
-rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound);
+uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound);

@@ -13,16 +13,14 @@
 /* An instrumented program cannot choose a function before it has begun, and
  * clang's clones cannot be called from other files.
  */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__)         \
-    && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(__clang__)      \
+    && !defined(__SANITIZE_ADDRESS__)
 #define CLONES __attribute__ ((target_clones ("avx2", "default")))
 #else
 #define CLONES
 #endif
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
-#define VECTOR                                                                 \
-    CLONES __attribute__ ((                                                    \
-        optimize ("tree-vectorize", "vect-cost-model=dynamic")))
+#define VECTOR CLONES __attribute__ ((optimize ("tree-vectorize", "vect-cost-model=dynamic")))
 #else
 #define VECTOR CLONES
 #endif
@@ -49,8 +47,7 @@ INLINE double exp_minus (double a)
 {
     const double round = 0x1.8p52;
     double k = -a * 0x1.71547652b82fep+0 + round;
-    double f = -a - (k - round) * 0x1.62e42fefa39efp-1
-               - (k - round) * 0x1.abc9e3b39803fp-56;
+    double f = -a - (k - round) * 0x1.62e42fefa39efp-1 - (k - round) * 0x1.abc9e3b39803fp-56;
     double p = 1.0 / 6227020800;
     uint64_t bits;
 

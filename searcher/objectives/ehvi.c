@@ -117,14 +117,12 @@ static int add_row (struct zones *z, const double *row)
 }
 
 /* Dominated rows would leave zones that are not the largest. */
-static int
-add_rows (struct zones *z, const double *y, int64_t n, const double *reference)
+static int add_rows (struct zones *z, const double *y, int64_t n, const double *reference)
 {
     int64_t *rank = malloc ((n + 1) * sizeof (*rank));
     int rv = -1;
 
-    if (!rank || pareto_ranks (y, n, z->m, rank) < 0
-        || add_first (z, reference) < 0)
+    if (!rank || pareto_ranks (y, n, z->m, rank) < 0 || add_first (z, reference) < 0)
         goto out;
     for (int64_t i = 0; i < n; i++)
         if (rank[i] == 0 && add_row (z, y + i * z->m) < 0)
@@ -161,9 +159,7 @@ static int set_boxes (struct pareto_boxes *b, const struct zones *z)
     return 0;
 }
 
-struct pareto_boxes *pareto_boxes_create (const double *y,
-                                          int64_t n,
-                                          int64_t m,
+struct pareto_boxes *pareto_boxes_create (const double *y, int64_t n, int64_t m,
                                           const double *reference)
 {
     struct zones z = { .m = m };
@@ -215,8 +211,7 @@ static double log_improvement (double t)
 {
     if (t < -EDGE)
         return log (tail (t)) - t * t / 2 - log_sqrt_2pi;
-    return log (exp (-t * t / 2 - log_sqrt_2pi)
-                + t * erfc (-t * sqrt_half) / 2);
+    return log (exp (-t * t / 2 - log_sqrt_2pi) + t * erfc (-t * sqrt_half) / 2);
 }
 
 /* log (h(b) - h(a)).  That the difference is not more exact than h(b) does no
@@ -231,23 +226,17 @@ static double log_part (double a, double b)
     return ratio < 0 ? top + log (1 - exp (ratio)) : -INFINITY;
 }
 
-static double log_box (const double *low,
-                       int64_t m,
-                       const double *mean,
-                       const double *deviation)
+static double log_box (const double *low, int64_t m, const double *mean, const double *deviation)
 {
     const double *high = low + m;
     double sum = 0;
 
     for (int64_t k = 0; k < m; k++)
-        sum += log_part ((low[k] - mean[k]) / deviation[k],
-                         (high[k] - mean[k]) / deviation[k]);
+        sum += log_part ((low[k] - mean[k]) / deviation[k], (high[k] - mean[k]) / deviation[k]);
     return sum;
 }
 
-double pareto_log_ehvi (const struct pareto_boxes *b,
-                        const double *mean,
-                        const double *deviation)
+double pareto_log_ehvi (const struct pareto_boxes *b, const double *mean, const double *deviation)
 {
     double most = -INFINITY, sum = 0, scale = 0;
 

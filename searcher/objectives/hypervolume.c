@@ -153,9 +153,8 @@ static double wfg (const struct front *f, const double *reference)
         common.n = 0;
         for (int64_t j = 0; j < i; j++)
             add_common (&common, row, row_at (f, j));
-        sum +=
-            (reference[m] - row[m])
-            * (one_volume (row, reference, m) - volume_of (&common, reference));
+        sum += (reference[m] - row[m])
+               * (one_volume (row, reference, m) - volume_of (&common, reference));
     }
     return sum;
 }
@@ -194,8 +193,7 @@ static double exclusive (struct volume_choice *c, int64_t i)
     c->common.n = 0;
     for (int64_t j = 0; j < c->taken; j++)
         add_common (&c->common, row, c->y + c->chosen[j] * m);
-    gain = one_volume (row, c->reference, m)
-           - volume_of (&c->common, c->reference);
+    gain = one_volume (row, c->reference, m) - volume_of (&c->common, c->reference);
     return gain > 0 ? gain : 0;
 }
 
@@ -207,9 +205,8 @@ static void set_gains (struct volume_choice *c)
     for (int64_t i = 0; i < c->n; i++) {
         const double *row = c->y + i * m;
         c->fresh[i] = 0;
-        c->gain[i] = is_inside (row, c->reference, m)
-                         ? one_volume (row, c->reference, m)
-                         : (row_is_finite (row, m) ? 0 : -1);
+        c->gain[i] = is_inside (row, c->reference, m) ? one_volume (row, c->reference, m)
+                                                      : (row_is_finite (row, m) ? 0 : -1);
     }
 }
 
@@ -245,16 +242,10 @@ static void choose_next (struct volume_choice *c)
  * C. M. Fonseca and L. Paquete, Evolutionary Computation 24, 2016).  Rows that
  * add nothing come after the others, and bad ones last.
  */
-static int choose_rows (const double *y,
-                        int64_t n,
-                        int64_t m,
-                        const double *reference,
-                        int64_t want,
-                        int64_t *chosen)
+static int choose_rows (const double *y, int64_t n, int64_t m, const double *reference,
+                        int64_t want, int64_t *chosen)
 {
-    struct volume_choice c = {
-        .y = y, .reference = reference, .n = n, .chosen = chosen
-    };
+    struct volume_choice c = { .y = y, .reference = reference, .n = n, .chosen = chosen };
     int rv = -1;
 
     if (want < 0 || want > n) {
@@ -278,8 +269,7 @@ static int choose_rows (const double *y,
 /* ---- the best of many ---- */
 
 /* Just beyond the worst good row in each objective. */
-static void
-set_reference (const double *y, int64_t n, int64_t m, double *reference)
+static void set_reference (const double *y, int64_t n, int64_t m, double *reference)
 {
     for (int64_t k = 0; k < m; k++) {
         double low = INFINITY, high = -INFINITY;
@@ -295,12 +285,8 @@ set_reference (const double *y, int64_t n, int64_t m, double *reference)
 }
 
 /* Of the rows of one rank, those that keep most of the volume. */
-static int choose_rank (const double *y,
-                        int64_t m,
-                        const double *reference,
-                        int64_t *rows,
-                        int64_t n,
-                        int64_t want)
+static int choose_rank (const double *y, int64_t m, const double *reference, int64_t *rows,
+                        int64_t n, int64_t want)
 {
     double *front = malloc (n * m * sizeof (*front) + 1);
     int64_t *chosen = malloc ((2 * n + 1) * sizeof (*chosen));
@@ -308,8 +294,7 @@ static int choose_rank (const double *y,
 
     for (int64_t i = 0; front && i < n; i++)
         memcpy (front + i * m, y + rows[i] * m, m * sizeof (*y));
-    if (front && chosen
-        && choose_rows (front, n, m, reference, want, chosen) == 0) {
+    if (front && chosen && choose_rows (front, n, m, reference, want, chosen) == 0) {
         for (int64_t i = 0; i < want; i++)
             chosen[n + i] = rows[chosen[i]];
         memcpy (rows, chosen + n, want * sizeof (*rows));
@@ -320,8 +305,7 @@ static int choose_rank (const double *y,
     return rv;
 }
 
-int pareto_best (
-    const double *y, int64_t n, int64_t m, int64_t want, int64_t *best)
+int pareto_best (const double *y, int64_t n, int64_t m, int64_t want, int64_t *best)
 {
     int64_t *rank = malloc ((2 * n + 1) * sizeof (*rank)), *rows = rank + n;
     double reference[PARETO_MAX];

@@ -46,8 +46,7 @@ struct rank_table {
 typedef bool (*before_f) (const struct rank_table *t, int64_t a, int64_t b);
 
 /* Stable; room for n behind the n numbers of rows. */
-static void
-sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
+static void sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
 {
     int64_t *room = order + n;
 
@@ -57,10 +56,8 @@ sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
             int64_t end = mid + width < n ? mid + width : n;
             int64_t a = at, b = mid;
             for (int64_t i = at; i < end; i++)
-                room[i] =
-                    b >= end || (a < mid && !before (t, order[b], order[a]))
-                        ? order[a++]
-                        : order[b++];
+                room[i] = b >= end || (a < mid && !before (t, order[b], order[a])) ? order[a++]
+                                                                                   : order[b++];
         }
         memcpy (order, room, n * sizeof (*order));
     }
@@ -89,9 +86,7 @@ struct fronts {
     int64_t *head, *next; /* of a front; of a row, -1: none */
 };
 
-static bool is_dominated (const struct rank_table *t,
-                          const struct fronts *f,
-                          int64_t front,
+static bool is_dominated (const struct rank_table *t, const struct fronts *f, int64_t front,
                           int64_t row)
 {
     for (int64_t i = f->head[front]; i >= 0; i = f->next[i])
@@ -103,8 +98,7 @@ static bool is_dominated (const struct rank_table *t,
 /* Whoever dominates a row comes before it, and is dominated by a row of each
  * front before its own: the fronts that dominate are the first ones.
  */
-static int64_t
-find_front (const struct rank_table *t, const struct fronts *f, int64_t row)
+static int64_t find_front (const struct rank_table *t, const struct fronts *f, int64_t row)
 {
     int64_t low = 0, high = f->n;
 
@@ -118,10 +112,7 @@ find_front (const struct rank_table *t, const struct fronts *f, int64_t row)
     return low;
 }
 
-static void add_row (const struct rank_table *t,
-                     struct fronts *f,
-                     int64_t row,
-                     int64_t *rank)
+static void add_row (const struct rank_table *t, struct fronts *f, int64_t row, int64_t *rank)
 {
     int64_t at = find_front (t, f, row);
 
@@ -161,10 +152,7 @@ static double gap (const struct rank_table *t, int64_t a, int64_t b)
 }
 
 /* 'order' holds the n rows of a rank by an objective. */
-static void add_gaps (const struct rank_table *t,
-                      const int64_t *order,
-                      int64_t n,
-                      double *out)
+static void add_gaps (const struct rank_table *t, const int64_t *order, int64_t n, double *out)
 {
     double range = gap (t, order[0], order[n - 1]);
 
@@ -173,10 +161,7 @@ static void add_gaps (const struct rank_table *t,
         out[order[i]] += gap (t, order[i - 1], order[i + 1]) / range;
 }
 
-static void add_objective (const struct rank_table *t,
-                           int64_t *order,
-                           int64_t n,
-                           double *distance)
+static void add_objective (const struct rank_table *t, int64_t *order, int64_t n, double *distance)
 {
     sort (order, n, t, is_below);
     for (int64_t at = 0, end; at < n; at = end) {
@@ -187,11 +172,7 @@ static void add_objective (const struct rank_table *t,
     }
 }
 
-int pareto_crowding (const double *y,
-                     int64_t n,
-                     int64_t m,
-                     const int64_t *rank,
-                     double *distance)
+int pareto_crowding (const double *y, int64_t n, int64_t m, const int64_t *rank, double *distance)
 {
     struct rank_table t = { y, m, rank, 0 };
     int64_t *order = malloc ((2 * n + 1) * sizeof (*order));

@@ -29,19 +29,14 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank);
  * sum over the objectives of the distance between its two neighbours as a part
  * of the range, INFINITY for the first and the last.  0 for bad rows.
  */
-int pareto_crowding (const double *y,
-                     int64_t n,
-                     int64_t m,
-                     const int64_t *rank,
-                     double *distance);
+int pareto_crowding (const double *y, int64_t n, int64_t m, const int64_t *rank, double *distance);
 
 /* ---- volume ---- */
 
 /* The 'want' (at most n) best rows, rank by rank, of the last rank those that
  * keep most of the volume below a reference just beyond the worst values.
  */
-int pareto_best (
-    const double *y, int64_t n, int64_t m, int64_t want, int64_t *best);
+int pareto_best (const double *y, int64_t n, int64_t m, int64_t want, int64_t *best);
 
 /* ---- expected improvement ---- */
 
@@ -53,9 +48,7 @@ int pareto_best (
 struct pareto_boxes;
 
 /* NULL with errno on failure.  Keeps none of its arguments. */
-struct pareto_boxes *pareto_boxes_create (const double *y,
-                                          int64_t n,
-                                          int64_t m,
+struct pareto_boxes *pareto_boxes_create (const double *y, int64_t n, int64_t m,
                                           const double *reference);
 void pareto_boxes_destroy (struct pareto_boxes *b);
 
@@ -66,6 +59,4 @@ void pareto_boxes_destroy (struct pareto_boxes *b);
  * Ament and others, arXiv 2310.20708), so that it orders hopeless candidates
  * too: finite up to some 1e150 deviations from the front.
  */
-double pareto_log_ehvi (const struct pareto_boxes *b,
-                        const double *mean,
-                        const double *deviation);
+double pareto_log_ehvi (const struct pareto_boxes *b, const double *mean, const double *deviation);

@@ -118,17 +118,12 @@ static bool find_tpe (const struct searcher *s, long trial, double *x)
     return point_is_new (s, x);
 }
 
-static bool
-is_for_tpe (const struct searcher *s, const struct hunt *h, long trial)
+static bool is_for_tpe (const struct searcher *s, const struct hunt *h, long trial)
 {
-    return s->rungs == 1 && s->objectives == 1
-           && dice (s, trial) < tpe_share (s, h);
+    return s->rungs == 1 && s->objectives == 1 && dice (s, trial) < tpe_share (s, h);
 }
 
-static void model_point (const struct searcher *s,
-                         struct training_set *v,
-                         long trial,
-                         double *x)
+static void model_point (const struct searcher *s, struct training_set *v, long trial, double *x)
 {
     struct hunt *h;
 
@@ -137,8 +132,7 @@ static void model_point (const struct searcher *s,
         return;
     }
     h = bayes_open (s, v, trial);
-    if (!(h && is_for_tpe (s, h, trial) && find_tpe (s, trial, x))
-        && !(h && bayes_find (h, x)))
+    if (!(h && is_for_tpe (s, h, trial) && find_tpe (s, trial, x)) && !(h && bayes_find (h, x)))
         new_random_point (s, trial, x);
     bayes_close (h);
 }
@@ -173,8 +167,7 @@ static void rung_point (const struct searcher *s, long trial, double *x)
 {
     struct training_set v = { 0 };
 
-    if (is_wide (s) || transfer_open (&v, s) < 0
-        || dice (s, trial) < share_at (s, v.rung))
+    if (is_wide (s) || transfer_open (&v, s) < 0 || dice (s, trial) < share_at (s, v.rung))
         new_random_point (s, trial, x);
     else
         model_point (s, &v, trial, x);
@@ -200,8 +193,8 @@ static void auto_learn (struct searcher *s, long trial)
 {
     void *evolution = searcher_at (s, s->at_sample);
 
-    if (s->rungs > 1 || s->objectives > 1 || s->n > ACTIVE_MAX
-        || !is_numeric (s) || is_discrete (s))
+    if (s->rungs > 1 || s->objectives > 1 || s->n > ACTIVE_MAX || !is_numeric (s)
+        || is_discrete (s))
         return;
     if (evolve_begun (evolution))
         evolve_learn (s, evolution, trial);

@@ -13,15 +13,7 @@ enum { START_MIN = 5, START_MAX = 14 };
 /* Candidates: anywhere, near the best points at three distances, and these
  * with one coordinate anew; then the best of all are moved a few times.
  */
-enum {
-    ANYWHERE = 400,
-    NEAR = 80,
-    ANEW = 60,
-    BEST = 6,
-    KEPT = 8,
-    ROUNDS = 7,
-    MOVES = 12
-};
+enum { ANYWHERE = 400, NEAR = 80, ANEW = 60, BEST = 6, KEPT = 8, ROUNDS = 7, MOVES = 12 };
 enum { CANDIDATES = ANYWHERE + 3 * NEAR + ANEW, POOL = KEPT * (MOVES + 1) };
 
 /* Candidates are places in the unit cube, which stand for the values there. */
@@ -44,8 +36,7 @@ void bayes_close (struct hunt *h)
     free (h);
 }
 
-static int
-prepare (struct hunt *h, const struct searcher *s, const struct training_set *v)
+static int prepare (struct hunt *h, const struct searcher *s, const struct training_set *v)
 {
     int64_t rows = CANDIDATES > POOL ? CANDIDATES : POOL;
 
@@ -62,8 +53,7 @@ prepare (struct hunt *h, const struct searcher *s, const struct training_set *v)
     return 0;
 }
 
-struct hunt *
-bayes_open (const struct searcher *s, const struct training_set *v, long trial)
+struct hunt *bayes_open (const struct searcher *s, const struct training_set *v, long trial)
 {
     struct hunt *h = calloc (1, sizeof (*h));
 
@@ -106,8 +96,7 @@ static double fold (double u)
 }
 
 /* Move some coordinates, one at least. */
-static void
-move (struct hunt *h, const double *from, double by, double share, double *to)
+static void move (struct hunt *h, const double *from, double by, double share, double *to)
 {
     int64_t sure = rng_pick (&h->rng, h->d);
 
@@ -129,8 +118,7 @@ static void some_best (struct hunt *h, double *cube)
     const double *x = searcher_point (h->s, surrogate_trial (&h->t, i));
 
     for (int64_t k = 0; k < h->d; k++)
-        cube[k] =
-            isnan (x[k]) ? rng_next (&h->rng) : space_part (dims + k, x[k]);
+        cube[k] = isnan (x[k]) ? rng_next (&h->rng) : space_part (dims + k, x[k]);
 }
 
 static void make_candidates (struct hunt *h)
@@ -220,9 +208,7 @@ bool bayes_is_early (const struct searcher *s, long trial)
     return s->n == 0 || trial + s->known <= n;
 }
 
-static void model_point (const struct searcher *s,
-                         const struct training_set *v,
-                         long trial,
+static void model_point (const struct searcher *s, const struct training_set *v, long trial,
                          double *x)
 {
     struct hunt *h = bayes_open (s, v, trial);

@@ -11,8 +11,7 @@ bool bayes_is_early (const struct searcher *s, long trial);
  * is none (no memory, degenerate points).  Reads the set until it is closed.
  */
 struct hunt;
-struct hunt *
-bayes_open (const struct searcher *s, const struct training_set *v, long trial);
+struct hunt *bayes_open (const struct searcher *s, const struct training_set *v, long trial);
 void bayes_close (struct hunt *h);
 
 /* How little it explains: gp_error() of the first objective. */

@@ -40,9 +40,7 @@ static void set_steps (const struct searcher *s, int64_t *steps)
     const struct dim *d = searcher_dims (s);
 
     for (int64_t i = 0; i < s->n; i++, d++)
-        steps[i] = d->deviation > 0 || (d->type == PARAM_INT && d->base > 1)
-                       ? 0
-                       : space_values (d);
+        steps[i] = d->deviation > 0 || (d->type == PARAM_INT && d->base > 1) ? 0 : space_values (d);
 }
 
 /* What is not active is in the middle. */
@@ -83,19 +81,13 @@ static int64_t sort_trials (const struct searcher *s, struct sorted *list)
 /* A sixth of each range, as in other libraries: wider, 100 trials find half as
  * much on BBOB.
  */
-static void start_at (const struct searcher *s,
-                      void *evolution,
-                      const int64_t *steps,
+static void start_at (const struct searcher *s, void *evolution, const int64_t *steps,
                       const double *mean)
 {
-    cmaes_start (
-        strategy (evolution), s->n, steps, mean, 1.0 / 6, s->population);
+    cmaes_start (strategy (evolution), s->n, steps, mean, 1.0 / 6, s->population);
 }
 
-static void begin (const struct searcher *s,
-                   void *evolution,
-                   struct sorted *list,
-                   double *u)
+static void begin (const struct searcher *s, void *evolution, struct sorted *list, double *u)
 {
     int64_t steps[DIMS_MAX], n = sort_trials (s, list);
     double middle[DIMS_MAX];
@@ -106,8 +98,7 @@ static void begin (const struct searcher *s,
     for (int64_t i = 0; i < n; i++)
         to_cube (s, searcher_point (s, list[i].trial), u + i * s->n);
     if (n > 0)
-        cmaes_warm_start (
-            strategy (evolution), s->n, steps, u, n, s->population);
+        cmaes_warm_start (strategy (evolution), s->n, steps, u, n, s->population);
     else
         start_at (s, evolution, steps, middle);
 }
@@ -152,8 +143,7 @@ void evolve_learn (const struct searcher *s, void *evolution, long trial)
 {
     double u[DIMS_MAX];
 
-    if (!is_possible (s) || !evolve_begun (evolution)
-        || isnan (searcher_value (s, trial)))
+    if (!is_possible (s) || !evolve_begun (evolution) || isnan (searcher_value (s, trial)))
         return;
     to_cube (s, searcher_point (s, trial), u);
     cmaes_observe (strategy (evolution), u, searcher_value (s, trial));
@@ -161,10 +151,7 @@ void evolve_learn (const struct searcher *s, void *evolution, long trial)
         begin_anew (s, evolution, trial);
 }
 
-void evolve_point (const struct searcher *s,
-                   const void *evolution,
-                   long trial,
-                   double *x)
+void evolve_point (const struct searcher *s, const void *evolution, long trial, double *x)
 {
     struct rng r = { s->seed, trial, rng_key ("cmaes"), 0 };
     const struct dim *d = searcher_dims (s);

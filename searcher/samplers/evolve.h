@@ -13,7 +13,4 @@ bool evolve_begun (const void *evolution);
 
 /* The trial has a value; nothing if it has not begun. */
 void evolve_learn (const struct searcher *s, void *evolution, long trial);
-void evolve_point (const struct searcher *s,
-                   const void *evolution,
-                   long trial,
-                   double *x);
+void evolve_point (const struct searcher *s, const void *evolution, long trial, double *x);

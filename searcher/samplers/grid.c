@@ -22,8 +22,7 @@ static int64_t limited (int64_t a, int64_t b)
 static int64_t count_tree (const struct grid_forest *f, int64_t root);
 
 /* Points of all that wait for 'value' of 'parent' (-1: for nothing). */
-static int64_t
-count_below (const struct grid_forest *f, int64_t parent, double value)
+static int64_t count_below (const struct grid_forest *f, int64_t parent, double value)
 {
     int64_t points = 1;
 
@@ -54,16 +53,12 @@ static int64_t count_tree (const struct grid_forest *f, int64_t root)
     return points;
 }
 
-static void
-place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x);
+static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x);
 
 /* Of those that wait for the value, the one with the greatest name below
  * 'order', -1: none.
  */
-static int64_t previous (const struct grid_forest *f,
-                         int64_t parent,
-                         double value,
-                         int64_t order)
+static int64_t previous (const struct grid_forest *f, int64_t parent, double value, int64_t order)
 {
     int64_t found = -1;
 
@@ -76,10 +71,7 @@ static int64_t previous (const struct grid_forest *f,
 }
 
 /* The last name varies fastest. */
-static void place_below (const struct grid_forest *f,
-                         int64_t parent,
-                         double value,
-                         int64_t rank,
+static void place_below (const struct grid_forest *f, int64_t parent, double value, int64_t rank,
                          double *x)
 {
     int64_t i = previous (f, parent, value, f->n);
@@ -91,8 +83,7 @@ static void place_below (const struct grid_forest *f,
     }
 }
 
-static void
-place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x)
+static void place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x)
 {
     const struct dim *d = f->dims + root;
     int64_t i = rank;
@@ -119,9 +110,7 @@ static void place (const struct grid_forest *f, int64_t rank, double *x)
 /* Write the ranks of the first 'max' points that are allowed.  Returns how
  * many there are in all, -1 if there is no memory.
  */
-static int64_t list_allowed (const struct grid_forest *f,
-                             const struct constraint *c,
-                             int32_t *list,
+static int64_t list_allowed (const struct grid_forest *f, const struct constraint *c, int32_t *list,
                              int64_t max)
 {
     int64_t points = count_below (f, -1, 0), n = 0;
@@ -141,8 +130,7 @@ static int64_t list_allowed (const struct grid_forest *f,
     return n;
 }
 
-static int64_t count_allowed (const struct search_request *request,
-                              const struct grid_forest *f)
+static int64_t count_allowed (const struct search_request *request, const struct grid_forest *f)
 {
     int64_t points = count_below (f, -1, 0);
     struct constraint c;
@@ -164,8 +152,7 @@ static int64_t count_request (const struct search_request *request)
 
     if (dims && when) {
         space_fill (dims, when, 0, request->params, n);
-        points =
-            count_allowed (request, &(struct grid_forest){ dims, when, n });
+        points = count_allowed (request, &(struct grid_forest){ dims, when, n });
     }
     free (dims);
     free (when);
@@ -194,8 +181,7 @@ static const char *grid_check (const struct search_request *request, int *param)
     return "the grid has more than 10000000 points";
 }
 
-static void grid_plan (const struct search_request *request,
-                       struct search_plan *plan)
+static void grid_plan (const struct search_request *request, struct search_plan *plan)
 {
     int64_t points = count_request (request);
 
@@ -203,24 +189,18 @@ static void grid_plan (const struct search_request *request,
 }
 
 /* With a constraint the state has the ranks of the points that are allowed. */
-static int64_t grid_room (const struct search_request *request,
-                          const struct search_plan *plan)
+static int64_t grid_room (const struct search_request *request, const struct search_plan *plan)
 {
-    return request->config->constraint
-               ? plan->bracket[0].trials * (int64_t)sizeof (int32_t)
-               : 0;
+    return request->config->constraint ? plan->bracket[0].trials * (int64_t)sizeof (int32_t) : 0;
 }
 
-static void grid_start (struct searcher *s,
-                        const struct search_request *request)
+static void grid_start (struct searcher *s, const struct search_request *request)
 {
     const struct grid_forest f = { searcher_dims (s), s, s->n };
 
     (void)request;
     if (s->at_constraint)
-        (void)list_allowed (&f,
-                            searcher_at (s, s->at_constraint),
-                            searcher_at (s, s->at_schedule),
+        (void)list_allowed (&f, searcher_at (s, s->at_constraint), searcher_at (s, s->at_schedule),
                             s->trials);
 }
 

@@ -58,8 +58,7 @@ static int nest_open (struct nest *t, const struct searcher *s, long trial)
 {
     const double *y;
 
-    *t = (struct nest){ .s = s,
-                        .rng = { s->seed, trial, rng_key ("nsga2"), 0 } };
+    *t = (struct nest){ .s = s, .rng = { s->seed, trial, rng_key ("nsga2"), 0 } };
     if (training_set_open (&t->v, s) < 0)
         return -1;
     t->from = t->v.n > NEW_MAX ? t->v.n - NEW_MAX : 0;
@@ -68,8 +67,7 @@ static int nest_open (struct nest *t, const struct searcher *s, long trial)
     t->parent = malloc ((size_of (s) + 1) * sizeof (*t->parent));
     t->lonely = malloc ((t->n + 1) * sizeof (*t->lonely));
     y = t->v.value + t->from * t->v.m;
-    if (!t->rank || !t->parent || !t->lonely
-        || pareto_ranks (y, t->n, t->v.m, t->rank) < 0
+    if (!t->rank || !t->parent || !t->lonely || pareto_ranks (y, t->n, t->v.m, t->rank) < 0
         || pareto_crowding (y, t->n, t->v.m, t->rank, t->lonely) < 0)
         return -1;
     choose_parents (t);
@@ -90,8 +88,7 @@ static const double *tournament (struct nest *t)
     int64_t a = t->parent[rng_pick (&t->rng, t->nparents)];
     int64_t b = t->parent[rng_pick (&t->rng, t->nparents)];
 
-    return searcher_point (t->s,
-                           t->v.trial[t->from + (is_better (t, a, b) ? a : b)]);
+    return searcher_point (t->s, t->v.trial[t->from + (is_better (t, a, b) ? a : b)]);
 }
 
 static double fold (double u)
@@ -105,8 +102,8 @@ static double fold (double u)
 static double cross (struct nest *t, double a, double b)
 {
     double u = rng_next (&t->rng);
-    double spread = u < 0.5 ? pow (2 * u, 1 / (cross_power + 1))
-                            : pow (1 / (2 - 2 * u), 1 / (cross_power + 1));
+    double spread =
+        u < 0.5 ? pow (2 * u, 1 / (cross_power + 1)) : pow (1 / (2 - 2 * u), 1 / (cross_power + 1));
 
     spread *= rng_next (&t->rng) < 0.5 ? 1 : -1;
     return fold ((a + b) / 2 + spread * (a - b) / 2);
@@ -123,15 +120,13 @@ static double mutate (struct nest *t, double a)
 }
 
 /* The value of one parameter; NaN: the parent did not have it. */
-static double
-inherit (struct nest *t, const struct dim *d, double a, double b, bool mates)
+static double inherit (struct nest *t, const struct dim *d, double a, double b, bool mates)
 {
     bool changes = rng_next (&t->rng) * t->s->n < 1;
     double part;
 
     if (isnan (a)
-        || (mates && !isnan (b) && rng_next (&t->rng) < 0.5
-            && d->type == PARAM_CATEGORICAL))
+        || (mates && !isnan (b) && rng_next (&t->rng) < 0.5 && d->type == PARAM_CATEGORICAL))
         a = b;
     if (isnan (a) || (changes && d->type == PARAM_CATEGORICAL))
         return space_at (d, rng_next (&t->rng));

@@ -4,9 +4,8 @@
 
 #include "searcher/state/state.h"
 
-extern const struct search_sampler sample_middle, sample_grid, sample_random,
-    sample_sobol, sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2,
-    sample_auto;
+extern const struct search_sampler sample_middle, sample_grid, sample_random, sample_sobol,
+    sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2, sample_auto;
 
 /* Of the sampler of a grid, whose points give the number of trials. */
 extern const struct search_scheduler schedule_grid;

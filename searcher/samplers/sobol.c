@@ -104,8 +104,7 @@ static uint32_t scramble (uint32_t x, uint32_t seed)
     return reverse (x);
 }
 
-static double
-coordinate (const struct dim *d, int64_t i, uint64_t seed, long trial)
+static double coordinate (const struct dim *d, int64_t i, uint64_t seed, long trial)
 {
     uint32_t n = (uint32_t)trial - 1;
     uint32_t v[BITS];

@@ -44,18 +44,14 @@ static int64_t good_ones (int64_t n)
 /* Mark the 'want' smallest values of those that take part; the first observed
  * of equal ones is better.
  */
-static void mark_smallest (const struct training_set *v,
-                           const bool *part,
-                           int64_t want,
-                           bool *good)
+static void mark_smallest (const struct training_set *v, const bool *part, int64_t want, bool *good)
 {
     int64_t best[GOOD_MAX], n = 0;
 
     for (int64_t i = 0; i < v->n; i++) {
         double y = v->value[i];
         int64_t k = n < want ? n : want - 1;
-        if (!part[i] || !isfinite (y)
-            || (n == want && (n == 0 || y >= v->value[best[k]])))
+        if (!part[i] || !isfinite (y) || (n == want && (n == 0 || y >= v->value[best[k]])))
             continue;
         for (; k > 0 && y < v->value[best[k - 1]]; k--)
             best[k] = best[k - 1];
@@ -69,10 +65,7 @@ static void mark_smallest (const struct training_set *v,
 /* Several objectives: by non-domination, and in the last front that fits in
  * part by hypervolume (Y. Ozaki and others, GECCO 2020).
  */
-static int mark_fronts (const struct training_set *v,
-                        const bool *part,
-                        int64_t want,
-                        bool *good)
+static int mark_fronts (const struct training_set *v, const bool *part, int64_t want, bool *good)
 {
     double *y = malloc ((v->n * v->m + 1) * sizeof (*y));
     int64_t *of = malloc ((2 * v->n + 1) * sizeof (*of)), *order = of + v->n;
@@ -94,10 +87,7 @@ static int mark_fronts (const struct training_set *v,
     return rv;
 }
 
-static int mark_good (const struct training_set *v,
-                      const bool *part,
-                      int64_t n,
-                      bool *good)
+static int mark_good (const struct training_set *v, const bool *part, int64_t n, bool *good)
 {
     if (v->m > 1)
         return mark_fronts (v, part, good_ones (n), good);
@@ -113,8 +103,7 @@ static bool same_group (const struct searcher *s, int64_t a, int64_t b)
 
     return x->parent == y->parent && x->nwhen == y->nwhen
            && (x->nwhen == 0
-               || !memcmp (searcher_at (s, x->at_when),
-                           searcher_at (s, y->at_when),
+               || !memcmp (searcher_at (s, x->at_when), searcher_at (s, y->at_when),
                            x->nwhen * sizeof (double)));
 }
 
@@ -123,8 +112,7 @@ static double *take (const struct searcher *s, struct group *g, long trial)
     double *u = g->coordinates + (g->ngood + g->nothers) * g->n;
 
     for (int64_t i = 0; i < g->n; i++)
-        u[i] =
-            space_inner (g->dims + i, searcher_point (s, trial)[g->index[i]]);
+        u[i] = space_inner (g->dims + i, searcher_point (s, trial)[g->index[i]]);
     return u;
 }
 
@@ -133,15 +121,11 @@ static bool is_chosen (int64_t i, int64_t n)
 {
     int64_t old = n - OTHERS_NEW, want = OTHERS_MAX - OTHERS_NEW;
 
-    return n <= OTHERS_MAX || i >= old
-           || i * want / old != (i + 1) * want / old;
+    return n <= OTHERS_MAX || i >= old || i * want / old != (i + 1) * want / old;
 }
 
-static int fill_group (const struct searcher *s,
-                       const struct training_set *v,
-                       struct group *g,
-                       const bool *part,
-                       const bool *good)
+static int fill_group (const struct searcher *s, const struct training_set *v, struct group *g,
+                       const bool *part, const bool *good)
 {
     int64_t others = 0, seen = 0;
 
@@ -155,8 +139,7 @@ static int fill_group (const struct searcher *s,
             g->others[g->nothers] = take (s, g, v->trial[i]);
             g->nothers++;
         }
-    for (int64_t i = v->npending > PENDING_MAX ? v->npending - PENDING_MAX : 0;
-         i < v->npending;
+    for (int64_t i = v->npending > PENDING_MAX ? v->npending - PENDING_MAX : 0; i < v->npending;
          i++)
         if (!isnan (searcher_point (s, v->pending[i])[g->index[0]])) {
             g->others[g->nothers] = take (s, g, v->pending[i]);
@@ -179,9 +162,7 @@ static void group_close (struct group *g)
 }
 
 /* The group of parameter 'first'. */
-static int group_open (struct group *g,
-                       const struct searcher *s,
-                       const struct training_set *v,
+static int group_open (struct group *g, const struct searcher *s, const struct training_set *v,
                        int64_t first)
 {
     int64_t rows = v->n + v->npending + 1, n = 0;
@@ -248,14 +229,10 @@ struct tpe_forest {
     double *u;            /* room for two points */
 };
 
-static int forest_open (struct tpe_forest *f,
-                        const struct searcher *s,
-                        const struct training_set *v,
-                        long trial)
+static int forest_open (struct tpe_forest *f, const struct searcher *s,
+                        const struct training_set *v, long trial)
 {
-    *f = (struct tpe_forest){ .s = s,
-                              .v = v,
-                              .rng = { s->seed, trial, rng_key ("tpe"), 0 } };
+    *f = (struct tpe_forest){ .s = s, .v = v, .rng = { s->seed, trial, rng_key ("tpe"), 0 } };
     f->groups = calloc (s->n + 1, sizeof (*f->groups));
     f->done = malloc (s->n + 1);
     f->u = malloc ((2 * s->n + 1) * sizeof (*f->u));
@@ -284,10 +261,7 @@ static int place_group (struct tpe_forest *f, int64_t first, double *x)
 }
 
 /* Is the group active?  Not known (-1) before the parent has its place. */
-static int group_state (const struct searcher *s,
-                        int64_t i,
-                        const double *x,
-                        const bool *done)
+static int group_state (const struct searcher *s, int64_t i, const double *x, const bool *done)
 {
     const struct dim *d = searcher_dims (s) + i;
 
@@ -314,8 +288,7 @@ static int place_all (struct tpe_forest *f, double *x)
         again = false;
         for (int64_t i = 0; i < s->n; i++) {
             int active;
-            if (f->done[i] || !is_first (s, i)
-                || (active = group_state (s, i, x, f->done)) < 0)
+            if (f->done[i] || !is_first (s, i) || (active = group_state (s, i, x, f->done)) < 0)
                 continue;
             if (active && place_group (f, i, x) < 0)
                 return -1;
@@ -326,10 +299,7 @@ static int place_all (struct tpe_forest *f, double *x)
     return 0;
 }
 
-static int propose (const struct searcher *s,
-                    const struct training_set *v,
-                    long trial,
-                    double *x)
+static int propose (const struct searcher *s, const struct training_set *v, long trial, double *x)
 {
     struct tpe_forest f;
     int rv = forest_open (&f, s, v, trial);

@@ -128,12 +128,9 @@ int asha_ladder (struct search_plan *plan, const struct search_config *config)
     int height;
 
     (void)ratio_from (&plan->divisor, config->divisor);
-    height = ladder_height (plan->divisor,
-                            config->max_rungs,
-                            config->max_length,
-                            config->max_trials);
-    plan->rungs =
-        ladder_build (plan->divisor, height, config->max_length, plan->length);
+    height =
+        ladder_height (plan->divisor, config->max_rungs, config->max_length, config->max_trials);
+    plan->rungs = ladder_build (plan->divisor, height, config->max_length, plan->length);
     return height;
 }
 
@@ -148,23 +145,22 @@ void asha_plan (const struct search_request *request, struct search_plan *plan)
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
-void adaptive_plan (const struct search_request *request,
-                    struct search_plan *plan)
+void adaptive_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config), heights[RUNGS_MAX];
     int64_t trials[RUNGS_MAX], limits[RUNGS_MAX];
     int brackets = bracket_heights (config->mode, height, heights);
 
-    plan->brackets = brackets = bracket_trials (
-        plan->divisor, config->max_trials, heights, brackets, trials);
+    plan->brackets = brackets =
+        bracket_trials (plan->divisor, config->max_trials, heights, brackets, trials);
     bracket_limits (config->max_concurrent, trials, brackets, limits);
     for (int i = 0; i < brackets; i++) {
         struct bracket *b = plan->bracket + i;
         b->trials = trials[i];
         b->limit = limits[i];
-        while (plan->length[b->first] < ladder_rung (
-                   plan->divisor, config->max_length, heights[i] - 1))
+        while (plan->length[b->first]
+               < ladder_rung (plan->divisor, config->max_length, heights[i] - 1))
             b->first++;
     }
 }
@@ -185,8 +181,7 @@ const struct search_scheduler schedule_adaptive = {
     .extended = asha_extended,
 };
 
-static void auto_plan (const struct search_request *request,
-                       struct search_plan *plan)
+static void auto_plan (const struct search_request *request, struct search_plan *plan)
 {
     if (request->config->max_length == 1)
         plan_flat (plan, request->config, request->config->max_trials);
@@ -196,8 +191,7 @@ static void auto_plan (const struct search_request *request,
 
 static const char *auto_check (const struct search_request *request, int *param)
 {
-    return request->config->max_length == 1 ? NULL
-                                            : asha_check (request, param);
+    return request->config->max_length == 1 ? NULL : asha_check (request, param);
 }
 
 const struct search_scheduler schedule_auto = {

@@ -9,8 +9,7 @@ void asha_plan (const struct search_request *request, struct search_plan *plan);
 
 /* The same of several brackets, RUNGS_MAX of them at most. */
 const char *adaptive_check (const struct search_request *request, int *param);
-void adaptive_plan (const struct search_request *request,
-                    struct search_plan *plan);
+void adaptive_plan (const struct search_request *request, struct search_plan *plan);
 
 void asha_ended (struct searcher *s, long trial, double value);
 

@@ -3,18 +3,15 @@
 #include "searcher/schedulers/schedulers.h"
 #include "searcher/state/plan.h"
 
-static void single_plan (const struct search_request *request,
-                         struct search_plan *plan)
+static void single_plan (const struct search_request *request, struct search_plan *plan)
 {
     plan_flat (plan, request->config, 1);
 }
 
-static void full_plan (const struct search_request *request,
-                       struct search_plan *plan)
+static void full_plan (const struct search_request *request, struct search_plan *plan)
 {
     plan_flat (plan, request->config, request->config->max_trials);
 }
 
-const struct search_scheduler schedule_single = { .plan = single_plan,
-                                                  .fixed = true };
+const struct search_scheduler schedule_single = { .plan = single_plan, .fixed = true };
 const struct search_scheduler schedule_full = { .plan = full_plan };

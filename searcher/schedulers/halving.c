@@ -62,12 +62,10 @@ static void halving_widen (struct search_plan *plan, int64_t trials)
 {
     if (plan->brackets == BRACKETS_MAX)
         return;
-    plan->bracket[plan->brackets++] =
-        (struct bracket){ .trials = trials, .limit = trials };
+    plan->bracket[plan->brackets++] = (struct bracket){ .trials = trials, .limit = trials };
 }
 
-static void halving_plan (const struct search_request *request,
-                          struct search_plan *plan)
+static void halving_plan (const struct search_request *request, struct search_plan *plan)
 {
     asha_plan (request, plan);
     if (request->config->max_concurrent == 0)
@@ -98,8 +96,7 @@ static int64_t widening (const struct search_plan *plan, int64_t trials)
 }
 
 /* Add the bracket after the last one.  Returns its trials, at most 'left'. */
-static int64_t
-add_bracket (struct search_plan *plan, int64_t times, int64_t left)
+static int64_t add_bracket (struct search_plan *plan, int64_t times, int64_t left)
 {
     struct bracket *b = plan->bracket + plan->brackets;
     int top = plan->rungs - 1;
@@ -122,8 +119,7 @@ static void hyperband_widen (struct search_plan *plan, int64_t trials)
 }
 
 /* Rounds of all brackets until there are max_trials, one if that is 0. */
-static void hyperband_plan (const struct search_request *request,
-                            struct search_plan *plan)
+static void hyperband_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     struct search_config ladder = *config;

@@ -51,9 +51,8 @@ static double noise (const struct searcher *s, const struct pasha_top *t)
     for (int64_t i = 0; i < t->n; i++)
         for (int64_t j = 0; j < i; j++)
             if (crossings (s, t->trial[i], t->trial[j]) >= 2)
-                differences[n++] =
-                    fabs (searcher_values (s, t->trial[i])[s->top]
-                          - searcher_values (s, t->trial[j])[s->top]);
+                differences[n++] = fabs (searcher_values (s, t->trial[i])[s->top]
+                                         - searcher_values (s, t->trial[j])[s->top]);
     if (n == 0)
         return 0;
     qsort (differences, n, sizeof (*differences), row_ascending);
@@ -74,8 +73,7 @@ static bool is_unclear (const struct searcher *s)
             const double *b = searcher_values (s, t.trial[j]);
             double above = a[s->top] - b[s->top];
             double below = a[s->top - 1] - b[s->top - 1];
-            if (above * below < 0 && fabs (above) > least
-                && fabs (below) > least)
+            if (above * below < 0 && fabs (above) > least && fabs (below) > least)
                 return true;
         }
     return false;
@@ -111,8 +109,7 @@ static void pasha_ended (struct searcher *s, long trial, double value)
     finish (s);
 }
 
-static void pasha_start (struct searcher *s,
-                         const struct search_request *request)
+static void pasha_start (struct searcher *s, const struct search_request *request)
 {
     (void)request;
     if (s->top > 1)

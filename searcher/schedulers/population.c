@@ -34,13 +34,11 @@ static int64_t members_of (const struct search_config *config)
 
 static int64_t generation (const struct search_config *config)
 {
-    return config->min_length > 0
-               ? config->min_length
-               : (config->max_length + GENERATIONS - 1) / GENERATIONS;
+    return config->min_length > 0 ? config->min_length
+                                  : (config->max_length + GENERATIONS - 1) / GENERATIONS;
 }
 
-static const char *population_check (const struct search_request *request,
-                                     int *param)
+static const char *population_check (const struct search_request *request, int *param)
 {
     const struct search_config *config = request->config;
 
@@ -54,8 +52,7 @@ static const char *population_check (const struct search_request *request,
     return NULL;
 }
 
-static void population_plan (const struct search_request *request,
-                             struct search_plan *plan)
+static void population_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int64_t length = generation (config);
@@ -64,8 +61,7 @@ static void population_plan (const struct search_request *request,
     plan->whole = true;
     plan->rungs = (config->max_length - 1) / length + 1;
     for (int i = 0; i < plan->rungs; i++)
-        plan->length[i] =
-            i < plan->rungs - 1 ? (i + 1) * length : config->max_length;
+        plan->length[i] = i < plan->rungs - 1 ? (i + 1) * length : config->max_length;
     plan->spare = plan->bracket[0].trials * plan->rungs;
 }
 
@@ -77,8 +73,7 @@ static int64_t population_room (const struct search_request *request,
            + plan->bracket[0].trials * (int64_t)sizeof (struct vacancy);
 }
 
-static void population_start (struct searcher *s,
-                              const struct search_request *request)
+static void population_start (struct searcher *s, const struct search_request *request)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
@@ -112,8 +107,7 @@ static int meet (const double *a, const double *b, int rung)
 /* It came there itself, and was good. */
 static bool has_come (const struct searcher *s, long trial, int rung)
 {
-    return searcher_trial (s, trial)->own <= rung
-           && isfinite (searcher_values (s, trial)[rung]);
+    return searcher_trial (s, trial)->own <= rung && isfinite (searcher_values (s, trial)[rung]);
 }
 
 /* Among the worst quarter of the population: of those that came to the rung,
@@ -141,8 +135,7 @@ static bool is_loser (const struct searcher *s, long trial, int rung)
 /* A better one than the loser, among the best quarter of those that came to the
  * rung, with a checkpoint of its own there.
  */
-static bool
-is_winner (const struct searcher *s, long trial, long loser, int rung)
+static bool is_winner (const struct searcher *s, long trial, long loser, int rung)
 {
     double value = searcher_values (s, trial)[rung];
     int64_t came = 0, better = 0;
@@ -231,8 +224,7 @@ static void population_ended (struct searcher *s, long trial, double value)
 /* ---- explore ---- */
 
 /* By a fifth up or down, or to a neighbour; sometimes anywhere. */
-static double
-change (const struct dim *d, double x, struct rng *r, double anywhere)
+static double change (const struct dim *d, double x, struct rng *r, double anywhere)
 {
     double factor = rng_next (r) < 0.5 ? 0.8 : 1.2;
 
@@ -242,13 +234,11 @@ change (const struct dim *d, double x, struct rng *r, double anywhere)
         return space_outer (d, x + (factor < 1 ? -1 : 1));
     /* a step at least */
     if (d->step > 0 && fabs (x * factor - x) < d->step)
-        return space_outer (
-            d, space_inner (d, x + (factor < 1 ? -d->step : d->step)));
+        return space_outer (d, space_inner (d, x + (factor < 1 ? -d->step : d->step)));
     return space_outer (d, space_inner (d, x * factor));
 }
 
-static void
-explore (const struct searcher *s, long winner, long trial, double *x)
+static void explore (const struct searcher *s, long winner, long trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
     struct rng r = { s->seed, trial, rng_key ("pbt explore"), 0 };
@@ -265,8 +255,7 @@ explore (const struct searcher *s, long winner, long trial, double *x)
         memcpy (x, from, s->n * sizeof (*x));
 }
 
-static bool
-population_clone (const struct searcher *s, struct search_op *op, double *x)
+static bool population_clone (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct crowd *c = searcher_at (s, s->at_schedule);
     const struct bracket *b = searcher_bracket (s, 0);
@@ -282,13 +271,11 @@ population_clone (const struct searcher *s, struct search_op *op, double *x)
     return true;
 }
 
-static void
-population_relieve (const struct searcher *s, struct search_op *op, double *x)
+static void population_relieve (const struct searcher *s, struct search_op *op, double *x)
 {
     long loser = op->trial;
     int rung = searcher_trial (s, loser)->rung - 1;
-    long winner =
-        is_loser (s, loser, rung) ? choose_winner (s, loser, rung) : 0;
+    long winner = is_loser (s, loser, rung) ? choose_winner (s, loser, rung) : 0;
 
     if (winner == 0)
         return;
@@ -310,9 +297,8 @@ static bool relieved (struct searcher *s, const struct search_op *op)
         return false;
     t = searcher_trial (s, loser);
     rung = t->rung - 1;
-    if (op->length != s->length[rung + 1] || op->from_length != s->length[rung]
-        || op->from < 1 || op->from > s->created
-        || !is_winner (s, op->from, loser, rung))
+    if (op->length != s->length[rung + 1] || op->from_length != s->length[rung] || op->from < 1
+        || op->from > s->created || !is_winner (s, op->from, loser, rung))
         return false;
     due_demote (s, loser);
     t->state = TRIAL_ENDED;
@@ -333,8 +319,7 @@ static bool population_begun (struct searcher *s, const struct search_op *op)
     if (op->from == 0)
         return op->length == s->length[0] && b->created + c->open < b->trials;
     while (i < c->open
-           && (vacancy[i].winner != op->from
-               || s->length[vacancy[i].rung] != op->from_length
+           && (vacancy[i].winner != op->from || s->length[vacancy[i].rung] != op->from_length
                || s->length[vacancy[i].rung + 1] != op->length))
         i++;
     if (i == c->open)
@@ -385,8 +370,7 @@ static void population_extended (struct searcher *s, int top)
         return;
     for (long i = 1; i <= s->created; i++) {
         const struct search_trial *t = searcher_trial (s, i);
-        if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE
-            && !t->replaced)
+        if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE && !t->replaced)
             population_ended (s, i, searcher_values (s, i)[top]);
     }
 }

@@ -36,10 +36,7 @@ static struct heap top_heap (const struct results *r)
 
 static struct heap rest_heap (const struct results *r)
 {
-    return (struct heap){ r->ranked + r->capacity - 1,
-                          -1,
-                          r->rung->results - r->rung->top,
-                          false,
+    return (struct heap){ r->ranked + r->capacity - 1, -1, r->rung->results - r->rung->top, false,
                           r->value };
 }
 
@@ -76,8 +73,7 @@ static int32_t heap_pop (struct heap *h)
     int64_t i = 0, child;
 
     while ((child = 2 * i + 1) < h->n) {
-        if (child + 1 < h->n
-            && heap_before (h, *heap_at (h, child + 1), *heap_at (h, child)))
+        if (child + 1 < h->n && heap_before (h, *heap_at (h, child + 1), *heap_at (h, child)))
             child++;
         if (!heap_before (h, *heap_at (h, child), last))
             break;
@@ -183,8 +179,7 @@ void rung_move (struct results *to, const struct results *from)
     memcpy (to->value, from->value, n * sizeof (*to->value));
     memcpy (to->trial, from->trial, n * sizeof (*to->trial));
     memcpy (to->ranked, from->ranked, from->rung->top * sizeof (*to->ranked));
-    memcpy (to->ranked + to->capacity - rest,
-            from->ranked + from->capacity - rest,
+    memcpy (to->ranked + to->capacity - rest, from->ranked + from->capacity - rest,
             rest * sizeof (*to->ranked));
 }
 

@@ -9,8 +9,7 @@
 #include "searcher/schedulers/schedulers.h"
 #include "searcher/state/plan.h"
 
-static void stop_plan (const struct search_request *request,
-                       struct search_plan *plan)
+static void stop_plan (const struct search_request *request, struct search_plan *plan)
 {
     plan_flat (plan, request->config, request->config->max_trials);
     if (request->config->max_concurrent == 0)
@@ -18,8 +17,7 @@ static void stop_plan (const struct search_request *request,
 }
 
 /* The brackets of adaptive_asha, with full trainings. */
-static void adaptive_stop_plan (const struct search_request *request,
-                                struct search_plan *plan)
+static void adaptive_stop_plan (const struct search_request *request, struct search_plan *plan)
 {
     adaptive_plan (request, plan);
     plan->divisor = (struct ratio){ 1, 1 };
@@ -51,8 +49,7 @@ static int64_t passed_size (int64_t capacity)
     return (capacity + 7) / 8 * 8;
 }
 
-static int64_t
-ladder_size (int64_t rungs, int64_t capacity, const struct search_plan *plan)
+static int64_t ladder_size (int64_t rungs, int64_t capacity, const struct search_plan *plan)
 {
     int64_t size = (int64_t)sizeof (struct ladder) + passed_size (capacity)
                    + plan->brackets * (int64_t)sizeof (struct steps);
@@ -62,8 +59,7 @@ ladder_size (int64_t rungs, int64_t capacity, const struct search_plan *plan)
     return size;
 }
 
-static int64_t ladder_room (const struct search_request *request,
-                            const struct search_plan *plan)
+static int64_t ladder_room (const struct search_request *request, const struct search_plan *plan)
 {
     struct search_plan ladder = { 0 };
     int64_t trials = 0;
@@ -92,8 +88,7 @@ static void set_ladder (struct searcher *s, const struct search_plan *plan)
         steps_of (s, i)->first = plan->bracket[i].first;
 }
 
-static void ladder_start (struct searcher *s,
-                          const struct search_request *request)
+static void ladder_start (struct searcher *s, const struct search_request *request)
 {
     struct bracket bracket = { 0 };
     struct search_plan plan = { .bracket = &bracket };
@@ -102,8 +97,7 @@ static void ladder_start (struct searcher *s,
     set_ladder (s, &plan);
 }
 
-static void adaptive_stop_start (struct searcher *s,
-                                 const struct search_request *request)
+static void adaptive_stop_start (struct searcher *s, const struct search_request *request)
 {
     struct bracket brackets[RUNGS_MAX] = { 0 };
     struct search_plan plan = { .bracket = brackets };
@@ -128,10 +122,7 @@ static struct results ladder_results (struct searcher *s, int bracket, int rung)
     at = (char *)passed (s, 1) - (char *)s + passed_size (s->capacity)
          + (l->rungs * before + rung * n) * RESULT_SIZE;
     trial = searcher_at (s, at + n * (int64_t)sizeof (double));
-    return (struct results){ steps_of (s, bracket)->rung + rung,
-                             n,
-                             searcher_at (s, at),
-                             trial,
+    return (struct results){ steps_of (s, bracket)->rung + rung, n, searcher_at (s, at), trial,
                              trial + n };
 }
 
@@ -146,18 +137,15 @@ static int64_t share_of (struct ratio divisor, int64_t n)
 static bool pass_rung (struct searcher *s, long trial, int rung, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
-    struct results r =
-        ladder_results (s, searcher_trial (s, trial)->bracket, rung);
+    struct results r = ladder_results (s, searcher_trial (s, trial)->bracket, rung);
     int32_t result = r.rung->results;
 
     if (r.rung->results == r.capacity)
         return true;
-    return rung_add (&r, trial, value, share_of (l->divisor, result + 1))
-           == result;
+    return rung_add (&r, trial, value, share_of (l->divisor, result + 1)) == result;
 }
 
-static bool
-ladder_watch (struct searcher *s, long trial, int64_t length, double value)
+static bool ladder_watch (struct searcher *s, long trial, int64_t length, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
     int64_t first = steps_of (s, searcher_trial (s, trial)->bracket)->first;
@@ -180,16 +168,14 @@ static void ladder_forget (struct searcher *s, long trial)
     const struct ladder *l = searcher_at (s, s->at_schedule);
 
     for (int rung = 0; rung < l->rungs; rung++) {
-        struct results r =
-            ladder_results (s, searcher_trial (s, trial)->bracket, rung);
+        struct results r = ladder_results (s, searcher_trial (s, trial)->bracket, rung);
         rung_remove (&r, trial);
         rung_resize (&r, share_of (l->divisor, r.rung->results));
     }
 }
 
 /* The ladder up to the length that 's' has now; without room as it was. */
-static struct ladder ladder_of (const struct searcher *s,
-                                const struct searcher *old)
+static struct ladder ladder_of (const struct searcher *s, const struct searcher *old)
 {
     struct ladder l = *(struct ladder *)searcher_at (old, old->at_schedule);
     int n = ladder_extend (l.divisor, l.length, l.rungs + 1, s->length[0]);
@@ -199,8 +185,7 @@ static struct ladder ladder_of (const struct searcher *s,
     return l;
 }
 
-static int64_t ladder_regrow (const struct searcher *s,
-                              const struct search_plan *plan,
+static int64_t ladder_regrow (const struct searcher *s, const struct search_plan *plan,
                               const struct searcher *old)
 {
     return ladder_size (ladder_of (s, old).rungs, s->capacity, plan);
@@ -216,8 +201,7 @@ static void ladder_move (struct searcher *s, const struct searcher *old)
     for (int i = 0; i < old->brackets; i++) {
         *steps_of (s, i) = *steps_of (old, i);
         for (int rung = 0; rung < before->rungs; rung++) {
-            struct results from =
-                ladder_results ((struct searcher *)old, i, rung);
+            struct results from = ladder_results ((struct searcher *)old, i, rung);
             struct results to = ladder_results (s, i, rung);
             rung_move (&to, &from);
         }
@@ -274,8 +258,7 @@ static int64_t slots_of (int64_t trials, int64_t length)
 
 static int64_t course_size (int64_t slots)
 {
-    return (int64_t)sizeof (struct course)
-           + (slots * (int64_t)sizeof (float) + 7) / 8 * 8;
+    return (int64_t)sizeof (struct course) + (slots * (int64_t)sizeof (float) + 7) / 8 * 8;
 }
 
 static int64_t median_size (int64_t slots, int64_t capacity)
@@ -284,22 +267,19 @@ static int64_t median_size (int64_t slots, int64_t capacity)
 }
 
 /* Twice the trials: rejected ones are replaced. */
-static int64_t median_room (const struct search_request *request,
-                            const struct search_plan *plan)
+static int64_t median_room (const struct search_request *request, const struct search_plan *plan)
 {
     int64_t trials = plan->bracket[0].trials;
 
-    return median_size (slots_of (trials, request->config->max_length),
-                        2 * trials);
+    return median_size (slots_of (trials, request->config->max_length), 2 * trials);
 }
 
 static struct course *course_of (const struct searcher *s, long trial)
 {
     const struct medians *m = searcher_at (s, s->at_schedule);
 
-    return searcher_at (s,
-                        s->at_schedule + (int64_t)sizeof (*m)
-                            + (trial - 1) * course_size (m->slots));
+    return searcher_at (s, s->at_schedule + (int64_t)sizeof (*m)
+                               + (trial - 1) * course_size (m->slots));
 }
 
 static float *averages (struct course *c)
@@ -316,15 +296,13 @@ static void clear_slots (struct searcher *s, long first)
             averages (course_of (s, i))[k] = NAN;
 }
 
-static void median_start (struct searcher *s,
-                          const struct search_request *request)
+static void median_start (struct searcher *s, const struct search_request *request)
 {
     struct medians *m = searcher_at (s, s->at_schedule);
 
     m->slots = slots_of (request->config->max_trials, s->length[0]);
-    m->min_length = request->config->min_length > 0
-                        ? request->config->min_length
-                        : (request->config->max_length + 19) / 20;
+    m->min_length = request->config->min_length > 0 ? request->config->min_length
+                                                    : (request->config->max_length + 19) / 20;
     clear_slots (s, 1);
 }
 
@@ -352,8 +330,7 @@ static bool has_ended (const struct searcher *s, long trial)
 /* Trials that have ended, came to the slot, and have an average below 'limit',
  * or one that is equal to it if 'equal'.
  */
-static int64_t
-count_below (const struct searcher *s, int64_t slot, double limit, bool equal)
+static int64_t count_below (const struct searcher *s, int64_t slot, double limit, bool equal)
 {
     int64_t n = 0;
 
@@ -367,8 +344,7 @@ count_below (const struct searcher *s, int64_t slot, double limit, bool equal)
 /* The median is below 'best' if more than half of the averages are, or if
  * just half are and the mean of the two in the middle is.
  */
-static bool
-worse_than_median (const struct searcher *s, int64_t slot, float best)
+static bool worse_than_median (const struct searcher *s, int64_t slot, float best)
 {
     int64_t all = count_below (s, slot, INFINITY, true);
     int64_t below = count_below (s, slot, best, false);
@@ -402,8 +378,7 @@ static void fill_slots (float *average, int64_t slot, double now)
     average[slot] = now;
 }
 
-static bool
-median_watch (struct searcher *s, long trial, int64_t length, double value)
+static bool median_watch (struct searcher *s, long trial, int64_t length, double value)
 {
     const struct medians *m = searcher_at (s, s->at_schedule);
     struct course *c = course_of (s, trial);
@@ -418,14 +393,12 @@ median_watch (struct searcher *s, long trial, int64_t length, double value)
     c->sum += value;
     c->count++;
     fill_slots (averages (c), slot, c->sum / c->count);
-    return length >= m->min_length
-           && worse_than_median (s, slot_at (s, length), c->best);
+    return length >= m->min_length && worse_than_median (s, slot_at (s, length), c->best);
 }
 
 /* ---- more trials, or longer ones ---- */
 
-static int64_t median_regrow (const struct searcher *s,
-                              const struct search_plan *plan,
+static int64_t median_regrow (const struct searcher *s, const struct search_plan *plan,
                               const struct searcher *old)
 {
     const struct medians *m = searcher_at (old, old->at_schedule);
@@ -441,14 +414,11 @@ static int64_t slot_start (const struct searcher *s, int64_t slot)
 {
     const struct medians *m = searcher_at (s, s->at_schedule);
 
-    return (int64_t)(((__int128)slot * s->length[0] + m->slots - 1) / m->slots)
-           + 1;
+    return (int64_t)(((__int128)slot * s->length[0] + m->slots - 1) / m->slots) + 1;
 }
 
 /* The last average in the part of the length that the slot stands for. */
-static float average_of (const struct searcher *s,
-                         const struct searcher *old,
-                         const float *before,
+static float average_of (const struct searcher *s, const struct searcher *old, const float *before,
                          int64_t slot)
 {
     int64_t first = slot_start (s, slot), last = slot_start (s, slot + 1) - 1;

@@ -25,8 +25,7 @@ const struct searcher_kind *search_plan (const struct search_request *request,
     return kind;
 }
 
-void search_expect (const struct search_plan *plan,
-                    const struct bracket *b,
+void search_expect (const struct search_plan *plan, const struct bracket *b,
                     int64_t trials[RUNGS_MAX + 1])
 {
     int64_t left = b->capacity;
@@ -50,8 +49,7 @@ double search_work (const struct search_plan *plan)
         const struct bracket *b = plan->bracket + k;
         search_expect (plan, b, trials);
         for (int i = b->first; i < plan->rungs; i++)
-            work +=
-                (double)trials[i] * segment_length (plan->length, b->first, i);
+            work += (double)trials[i] * segment_length (plan->length, b->first, i);
     }
     return work;
 }
@@ -76,8 +74,7 @@ void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps)
         int64_t rungs = compares ? s->rungs - b->first : 0;
         b->results = append (&s->size, b->capacity * rungs * RESULT_SIZE);
     }
-    s->at_trials =
-        append (&s->size, s->capacity * sizeof (struct search_trial));
+    s->at_trials = append (&s->size, s->capacity * sizeof (struct search_trial));
     s->at_due = append (&s->size, s->capacity * sizeof (int32_t));
     if (keeps) {
         s->at_points = append (&s->size, rows * s->n * sizeof (double));
@@ -95,32 +92,26 @@ void search_lay_out_own (struct searcher *s, int64_t room)
 }
 
 /* What never grows. */
-static void lay_out_space (struct searcher *s,
-                           const struct search_request *request)
+static void lay_out_space (struct searcher *s, const struct search_request *request)
 {
     const struct search_config *config = request->config;
     const struct search_sampler *sampler = kind_sampler (config);
 
     s->at_dims = append (&s->size, s->n * sizeof (struct dim));
-    s->at_when = append (
-        &s->size, space_when_values (request->params, s->n) * sizeof (double));
+    s->at_when = append (&s->size, space_when_values (request->params, s->n) * sizeof (double));
     if (config->constraint)
         s->at_constraint = append (&s->size, sizeof (struct constraint));
     s->points = config->npoints;
     s->at_first = append (&s->size, s->points * s->n * sizeof (double));
-    s->at_sample =
-        append (&s->size, sampler->room ? sampler->room (request) : 0);
+    s->at_sample = append (&s->size, sampler->room ? sampler->room (request) : 0);
 }
 
 /* Set the offsets in 's' and in the brackets. */
-static void lay_out (struct searcher *s,
-                     const struct search_request *request,
-                     struct search_plan *plan,
-                     const struct search_scheduler *schedule)
+static void lay_out (struct searcher *s, const struct search_request *request,
+                     struct search_plan *plan, const struct search_scheduler *schedule)
 {
     const struct search_config *config = request->config;
-    bool keeps =
-        schedule->keeps || kind_sampler (config)->keeps || config->repeats > 1;
+    bool keeps = schedule->keeps || kind_sampler (config)->keeps || config->repeats > 1;
 
     s->size = sizeof (*s);
     s->n = request->n;
@@ -140,25 +131,21 @@ static void lay_out (struct searcher *s,
     search_lay_out_own (s, schedule->room ? schedule->room (request, plan) : 0);
 }
 
-static void fill (struct searcher *s,
-                  const struct search_request *request,
+static void fill (struct searcher *s, const struct search_request *request,
                   const struct search_plan *plan)
 {
     const struct search_config *config = request->config;
 
     s->seed = config->seed;
     for (int64_t i = 0; i < s->objectives; i++)
-        s->larger |=
-            (int64_t)(i ? config->larger[i] : !config->smaller_is_better) << i;
+        s->larger |= (int64_t)(i ? config->larger[i] : !config->smaller_is_better) << i;
     s->limit = config->max_concurrent;
     s->top = plan->rungs - 1;
     s->min_length = config->min_length;
     s->population = config->population;
     s->max_seconds = config->max_seconds;
     memcpy (s->length, plan->length, sizeof (s->length));
-    memcpy (searcher_bracket (s, 0),
-            plan->bracket,
-            plan->brackets * sizeof (struct bracket));
+    memcpy (searcher_bracket (s, 0), plan->bracket, plan->brackets * sizeof (struct bracket));
     space_fill (searcher_dims (s), s, s->at_when, request->params, s->n);
     s->work_planned = search_work (plan);
 }
@@ -182,8 +169,7 @@ struct searcher *search_build (const struct search_request *request)
         s->sampler = sampler ? kind_find (sampler) - searcher_kinds : s->kind;
         fill (s, request, &plan);
         if (s->at_constraint)
-            plan_constraint (
-                request, searcher_at (s, s->at_constraint), &column);
+            plan_constraint (request, searcher_at (s, s->at_constraint), &column);
     }
     free (plan.bracket);
     return s;

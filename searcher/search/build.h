@@ -11,8 +11,7 @@ const struct searcher_kind *search_plan (const struct search_request *request,
                                          struct search_plan *plan);
 
 /* Trials of a bracket that are expected to be trained to each rung. */
-void search_expect (const struct search_plan *plan,
-                    const struct bracket *b,
+void search_expect (const struct search_plan *plan, const struct bracket *b,
                     int64_t trials[RUNGS_MAX + 1]);
 
 /* A state without the points from before, of a request that was checked but

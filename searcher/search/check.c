@@ -34,8 +34,7 @@ static const char *check_numbers (const struct search_config *config)
         return "min_length is negative";
     if (config->population < 0 || config->population > 100000)
         return "population is not 0 to 100000";
-    if (config->npoints < 0 || config->nknown < 0
-        || config->npoints + config->nknown > TRIALS_MAX)
+    if (config->npoints < 0 || config->nknown < 0 || config->npoints + config->nknown > TRIALS_MAX)
         return "too many points";
     return NULL;
 }
@@ -49,8 +48,7 @@ static const char *check_objectives (const struct search_config *config,
         return "this searcher takes one metric only; auto, random, sobol, lhs, "
                "tpe, "
                "gp and nsga2 take several";
-    if (config->objectives > 1 && config->max_length > 1
-        && kind->needs & HAS_RUNGS)
+    if (config->objectives > 1 && config->max_length > 1 && kind->needs & HAS_RUNGS)
         return "several metrics need full trainings: max_length must be 1";
     return NULL;
 }
@@ -90,10 +88,8 @@ static const char *check_config (const struct search_config *config)
 
     if (!kind)
         return "unknown searcher";
-    if ((why = check_numbers (config))
-        || (why = check_objectives (config, kind))
-        || (why = check_sampler (config, kind))
-        || (why = check_repeats (config, kind)))
+    if ((why = check_numbers (config)) || (why = check_objectives (config, kind))
+        || (why = check_sampler (config, kind)) || (why = check_repeats (config, kind)))
         return why;
     return check_trials (config, kind->needs);
 }
@@ -108,8 +104,7 @@ static const char *check_points (const struct search_request *request,
     if (!config->constraint && !config->npoints && !config->nknown)
         return NULL;
     /* the point of a single trial is where the user says, if he does */
-    if (config->npoints && schedule->fixed
-        && (schedule != &schedule_single || config->npoints > 1))
+    if (config->npoints && schedule->fixed && (schedule != &schedule_single || config->npoints > 1))
         return "this searcher has points of its own";
     if (!(s = search_build (request)))
         return "out of memory";
@@ -127,10 +122,8 @@ static const char *check_points (const struct search_request *request,
     return why;
 }
 
-const char *searcher_check (const struct search_config *config,
-                            const struct param *params,
-                            size_t n,
-                            int *param)
+const char *searcher_check (const struct search_config *config, const struct param *params,
+                            size_t n, int *param)
 {
     const struct search_request request = { config, params, n };
     const struct search_scheduler *schedule;

@@ -17,8 +17,7 @@
  * advance together, however few workers there are.  'length', if not 0, is
  * where its trials start.
  */
-static struct bracket *
-fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
+static struct bracket *fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
 {
     struct bracket *best = NULL;
 
@@ -57,8 +56,7 @@ static void propose (const struct searcher *s, long trial, double *x)
     }
 }
 
-static void
-ask_fresh (const struct searcher *s, struct search_op *op, double *x)
+static void ask_fresh (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
 
@@ -73,8 +71,7 @@ static int64_t due_length (const struct searcher *s)
     return s->length[searcher_trial (s, *due_trial (s, 0))->rung];
 }
 
-enum search_answer
-inner_ask (const struct searcher *s, struct search_op *op, double *x)
+enum search_answer inner_ask (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct bracket *b;
 
@@ -124,8 +121,7 @@ static void forget_rung (struct searcher *s, long trial)
 }
 
 /* The bracket of the fresh trial of 'op', NULL if there is none. */
-static struct bracket *bracket_for (struct searcher *s,
-                                    const struct search_op *op)
+static struct bracket *bracket_for (struct searcher *s, const struct search_op *op)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
     struct bracket *b;
@@ -154,8 +150,7 @@ static void inherit (struct searcher *s, const struct search_op *op)
     struct search_trial *t = searcher_trial (s, op->trial);
 
     t->own = t->rung;
-    memcpy (searcher_values (s, op->trial),
-            searcher_values (s, op->from),
+    memcpy (searcher_values (s, op->trial), searcher_values (s, op->from),
             t->rung * sizeof (double));
 }
 
@@ -163,15 +158,13 @@ static void inherit (struct searcher *s, const struct search_op *op)
  * workers ask at once: only what makes no sense is refused, limits are not
  * enforced.
  */
-static int
-begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
+static int begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
 {
     struct bracket *b;
     struct search_trial *t;
 
-    if (op->trial != s->created + 1 || op->length < 1
-        || s->created == s->capacity || !point_fits (s, x)
-        || !(b = bracket_for (s, op)))
+    if (op->trial != s->created + 1 || op->length < 1 || s->created == s->capacity
+        || !point_fits (s, x) || !(b = bracket_for (s, op)))
         return inner_refuse ();
     if (s->at_points) {
         if (s->n > 0)
@@ -204,9 +197,7 @@ static int begin_next (struct searcher *s, const struct search_op *op)
     return 0;
 }
 
-int inner_begin (struct searcher *s,
-                 const struct search_op *op,
-                 const double *x)
+int inner_begin (struct searcher *s, const struct search_op *op, const double *x)
 {
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
 }
@@ -225,8 +216,7 @@ static void update_progress (struct searcher *s)
     part = s->work / (all > s->work_planned ? all : s->work_planned);
     if (s->max_seconds > 0 && s->spent > part * s->max_seconds)
         part = s->spent / s->max_seconds;
-    if (s->running == 0
-        && (searcher_is_spent (s) || (s->due == 0 && s->created == s->trials)))
+    if (s->running == 0 && (searcher_is_spent (s) || (s->due == 0 && s->created == s->trials)))
         part = 1;
     else if (part >= 1)
         part = 1 - 0x1p-53;
@@ -249,8 +239,7 @@ static void keep_values (struct searcher *s, long trial, const double *values)
     for (int64_t i = 0; values && i < s->objectives; i++)
         bad = bad || !isfinite (values[i]);
     if (s->objectives == 1)
-        kept[searcher_trial (s, trial)->rung] =
-            bad ? INFINITY : searcher_objective (s, 0, *values);
+        kept[searcher_trial (s, trial)->rung] = bad ? INFINITY : searcher_objective (s, 0, *values);
     else
         for (int64_t i = 0; i < s->objectives; i++)
             kept[i] = bad ? INFINITY : searcher_objective (s, i, values[i]);
@@ -282,8 +271,7 @@ static void judge (struct searcher *s, long trial, double value)
 }
 
 /* The segment of the running trial has ended; no values: badly. */
-static int
-end_segment (struct searcher *s, long trial, const double *values, bool ended)
+static int end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
     struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
@@ -306,14 +294,10 @@ end_segment (struct searcher *s, long trial, const double *values, bool ended)
 
 static bool is_running (const struct searcher *s, long trial)
 {
-    return trial >= 1 && trial <= s->created
-           && searcher_trial (s, trial)->state == TRIAL_RUNNING;
+    return trial >= 1 && trial <= s->created && searcher_trial (s, trial)->state == TRIAL_RUNNING;
 }
 
-int inner_observe (struct searcher *s,
-                   long trial,
-                   int64_t length,
-                   const double *values)
+int inner_observe (struct searcher *s, long trial, int64_t length, const double *values)
 {
     const struct search_trial *t;
     bool good = true;
@@ -383,8 +367,7 @@ int inner_revive (struct searcher *s, long trial)
     struct search_trial *t;
     struct results r;
 
-    if (trial < 1 || trial > s->created
-        || searcher_trial (s, trial)->state != TRIAL_FAILED)
+    if (trial < 1 || trial > s->created || searcher_trial (s, trial)->state != TRIAL_FAILED)
         return inner_refuse ();
     t = searcher_trial (s, trial);
     if (s->at_values)
@@ -420,8 +403,7 @@ int inner_report (struct searcher *s, long trial, int64_t length, double value)
 
 int inner_spend (struct searcher *s, long trial, double seconds)
 {
-    if (trial < 1 || trial > s->created || !(seconds >= 0)
-        || !isfinite (seconds))
+    if (trial < 1 || trial > s->created || !(seconds >= 0) || !isfinite (seconds))
         return inner_refuse ();
     s->spent += seconds;
     if (s->at_seconds)

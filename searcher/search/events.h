@@ -13,15 +13,9 @@ static inline int inner_refuse (void)
     return -1;
 }
 
-enum search_answer
-inner_ask (const struct searcher *s, struct search_op *op, double *x);
-int inner_begin (struct searcher *s,
-                 const struct search_op *op,
-                 const double *x);
-int inner_observe (struct searcher *s,
-                   long trial,
-                   int64_t length,
-                   const double *values);
+enum search_answer inner_ask (const struct searcher *s, struct search_op *op, double *x);
+int inner_begin (struct searcher *s, const struct search_op *op, const double *x);
+int inner_observe (struct searcher *s, long trial, int64_t length, const double *values);
 int inner_exit (struct searcher *s, long trial, bool rejected);
 int inner_report (struct searcher *s, long trial, int64_t length, double value);
 int inner_spend (struct searcher *s, long trial, double seconds);

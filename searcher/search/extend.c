@@ -25,22 +25,18 @@ static int plan_open (struct search_plan *plan, const struct searcher *s)
     if (!plan->bracket)
         return -1;
     memcpy (plan->length, s->length, sizeof (plan->length));
-    memcpy (plan->bracket,
-            searcher_bracket (s, 0),
-            s->brackets * sizeof (*plan->bracket));
+    memcpy (plan->bracket, searcher_bracket (s, 0), s->brackets * sizeof (*plan->bracket));
     return 0;
 }
 
-static int
-lengthen (struct searcher *s, struct search_plan *plan, int64_t length)
+static int lengthen (struct searcher *s, struct search_plan *plan, int64_t length)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
 
     if (schedule->lengthen)
         return schedule->lengthen (plan, length);
     if (!searcher_is_full (s)) {
-        plan->rungs =
-            ladder_extend (plan->divisor, plan->length, plan->rungs, length);
+        plan->rungs = ladder_extend (plan->divisor, plan->length, plan->rungs, length);
         return plan->rungs < 0 ? -1 : 0;
     }
     if (s->nearlier == EARLIER_MAX)
@@ -103,8 +99,7 @@ static void share (struct search_plan *plan, int64_t trials, bool wider)
     cut (plan, -left);
 }
 
-static int add_brackets (struct search_plan *plan,
-                         const struct search_scheduler *schedule,
+static int add_brackets (struct search_plan *plan, const struct search_scheduler *schedule,
                          int64_t more)
 {
     int before = plan->brackets;
@@ -118,8 +113,7 @@ static int add_brackets (struct search_plan *plan,
     return count (plan) == all ? 0 : -1;
 }
 
-static int
-set_trials (struct search_plan *plan, const struct searcher *s, int64_t trials)
+static int set_trials (struct search_plan *plan, const struct searcher *s, int64_t trials)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t before = count (plan);
@@ -151,9 +145,7 @@ static int64_t capacity (const struct search_plan *plan)
 }
 
 /* 's' is the old header, with a new plan. */
-static void lay_out (struct searcher *s,
-                     struct search_plan *plan,
-                     const struct searcher *old)
+static void lay_out (struct searcher *s, struct search_plan *plan, const struct searcher *old)
 {
     const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t trials = capacity (plan);
@@ -169,9 +161,8 @@ static void lay_out (struct searcher *s,
     s->work_planned = search_work (plan);
     s->size = s->at_brackets;
     search_lay_out (s, plan->bracket, s->at_points != 0);
-    search_lay_out_own (s,
-                        schedule->regrow ? schedule->regrow (s, plan, old)
-                                         : old->size - old->at_schedule);
+    search_lay_out_own (s, schedule->regrow ? schedule->regrow (s, plan, old)
+                                            : old->size - old->at_schedule);
 }
 
 static void move_results (struct searcher *s, const struct searcher *old)
@@ -201,18 +192,15 @@ static void move_due (struct searcher *s, const struct searcher *old)
 
 static void move_points (struct searcher *s, const struct searcher *old)
 {
-    memcpy (searcher_at (s, s->at_points),
-            searcher_at (old, old->at_points),
+    memcpy (searcher_at (s, s->at_points), searcher_at (old, old->at_points),
             (old->created + old->known) * old->n * sizeof (double));
     for (long i = searcher_first (old); i <= old->created; i++)
         for (int64_t k = 0; k < s->width; k++)
-            searcher_values (s, i)[k] =
-                k < old->width ? searcher_values (old, i)[k] : NAN;
+            searcher_values (s, i)[k] = k < old->width ? searcher_values (old, i)[k] : NAN;
 }
 
 /* An array with an element a trial. */
-static void
-move_rows (struct searcher *s, int64_t to, const void *from, size_t size)
+static void move_rows (struct searcher *s, int64_t to, const void *from, size_t size)
 {
     memcpy (searcher_at (s, to), from, s->created * size);
 }
@@ -222,13 +210,11 @@ static void move_own (struct searcher *s, const struct searcher *old)
     if (searcher_schedule (s)->move)
         searcher_schedule (s)->move (s, old);
     else
-        memcpy (searcher_at (s, s->at_schedule),
-                searcher_at (old, old->at_schedule),
+        memcpy (searcher_at (s, s->at_schedule), searcher_at (old, old->at_schedule),
                 old->size - old->at_schedule);
 }
 
-static struct searcher *move (const struct searcher *header,
-                              const struct search_plan *plan,
+static struct searcher *move (const struct searcher *header, const struct search_plan *plan,
                               const struct searcher *old)
 {
     struct searcher *s = calloc (1, header->size);
@@ -237,28 +223,17 @@ static struct searcher *move (const struct searcher *header,
         return NULL;
     memcpy (s, old, old->at_brackets);
     memcpy (s, header, sizeof (*s));
-    memcpy (searcher_bracket (s, 0),
-            plan->bracket,
-            plan->brackets * sizeof (*plan->bracket));
+    memcpy (searcher_bracket (s, 0), plan->bracket, plan->brackets * sizeof (*plan->bracket));
     if (s->divisor.p > s->divisor.q)
         move_results (s, old);
-    move_rows (s,
-               s->at_trials,
-               searcher_at (old, old->at_trials),
-               sizeof (struct search_trial));
+    move_rows (s, s->at_trials, searcher_at (old, old->at_trials), sizeof (struct search_trial));
     move_due (s, old);
     if (s->at_points)
         move_points (s, old);
     if (s->at_seconds)
-        move_rows (s,
-                   s->at_seconds,
-                   searcher_at (old, old->at_seconds),
-                   sizeof (double));
+        move_rows (s, s->at_seconds, searcher_at (old, old->at_seconds), sizeof (double));
     if (s->at_repeats)
-        move_rows (s,
-                   s->at_repeats,
-                   searcher_at (old, old->at_repeats),
-                   sizeof (struct repeat));
+        move_rows (s, s->at_repeats, searcher_at (old, old->at_repeats), sizeof (struct repeat));
     move_own (s, old);
     return s;
 }
@@ -295,15 +270,12 @@ static void settle (struct searcher *s, const struct searcher *old)
     inner_restart_progress (s);
 }
 
-static struct searcher *extend (const struct searcher *old,
-                                struct search_plan *plan,
-                                int64_t trials,
-                                int64_t length)
+static struct searcher *extend (const struct searcher *old, struct search_plan *plan,
+                                int64_t trials, int64_t length)
 {
     struct searcher header = *old, *s;
 
-    if ((length > plan->length[plan->rungs - 1]
-         && lengthen (&header, plan, length) < 0)
+    if ((length > plan->length[plan->rungs - 1] && lengthen (&header, plan, length) < 0)
         || (trials > 0 && set_trials (plan, &header, trials) < 0)) {
         errno = EINVAL;
         return NULL;
@@ -314,17 +286,13 @@ static struct searcher *extend (const struct searcher *old,
     return s;
 }
 
-int searcher_extend (struct searcher **s,
-                     long max_trials,
-                     int64_t max_length,
-                     double max_seconds)
+int searcher_extend (struct searcher **s, long max_trials, int64_t max_length, double max_seconds)
 {
     struct searcher *old = *s, *new;
     struct search_plan plan;
 
-    if (max_trials < 0 || max_trials > TRIALS_MAX || !(max_seconds >= 0)
-        || max_length < 0 || max_length > LENGTH_MAX
-        || (max_length > 0 && max_length < old->length[old->rungs - 1]))
+    if (max_trials < 0 || max_trials > TRIALS_MAX || !(max_seconds >= 0) || max_length < 0
+        || max_length > LENGTH_MAX || (max_length > 0 && max_length < old->length[old->rungs - 1]))
         return inner_refuse ();
     if (plan_open (&plan, old) < 0)
         return -1;

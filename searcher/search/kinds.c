@@ -91,6 +91,5 @@ const struct searcher_kind *kind_find (const char *name)
 
 const struct search_sampler *kind_sampler (const struct search_config *config)
 {
-    return kind_find (config->sampler ? config->sampler : config->name)
-        ->sampler;
+    return kind_find (config->sampler ? config->sampler : config->name)->sampler;
 }

@@ -10,8 +10,8 @@
 int searcher_move (struct searcher *s, long trial, const double *x)
 {
     if (s->repeats > 1 || trial < 1 || trial > s->created
-        || searcher_trial (s, trial)->state != TRIAL_RUNNING
-        || !point_fits (s, x) || !point_allowed (s, x))
+        || searcher_trial (s, trial)->state != TRIAL_RUNNING || !point_fits (s, x)
+        || !point_allowed (s, x))
         return inner_refuse ();
     if (s->at_points && s->n > 0)
         memcpy (searcher_point (s, trial), x, s->n * sizeof (*x));

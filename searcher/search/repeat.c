@@ -24,8 +24,7 @@ static long inner_of (const struct searcher *s, long trial)
 static long half_begun (const struct searcher *s, long inner)
 {
     for (long i = inner; i <= s->created && s->halves > 0; i++)
-        if (searcher_trial (s, i)->state == TRIAL_RUNNING
-            && repeat_of (s, i)->begun < s->repeats)
+        if (searcher_trial (s, i)->state == TRIAL_RUNNING && repeat_of (s, i)->begun < s->repeats)
             return i;
     return 0;
 }
@@ -35,10 +34,7 @@ static bool is_first (const struct searcher *s, long inner)
     return searcher_start (s, searcher_trial (s, inner)) == 0;
 }
 
-static void ask_repeat (const struct searcher *s,
-                        long inner,
-                        struct search_op *op,
-                        double *x)
+static void ask_repeat (const struct searcher *s, long inner, struct search_op *op, double *x)
 {
     *op = (struct search_op){
         .trial = (inner - 1) * s->repeats + 1 + repeat_of (s, inner)->begun,
@@ -49,8 +45,7 @@ static void ask_repeat (const struct searcher *s,
         memcpy (x, searcher_point (s, inner), s->n * sizeof (*x));
 }
 
-enum search_answer
-searcher_ask (const struct searcher *s, struct search_op *op, double *x)
+enum search_answer searcher_ask (const struct searcher *s, struct search_op *op, double *x)
 {
     enum search_answer answer;
     long inner;
@@ -68,10 +63,7 @@ searcher_ask (const struct searcher *s, struct search_op *op, double *x)
     return answer;
 }
 
-static int begin_first (struct searcher *s,
-                        const struct search_op *op,
-                        const double *x,
-                        long inner)
+static int begin_first (struct searcher *s, const struct search_op *op, const double *x, long inner)
 {
     struct search_op first = *op;
 
@@ -93,13 +85,10 @@ static bool is_running (const struct searcher *s, long inner, int64_t length)
     if (inner < 1 || inner > s->created)
         return false;
     t = searcher_trial (s, inner);
-    return t->state == TRIAL_RUNNING
-           && (length == 0 || length == searcher_goal (s, t));
+    return t->state == TRIAL_RUNNING && (length == 0 || length == searcher_goal (s, t));
 }
 
-int searcher_begin (struct searcher *s,
-                    const struct search_op *op,
-                    const double *x)
+int searcher_begin (struct searcher *s, const struct search_op *op, const double *x)
 {
     long inner;
 
@@ -135,14 +124,10 @@ static int observe_mean (struct searcher *s, long inner)
         return inner_exit (s, inner, r->rejected);
     for (int64_t k = 0; k < s->objectives; k++)
         mean[k] = r->sum[k] / s->repeats;
-    return inner_observe (
-        s, inner, searcher_goal (s, searcher_trial (s, inner)), mean);
+    return inner_observe (s, inner, searcher_goal (s, searcher_trial (s, inner)), mean);
 }
 
-static int observe_repeat (struct searcher *s,
-                           long trial,
-                           int64_t length,
-                           const double *values,
+static int observe_repeat (struct searcher *s, long trial, int64_t length, const double *values,
                            enum repeat_outcome outcome)
 {
     long inner = trial < 1 ? 0 : inner_of (s, trial);
@@ -168,10 +153,7 @@ static int observe_repeat (struct searcher *s,
     return observe_mean (s, inner);
 }
 
-int searcher_observe (struct searcher *s,
-                      long trial,
-                      int64_t length,
-                      const double *values)
+int searcher_observe (struct searcher *s, long trial, int64_t length, const double *values)
 {
     if (s->repeats == 1)
         return inner_observe (s, trial, length, values);
@@ -206,8 +188,7 @@ int searcher_revive (struct searcher *s, long trial)
         return inner_refuse ();
     r = repeat_of (s, inner);
     bit = UINT64_C (1) << (trial - 1) % s->repeats;
-    if (!(r->failed & bit)
-        || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
+    if (!(r->failed & bit) || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
         return inner_refuse ();
     r->failed &= ~bit;
     r->ended &= ~bit;
@@ -215,23 +196,17 @@ int searcher_revive (struct searcher *s, long trial)
     return 0;
 }
 
-int searcher_report (struct searcher *s,
-                     long trial,
-                     int64_t length,
-                     double value)
+int searcher_report (struct searcher *s, long trial, int64_t length, double value)
 {
     if (s->repeats == 1)
         return inner_report (s, trial, length, value);
-    return trial >= 1 && is_running (s, inner_of (s, trial), 0)
-               ? 0
-               : inner_refuse ();
+    return trial >= 1 && is_running (s, inner_of (s, trial), 0) ? 0 : inner_refuse ();
 }
 
 bool searcher_stops (const struct searcher *s, long trial)
 {
     return s->repeats == 1 && trial >= 1 && trial <= s->created
-           && searcher_trial (s, trial)->state == TRIAL_RUNNING
-           && searcher_trial (s, trial)->stops;
+           && searcher_trial (s, trial)->state == TRIAL_RUNNING && searcher_trial (s, trial)->stops;
 }
 
 int searcher_spend (struct searcher *s, long trial, double seconds)

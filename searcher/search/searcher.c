@@ -10,11 +10,8 @@
 #include "searcher/search/build.h"
 #include "searcher/search/kinds.h"
 
-int searcher_preview (const struct search_config *config,
-                      const struct param *params,
-                      size_t n,
-                      struct search_rung *rungs,
-                      size_t max)
+int searcher_preview (const struct search_config *config, const struct param *params, size_t n,
+                      struct search_rung *rungs, size_t max)
 {
     const struct search_request request = { config, params, n };
     int64_t trials[RUNGS_MAX + 1];
@@ -34,8 +31,7 @@ int searcher_preview (const struct search_config *config,
         for (int i = plan.bracket[k].first; i < plan.rungs; i++)
             if ((size_t)i < max)
                 rungs[i].trials +=
-                    (trials[i] - trials[i + 1])
-                    * (config->repeats > 1 ? config->repeats : 1);
+                    (trials[i] - trials[i + 1]) * (config->repeats > 1 ? config->repeats : 1);
     }
     rv = plan.rungs;
     free (plan.bracket);
@@ -58,13 +54,11 @@ static void fill_known (struct searcher *s, const struct search_config *config)
                 bad ? INFINITY : searcher_objective (s, j, k->values[j]);
     }
     for (int64_t i = 0; i < s->points; i++)
-        memcpy ((double *)searcher_at (s, s->at_first) + i * s->n,
-                config->points + i * s->n,
+        memcpy ((double *)searcher_at (s, s->at_first) + i * s->n, config->points + i * s->n,
                 s->n * sizeof (double));
 }
 
-struct searcher *searcher_create (const struct search_config *config,
-                                  const struct param *params,
+struct searcher *searcher_create (const struct search_config *config, const struct param *params,
                                   size_t n)
 {
     const struct search_request request = { config, params, n };

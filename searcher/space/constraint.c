@@ -23,18 +23,14 @@ static const struct word {
     enum level level;
     enum constraint_op op;
 } words[] = {
-    { "||", OR, OP_OR },           { "&&", AND, OP_AND },
-    { "or", OR, OP_OR },           { "and", AND, OP_AND },
-    { "==", COMPARE, OP_EQ },      { "!=", COMPARE, OP_NE },
-    { "<=", COMPARE, OP_LE },      { ">=", COMPARE, OP_GE },
-    { "<", COMPARE, OP_LT },       { ">", COMPARE, OP_GT },
-    { "+", SUM, OP_ADD },          { "-", SUM, OP_SUBTRACT },
-    { "*", PRODUCT, OP_MULTIPLY }, { "/", PRODUCT, OP_DIVIDE },
-    { "%", PRODUCT, OP_MODULO },   { "active", CALL, OP_ACTIVE },
-    { "abs", CALL, OP_ABS },       { "sqrt", CALL, OP_SQRT },
-    { "log", CALL, OP_LOG },       { "log2", CALL, OP_LOG2 },
-    { "log10", CALL, OP_LOG10 },   { "exp", CALL, OP_EXP },
-    { "floor", CALL, OP_FLOOR },   { "ceil", CALL, OP_CEIL },
+    { "||", OR, OP_OR },           { "&&", AND, OP_AND },       { "or", OR, OP_OR },
+    { "and", AND, OP_AND },        { "==", COMPARE, OP_EQ },    { "!=", COMPARE, OP_NE },
+    { "<=", COMPARE, OP_LE },      { ">=", COMPARE, OP_GE },    { "<", COMPARE, OP_LT },
+    { ">", COMPARE, OP_GT },       { "+", SUM, OP_ADD },        { "-", SUM, OP_SUBTRACT },
+    { "*", PRODUCT, OP_MULTIPLY }, { "/", PRODUCT, OP_DIVIDE }, { "%", PRODUCT, OP_MODULO },
+    { "active", CALL, OP_ACTIVE }, { "abs", CALL, OP_ABS },     { "sqrt", CALL, OP_SQRT },
+    { "log", CALL, OP_LOG },       { "log2", CALL, OP_LOG2 },   { "log10", CALL, OP_LOG10 },
+    { "exp", CALL, OP_EXP },       { "floor", CALL, OP_FLOOR }, { "ceil", CALL, OP_CEIL },
     { "min", CALL, OP_MIN },       { "max", CALL, OP_MAX },
 };
 
@@ -75,11 +71,8 @@ static void fail (struct constraint_parser *p, const char *at, const char *why)
 }
 
 /* Add a step.  The result of a failure is an operand that harms nobody. */
-static struct operand emit (struct constraint_parser *p,
-                            enum constraint_kind kind,
-                            enum constraint_op op,
-                            int32_t index,
-                            double value)
+static struct operand emit (struct constraint_parser *p, enum constraint_kind kind,
+                            enum constraint_op op, int32_t index, double value)
 {
     int i = p->c.used;
 
@@ -182,9 +175,7 @@ static int find_labels (struct constraint_parser *p, const char *at, int32_t i)
     return start;
 }
 
-static void need (struct constraint_parser *p,
-                  enum constraint_kind kind,
-                  const struct operand *o)
+static void need (struct constraint_parser *p, enum constraint_kind kind, const struct operand *o)
 {
     struct constraint_step *s = p->c.step + o->step;
 
@@ -203,8 +194,7 @@ static void need (struct constraint_parser *p,
 }
 
 /* Compare a choice with a text.  Returns false if they are no such two. */
-static bool
-match (struct constraint_parser *p, struct operand *a, struct operand *b)
+static bool match (struct constraint_parser *p, struct operand *a, struct operand *b)
 {
     const struct operand *choice = a->kind == KIND_CHOICE ? a : b;
     const struct operand *text = choice == a ? b : a;
@@ -222,11 +212,8 @@ match (struct constraint_parser *p, struct operand *a, struct operand *b)
 }
 
 /* Apply 'op', which stands at 'at', to one operand (twice the same) or two. */
-static struct operand apply (struct constraint_parser *p,
-                             enum constraint_op op,
-                             const char *at,
-                             struct operand a,
-                             struct operand b)
+static struct operand apply (struct constraint_parser *p, enum constraint_op op, const char *at,
+                             struct operand a, struct operand b)
 {
     bool compare = op >= OP_EQ && op <= OP_GT;
     bool logic = op == OP_NOT || op == OP_AND || op == OP_OR;
@@ -256,8 +243,7 @@ static void need_close (struct constraint_parser *p)
         fail (p, p->at, "an operator or a ) is missing here");
 }
 
-static struct operand call (struct constraint_parser *p,
-                            struct constraint_span name)
+static struct operand call (struct constraint_parser *p, struct constraint_span name)
 {
     const struct word *w = words, *end = words + COUNT (words);
     int start = p->c.used, n = 1;
@@ -295,8 +281,7 @@ static struct operand name (struct constraint_parser *p)
     size_t i = 0;
 
     if (bare && (is (s, "true") || is (s, "false"))) {
-        struct operand a =
-            emit (p, KIND_TRUTH, OP_NUMBER, 0, *at == 't' ? TRUE : FALSE);
+        struct operand a = emit (p, KIND_TRUTH, OP_NUMBER, 0, *at == 't' ? TRUE : FALSE);
         a.text = s;
         return a;
     }
@@ -395,10 +380,8 @@ static struct operand binary (struct constraint_parser *p, enum level level)
     }
 }
 
-const char *constraint_compile (struct constraint *c,
-                                const char *text,
-                                const struct constraint_names *names,
-                                int *column)
+const char *constraint_compile (struct constraint *c, const char *text,
+                                const struct constraint_names *names, int *column)
 {
     struct constraint_parser p = { .names = names, .text = text, .at = text };
     struct operand a;

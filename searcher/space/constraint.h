@@ -87,10 +87,8 @@ struct constraint_names {
  * Returns NULL and sets *column to 0, or returns a constant sentence about
  * what is wrong at the byte *column (from 1), and leaves *c as it was.
  */
-const char *constraint_compile (struct constraint *c,
-                                const char *text,
-                                const struct constraint_names *names,
-                                int *column);
+const char *constraint_compile (struct constraint *c, const char *text,
+                                const struct constraint_names *names, int *column);
 
 /* Does a point satisfy it?  x[i] is the value of parameter i, or the index of
  * its choice, or NaN if it is inactive.  A choice that there is not has a

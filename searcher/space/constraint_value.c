@@ -38,8 +38,7 @@ static double calculate (enum constraint_op op, double a, double b)
 }
 /* clang-format on */
 
-static struct constraint_value combine (enum constraint_op op,
-                                        struct constraint_value a,
+static struct constraint_value combine (enum constraint_op op, struct constraint_value a,
                                         struct constraint_value b)
 {
     bool absent = a.absent || b.absent;
@@ -53,8 +52,7 @@ static struct constraint_value combine (enum constraint_op op,
     return (struct constraint_value){ x, false };
 }
 
-static struct constraint_value
-load (const struct constraint *c, int i, const double *x)
+static struct constraint_value load (const struct constraint *c, int i, const double *x)
 {
     const struct constraint_step *s = c->step + i;
     double v = s->op == OP_NUMBER ? s->value : x[s->index];
@@ -67,13 +65,10 @@ load (const struct constraint *c, int i, const double *x)
     return (struct constraint_value){ v, absent };
 }
 
-static enum constraint_truth evaluate (const struct constraint *c,
-                                       const double *x)
+static enum constraint_truth evaluate (const struct constraint *c, const double *x)
 {
     /* each value but one goes away by a step; the first is for no steps */
-    struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = {
-        { TRUE, false }
-    };
+    struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = { { TRUE, false } };
     struct constraint_value *top = stack + 1;
 
     for (int i = 0; i < c->used; i++) {

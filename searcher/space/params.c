@@ -117,8 +117,7 @@ static const char *check_param (const struct param *p)
 }
 
 /* Is one of the values that 'p' waits for a value of 'parent'? */
-static const char *check_values (const struct param *p,
-                                 const struct param *parent)
+static const char *check_values (const struct param *p, const struct param *parent)
 {
     struct dim d;
 

@@ -73,8 +73,7 @@ static double step_value (const struct dim *d, double k)
 
     if (d->unit == 0)
         return d->min + k * d->step;
-    whole =
-        floor (d->min * d->unit + 0.5) + k * floor (d->step * d->unit + 0.5);
+    whole = floor (d->min * d->unit + 0.5) + k * floor (d->step * d->unit + 0.5);
     return fabs (whole) <= integer_max ? whole / d->unit : d->min + k * d->step;
 }
 
@@ -100,8 +99,7 @@ static double quantile (double p)
     z = -sqrt (-2 * log (q));
     for (int i = 0; i < 60; i++) {
         double now = mass_below (z);
-        double by =
-            (log (now) - log (q)) * now * exp (z * z / 2 + log_sqrt_2pi);
+        double by = (log (now) - log (q)) * now * exp (z * z / 2 + log_sqrt_2pi);
         z -= by;
         if (fabs (by) < 1e-14 * (1 + fabs (z)))
             break;
@@ -176,11 +174,7 @@ static double slack (const struct dim *d)
     return 0;
 }
 
-void space_fill (struct dim *dims,
-                 void *base,
-                 int64_t at,
-                 const struct param *params,
-                 size_t n)
+void space_fill (struct dim *dims, void *base, int64_t at, const struct param *params, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct dim *d = dims + i;
@@ -193,9 +187,7 @@ void space_fill (struct dim *dims,
         d->at_when = at;
         d->nwhen = params[i].when_count;
         at += d->nwhen * (int64_t)sizeof (double);
-        memcpy (when_of (d, base),
-                params[i].when_values,
-                d->nwhen * sizeof (double));
+        memcpy (when_of (d, base), params[i].when_values, d->nwhen * sizeof (double));
     }
     for (size_t i = 0; i < n; i++)
         if (dims[i].parent >= 0)
@@ -267,8 +259,7 @@ static double on_step (const struct dim *d, double x)
 {
     if (d->step == 1 && is_whole (d->min))
         return clamp (floor (x + 0.5), d->min, d->max);
-    return clamp (
-        step_value (d, floor ((x - d->min) / d->step + 0.5)), d->min, d->max);
+    return clamp (step_value (d, floor ((x - d->min) / d->step + 0.5)), d->min, d->max);
 }
 
 double space_outer (const struct dim *d, double u)
@@ -313,13 +304,10 @@ double space_at (const struct dim *d, double part)
     double low = space_low (d);
 
     if (d->deviation > 0)
-        return space_outer (
-            d,
-            d->mean
-                + d->deviation
-                      * quantile (clamp (d->prior_low + part * d->prior_mass,
-                                         1e-300,
-                                         1 - 0x1p-53)));
+        return space_outer (d, d->mean
+                                   + d->deviation
+                                         * quantile (clamp (d->prior_low + part * d->prior_mass,
+                                                            1e-300, 1 - 0x1p-53)));
     return space_outer (d, low + part * (space_high (d) - low));
 }
 
@@ -329,23 +317,19 @@ double space_part (const struct dim *d, double x)
     double u = space_inner (d, x);
 
     if (d->deviation > 0)
-        return clamp ((mass_below ((u - d->mean) / d->deviation) - d->prior_low)
-                          / d->prior_mass,
-                      0,
+        return clamp ((mass_below ((u - d->mean) / d->deviation) - d->prior_low) / d->prior_mass, 0,
                       1);
     return range > 0 ? (u - low) / range : 0.5;
 }
 
 double space_sample (const struct dim *d, uint64_t seed, uint64_t trial)
 {
-    if (is_log_int (d) || d->deviation > 0
-        || (d->type == PARAM_FLOAT && d->step > 0))
+    if (is_log_int (d) || d->deviation > 0 || (d->type == PARAM_FLOAT && d->step > 0))
         return space_at (d, rng_unit (seed, trial, d->key));
     switch ((enum param_type)d->type) {
     case PARAM_INT: {
         int64_t range = (int64_t)steps_of (d->min, d->max, d->step) + 1;
-        return d->min
-               + d->step * (double)rng_below (seed, trial, d->key, range);
+        return d->min + d->step * (double)rng_below (seed, trial, d->key, range);
     }
     case PARAM_CATEGORICAL:
         return rng_below (seed, trial, d->key, d->choices);
@@ -372,8 +356,7 @@ double space_middle (const struct dim *d)
 /* Number of the value: i * (values - 1) / (points - 1), exactly, then to the
  * nearest integer.  In units of the integer itself, halves go away from 0.
  */
-static int64_t
-grid_integer (int64_t min, int64_t span, int64_t i, int64_t steps)
+static int64_t grid_integer (int64_t min, int64_t span, int64_t i, int64_t steps)
 {
     __int128 twice = 2 * ((__int128)min * steps + (__int128)i * span);
 
@@ -393,11 +376,7 @@ double space_grid (const struct dim *d, int64_t i)
         return grid_integer (min, (int64_t)d->max - min, i, steps);
     if (d->step > 0)
         return on_step (
-            d,
-            d->min
-                + d->step
-                      * grid_integer (
-                          0, steps_of (d->min, d->max, d->step), i, steps));
+            d, d->min + d->step * grid_integer (0, steps_of (d->min, d->max, d->step), i, steps));
     return between (d, (double)i / steps);
 }
 
@@ -423,6 +402,6 @@ bool space_has (const struct dim *d, double x)
         break;
     }
     /* pow() of another machine may differ in the last bit: no sharp bounds */
-    return x >= pow (d->base, d->min) * (1 - 1e-9)
-           && x <= pow (d->base, d->max) * (1 + 1e-9) && isfinite (x);
+    return x >= pow (d->base, d->min) * (1 - 1e-9) && x <= pow (d->base, d->max) * (1 + 1e-9)
+           && isfinite (x);
 }

@@ -11,9 +11,9 @@
 /* A parameter as it lies in the state: without its name. */
 struct dim {
     double min, max, base;
-    double step; /* 0: continuous; an integer's is 1 or more */
-    double unit; /* min and step are whole numbers of 1 / unit, a power of
-                  * ten; 0: they are not */
+    double step;                  /* 0: continuous; an integer's is 1 or more */
+    double unit;                  /* min and step are whole numbers of 1 / unit, a power of
+                                   * ten; 0: they are not */
     double mean, deviation;       /* of the prior, deviation 0: uniform */
     double prior_low, prior_mass; /* of the normal prior, within the range */
     int64_t choices;
@@ -42,11 +42,7 @@ void space_dim (struct dim *d, const struct param *p);
  * all, go to base + at, base + at + 8 ...
  */
 int64_t space_when_values (const struct param *params, size_t n);
-void space_fill (struct dim *dims,
-                 void *base,
-                 int64_t at,
-                 const struct param *params,
-                 size_t n);
+void space_fill (struct dim *dims, void *base, int64_t at, const struct param *params, size_t n);
 
 /* Does 'd' wait for the value 'x' of its parent? */
 bool space_waits (const struct dim *d, const void *base, double x);

@@ -124,8 +124,7 @@ int ladder_height (struct ratio d, long rungs, int64_t length, int64_t trials)
 int64_t ladder_rung (struct ratio d, int64_t length, int steps)
 {
     int64_t rung = wide_div (wide_mul_power (wide (length), d.q, steps),
-                             wide_mul_power (wide (1), d.p, steps),
-                             length);
+                             wide_mul_power (wide (1), d.p, steps), length);
 
     return rung > 1 ? rung : 1;
 }
@@ -189,8 +188,7 @@ static struct wide weight (struct ratio d, int height)
     return wide_mul_power (w, d.q, RUNGS_MAX - height);
 }
 
-int bracket_trials (
-    struct ratio d, int64_t total, const int *heights, int n, int64_t *trials)
+int bracket_trials (struct ratio d, int64_t total, const int *heights, int n, int64_t *trials)
 {
     struct wide sum = wide (0);
 
@@ -210,10 +208,7 @@ int bracket_trials (
     return n;
 }
 
-void bracket_limits (int64_t limit,
-                     const int64_t *trials,
-                     int n,
-                     int64_t *limits)
+void bracket_limits (int64_t limit, const int64_t *trials, int n, int64_t *limits)
 {
     int64_t all = limit < n ? n : limit;
 
@@ -224,6 +219,5 @@ void bracket_limits (int64_t limit,
 int64_t bracket_width (struct ratio d, int height, int64_t max)
 {
     return wide_div (wide_mul_power (wide (1), d.p, height - 1),
-                     wide_mul_power (wide (1), d.q, height - 1),
-                     max);
+                     wide_mul_power (wide (1), d.q, height - 1), max);
 }

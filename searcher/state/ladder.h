@@ -50,16 +50,12 @@ int bracket_heights (enum search_mode mode, int rungs, int *heights);
  * height, rounded down, at least 1 each, what is left over to the first.
  * Returns how many brackets there are trials for.
  */
-int bracket_trials (
-    struct ratio d, int64_t total, const int *heights, int n, int64_t *trials);
+int bracket_trials (struct ratio d, int64_t total, const int *heights, int n, int64_t *trials);
 
 /* Share 'limit' trials at once among n brackets, at least 1 each; without a
  * limit (0) each may run all of its trials.
  */
-void bracket_limits (int64_t limit,
-                     const int64_t *trials,
-                     int n,
-                     int64_t *limits);
+void bracket_limits (int64_t limit, const int64_t *trials, int n, int64_t *limits);
 
 /* min (floor (d^(height - 1)), max): trials that fill a bracket. */
 int64_t bracket_width (struct ratio d, int height, int64_t max);

@@ -4,21 +4,17 @@
 
 #include <stdlib.h>
 
-void plan_flat (struct search_plan *plan,
-                const struct search_config *config,
-                int64_t trials)
+void plan_flat (struct search_plan *plan, const struct search_config *config, int64_t trials)
 {
     plan->divisor = (struct ratio){ 1, 1 };
     plan->rungs = 1;
     plan->length[0] = config->max_length;
     plan->brackets = 1;
     plan->bracket[0].trials = trials;
-    plan->bracket[0].limit =
-        config->max_concurrent > 0 ? config->max_concurrent : trials;
+    plan->bracket[0].limit = config->max_concurrent > 0 ? config->max_concurrent : trials;
 }
 
-const char *plan_constraint (const struct search_request *request,
-                             struct constraint *c,
+const char *plan_constraint (const struct search_request *request, struct constraint *c,
                              int *column)
 {
     const char *const **labels;

@@ -10,8 +10,7 @@
  */
 enum { SAMPLE = 20000, ALLOWED_MIN = 10, TRIES = 100000 };
 
-static bool
-is_active (const struct searcher *s, const struct dim *d, const double *x)
+static bool is_active (const struct searcher *s, const struct dim *d, const double *x)
 {
     return d->parent < 0 || space_waits (d, s, x[d->parent]);
 }
@@ -39,8 +38,7 @@ bool point_fits (const struct searcher *s, const double *x)
     if (!x)
         return s->n == 0;
     for (int64_t i = 0; i < s->n; i++) {
-        if (is_active (s, dims + i, x) ? !space_has (dims + i, x[i])
-                                       : !isnan (x[i]))
+        if (is_active (s, dims + i, x) ? !space_has (dims + i, x[i]) : !isnan (x[i]))
             return false;
     }
     return true;
@@ -48,12 +46,10 @@ bool point_fits (const struct searcher *s, const double *x)
 
 bool point_allowed (const struct searcher *s, const double *x)
 {
-    return !s->at_constraint
-           || constraint_holds (searcher_at (s, s->at_constraint), x);
+    return !s->at_constraint || constraint_holds (searcher_at (s, s->at_constraint), x);
 }
 
-static void
-draw (const struct searcher *s, uint64_t seed, uint64_t trial, double *x)
+static void draw (const struct searcher *s, uint64_t seed, uint64_t trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
 

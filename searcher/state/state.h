@@ -97,8 +97,8 @@ struct searcher {
     int64_t objectives, larger; /* bits of those that are to be maximised */
     int64_t width;              /* values of a trial: one a rung or objective */
     int64_t repeats, outer;     /* trials that are being trained with repeats */
-    int64_t halves, half; /* trials whose repeats have not all begun: how many,
-                             and the first of them, 0: none */
+    int64_t halves, half;       /* trials whose repeats have not all begun: how many,
+                                   and the first of them, 0: none */
     int64_t min_length, population;
     double spent, max_seconds;
     int64_t cost_aware;
@@ -130,8 +130,7 @@ struct search_scheduler {
     /* As searcher_check(), for the keys and parameters only this needs. */
     const char *(*check) (const struct search_request *request, int *param);
     /* Fill a zeroed plan. */
-    void (*plan) (const struct search_request *request,
-                  struct search_plan *plan);
+    void (*plan) (const struct search_request *request, struct search_plan *plan);
     /* Brackets are filled one after another, not evenly. */
     bool in_order;
     /* The points are what they are: one that is rejected is not replaced. */
@@ -139,16 +138,12 @@ struct search_scheduler {
     /* Points and values of the trials are kept in the state. */
     bool keeps;
     /* Bytes of a state of its own. */
-    int64_t (*room) (const struct search_request *request,
-                     const struct search_plan *plan);
+    int64_t (*room) (const struct search_request *request, const struct search_plan *plan);
     void (*start) (struct searcher *s, const struct search_request *request);
     /* The segment that ended was below the top rung. */
     void (*ended) (struct searcher *s, long trial, double value);
     /* The metric on the way; true: the trial should stop. */
-    bool (*watch) (struct searcher *s,
-                   long trial,
-                   int64_t length,
-                   double value);
+    bool (*watch) (struct searcher *s, long trial, int64_t length, double value);
     /* Fill in a fresh trial's 'from'; NULL or false: it has none. */
     bool (*clone) (const struct searcher *s, struct search_op *op, double *x);
     /* 'op' is the next segment of a trial that is due: a fresh trial may take
@@ -173,8 +168,7 @@ struct search_scheduler {
     /* Add brackets of so many trials; NULL: those that there are grow. */
     void (*widen) (struct search_plan *plan, int64_t trials);
     /* Bytes of its own state in 's', of which there is only the header, ... */
-    int64_t (*regrow) (const struct searcher *s,
-                       const struct search_plan *plan,
+    int64_t (*regrow) (const struct searcher *s, const struct search_plan *plan,
                        const struct searcher *old);
     /* ... and all but that state.  NULL: it stays as it is. */
     void (*move) (struct searcher *s, const struct searcher *old);
@@ -215,8 +209,7 @@ static inline struct bracket *searcher_bracket (const struct searcher *s, int i)
 }
 
 /* 'id' counts from 1. */
-static inline struct search_trial *searcher_trial (const struct searcher *s,
-                                                   long id)
+static inline struct search_trial *searcher_trial (const struct searcher *s, long id)
 {
     return (struct search_trial *)searcher_at (s, s->at_trials) + id - 1;
 }
@@ -234,8 +227,7 @@ static inline double *searcher_point (const struct searcher *s, long id)
  */
 static inline double *searcher_values (const struct searcher *s, long id)
 {
-    return (double *)searcher_at (s, s->at_values)
-           + (id - 1 + s->known) * s->width;
+    return (double *)searcher_at (s, s->at_values) + (id - 1 + s->known) * s->width;
 }
 
 /* The value of a full training. */
@@ -261,40 +253,33 @@ static inline bool searcher_is_full (const struct searcher *s)
 }
 
 /* Where the segment of a trial ends, ... */
-static inline int64_t searcher_goal (const struct searcher *s,
-                                     const struct search_trial *t)
+static inline int64_t searcher_goal (const struct searcher *s, const struct search_trial *t)
 {
     return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
 }
 
 /* ... and where it begins. */
-static inline int64_t searcher_start (const struct searcher *s,
-                                      const struct search_trial *t)
+static inline int64_t searcher_start (const struct searcher *s, const struct search_trial *t)
 {
     if (t->from)
         return s->earlier[t->from - 1];
-    return t->rung > searcher_bracket (s, t->bracket)->first
-               ? s->length[t->rung - 1]
-               : 0;
+    return t->rung > searcher_bracket (s, t->bracket)->first ? s->length[t->rung - 1] : 0;
 }
 
-static inline int64_t searcher_segment (const struct searcher *s,
-                                        const struct search_trial *t)
+static inline int64_t searcher_segment (const struct searcher *s, const struct search_trial *t)
 {
     return searcher_goal (s, t) - searcher_start (s, t);
 }
 
 /* Length of the segment that ends at a rung, of a trial that starts at 'first'
  */
-static inline int64_t
-segment_length (const int64_t *length, int first, int rung)
+static inline int64_t segment_length (const int64_t *length, int first, int rung)
 {
     return length[rung] - (rung > first ? length[rung - 1] : 0);
 }
 
 /* The user's value of an objective, such that smaller is better. */
-static inline double
-searcher_objective (const struct searcher *s, int64_t k, double value)
+static inline double searcher_objective (const struct searcher *s, int64_t k, double value)
 {
     return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
 }

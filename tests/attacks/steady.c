@@ -37,8 +37,7 @@ int main (int argc, char **argv)
     for (; !stop; calls++) {
         double began = now ();
         stop = access (argv[2], F_OK) == 0;
-        if (slurmdl_allreduce (c, &stop, &stop, 1, SLURMDL_I64, SLURMDL_MAX, &e)
-            < 0)
+        if (slurmdl_allreduce (c, &stop, &stop, 1, SLURMDL_I64, SLURMDL_MAX, &e) < 0)
             errx (1, "%s", e.text);
         if (calls == 0) {
             printf ("reduced\n");

@@ -82,12 +82,8 @@ static int attach (const char *dir)
     if (!x)
         return 1;
     searcher_ask (s->searcher, &op, x);
-    printf (
-        "%ld trials, searcher %s: opened in %.1f ms, first decision %.1f ms\n",
-        s->ntrials,
-        s->exp->searcher_name,
-        1e3 * (opened - start),
-        1e3 * (now () - opened));
+    printf ("%ld trials, searcher %s: opened in %.1f ms, first decision %.1f ms\n", s->ntrials,
+            s->exp->searcher_name, 1e3 * (opened - start), 1e3 * (now () - opened));
     free (x);
     sweep_close (s);
     return 0;
@@ -100,8 +96,7 @@ int main (int argc, char **argv)
 
     if (argc == 2)
         return attach (argv[1]);
-    if (argc < 4 || made_folder (argv[1], argv[2], dir, sizeof (dir)) < 0
-        || !(s = made_open (dir)))
+    if (argc < 4 || made_folder (argv[1], argv[2], dir, sizeof (dir)) < 0 || !(s = made_open (dir)))
         return 1;
     if (fill (s, atol (argv[3])) != 0)
         return 1;

@@ -15,13 +15,11 @@ enum { RANKS_MAX = 1024 };
 
 static int free_port (void)
 {
-    struct sockaddr_in a = { .sin_family = AF_INET,
-                             .sin_addr = { htonl (INADDR_LOOPBACK) } };
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl (INADDR_LOOPBACK) } };
     socklen_t n = sizeof (a);
     int fd = socket (AF_INET, SOCK_STREAM, 0);
 
-    if (bind (fd, (struct sockaddr *)&a, n) < 0
-        || getsockname (fd, (struct sockaddr *)&a, &n) < 0)
+    if (bind (fd, (struct sockaddr *)&a, n) < 0 || getsockname (fd, (struct sockaddr *)&a, &n) < 0)
         exit (1);
     close (fd);
     return ntohs (a.sin_port);
@@ -42,8 +40,7 @@ static void be_rank (long rank, long size, const char *address, double *at)
         _exit (1);
     }
     at[0] = now ();
-    if (slurmdl_allreduce (c, &x, &x, 1, SLURMDL_I64, SLURMDL_SUM, &err) < 0
-        || x != size) {
+    if (slurmdl_allreduce (c, &x, &x, 1, SLURMDL_I64, SLURMDL_SUM, &err) < 0 || x != size) {
         fprintf (stderr, "%s\n", err.text);
         _exit (1);
     }
@@ -55,12 +52,8 @@ static void be_rank (long rank, long size, const char *address, double *at)
 int main (int argc, char **argv)
 {
     long size = argc > 1 ? atol (argv[1]) : 64;
-    double (*at)[2] = mmap (NULL,
-                            RANKS_MAX * sizeof (*at),
-                            PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS,
-                            -1,
-                            0);
+    double (*at)[2] = mmap (NULL, RANKS_MAX * sizeof (*at), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double last[2] = { 0 }, began;
     char address[64], byte;
     int gate[2], status;

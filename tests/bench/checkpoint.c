@@ -45,10 +45,7 @@ static const char *in (const char *dir, const char *name)
 
 /* ---- the disk ---- */
 
-static void raw_write (const char *name,
-                       const char *path,
-                       int flags,
-                       const unsigned char *p,
+static void raw_write (const char *name, const char *path, int flags, const unsigned char *p,
                        size_t n)
 {
     int fd;
@@ -98,17 +95,13 @@ static void drop (const char *path)
     close (fd);
 }
 
-static void
-raw_read (const char *name, const char *path, unsigned char *p, size_t n)
+static void raw_read (const char *name, const char *path, unsigned char *p, size_t n)
 {
     double t = now ();
     int fd = open (path, O_RDONLY);
 
     for (size_t at = 0; at < n; at += REQUEST)
-        check (
-            pread (fd, p + at, n - at < REQUEST ? n - at : REQUEST, (off_t)at)
-                > 0,
-            path);
+        check (pread (fd, p + at, n - at < REQUEST ? n - at : REQUEST, (off_t)at) > 0, path);
     close (fd);
     if (name)
         printf ("%s %.6f\n", name, now () - t);
@@ -158,16 +151,13 @@ static struct slurmdl *open_run (const char *dir, unsigned char *p, size_t n)
     p += 64;
     for (uint64_t i = 0; i < LARGE; i++, p += (large + i) * 4 / 64 * 64 + 64) {
         uint64_t dims = large + i;
-        snprintf (
-            name, sizeof (name), "layer%llu/weight", (unsigned long long)i);
-        check (slurmdl_protect (run, name, SLURMDL_F32, 1, &dims, p) == 0,
-               name);
+        snprintf (name, sizeof (name), "layer%llu/weight", (unsigned long long)i);
+        check (slurmdl_protect (run, name, SLURMDL_F32, 1, &dims, p) == 0, name);
     }
     for (uint64_t i = 0; i < SMALL; i++, p += 16384) {
         uint64_t dims = 1000 + i * 25;
         snprintf (name, sizeof (name), "layer%llu/bias", (unsigned long long)i);
-        check (slurmdl_protect (run, name, SLURMDL_F32, 1, &dims, p) == 0,
-               name);
+        check (slurmdl_protect (run, name, SLURMDL_F32, 1, &dims, p) == 0, name);
     }
     return run;
 }
@@ -203,8 +193,7 @@ static void save_async (const char *dir, unsigned char *p, size_t n)
     slurmdl_close (run);
 }
 
-static void
-restore (const char *dir, unsigned char *p, size_t n, const char *name)
+static void restore (const char *dir, unsigned char *p, size_t n, const char *name)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl *run = open_run (dir, p, n);
@@ -257,13 +246,7 @@ static void rank (const char *dir, unsigned char *p, size_t n, int r)
         uint64_t from = all * (uint64_t)r / RANKS;
         uint64_t part = all * (uint64_t)(r + 1) / RANKS - from;
         snprintf (text, sizeof (text), "w%d", i);
-        check (slurmdl_protect_shard (run,
-                                      text,
-                                      SLURMDL_F32,
-                                      1,
-                                      &all,
-                                      &from,
-                                      &part,
+        check (slurmdl_protect_shard (run, text, SLURMDL_F32, 1, &all, &from, &part,
                                       p + (size_t)i * all + 64)
                    == 0,
                text);
@@ -307,8 +290,7 @@ static void stop (const char *dir)
             for (int i = 1; i < CALLS; i++)
                 check (slurmdl_stop_here (run, i) == 0, "stop_here");
             if (r == 0)
-                printf ("stop-here-1G-calls %.6f\n",
-                        (now () - t) / CALLS * 1e9);
+                printf ("stop-here-1G-calls %.6f\n", (now () - t) / CALLS * 1e9);
             fflush (stdout);
             slurmdl_close (run);
             _exit (0);

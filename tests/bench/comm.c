@@ -71,8 +71,7 @@ static void sum (float *x, size_t n)
 
 static double most (double x)
 {
-    check (
-        slurmdl_allreduce (world, &x, &x, 1, SLURMDL_F64, SLURMDL_MAX, &err));
+    check (slurmdl_allreduce (world, &x, &x, 1, SLURMDL_F64, SLURMDL_MAX, &err));
     return x;
 }
 

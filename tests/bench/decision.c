@@ -29,11 +29,9 @@ static double value (const double *x)
 
 static struct searcher *create (const char *name, long trials)
 {
-    const struct search_config config = { .name = name,
-                                          .seed = 1,
-                                          .max_trials = trials,
-                                          .max_length = 1,
-                                          .smaller_is_better = true };
+    const struct search_config config = {
+        .name = name, .seed = 1, .max_trials = trials, .max_length = 1, .smaller_is_better = true
+    };
     struct searcher *s = searcher_create (&config, params, PARAMS);
 
     return s ? s : (abort (), NULL);
@@ -52,12 +50,10 @@ static struct searcher *after (const char *name, long n, double *seconds)
     *seconds = 0;
     for (long i = 0; i < n; i++) {
         double start;
-        if (searcher_ask (random, &op, x) != SEARCH_RUN
-            || searcher_begin (random, &op, x))
+        if (searcher_ask (random, &op, x) != SEARCH_RUN || searcher_begin (random, &op, x))
             abort ();
         start = seconds_of (CLOCK_PROCESS_CPUTIME_ID);
-        if (searcher_begin (s, &op, x)
-            || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
+        if (searcher_begin (s, &op, x) || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
             abort ();
         *seconds += seconds_of (CLOCK_PROCESS_CPUTIME_ID) - start;
     }
@@ -79,11 +75,8 @@ static void measure (const char *name, long n)
             abort ();
         times[i] = seconds_of (CLOCK_PROCESS_CPUTIME_ID) - start;
     }
-    printf ("%-8s %6ld trials %10.4f ms; replay of all %8.2f ms\n",
-            name,
-            n,
-            median (times, DECISIONS) * 1e3,
-            replay * 1e3);
+    printf ("%-8s %6ld trials %10.4f ms; replay of all %8.2f ms\n", name, n,
+            median (times, DECISIONS) * 1e3, replay * 1e3);
     searcher_destroy (s);
 }
 

@@ -22,8 +22,7 @@
 enum { PARAMS_MAX = 12, ROWS_MAX = 4000, VALUES_MAX = 64, EPOCHS_MAX = 512 };
 enum { WORKERS_MAX = 64, TRIALS = 100000, POINTS = 10 };
 
-static const double fractions[POINTS] = { .05, .1, .15, .2, .3,
-                                          .4,  .5, .6,  .8, 1 };
+static const double fractions[POINTS] = { .05, .1, .15, .2, .3, .4, .5, .6, .8, 1 };
 
 struct table {
     int params, rows, epochs;
@@ -84,17 +83,14 @@ static void read_row (struct table *t, char *line)
     double field[EPOCHS_MAX + PARAMS_MAX + 3];
     int n = 0, before = t->params + 3;
 
-    for (char *c = strtok (line, ","); c && n < EPOCHS_MAX + before;
-         c = strtok (NULL, ","))
+    for (char *c = strtok (line, ","); c && n < EPOCHS_MAX + before; c = strtok (NULL, ","))
         field[n++] = strtod (c, NULL);
-    if (n <= before || (t->epochs && n != t->epochs + before)
-        || t->rows == ROWS_MAX)
+    if (n <= before || (t->epochs && n != t->epochs + before) || t->rows == ROWS_MAX)
         return;
     t->epochs = n - before;
     memcpy (t->point[t->rows], field + 1, (size_t)t->params * sizeof (double));
     t->seconds[t->rows] = field[t->params + 1];
-    memcpy (
-        t->curve[t->rows], field + before, (size_t)t->epochs * sizeof (double));
+    memcpy (t->curve[t->rows], field + before, (size_t)t->epochs * sizeof (double));
     t->rows++;
 }
 
@@ -128,8 +124,7 @@ static void index_rows (struct table *t)
     for (int i = 0; i < t->rows; i++) {
         size_t at = 0;
         for (int k = 0; k < t->params; k++)
-            at = at * (size_t)t->nvalues[k]
-                 + (size_t)place_of (t, k, t->point[i][k]);
+            at = at * (size_t)t->nvalues[k] + (size_t)place_of (t, k, t->point[i][k]);
         t->row_at[at] = i;
     }
 }
@@ -176,8 +171,7 @@ static struct table *read_table (const char *path)
 static double epoch_time (struct run *r, long trial)
 {
     r->random = r->random * 6364136223846793005ULL + 1442695040888963407ULL;
-    return r->t->seconds[r->row[trial]]
-           * (0.95 + 0.1 * (double)(r->random >> 11) * 0x1p-53);
+    return r->t->seconds[r->row[trial]] * (0.95 + 0.1 * (double)(r->random >> 11) * 0x1p-53);
 }
 
 static void place (struct run *r, long trial, const double *x)
@@ -232,16 +226,14 @@ static int next_worker (const struct run *r)
     int first = -1;
 
     for (int i = 0; i < r->workers; i++)
-        if (r->worker[i].busy
-            && (first < 0 || r->worker[i].due < r->worker[first].due))
+        if (r->worker[i].busy && (first < 0 || r->worker[i].due < r->worker[first].due))
             first = i;
     return first;
 }
 
 static void add_parts (struct run *r, double now)
 {
-    double scale = (r->t->median - r->t->best) * POINTS, all = now,
-           flying = now;
+    double scale = (r->t->median - r->t->best) * POINTS, all = now, flying = now;
 
     for (long i = 1; i <= r->begun; i++)
         all = fmin (all, r->t->lowest[r->row[i]]);
@@ -278,8 +270,7 @@ static void simulate (struct run *r, double end)
     note (r, INFINITY, end);
 }
 
-static struct searcher *
-create (const struct table *t, char **name, uint64_t seed)
+static struct searcher *create (const struct table *t, char **name, uint64_t seed)
 {
     const struct search_config config = { .name = name[0],
                                           .sampler = name[1],
@@ -293,19 +284,14 @@ create (const struct table *t, char **name, uint64_t seed)
     struct searcher *s;
 
     for (int k = 0; k < t->params; k++)
-        params[k] = (struct param){ .name = t->name[k],
-                                    .type = PARAM_INT,
-                                    .max = t->nvalues[k] - 1 };
+        params[k] =
+            (struct param){ .name = t->name[k], .type = PARAM_INT, .max = t->nvalues[k] - 1 };
     if (!(s = searcher_create (&config, params, (size_t)t->params)))
         fail ("cannot create the searcher");
     return s;
 }
 
-static void measure (const struct table *t,
-                     char **argv,
-                     uint64_t seed,
-                     double *area,
-                     double *last,
+static void measure (const struct table *t, char **argv, uint64_t seed, double *area, double *last,
                      struct area_parts *sum)
 {
     struct run *r = calloc (1, sizeof (*r));
@@ -322,8 +308,7 @@ static void measure (const struct table *t,
     for (int i = 0; i < POINTS; i++)
         *area += (r->reached[i] - t->best) / (t->median - t->best) / POINTS;
     *last = (r->reached[POINTS - 1] - t->best) / (t->median - t->best);
-    printf (
-        "seed %lu: area %.4f end %.4f\n", (unsigned long)seed, *area, *last);
+    printf ("seed %lu: area %.4f end %.4f\n", (unsigned long)seed, *area, *last);
     sum->points += r->parts.points;
     sum->left += r->parts.left;
     sum->training += r->parts.training;
@@ -337,8 +322,7 @@ int main (int argc, char **argv)
     struct area_parts p = { 0 };
     struct table *t;
 
-    if (argc < 7 || argc > 8 || atoi (argv[2]) < 1
-        || atoi (argv[2]) > WORKERS_MAX)
+    if (argc < 7 || argc > 8 || atoi (argv[2]) < 1 || atoi (argv[2]) > WORKERS_MAX)
         fail ("usage: fidelity TABLE WORKERS BUDGET FIRST LAST SEARCHER "
               "[SAMPLER]");
     t = read_table (argv[1]);
@@ -348,9 +332,7 @@ int main (int argc, char **argv)
         area += a;
         last += b;
     }
-    printf ("parts: points %.4f left %.4f training %.4f\n",
-            p.points / n,
-            p.left / n,
+    printf ("parts: points %.4f left %.4f training %.4f\n", p.points / n, p.left / n,
             p.training / n);
     printf ("mean: area %.4f end %.4f\n", area / n, last / n);
     for (int k = 0; k < t->params; k++)

@@ -22,8 +22,7 @@ static void add (struct gradients *g, size_t n)
     g->total += n;
 }
 
-static void
-convolution (struct gradients *g, size_t out, size_t in, size_t width)
+static void convolution (struct gradients *g, size_t out, size_t in, size_t width)
 {
     add (g, out * in * width * width);
     add (g, out); /* of the normalization */
@@ -58,17 +57,15 @@ static void small (struct gradients *g)
 }
 
 /* All at once, or each when the one before it is done. */
-static int
-by_name (struct slurmdl_comm *c, struct gradients *g, char kind, bool at_once)
+static int by_name (struct slurmdl_comm *c, struct gradients *g, char kind, bool at_once)
 {
     float *end = g->data + g->total;
     char name[16];
 
     for (size_t i = g->n; i-- > 0;) {
-        struct slurmdl_request r = { .name = name,
-                                     .type = SLURMDL_F32,
-                                     .op = SLURMDL_AVERAGE,
-                                     .n = g->sizes[i] };
+        struct slurmdl_request r = {
+            .name = name, .type = SLURMDL_F32, .op = SLURMDL_AVERAGE, .n = g->sizes[i]
+        };
         end -= g->sizes[i];
         r.in = r.out = end;
         snprintf (name, sizeof (name), "%c%zu", kind, i);
@@ -84,16 +81,12 @@ static int one_by_one (struct slurmdl_comm *c, struct gradients *g)
     float *at = g->data;
 
     for (size_t i = 0; i < g->n; at += g->sizes[i++])
-        if (slurmdl_allreduce (
-                c, at, at, g->sizes[i], SLURMDL_F32, SLURMDL_AVERAGE, NULL)
-            < 0)
+        if (slurmdl_allreduce (c, at, at, g->sizes[i], SLURMDL_F32, SLURMDL_AVERAGE, NULL) < 0)
             return -1;
     return 0;
 }
 
-static int run (struct slurmdl_comm *c,
-                const char *what,
-                struct gradients *large,
+static int run (struct slurmdl_comm *c, const char *what, struct gradients *large,
                 struct gradients *little)
 {
     if (!strcmp (what, "resnet50"))
@@ -134,9 +127,7 @@ int main (void)
             if (run (c, what, &large, &little) < 0)
                 return 4;
             took = now () - start;
-            if (slurmdl_allreduce (
-                    c, &took, &took, 1, SLURMDL_F64, SLURMDL_MAX, NULL)
-                < 0)
+            if (slurmdl_allreduce (c, &took, &took, 1, SLURMDL_F64, SLURMDL_MAX, NULL) < 0)
                 return 5;
             if (slurmdl_comm_rank (c) == 0)
                 printf ("%.9f%c", took, k + 1 < rounds ? ' ' : '\n');

@@ -126,10 +126,7 @@ void segment_end (struct segment_report *r)
 }
 
 /* In the place of a trainer. */
-int segment_run (struct worker *w,
-                 long trial,
-                 struct segment_report *r,
-                 struct slurmdl_error *err)
+int segment_run (struct worker *w, long trial, struct segment_report *r, struct slurmdl_error *err)
 {
     struct one *one = &herd.all[herd.now];
     double start = herd.clock;
@@ -143,8 +140,7 @@ int segment_run (struct worker *w,
         rv = worker_tick (w, err);
     }
     *r = (struct segment_report){ .outcome = OUTCOME_RESULT,
-                                  .length =
-                                      sweep_trial (w->sweep, trial)->target,
+                                  .length = sweep_trial (w->sweep, trial)->target,
                                   .values = { dice () },
                                   .seconds = herd.clock - start };
     return rv;
@@ -176,9 +172,7 @@ static int create (const char *root, long trials, char *dir, size_t size)
              "hyperparameters = { x = { type = \"float\"; minval = 0; "
              "maxval = 1; }; };\n"
              "resources = { workers = %ld; };\n",
-             trials,
-             herd.n,
-             herd.n);
+             trials, herd.n, herd.n);
     fclose (f);
     return made_folder (conf, root, dir, size);
 }
@@ -232,20 +226,10 @@ static void say (const char *dir, long trials)
             "ended after %.1f s (%.1f s at best)\n"
             "a trial: folders listed %.1f, files opened %.1f, links %.2f, of "
             "them too late %.2f\n",
-            s->nresults,
-            trials,
-            log_length (s->log),
-            failed,
-            least,
-            most,
-            none,
-            herd.wake[herd.n / 2],
-            herd.wake[herd.n - 1],
-            herd.clock,
-            herd.seconds * (double)trials / (double)herd.n,
-            (double)herd.lists / (double)trials,
-            (double)herd.opens / (double)trials,
-            (double)herd.links / (double)trials,
+            s->nresults, trials, log_length (s->log), failed, least, most, none,
+            herd.wake[herd.n / 2], herd.wake[herd.n - 1], herd.clock,
+            herd.seconds * (double)trials / (double)herd.n, (double)herd.lists / (double)trials,
+            (double)herd.opens / (double)trials, (double)herd.links / (double)trials,
             (double)herd.taken / (double)trials);
     sweep_close (s);
 }
@@ -267,8 +251,7 @@ int main (int argc, char **argv)
     herd.delay = (argc > 5 ? atof (argv[5]) : 1) / 1000;
     herd.all = calloc ((size_t)herd.n, sizeof (*herd.all));
     herd.wake = calloc ((size_t)herd.n, sizeof (*herd.wake));
-    if (!herd.all || !herd.wake
-        || create (argv[1], trials, dir, sizeof (dir)) < 0)
+    if (!herd.all || !herd.wake || create (argv[1], trials, dir, sizeof (dir)) < 0)
         return 1;
     for (int i = 0; i < herd.n; i++) {
         herd.wake[i] = dice () * (argc > 6 ? atof (argv[6]) : 10);

@@ -67,10 +67,7 @@ static void log_steadily (struct slurmdl *run, double rate, double duration)
     }
     printf ("{\"rows\": %lld, \"lost\": %lld, \"rate\": %.0f, "
             "\"longest_ms\": %.2f}\n",
-            (long long)n,
-            (long long)slurmdl_lost (run),
-            (double)n / (at - begin),
-            longest * 1e3);
+            (long long)n, (long long)slurmdl_lost (run), (double)n / (at - begin), longest * 1e3);
 }
 
 static int count_row (const struct slurmdl_row *r, void *arg)
@@ -82,8 +79,7 @@ static int count_row (const struct slurmdl_row *r, void *arg)
 int main (int argc, char **argv)
 {
     struct slurmdl_error err = { "" };
-    struct slurmdl *run =
-        argc == 2 || argc == 4 ? slurmdl_open (argv[1], &err) : NULL;
+    struct slurmdl *run = argc == 2 || argc == 4 ? slurmdl_open (argv[1], &err) : NULL;
     struct times handle;
     struct times name;
     double n = 0;
@@ -91,8 +87,7 @@ int main (int argc, char **argv)
     char path[4096];
 
     if (!run) {
-        fprintf (
-            stderr, "usage: metrics FOLDER [RATE SECONDS]\n%s\n", err.text);
+        fprintf (stderr, "usage: metrics FOLDER [RATE SECONDS]\n%s\n", err.text);
         return 64;
     }
     if (argc == 4) {
@@ -111,10 +106,6 @@ int main (int argc, char **argv)
     }
     printf ("{\"handle_ns\": %.1f, \"handle_cpu_ns\": %.1f, \"name_ns\": %.1f, "
             "\"name_cpu_ns\": %.1f, \"read_ms\": %.1f}\n",
-            handle.wall,
-            handle.cpu,
-            name.wall,
-            name.cpu,
-            (now () - begin) * 1e3);
+            handle.wall, handle.cpu, name.wall, name.cpu, (now () - begin) * 1e3);
     return 0;
 }

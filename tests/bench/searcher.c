@@ -24,8 +24,7 @@ static long live (struct searcher *s, struct event *log)
     long n = 0, first = 0, last = 0;
 
     for (;;) {
-        while (last - first < WORKERS
-               && searcher_ask (s, &log[n].op, log[n].x) == SEARCH_RUN) {
+        while (last - first < WORKERS && searcher_ask (s, &log[n].op, log[n].x) == SEARCH_RUN) {
             log[n].begin = true;
             if (searcher_begin (s, &log[n].op, log[n].x))
                 abort ();
@@ -36,8 +35,7 @@ static long live (struct searcher *s, struct event *log)
         log[n].op = running[first++ % WORKERS];
         log[n].begin = false;
         log[n].value = value (log[n].op.trial);
-        if (searcher_observe (
-                s, log[n].op.trial, log[n].op.length, &log[n].value))
+        if (searcher_observe (s, log[n].op.trial, log[n].op.length, &log[n].value))
             abort ();
         n++;
     }
@@ -46,10 +44,8 @@ static long live (struct searcher *s, struct event *log)
 static void replay (struct searcher *s, const struct event *log, long n)
 {
     for (long i = 0; i < n; i++)
-        if (log[i].begin
-                ? searcher_begin (s, &log[i].op, log[i].x)
-                : searcher_observe (
-                    s, log[i].op.trial, log[i].op.length, &log[i].value))
+        if (log[i].begin ? searcher_begin (s, &log[i].op, log[i].x)
+                         : searcher_observe (s, log[i].op.trial, log[i].op.length, &log[i].value))
             abort ();
 }
 
@@ -68,17 +64,14 @@ static void measure (const char *name, long trials)
                                           .max_rungs = 5,
                                           .mode = SEARCH_STANDARD,
                                           .max_concurrent = WORKERS };
-    static const char *const names[PARAMS] = { "a", "b", "c", "d",
-                                               "e", "f", "g", "h" };
+    static const char *const names[PARAMS] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     struct event *log = calloc (8 * trials, sizeof (*log));
     struct searcher *s, *again;
     double start, asked, replayed;
     long n;
 
     for (int i = 0; i < PARAMS; i++)
-        params[i] = (struct param){
-            names[i], i % 2 ? PARAM_FLOAT : PARAM_INT, 0, 9, 0, 0, 1
-        };
+        params[i] = (struct param){ names[i], i % 2 ? PARAM_FLOAT : PARAM_INT, 0, 9, 0, 0, 1 };
     params[0].max = trials - 1;
     params[0].count = 0;
     s = searcher_create (&config, params, PARAMS);
@@ -92,12 +85,8 @@ static void measure (const char *name, long trials)
     replayed = now ();
     printf ("%-14s %7ld trials %7ld segments %7.2f us live %7.2f us replay "
             "%9zu bytes\n",
-            name,
-            trials,
-            n / 2,
-            1e6 * (asked - start) / (n / 2),
-            1e6 * (replayed - asked) / (n / 2),
-            searcher_size (s));
+            name, trials, n / 2, 1e6 * (asked - start) / (n / 2),
+            1e6 * (replayed - asked) / (n / 2), searcher_size (s));
     searcher_destroy (s);
     searcher_destroy (again);
     free (log);
@@ -106,9 +95,7 @@ static void measure (const char *name, long trials)
 /* A decision of these takes longer with each trial: see decision.c. */
 static bool has_model (const char *name)
 {
-    static const char *const models[] = {
-        "auto", "tpe", "gp", "nsga2", "bohb"
-    };
+    static const char *const models[] = { "auto", "tpe", "gp", "nsga2", "bohb" };
 
     for (size_t i = 0; i < sizeof (models) / sizeof (*models); i++)
         if (!strcmp (models[i], name))
@@ -120,8 +107,7 @@ int main (void)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (long trials = 100; trials <= 100000; trials *= 10)
-            if (k->needs & (NEED_MAX_TRIALS | NEED_GRID_COUNT)
-                && !has_model (k->name))
+            if (k->needs & (NEED_MAX_TRIALS | NEED_GRID_COUNT) && !has_model (k->name))
                 measure (k->name, trials);
     return 0;
 }

@@ -25,8 +25,7 @@ static int64_t at[2 * TRIALS + 1], goal[2 * TRIALS + 1];
 
 static double uniform (uint64_t seed, long trial, uint64_t n)
 {
-    return (double)(searcher_trial_seed (seed * 1009 + n, trial) % 1000003)
-           / 1000003;
+    return (double)(searcher_trial_seed (seed * 1009 + n, trial) % 1000003) / 1000003;
 }
 
 static double normal (uint64_t seed, long trial, uint64_t n)
@@ -68,8 +67,7 @@ static long begin (struct searcher *s, long *running, long n)
 }
 
 /* All that run train one step; those that end or are stopped leave. */
-static long
-step (struct searcher *s, uint64_t seed, long *running, long n, double *found)
+static long step (struct searcher *s, uint64_t seed, long *running, long n, double *found)
 {
     long left = 0;
 
@@ -134,11 +132,8 @@ int main (int argc, char **argv)
         double found[MEASURES] = { 0 };
         for (long seed = 1; seed <= seeds; seed++)
             search (rows[i].name, (uint64_t)seed, found);
-        printf ("%-26s %6.2f %6.2f %6.2f %6.2f\n",
-                rows[i].what,
-                found[WORK] / (double)seeds,
-                found[WHOLE] / (double)seeds,
-                found[BEST] / (double)seeds,
+        printf ("%-26s %6.2f %6.2f %6.2f %6.2f\n", rows[i].what, found[WORK] / (double)seeds,
+                found[WHOLE] / (double)seeds, found[BEST] / (double)seeds,
                 found[TIME] / (double)seeds);
     }
     return 0;

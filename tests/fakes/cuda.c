@@ -23,8 +23,7 @@ static int has (const char *fault)
     const char *list = getenv ("FAKE_FAULTS");
     char text[128];
 
-    snprintf (
-        text, sizeof (text), "%s:%s:%d", node ? node : "here", fault, current);
+    snprintf (text, sizeof (text), "%s:%s:%d", node ? node : "here", fault, current);
     return list && strstr (list, text) != NULL;
 }
 
@@ -151,30 +150,14 @@ int cublasDestroy_v2 (void *handle)
 }
 
 /* 2 TFLOP/s, whatever else runs here. */
-int cublasGemmEx (void *handle,
-                  int transa,
-                  int transb,
-                  int m,
-                  int n,
-                  int k,
-                  const void *alpha,
-                  unsigned long long a,
-                  int atype,
-                  int lda,
-                  unsigned long long b,
-                  int btype,
-                  int ldb,
-                  const void *beta,
-                  unsigned long long c,
-                  int ctype,
-                  int ldc,
-                  int compute,
+int cublasGemmEx (void *handle, int transa, int transb, int m, int n, int k, const void *alpha,
+                  unsigned long long a, int atype, int lda, unsigned long long b, int btype,
+                  int ldb, const void *beta, unsigned long long c, int ctype, int ldc, int compute,
                   int algorithm)
 {
-    if (handle != &current || transa || transb || m != n || n != k || lda != n
-        || ldb != n || ldc != n || atype != 14 || btype != 14 || ctype != 14
-        || compute != 68 || *(const float *)alpha != 1
-        || *(const float *)beta != 0 || b != a + 2ULL * m * n || !c)
+    if (handle != &current || transa || transb || m != n || n != k || lda != n || ldb != n
+        || ldc != n || atype != 14 || btype != 14 || ctype != 14 || compute != 68
+        || *(const float *)alpha != 1 || *(const float *)beta != 0 || b != a + 2ULL * m * n || !c)
         return 7;
     usleep (8000);
     return has ("product") ? 13 : 0;

@@ -46,8 +46,7 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
     return cudaSuccess;
 }
 
-cudaError_t
-cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)
+cudaError_t cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)
 {
     if (what != cudaDevAttrComputeCapabilityMajor)
         return cudaErrorInvalidValue;
@@ -72,8 +71,7 @@ cudaError_t cudaGetLastError (void)
     return cudaSuccess;
 }
 
-cudaError_t
-cudaThreadExchangeStreamCaptureMode (enum cudaStreamCaptureMode *mode)
+cudaError_t cudaThreadExchangeStreamCaptureMode (enum cudaStreamCaptureMode *mode)
 {
     *mode = cudaStreamCaptureModeGlobal;
     return cudaSuccess;
@@ -141,8 +139,7 @@ static bool is_of_device (const void *p)
     return r;
 }
 
-cudaError_t cudaPointerGetAttributes (struct cudaPointerAttributes *a,
-                                      const void *p)
+cudaError_t cudaPointerGetAttributes (struct cudaPointerAttributes *a, const void *p)
 {
     memset (a, 0, sizeof (*a));
     if (!is_of_device (p))
@@ -157,8 +154,7 @@ static atomic_int device_copies, device_calls;
 
 struct fakecuda_counts fakecuda_counted (void)
 {
-    return (struct fakecuda_counts){ atomic_load (&host_bytes),
-                                     atomic_load (&device_copies),
+    return (struct fakecuda_counts){ atomic_load (&host_bytes), atomic_load (&device_copies),
                                      atomic_load (&device_calls) };
 }
 
@@ -284,13 +280,10 @@ cudaError_t cudaStreamCreateWithFlags (cudaStream_t *stream, unsigned flags)
     return cudaStreamCreate (stream);
 }
 
-cudaError_t cudaStreamCreateWithPriority (cudaStream_t *stream,
-                                          unsigned flags,
-                                          int priority)
+cudaError_t cudaStreamCreateWithPriority (cudaStream_t *stream, unsigned flags, int priority)
 {
-    return flags == cudaStreamNonBlocking && priority < 0
-               ? cudaStreamCreate (stream)
-               : cudaErrorInvalidValue;
+    return flags == cudaStreamNonBlocking && priority < 0 ? cudaStreamCreate (stream)
+                                                          : cudaErrorInvalidValue;
 }
 
 /* What was queued is done, or never will be. */
@@ -346,8 +339,7 @@ static cudaError_t queue_copy (cudaStream_t stream, struct copied *c)
     return cudaSuccess;
 }
 
-static cudaError_t
-begin_copy (void *to, const void *from, size_t n, cudaStream_t stream)
+static cudaError_t begin_copy (void *to, const void *from, size_t n, cudaStream_t stream)
 {
     struct copied *c = malloc (sizeof (*c));
 
@@ -356,17 +348,13 @@ begin_copy (void *to, const void *from, size_t n, cudaStream_t stream)
 }
 
 /* What lies where is checked, as a device would. */
-static bool
-is_possible (const void *to, const void *from, enum cudaMemcpyKind k)
+static bool is_possible (const void *to, const void *from, enum cudaMemcpyKind k)
 {
     return is_of_device (to) == (k != cudaMemcpyDeviceToHost)
            && is_of_device (from) == (k != cudaMemcpyHostToDevice);
 }
 
-cudaError_t cudaMemcpyAsync (void *to,
-                             const void *from,
-                             size_t n,
-                             enum cudaMemcpyKind kind,
+cudaError_t cudaMemcpyAsync (void *to, const void *from, size_t n, enum cudaMemcpyKind kind,
                              cudaStream_t stream)
 {
     if (!is_possible (to, from, kind))
@@ -377,22 +365,16 @@ cudaError_t cudaMemcpyAsync (void *to,
 
 #if CUDART_VERSION >= 13000
 /* Not with FAKE_CUDA=old. */
-cudaError_t cudaMemcpyBatchAsync (void *const *to,
-                                  const void *const *from,
-                                  const size_t *bytes,
-                                  size_t n,
-                                  struct cudaMemcpyAttributes *how,
-                                  size_t *first,
-                                  size_t nhow,
-                                  cudaStream_t stream)
+cudaError_t cudaMemcpyBatchAsync (void *const *to, const void *const *from, const size_t *bytes,
+                                  size_t n, struct cudaMemcpyAttributes *how, size_t *first,
+                                  size_t nhow, cudaStream_t stream)
 {
     if (getenv ("FAKE_CUDA") || !stream || nhow != 1 || *first
         || how->srcAccessOrder != cudaMemcpySrcAccessOrderStream)
         return cudaErrorInvalidValue;
     for (size_t i = n; i-- > 0;)
         if (!bytes[i]
-            || cudaMemcpyAsync (
-                   to[i], from[i], bytes[i], cudaMemcpyDeviceToDevice, stream)
+            || cudaMemcpyAsync (to[i], from[i], bytes[i], cudaMemcpyDeviceToDevice, stream)
                    != cudaSuccess)
             return cudaErrorInvalidValue;
     atomic_fetch_add (&device_calls, 1 - (int)n);
@@ -407,8 +389,7 @@ cudaError_t cudaMemsetAsync (void *to, int value, size_t n, cudaStream_t stream)
     return begin_copy (to, NULL, n, stream);
 }
 
-cudaError_t
-cudaMemcpy (void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy (void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
 {
     if (!is_possible (to, from, kind))
         return cudaErrorInvalidValue;
@@ -418,8 +399,7 @@ cudaMemcpy (void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
     return cudaSuccess;
 }
 
-void fakecuda_write (
-    void *stream, void *to, const void *bytes, size_t n, int asked)
+void fakecuda_write (void *stream, void *to, const void *bytes, size_t n, int asked)
 {
     struct copied *c = calloc (1, sizeof (*c) + n);
 
@@ -457,8 +437,7 @@ static bool do_wait (void *arg)
     return true;
 }
 
-static cudaError_t
-queue_moment (cudaStream_t stream, cudaEvent_t e, fakecuda_f *f)
+static cudaError_t queue_moment (cudaStream_t stream, cudaEvent_t e, fakecuda_f *f)
 {
     struct moment *m = calloc (1, sizeof (*m));
 

@@ -22,8 +22,7 @@ void fakecuda_unlock (void);
 
 /* As a kernel of the program's that takes its time: the bytes, which are
  * copied now, are at 'to' when the stream was asked so many times. */
-void fakecuda_write (
-    void *stream, void *to, const void *bytes, size_t n, int asked);
+void fakecuda_write (void *stream, void *to, const void *bytes, size_t n, int asked);
 
 /* What was copied so far in this process: bytes to and from the host, and
  * copies on the device, in so many calls. */

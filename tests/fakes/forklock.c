@@ -28,19 +28,19 @@ static void leave (void)
         __atomic_clear (&lock, __ATOMIC_RELEASE);
 }
 
-#define LOCKED(type, name, real, parameters, ...)                              \
-    type real parameters;                                                      \
-    type name parameters;                                                      \
-    type name parameters                                                       \
-    {                                                                          \
-        type rv;                                                               \
-        enter ();                                                              \
-        rv = real (__VA_ARGS__);                                               \
-        leave ();                                                              \
-        return rv;                                                             \
+#define LOCKED(type, name, real, parameters, ...)                                                  \
+    type real parameters;                                                                          \
+    type name parameters;                                                                          \
+    type name parameters                                                                           \
+    {                                                                                              \
+        type rv;                                                                                   \
+        enter ();                                                                                  \
+        rv = real (__VA_ARGS__);                                                                   \
+        leave ();                                                                                  \
+        return rv;                                                                                 \
     }
 
-#define ASAN(type, name, parameters, ...)                                      \
+#define ASAN(type, name, parameters, ...)                                                          \
     LOCKED (type, name, __interceptor_##name, parameters, __VA_ARGS__)
 
 ASAN (void *, malloc, (size_t size), size)

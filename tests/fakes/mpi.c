@@ -21,10 +21,7 @@ int MPIX_Query_cuda_support (void)
     return is_told ("cuda");
 }
 
-int MPI_Comm_create_group (MPI_Comm comm,
-                           MPI_Group group,
-                           int tag,
-                           MPI_Comm *made)
+int MPI_Comm_create_group (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made)
 {
     int rank = 0;
 

@@ -66,24 +66,20 @@ ncclResult_t ncclGetUniqueId (ncclUniqueId *id)
     static atomic_int n;
 
     memset (id, 0, sizeof (*id));
-    snprintf (id->internal,
-              sizeof (id->internal),
-              "/dev/shm/fakenccl-%d-%d",
-              (int)getpid (),
+    snprintf (id->internal, sizeof (id->internal), "/dev/shm/fakenccl-%d-%d", (int)getpid (),
               atomic_fetch_add (&n, 1));
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig (
-    ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankConfig (ncclComm_t *comm, int size, ncclUniqueId id, int rank,
+                                     ncclConfig_t *config)
 {
     struct ncclComm *c = calloc (1, sizeof (*c));
     int fd = open (id.internal, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
     if (config->blocking || fd < 0 || ftruncate (fd, sizeof (*c->shared)) < 0)
         return ncclInternalError;
-    c->shared = mmap (
-        NULL, sizeof (*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    c->shared = mmap (NULL, sizeof (*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close (fd);
     snprintf (c->name, sizeof (c->name), "%.60s", id.internal);
     c->rank = rank;
@@ -194,8 +190,7 @@ static void publish (struct work *w, cudaStream_t stream)
  */
 static bool multiplies_alone (const struct ncclComm *c, const struct part *p)
 {
-    return c->size == 1 && p->kind <= SCATTER
-           && (p->op == ncclAvg || p->factor != 1);
+    return c->size == 1 && p->kind <= SCATTER && (p->op == ncclAvg || p->factor != 1);
 }
 
 static bool is_refused (const struct ncclComm *c, const struct part *p)
@@ -203,8 +198,7 @@ static bool is_refused (const struct ncclComm *c, const struct part *p)
     bool f8 = p->type == ncclFloat8e4m3 || p->type == ncclFloat8e5m2;
 
     return p->factor == 0
-           || (f8 && p->kind <= SCATTER
-               && (fakecuda_has ("ampere") || multiplies_alone (c, p)));
+           || (f8 && p->kind <= SCATTER && (fakecuda_has ("ampere") || multiplies_alone (c, p)));
 }
 
 /* That kernel leaves out the last elements of some lengths. */
@@ -250,11 +244,8 @@ static ncclResult_t add (struct ncclComm *c, cudaStream_t stream, struct part p)
     return ncclSuccess;
 }
 
-ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op,
-                                       void *scalar,
-                                       ncclDataType_t type,
-                                       ncclScalarResidence_t residence,
-                                       ncclComm_t c)
+ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                                       ncclScalarResidence_t residence, ncclComm_t c)
 {
     int i = 0;
 
@@ -364,8 +355,7 @@ static void leave_parts (const struct ncclComm *c, const struct work *w)
 /* What rank 'from' left as its 'i'-th part, or has sent here; the caller frees
  * it.
  */
-static char *
-read_part (const struct ncclComm *c, const struct work *w, int from, int i)
+static char *read_part (const struct ncclComm *c, const struct work *w, int from, int i)
 {
     bool sent = w->part[i].kind == RECV;
     struct part p;
@@ -400,8 +390,7 @@ static enum slurmdl_op op_of (ncclRedOp_t op)
 }
 
 /* The reduction of what all have left, from element 'at' on. */
-static void
-fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
+static void fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
 {
     const struct part *p = &w->part[i];
     enum slurmdl_type t = types[p->type];
@@ -413,8 +402,7 @@ fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
         reduce_scale (data[r], p->bytes / size_of (p->type), t, p->factor);
         from[r] = data[r] + at * size_of (p->type);
     }
-    reduce_many (
-        p->out, from, (size_t)c->size, reached (c, p), t, op_of (p->op));
+    reduce_many (p->out, from, (size_t)c->size, reached (c, p), t, op_of (p->op));
     if (p->op == ncclAvg)
         reduce_scale (p->out, p->n, t, 1.0 / c->size);
     for (int r = 0; r < c->size; r++)
@@ -423,8 +411,7 @@ fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
     free (from);
 }
 
-static void copy (
-    const struct ncclComm *c, const struct work *w, int i, int from, size_t at)
+static void copy (const struct ncclComm *c, const struct work *w, int i, int from, size_t at)
 {
     const struct part *p = &w->part[i];
     size_t n = p->n * size_of (p->type);

@@ -47,12 +47,7 @@ static bool has (const struct nvml_device *d, const char *fault)
     const char *list = getenv ("FAKE_FAULTS");
     char text[128];
 
-    snprintf (text,
-              sizeof (text),
-              "%s:%s:%u",
-              node ? node : "here",
-              fault,
-              number_of (d));
+    snprintf (text, sizeof (text), "%s:%s:%u", node ? node : "here", fault, number_of (d));
     return list && strstr (list, text) != NULL;
 }
 
@@ -81,15 +76,8 @@ static unsigned read_gpus (void)
             pause ();
         if (!strncmp (line, "crash", 5))
             abort ();
-        n += sscanf (line,
-                     "%lf %lf %lf %lf %lf %x %255s",
-                     &d->busy,
-                     &d->used,
-                     &d->size,
-                     &d->power,
-                     &d->temperature,
-                     &d->slowed,
-                     d->process)
+        n += sscanf (line, "%lf %lf %lf %lf %lf %x %255s", &d->busy, &d->used, &d->size, &d->power,
+                     &d->temperature, &d->slowed, d->process)
              == 7;
     }
     if (f)
@@ -138,10 +126,7 @@ int nvmlDeviceGetUUID (struct nvml_device *d, char *buf, unsigned size)
 int nvmlDeviceGetPciInfo_v3 (struct nvml_device *d, struct nvml_pci *pci)
 {
     memset (pci, 0, sizeof (*pci));
-    snprintf (pci->bus_id,
-              sizeof (pci->bus_id),
-              "00000000:%02X:00.0",
-              0x1b + number_of (d));
+    snprintf (pci->bus_id, sizeof (pci->bus_id), "00000000:%02X:00.0", 0x1b + number_of (d));
     return NVML_SUCCESS;
 }
 
@@ -158,9 +143,7 @@ int nvmlDeviceGetEccMode (struct nvml_device *d, int *now, int *later)
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetTotalEccErrors (struct nvml_device *d,
-                                 int type,
-                                 int counter,
+int nvmlDeviceGetTotalEccErrors (struct nvml_device *d, int type, int counter,
                                  unsigned long long *n)
 {
     *n = type == 1 && counter == 0 && has (d, "ecc") ? 3 : 0;
@@ -173,11 +156,8 @@ int nvmlDeviceGetRetiredPagesPendingStatus (struct nvml_device *d, int *on)
     return *on ? NVML_SUCCESS : NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetRemappedRows (struct nvml_device *d,
-                               unsigned *corrected,
-                               unsigned *uncorrected,
-                               unsigned *pending,
-                               unsigned *failed)
+int nvmlDeviceGetRemappedRows (struct nvml_device *d, unsigned *corrected, unsigned *uncorrected,
+                               unsigned *pending, unsigned *failed)
 {
     *corrected = *uncorrected = 0;
     *pending = has (d, "rows") != 0;
@@ -245,8 +225,7 @@ const char *nvmlErrorString (int status)
     return status == NOT_FOUND ? "Not Found" : "Unknown Error";
 }
 
-int nvmlDeviceGetUtilizationRates (struct nvml_device *d,
-                                   struct nvml_utilization *u)
+int nvmlDeviceGetUtilizationRates (struct nvml_device *d, struct nvml_utilization *u)
 {
     read_gpus ();
     u->gpu = (unsigned)d->busy;
@@ -294,23 +273,19 @@ int nvmlDeviceGetClockInfo (struct nvml_device *d, int which, unsigned *mhz)
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetCurrentClocksThrottleReasons (struct nvml_device *d,
-                                               unsigned long long *why)
+int nvmlDeviceGetCurrentClocksThrottleReasons (struct nvml_device *d, unsigned long long *why)
 {
     *why = d->slowed;
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetPcieThroughput (struct nvml_device *d,
-                                 int counter,
-                                 unsigned *kilobytes)
+int nvmlDeviceGetPcieThroughput (struct nvml_device *d, int counter, unsigned *kilobytes)
 {
     *kilobytes = counter == NVML_PCIE_RX ? 7000 : 3000;
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d,
-                                             unsigned *n,
+int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d, unsigned *n,
                                              struct nvml_process *p)
 {
     FILE *f = fopen (d->process, "r");
@@ -323,8 +298,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d,
     return NVML_SUCCESS;
 }
 
-int nvmlGpmQueryDeviceSupport (struct nvml_device *d,
-                               struct nvml_gpm_support *s)
+int nvmlGpmQueryDeviceSupport (struct nvml_device *d, struct nvml_gpm_support *s)
 {
     s->supported = 1;
     return s->version == NVML_GPM_VERSION ? NVML_SUCCESS : UNKNOWN;
@@ -358,8 +332,7 @@ int nvmlGpmMetricsGet (struct nvml_gpm_metrics *m)
         || m->before->device != m->after->device)
         return UNKNOWN;
     for (unsigned i = 0; i < m->n; i++) {
-        m->metrics[i].status =
-            m->metrics[i].id == NVML_GPM_SM ? NVML_SUCCESS : UNKNOWN;
+        m->metrics[i].status = m->metrics[i].id == NVML_GPM_SM ? NVML_SUCCESS : UNKNOWN;
         m->metrics[i].value = m->after->device->busy / 4;
     }
     return NVML_SUCCESS;

@@ -49,10 +49,7 @@ static unsigned step;
 spank_err_t spank_option_register (spank_t sp, struct spank_option *o)
 {
     (void)sp;
-    printf ("option --%s%s%s\n",
-            o->name,
-            o->has_arg ? "=" : "",
-            o->has_arg ? o->arginfo : "");
+    printf ("option --%s%s%s\n", o->name, o->has_arg ? "=" : "", o->has_arg ? o->arginfo : "");
     options[noptions++] = *o;
     return ESPANK_SUCCESS;
 }
@@ -78,8 +75,7 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
     else if (item == S_TASK_ID && getenv ("SLURM_LOCALID"))
         *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_LOCALID"));
     else if (item == S_JOB_UID)
-        *va_arg (ap, uid_t *) =
-            getenv ("FAKE_UID") ? (uid_t)atoi (getenv ("FAKE_UID")) : getuid ();
+        *va_arg (ap, uid_t *) = getenv ("FAKE_UID") ? (uid_t)atoi (getenv ("FAKE_UID")) : getuid ();
     else if (item == S_JOB_ENV)
         *va_arg (ap, char ***) = environ;
     else if (item == S_JOB_ARGV && getenv ("PROGRAM")) {
@@ -109,8 +105,7 @@ spank_err_t spank_getenv (spank_t sp, const char *name, char *buf, int len)
     return ESPANK_SUCCESS;
 }
 
-spank_err_t
-spank_setenv (spank_t sp, const char *name, const char *value, int overwrite)
+spank_err_t spank_setenv (spank_t sp, const char *name, const char *value, int overwrite)
 {
     (void)sp;
     printf ("set %s=%s%s\n", name, value, overwrite ? "" : " (if unset)");
@@ -150,8 +145,7 @@ static bool fails (const char *call)
 
 int lstat (const char *path, struct stat *st)
 {
-    return fails ("lstat") ? -1
-                           : fstatat (AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+    return fails ("lstat") ? -1 : fstatat (AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }
 
 ssize_t getrandom (void *buf, size_t size, unsigned flags)
@@ -162,8 +156,7 @@ ssize_t getrandom (void *buf, size_t size, unsigned flags)
 int poll (struct pollfd *fds, nfds_t n, int ms)
 {
     int times = atoi (getenv ("FAKE_PATIENCE") ?: "1");
-    struct timespec limit = { (long)ms * times / 1000,
-                              (long)ms * times % 1000 * 1000000 };
+    struct timespec limit = { (long)ms * times / 1000, (long)ms * times % 1000 * 1000000 };
 
     return ppoll (fds, n, ms < 0 ? NULL : &limit, NULL);
 }
@@ -257,8 +250,7 @@ static int give_option (char *arg)
     }
     for (int i = 0; i < noptions; i++)
         if (!strcmp (options[i].name, arg))
-            return options[i].cb (
-                options[i].val, value, context == S_CTX_REMOTE);
+            return options[i].cb (options[i].val, value, context == S_CTX_REMOTE);
     printf ("no option %s\n", arg);
     return -1;
 }
@@ -336,11 +328,7 @@ static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
         rv |= call (plugin, "slurm_spank_task_init", ac, av);
         after = now ();
         if (getenv ("FAKE_TIME"))
-            fprintf (stderr,
-                     "%.1f %.1f %.1f\n",
-                     t[1] - t[0],
-                     t[2] - t[1],
-                     after - before);
+            fprintf (stderr, "%.1f %.1f %.1f\n", t[1] - t[0], t[2] - t[1], after - before);
         print_cpus ();
         printf ("status %d\n", rv);
         exit (probe ());

@@ -68,16 +68,12 @@ __attribute__ ((constructor)) static void begin (void)
 
     dir = getenv ("TRACE_DIR");
     if (log && dir)
-        out = (int)raw () (SYS_openat,
-                           AT_FDCWD,
-                           log,
-                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                           0666);
+        out =
+            (int)raw () (SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     unsetenv ("LD_PRELOAD");
 }
 
-static void
-put (enum op op, uint32_t file, off_t at, const void *data, size_t n)
+static void put (enum op op, uint32_t file, off_t at, const void *data, size_t n)
 {
     struct entry e = { op, file, (uint64_t)at, n };
     struct iovec v[2] = { { &e, sizeof (e) }, { (void *)(uintptr_t)data, n } };
@@ -114,17 +110,12 @@ static bool is_traced (const char *path)
     return dir && !strncmp (path, dir, strlen (dir));
 }
 
-static void
-put_paths (enum op op, int at, const char *from, int to_at, const char *to)
+static void put_paths (enum op op, int at, const char *from, int to_at, const char *to)
 {
     char a[PATH_SIZE];
     char b[PATH_SIZE];
     char both[2 * PATH_SIZE];
-    int n = snprintf (both,
-                      sizeof (both),
-                      "%s%c%s",
-                      path_at (at, from, a),
-                      0,
+    int n = snprintf (both, sizeof (both), "%s%c%s", path_at (at, from, a), 0,
                       *to ? path_at (to_at, to, b) : "");
 
     if (is_traced (both))
@@ -136,13 +127,13 @@ static uint32_t file_of (int fd)
     return fd >= 0 && fd < FILES ? files[fd] : 0;
 }
 
-#define LOCKED(call)                                                           \
-    pthread_mutex_lock (&lock);                                                \
-    long rv = call;                                                            \
+#define LOCKED(call)                                                                               \
+    pthread_mutex_lock (&lock);                                                                    \
+    long rv = call;                                                                                \
     if (rv >= 0)
 
-#define DONE                                                                   \
-    pthread_mutex_unlock (&lock);                                              \
+#define DONE                                                                                       \
+    pthread_mutex_unlock (&lock);                                                                  \
     return rv
 
 static uint32_t file_with (ino_t inode)
@@ -202,29 +193,29 @@ long syscall (long number, ...)
 }
 
 /* What 'at' is, and the parameters in front of the path. */
-#define OPENER(name, at, ...)                                                  \
-    int name (__VA_ARGS__ const char *path, int flags, ...)                    \
-    {                                                                          \
-        mode_t mode = 0;                                                       \
-        va_list ap;                                                            \
-        va_start (ap, flags);                                                  \
-        if (flags & (O_CREAT | __O_TMPFILE))                                   \
-            mode = va_arg (ap, mode_t);                                        \
-        va_end (ap);                                                           \
-        return opened (at, path, flags, mode);                                 \
+#define OPENER(name, at, ...)                                                                      \
+    int name (__VA_ARGS__ const char *path, int flags, ...)                                        \
+    {                                                                                              \
+        mode_t mode = 0;                                                                           \
+        va_list ap;                                                                                \
+        va_start (ap, flags);                                                                      \
+        if (flags & (O_CREAT | __O_TMPFILE))                                                       \
+            mode = va_arg (ap, mode_t);                                                            \
+        va_end (ap);                                                                               \
+        return opened (at, path, flags, mode);                                                     \
     }
 OPENER (open, AT_FDCWD, )
 OPENER (open64, AT_FDCWD, )
 OPENER (openat, at, int at, )
 OPENER (openat64, at, int at, )
 
-#define WRITER(name)                                                           \
-    ssize_t name (int fd, const void *buf, size_t n, off_t at)                 \
-    {                                                                          \
-        LOCKED (raw () (SYS_pwrite64, fd, buf, n, at))                         \
-        if (file_of (fd))                                                      \
-            put (WRITE, file_of (fd), at, buf, (size_t)rv);                    \
-        DONE;                                                                  \
+#define WRITER(name)                                                                               \
+    ssize_t name (int fd, const void *buf, size_t n, off_t at)                                     \
+    {                                                                                              \
+        LOCKED (raw () (SYS_pwrite64, fd, buf, n, at))                                             \
+        if (file_of (fd))                                                                          \
+            put (WRITE, file_of (fd), at, buf, (size_t)rv);                                        \
+        DONE;                                                                                      \
     }
 WRITER (pwrite)
 WRITER (pwrite64)
@@ -244,14 +235,14 @@ ssize_t write (int fd, const void *buf, size_t n)
     DONE;
 }
 
-#define CUTTER(name)                                                           \
-    int name (int fd, off_t n)                                                 \
-    {                                                                          \
-        LOCKED (raw () (SYS_ftruncate, fd, n))                                 \
-        if (file_of (fd))                                                      \
-            put (TRUNCATE, file_of (fd), n, NULL, 0);                          \
-        pthread_mutex_unlock (&lock);                                          \
-        return (int)rv;                                                        \
+#define CUTTER(name)                                                                               \
+    int name (int fd, off_t n)                                                                     \
+    {                                                                                              \
+        LOCKED (raw () (SYS_ftruncate, fd, n))                                                     \
+        if (file_of (fd))                                                                          \
+            put (TRUNCATE, file_of (fd), n, NULL, 0);                                              \
+        pthread_mutex_unlock (&lock);                                                              \
+        return (int)rv;                                                                            \
     }
 CUTTER (ftruncate)
 CUTTER (ftruncate64)
@@ -263,18 +254,17 @@ static void put_sync (int fd)
 
     if (file_of (fd))
         put (SYNC, file_of (fd), 0, NULL, 0);
-    else if (is_traced (path_of (fd, path)) && fstat (fd, &st) == 0
-             && S_ISDIR (st.st_mode))
+    else if (is_traced (path_of (fd, path)) && fstat (fd, &st) == 0 && S_ISDIR (st.st_mode))
         put (SYNC_FOLDER, 0, 0, path, strlen (path));
 }
 
-#define SYNCER(name, number)                                                   \
-    int name (int fd)                                                          \
-    {                                                                          \
-        LOCKED (raw () (number, fd))                                           \
-        put_sync (fd);                                                         \
-        pthread_mutex_unlock (&lock);                                          \
-        return (int)rv;                                                        \
+#define SYNCER(name, number)                                                                       \
+    int name (int fd)                                                                              \
+    {                                                                                              \
+        LOCKED (raw () (number, fd))                                                               \
+        put_sync (fd);                                                                             \
+        pthread_mutex_unlock (&lock);                                                              \
+        return (int)rv;                                                                            \
     }
 SYNCER (fsync, SYS_fsync)
 SYNCER (fdatasync, SYS_fdatasync)

@@ -133,8 +133,7 @@ static int attributes (int rv, struct stat *st)
 
     if (rv < 0)
         return -errno;
-    if (*since > 0 && old->st_ino == st->st_ino
-        && now () - *since < client.attr) {
+    if (*since > 0 && old->st_ino == st->st_ino && now () - *since < client.attr) {
         *st = *old;
         return 0;
     }
@@ -152,8 +151,7 @@ static int flush_handle (struct handle *h)
     struct stat st;
     int rv = full ? -ENOSPC : 0;
 
-    if (h->pieces && rv == 0 && !h->ours && fstat (h->fd, &st) == 0
-        && st.st_nlink == 0)
+    if (h->pieces && rv == 0 && !h->ours && fstat (h->fd, &st) == 0 && st.st_nlink == 0)
         rv = -ESTALE;
     while ((p = h->pieces)) {
         if (rv == 0 && pwrite (h->fd, p->data, p->size, p->at) < 0)
@@ -192,12 +190,10 @@ static int stale (const struct handle *h)
 
 /* ---- names ---- */
 
-static int
-do_getattr (const char *path, struct stat *st, struct fuse_file_info *fi)
+static int do_getattr (const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     char buf[PATH_MAX];
-    int rv =
-        fi ? fstat (handle_of (fi)->fd, st) : lstat (server (buf, path), st);
+    int rv = fi ? fstat (handle_of (fi)->fd, st) : lstat (server (buf, path), st);
 
     if (rv == 0) {
         flush_file (st->st_ino);
@@ -221,8 +217,7 @@ static int do_mkdir (const char *path, mode_t mode)
 {
     char buf[PATH_MAX];
 
-    return is_full () ? -ENOSPC
-                      : reply (mkdir (server (buf, path), mode), EEXIST);
+    return is_full () ? -ENOSPC : reply (mkdir (server (buf, path), mode), EEXIST);
 }
 
 /* What is open here stays (the client gives it another name). */
@@ -250,8 +245,7 @@ static int do_symlink (const char *to, const char *path)
 {
     char buf[PATH_MAX];
 
-    return is_full () ? -ENOSPC
-                      : reply (symlink (to, server (buf, path)), EEXIST);
+    return is_full () ? -ENOSPC : reply (symlink (to, server (buf, path)), EEXIST);
 }
 
 static int do_link (const char *from, const char *path)
@@ -277,12 +271,8 @@ static int do_rename (const char *from, const char *path, unsigned flags)
     return reply (rename (a, b), ENOENT);
 }
 
-static int do_readdir (const char *path,
-                       void *list,
-                       fuse_fill_dir_t fill,
-                       off_t at,
-                       struct fuse_file_info *fi,
-                       enum fuse_readdir_flags flags)
+static int do_readdir (const char *path, void *list, fuse_fill_dir_t fill, off_t at,
+                       struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
     char buf[PATH_MAX];
     DIR *dir = opendir (server (buf, path));
@@ -303,8 +293,7 @@ static int do_readdir (const char *path,
 /* ---- open files ---- */
 
 /* A handle that reads needs no other for what it wrote itself. */
-static int
-open_file (const char *p, int flags, mode_t mode, struct fuse_file_info *fi)
+static int open_file (const char *p, int flags, mode_t mode, struct fuse_file_info *fi)
 {
     struct handle *h = calloc (1, sizeof (*h));
     struct stat st;
@@ -360,17 +349,12 @@ static int do_create (const char *path, mode_t mode, struct fuse_file_info *fi)
 static int do_open (const char *path, struct fuse_file_info *fi)
 {
     char buf[PATH_MAX];
-    int rv =
-        open_file (server (buf, path), fi->flags & ~(O_CREAT | O_EXCL), 0, fi);
+    int rv = open_file (server (buf, path), fi->flags & ~(O_CREAT | O_EXCL), 0, fi);
 
     return rv == -ENOENT ? -ESTALE : rv;
 }
 
-static int do_read (const char *path,
-                    char *data,
-                    size_t size,
-                    off_t at,
-                    struct fuse_file_info *fi)
+static int do_read (const char *path, char *data, size_t size, off_t at, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of (fi);
     ssize_t n;
@@ -383,10 +367,7 @@ static int do_read (const char *path,
     return n < 0 ? -errno : (int)n;
 }
 
-static int do_write (const char *path,
-                     const char *data,
-                     size_t size,
-                     off_t at,
+static int do_write (const char *path, const char *data, size_t size, off_t at,
                      struct fuse_file_info *fi)
 {
     struct handle *h = handle_of (fi);
@@ -413,8 +394,7 @@ static int do_truncate (const char *path, off_t size, struct fuse_file_info *fi)
     if (h)
         flush_file (h->ino);
     forget_path (server (buf, path));
-    return (h ? ftruncate (h->fd, size) : truncate (buf, size)) < 0 ? -errno
-                                                                    : 0;
+    return (h ? ftruncate (h->fd, size) : truncate (buf, size)) < 0 ? -errno : 0;
 }
 
 static int do_flush (const char *path, struct fuse_file_info *fi)
@@ -446,8 +426,8 @@ static int do_release (const char *path, struct fuse_file_info *fi)
 /* The kernel remembers names, this process attributes and data. */
 static void *do_init (struct fuse_conn_info *conn, struct fuse_config *cfg)
 {
-    conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO
-                              | FUSE_CAP_WRITEBACK_CACHE);
+    conn->want &=
+        ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_WRITEBACK_CACHE);
     cfg->entry_timeout = cfg->negative_timeout = client.negative;
     cfg->attr_timeout = 0;
     cfg->hard_remove = 1;

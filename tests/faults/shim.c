@@ -72,11 +72,8 @@ __attribute__ ((constructor)) static void read_plan (void)
     const char *path = getenv ("FAULT_PATH");
 
     if (out)
-        plan.out = (int)syscall (SYS_openat,
-                                 AT_FDCWD,
-                                 out,
-                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                                 0666);
+        plan.out = (int)syscall (SYS_openat, AT_FDCWD, out,
+                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     snprintf (plan.mode, sizeof (plan.mode), "%s", mode ? mode : "");
     snprintf (plan.call, sizeof (plan.call), "%s", call ? call : "");
     snprintf (plan.path, sizeof (plan.path), "%s", path ? path : "");
@@ -166,8 +163,7 @@ static enum act act_of_mode (int kind)
 
     if (!strcmp (plan.mode, "after"))
         return DIE;
-    if (kind & CHANGES
-        && (!strcmp (plan.mode, "lost") || !strcmp (plan.mode, "again")))
+    if (kind & CHANGES && (!strcmp (plan.mode, "lost") || !strcmp (plan.mode, "again")))
         return LOST;
     if (kind & MOVES && !strcmp (plan.mode, "short"))
         return SHORT;
@@ -183,8 +179,7 @@ static enum act look (const char *call, const char *path, int kind)
     enum act act;
     long n;
 
-    if (!counts (path) || (*plan.call && strcmp (plan.call, call))
-        || !strstr (path, plan.path))
+    if (!counts (path) || (*plan.call && strcmp (plan.call, call)) || !strstr (path, plan.path))
         return PASS;
     n = __atomic_add_fetch (&plan.count, 1, __ATOMIC_SEQ_CST);
     if (n != plan.at) {
@@ -207,9 +202,7 @@ static int after (enum act act, int done, int again)
         _exit (CRASH);
     if (act != LOST || !done)
         return 0;
-    errno = !strcmp (plan.mode, "again") ? again
-            : errno_of_mode ()           ? errno_of_mode ()
-                                         : ETIMEDOUT;
+    errno = !strcmp (plan.mode, "again") ? again : errno_of_mode () ? errno_of_mode () : ETIMEDOUT;
     return 1;
 }
 
@@ -357,9 +350,8 @@ int openat (int at, const char *p, int flags, ...)
     va_end (ap);
     if (act == FAIL)
         return -1;
-    return open_done (act,
-                      ((int (*) (int, const char *, int, ...))next (
-                          &real, "openat")) (at, p, flags, mode));
+    return open_done (
+        act, ((int (*) (int, const char *, int, ...))next (&real, "openat")) (at, p, flags, mode));
 }
 
 /* openat2(), which has no function; its flags come first in the structure */
@@ -373,8 +365,7 @@ static long open_how (long at, const char *p, const uint64_t *how, long size)
 
     if (act == FAIL)
         return -1;
-    fd = ((long (*) (long, ...))next (&real, "syscall")) (
-        SYS_openat2, at, p, how, size);
+    fd = ((long (*) (long, ...))next (&real, "syscall")) (SYS_openat2, at, p, how, size);
     return open_done (act, (int)fd);
 }
 
@@ -389,14 +380,12 @@ long syscall (long number, ...)
         a[i] = va_arg (ap, long);
     va_end (ap);
     if (number == SYS_openat2)
-        return open_how (
-            a[0], (const char *)a[1], (const uint64_t *)a[2], a[3]);
-    return ((long (*) (long, ...))next (&real, "syscall")) (
-        number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return open_how (a[0], (const char *)a[1], (const uint64_t *)a[2], a[3]);
+    return ((long (*) (long, ...))next (&real, "syscall")) (number, a[0], a[1], a[2], a[3], a[4],
+                                                            a[5]);
 }
 
-static int
-link_to (int old, const char *from, int at, const char *to, int flags)
+static int link_to (int old, const char *from, int at, const char *to, int flags)
 {
     static void *real;
     char buf[PATH_SIZE];
@@ -409,8 +398,8 @@ link_to (int old, const char *from, int at, const char *to, int flags)
         errno = EPERM;
         return -1;
     }
-    rv = ((int (*) (int, const char *, int, const char *, int))next (
-        &real, "linkat")) (old, from, at, to, flags);
+    rv = ((int (*) (int, const char *, int, const char *, int))next (&real, "linkat")) (
+        old, from, at, to, flags);
     return after (act, rv == 0, EEXIST) ? -1 : rv;
 }
 

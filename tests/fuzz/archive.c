@@ -6,8 +6,7 @@
 #include "launcher/code/archive.h"
 #include "tests/fuzz/fuzz.h"
 
-static void
-take_file (const char *path, const void *text, size_t size, void *arg)
+static void take_file (const char *path, const void *text, size_t size, void *arg)
 {
     const unsigned char *bytes = text;
     size_t *n = arg;
@@ -22,8 +21,7 @@ static void check_beside (void)
     struct dirent *e;
 
     while (d && (e = readdir (d)))
-        if (strcmp (e->d_name, ".") && strcmp (e->d_name, "..")
-            && strcmp (e->d_name, "tree"))
+        if (strcmp (e->d_name, ".") && strcmp (e->d_name, "..") && strcmp (e->d_name, "tree"))
             abort ();
     closedir (d);
 }

@@ -11,10 +11,9 @@ enum { RANKS = 4, BYTES = 24 };
 static void gather (bool root, int fd)
 {
     struct boot_peer *child = calloc (1, sizeof (*child));
-    struct boot_tree t = { .rank = root ? 0 : 1,
-                           .size = RANKS,
-                           .timeout = 0.01,
-                           .parent.stream.fd = -1 };
+    struct boot_tree t = {
+        .rank = root ? 0 : 1, .size = RANKS, .timeout = 0.01, .parent.stream.fd = -1
+    };
     struct boot_peer *from = root ? child : &t.parent;
     char mine[BYTES] = "mine";
     char all[RANKS * BYTES];
@@ -43,8 +42,7 @@ static void welcome (int fd)
     while (net_stream_read (&s, 4096) == 1) {
         volatile size_t n;
         if (check_welcome (&p, &s, &w) == 0)
-            n = strlen (w.host) + strlen (w.parent_host)
-                + strlen (w.parent_from);
+            n = strlen (w.host) + strlen (w.parent_host) + strlen (w.parent_from);
         n = strlen (boot_tree_reason (&s));
         (void)n;
         net_stream_next (&s);

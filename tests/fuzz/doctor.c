@@ -9,14 +9,12 @@
 
 /* What neither asks Slurm nor starts anything. */
 static void (*const checks[]) (struct site *) = {
-    doctor_plugstack,   doctor_plugin_line, doctor_plugin_file,
-    doctor_order,       doctor_profiles,    doctor_ports,
-    doctor_task_plugin, doctor_proctrack,   doctor_cgroup,
-    doctor_select,      doctor_gres,        doctor_tres,
-    doctor_kill,        doctor_preemption,  doctor_requeue,
-    doctor_array,       doctor_unkillable,  doctor_limits,
-    doctor_prolog,      doctor_gather,      doctor_health,
-    doctor_shm,         doctor_remove_ipc,  doctor_plugin_arguments,
+    doctor_plugstack,  doctor_plugin_line, doctor_plugin_file, doctor_order,
+    doctor_profiles,   doctor_ports,       doctor_task_plugin, doctor_proctrack,
+    doctor_cgroup,     doctor_select,      doctor_gres,        doctor_tres,
+    doctor_kill,       doctor_preemption,  doctor_requeue,     doctor_array,
+    doctor_unkillable, doctor_limits,      doctor_prolog,      doctor_gather,
+    doctor_health,     doctor_shm,         doctor_remove_ipc,  doctor_plugin_arguments,
 };
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

@@ -3,8 +3,7 @@
 #include "runtime/comm/elastic/folder.h"
 #include "tests/fuzz/fuzz.h"
 
-static void visit (const struct elastic_member *m,
-                   const struct signs *v,
+static void visit (const struct elastic_member *m, const struct signs *v,
                    const struct elastic_member *self)
 {
     volatile size_t n = strlen (m->unit);

@@ -14,9 +14,7 @@ enum { RANKS = 4, UNITS = 3 };
 static struct mesh_peer_info peers[RANKS];
 static long ranks[RANKS] = { 0, 1, 2, 3 };
 static struct endpoint endpoint = { .size = RANKS, .peers = peers };
-static struct mesh mesh = { .endpoint = &endpoint,
-                            .size = RANKS,
-                            .world = ranks };
+static struct mesh mesh = { .endpoint = &endpoint, .size = RANKS, .world = ranks };
 static struct slurmdl_comm channel = { .mesh = &mesh };
 
 static const char *host (const void *arg, long rank)
@@ -86,9 +84,7 @@ static void take_all (struct control *k, const uint8_t *data, size_t size)
 
     packet_bytes (&c.in, data, size);
     for (size_t i = 0; connection_take (&c, &p); i++) {
-        if ((k->root ? control_up (k, 1 + i % (UNITS - 1), &p)
-                     : control_down (k, &p))
-            < 0)
+        if ((k->root ? control_up (k, 1 + i % (UNITS - 1), &p) : control_down (k, &p)) < 0)
             break;
         look (k);
     }

@@ -54,8 +54,7 @@ static void find_sets (char *text, char *sets[SETS + 1])
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     bool is_yaml = size > 3 && !memcmp (data, "---", 3);
-    const char *path =
-        fuzz_file (is_yaml ? "exp.yaml" : "exp.conf", data, size);
+    const char *path = fuzz_file (is_yaml ? "exp.yaml" : "exp.conf", data, size);
     char *text = fuzz_text (data, size);
     char *sets[SETS + 1] = { NULL };
     struct edit edit = { .sets = sets };

@@ -14,8 +14,7 @@ static void look_at (const struct flow_scope *c)
     char path[PATH_MAX];
 
     flow_task_state (c->r, c->s, c->task, NULL);
-    if (flow_command (c, &argv, &variables, &err) < 0
-        || flow_condition (c, &err) < 0)
+    if (flow_command (c, &argv, &variables, &err) < 0 || flow_condition (c, &err) < 0)
         fuzz_failed (&err);
     for (size_t i = 0; i < c->s->noutputs; i++)
         if (flow_output_path (c, &c->s->outputs[i], path, &err) < 0)
@@ -33,19 +32,17 @@ static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
     flow_is_done (r, s, NULL);
     for (long i = 0; i < width && i < TASKS_MAX; i++) {
         flow_path (folder, r, s, i, "a", flow_last (r, s, i, "begin"));
-        look_at (
-            &(struct flow_scope){ r, s, i, 0, 1, folder, "failed", "a b" });
+        look_at (&(struct flow_scope){ r, s, i, 0, 1, folder, "failed", "a b" });
     }
 }
 
 /* What the corpus names: flow_read() looks whether it is there. */
 static void put_programs (void)
 {
-    static const char tune[] =
-        "name = \"tune\"; entrypoint = \"sh prepare.sh {lr} {data}\";\n"
-        "searcher = { metric = \"loss\"; max_trials = 4; };\n"
-        "hyperparameters = { data = 0;"
-        " lr = { type = \"log\"; minval = -3; maxval = 0.0; }; };\n";
+    static const char tune[] = "name = \"tune\"; entrypoint = \"sh prepare.sh {lr} {data}\";\n"
+                               "searcher = { metric = \"loss\"; max_trials = 4; };\n"
+                               "hyperparameters = { data = 0;"
+                               " lr = { type = \"log\"; minval = -3; maxval = 0.0; }; };\n";
     static bool done;
 
     if (!done) {
@@ -68,18 +65,12 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     if (problems_open (&p) < 0)
         return 0;
     put_programs ();
-    snprintf (r.dir,
-              sizeof (r.dir),
-              "%s",
-              is_run ? fuzz_files ("run", data, size, NULL)
-                     : fuzz_path ("run"));
+    snprintf (r.dir, sizeof (r.dir), "%s",
+              is_run ? fuzz_files ("run", data, size, NULL) : fuzz_path ("run"));
     snprintf (path, sizeof (path), "%.4000s/flow.conf", r.dir);
     r.flow = is_run ? flow_read (path, "/", NULL, NULL, &p)
-                    : flow_read (fuzz_file ("one.conf", data, size),
-                                 NULL,
-                                 size && *data == '#' ? given : NULL,
-                                 NULL,
-                                 &p);
+                    : flow_read (fuzz_file ("one.conf", data, size), NULL,
+                                 size && *data == '#' ? given : NULL, NULL, &p);
     problems_close (&p);
     if (!r.flow && p.count == 0)
         abort ();

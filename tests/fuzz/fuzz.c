@@ -59,10 +59,7 @@ const char *fuzz_folder (void)
 
     if (*folder)
         return folder;
-    snprintf (folder,
-              sizeof (folder),
-              "%.1000s/dl-fuzz-XXXXXX",
-              tmp && *tmp ? tmp : "/tmp");
+    snprintf (folder, sizeof (folder), "%.1000s/dl-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     must (mkdtemp (folder), folder);
     owner = getpid ();
     atexit (remove_folder);
@@ -104,8 +101,7 @@ void fuzz_put_message (const char *path, const void *data, size_t size)
 
 static const char *top;
 
-static int
-remove_one (const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int remove_one (const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)type;
@@ -187,8 +183,7 @@ static bool is_kept (const struct entry *e, const struct entry *last)
     size_t n = last ? strlen (last->name) : 0;
 
     return is_path (e->name) && (!e->link || leads_below (e->name, e->body))
-           && !(last && !strncmp (last->name, e->name, n)
-                && (!e->name[n] || e->name[n] == '/'));
+           && !(last && !strncmp (last->name, e->name, n) && (!e->name[n] || e->name[n] == '/'));
 }
 
 /* The next line "== ...", or the end. */
@@ -241,8 +236,7 @@ static struct tree read_tree (const uint8_t *data, size_t size)
     return t;
 }
 
-static void
-add_entry (const char *dir, const struct entry *e, fuzz_put_f *write_file)
+static void add_entry (const char *dir, const struct entry *e, fuzz_put_f *write_file)
 {
     char path[PATH_MAX];
 
@@ -275,24 +269,19 @@ static void remove_entry (const char *dir, const struct entry *e)
 
 static bool same (const struct entry *a, const struct entry *b)
 {
-    return a->link == b->link && a->size == b->size
-           && !memcmp (a->body, b->body, a->size);
+    return a->link == b->link && a->size == b->size && !memcmp (a->body, b->body, a->size);
 }
 
 /* Most of what an input has is what the last one had: files cost more than all
  * else.
  */
-static void change_tree (const char *dir,
-                         const struct tree *from,
-                         const struct tree *to,
+static void change_tree (const char *dir, const struct tree *from, const struct tree *to,
                          fuzz_put_f *write_file)
 {
     size_t i = 0, j = 0;
 
     while (i < from->n || j < to->n) {
-        int order = i == from->n ? 1
-                    : j == to->n ? -1
-                                 : by_name (&from->list[i], &to->list[j]);
+        int order = i == from->n ? 1 : j == to->n ? -1 : by_name (&from->list[i], &to->list[j]);
         bool stays = order == 0 && same (&from->list[i], &to->list[j]);
         if (order <= 0 && !stays && !write_file)
             remove_entry (dir, &from->list[i]);
@@ -311,8 +300,7 @@ void fuzz_forget (const char *dir)
     now.n = 0;
 }
 
-const char *
-fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz_put_f *f)
+const char *fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz_put_f *f)
 {
     struct tree next = read_tree (data, size);
     const char *dir = fuzz_path (name);
@@ -336,8 +324,7 @@ int fuzz_socket (const uint8_t *data, size_t size)
 
     if (other >= 0)
         close (other);
-    must (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0,
-          "socketpair");
+    must (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
     setsockopt (ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof (room));
     while (size > 0) {
         ssize_t n = send (ends[1], data, size, MSG_DONTWAIT | MSG_NOSIGNAL);

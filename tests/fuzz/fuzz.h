@@ -41,10 +41,7 @@ void fuzz_empty (const char *path);
  * one folder a process, and fuzz_forget() where a parser has written into it.
  */
 typedef void fuzz_put_f (const char *path, const void *data, size_t size);
-const char *fuzz_files (const char *name,
-                        const uint8_t *data,
-                        size_t size,
-                        fuzz_put_f *put);
+const char *fuzz_files (const char *name, const uint8_t *data, size_t size, fuzz_put_f *put);
 void fuzz_forget (const char *path);
 
 /* What 'put' may be: as it is; with the checksum of the runtime's messages. */

@@ -9,14 +9,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-enum {
-    PLAIN = 1,
-    CONFIRMS = 2,
-    ANSWERS = 4,
-    KNOWS = 8,
-    HELLOS = 16,
-    MOST = 64
-};
+enum { PLAIN = 1, CONFIRMS = 2, ANSWERS = 4, KNOWS = 8, HELLOS = 16, MOST = 64 };
 
 static struct handshake shake = {
     .service = HANDSHAKE_MESH, .version = 1, .key = { 1 }, .token = { 2 }

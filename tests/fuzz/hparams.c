@@ -20,13 +20,11 @@ static int put_word (void *arg, char *word)
 
 static void expand (const char *text, const json_t *o)
 {
-    json_t *builtins =
-        json_pack ("{s:i, s:s}", "trial", 7, "attempt_dir", "/t");
+    json_t *builtins = json_pack ("{s:i, s:s}", "trial", 7, "attempt_dir", "/t");
     static const struct experiment without;
-    struct command_values v = { .exp = &without,
-                                .hparams = o,
-                                .builtins = builtins,
-                                .resume_dir = resume_dir };
+    struct command_values v = {
+        .exp = &without, .hparams = o, .builtins = builtins, .resume_dir = resume_dir
+    };
 
     free (hparams_expand (text, &v, true));
     free (hparams_expand (text, &v, false));
@@ -40,8 +38,7 @@ static void each (const json_t *o)
     const char *key;
     json_t *v;
 
-    json_object_foreach ((json_t *)(uintptr_t)o, key, v)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)o, key, v) {
         hparams_variable (name, sizeof (name), key);
         free (hparams_text (o, key));
         number_from_json (v);

@@ -16,10 +16,9 @@ static const char conf[] =
     "hyperparameters = { lr = { type = \"log\"; minval = -3; maxval = 0.0; };"
     " n = { type = \"int\"; minval = 2; maxval = 64; }; };\n";
 
-static const char created[] =
-    "{\"op\":\"create\",\"time\":1000.5,\"by\":\"me\",\"version\":4,"
-    "\"name\":\"t\",\"dir\":\"/tmp\",\"seed\":7,"
-    "\"id\":\"0123456789abcdef0123456789abcdef\",\"digest\":\"0\"}\n";
+static const char created[] = "{\"op\":\"create\",\"time\":1000.5,\"by\":\"me\",\"version\":4,"
+                              "\"name\":\"t\",\"dir\":\"/tmp\",\"seed\":7,"
+                              "\"id\":\"0123456789abcdef0123456789abcdef\",\"digest\":\"0\"}\n";
 
 static void put_entry (long n, const void *text, size_t size)
 {
@@ -27,9 +26,7 @@ static void put_entry (long n, const void *text, size_t size)
     char name[64];
 
     memcpy (all, text, size);
-    size += (size_t)snprintf (all + size,
-                              64,
-                              "{\"xxh64\": \"%016llx\"}\n",
+    size += (size_t)snprintf (all + size, 64, "{\"xxh64\": \"%016llx\"}\n",
                               (unsigned long long)XXH64 (text, size, 0));
     snprintf (name, sizeof (name), "sweep/log/000000/%08ld", n);
     fuzz_file (name, all, size);
@@ -51,8 +48,7 @@ static void replay (void)
     struct slurmdl_error err = { "" };
     struct sweep *s = calloc (1, sizeof (*s));
 
-    if (!s || !(s->exp = experiment ())
-        || !(s->dir = strdup (fuzz_path ("sweep")))
+    if (!s || !(s->exp = experiment ()) || !(s->dir = strdup (fuzz_path ("sweep")))
         || !(s->log = log_create (fuzz_path ("sweep/log"), &err)))
         abort ();
     if (sweep_sync (s, &err) < 0)

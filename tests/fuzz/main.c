@@ -14,8 +14,7 @@ static int run_file (const char *path)
     uint8_t *data;
     size_t n;
 
-    if (!f || fstat (fileno (f), &st) < 0
-        || !(data = malloc ((size_t)st.st_size + 1))) {
+    if (!f || fstat (fileno (f), &st) < 0 || !(data = malloc ((size_t)st.st_size + 1))) {
         perror (path);
         return -1;
     }

@@ -11,8 +11,7 @@
 
 enum { RANKS = 2, BYTES = 64, GRAIN = 4 };
 
-static struct mesh_peer_info peers[RANKS] = { { .host = "n1" },
-                                              { .host = "n2" } };
+static struct mesh_peer_info peers[RANKS] = { { .host = "n1" }, { .host = "n2" } };
 static long ranks[RANKS] = { 0, 1 };
 static long nodes[RANKS] = { 0, 1 };
 
@@ -47,8 +46,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     uint8_t whole[sizeof (struct mesh_head) + BYTES] = { 0 };
     size_t n = size > 0 ? *data & (BYTES - 1) : 0;
     bool reduce = size > 0 && *data & BYTES;
-    struct mesh_link links[RANKS] = { { -1, -1, NULL, NULL, 0 },
-                                      { -1, -1, NULL, NULL, 0 } };
+    struct mesh_link links[RANKS] = { { -1, -1, NULL, NULL, 0 }, { -1, -1, NULL, NULL, 0 } };
     struct mesh m = { .endpoint = &h,
                       .size = RANKS,
                       .world = ranks,

@@ -21,8 +21,7 @@ static int take_record (const struct slurmdl_record *r, void *arg)
 
     *n += strlen (r->name);
     if (slurmdl_record_image (r, &image) == 0)
-        *n += image.pixels[(size_t)image.width * image.height * image.channels
-                           - 1];
+        *n += image.pixels[(size_t)image.width * image.height * image.channels - 1];
     if (slurmdl_record_histogram (r, &h) == 0)
         *n += h.counts[h.nbins - 1] + (h.edges[h.nbins] > 0);
     return 0;

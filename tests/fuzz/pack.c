@@ -10,9 +10,8 @@ volatile size_t fuzz_sum;
 /* Every byte that an event is said to have. */
 static size_t weigh (const struct event *e)
 {
-    const char *const texts[] = { e->by,    e->why,   e->host,   e->gpus,
-                                  e->owner, e->state, e->name,   e->dir,
-                                  e->job,   e->slots, e->source, e->label };
+    const char *const texts[] = { e->by,   e->why, e->host, e->gpus,  e->owner,  e->state,
+                                  e->name, e->dir, e->job,  e->slots, e->source, e->label };
     double sum = 0;
     size_t n = 0;
 

@@ -13,8 +13,8 @@ static bool is_modest (const char *pattern)
     size_t repeats = 0;
 
     for (const char *c = pattern; *c; c++)
-        repeats += (*c == '{' && c[1] >= '0' && c[1] <= '9') || *c == '\\'
-                   || *c == '*' || *c == '+';
+        repeats +=
+            (*c == '{' && c[1] >= '0' && c[1] <= '9') || *c == '\\' || *c == '*' || *c == '+';
     return strlen (pattern) < PATTERN_MAX && repeats < 5;
 }
 

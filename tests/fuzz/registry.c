@@ -13,8 +13,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     struct model_reference ref;
     struct registry r;
 
-    snprintf (
-        dir, sizeof (dir), "%s", fuzz_files ("registry", data, size, NULL));
+    snprintf (dir, sizeof (dir), "%s", fuzz_files ("registry", data, size, NULL));
     st.args = (char *[]){ (char *)"ls", NULL };
     model_ls (&st);
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {

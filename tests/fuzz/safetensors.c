@@ -16,8 +16,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         return 0;
     }
     for (size_t i = 0; i < s.n; i++) {
-        void *to =
-            s.list[i].bytes > DATA_MAX ? NULL : malloc (s.list[i].bytes + 1);
+        void *to = s.list[i].bytes > DATA_MAX ? NULL : malloc (s.list[i].bytes + 1);
         if (to && safetensors_read (&s, i, to, &err) < 0)
             fuzz_failed (&err);
         free (to);

@@ -13,8 +13,7 @@ static void look (const struct topology *t, const char *list)
         topology_visible (t, (enum gpu_vendor)v, list, visible);
     for (int g = 0; g < t->gpus; g++)
         for (int n = 0; n < t->nics; n++)
-            topology_distance (
-                t->gpu[g].path, t->gpu[g].node, t->nic[n].path, t->nic[n].node);
+            topology_distance (t->gpu[g].path, t->gpu[g].node, t->nic[n].path, t->nic[n].node);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

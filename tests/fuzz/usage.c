@@ -21,9 +21,7 @@ static char *read_node (struct usage *u, char *rest, double since)
         const char *line = fuzz_line (&rest);
         if (!strcmp (line, "=="))
             break;
-        if (sscanf (
-                line, "%lld %lf %lf %63s", &step, &row.time, &row.value, name)
-            < 4)
+        if (sscanf (line, "%lld %lf %lf %63s", &step, &row.time, &row.value, name) < 4)
             continue;
         row.step = step;
         if (take_row (&row, &t) < 0)

@@ -11,13 +11,10 @@ static bool stand_ins;
 
 /* ---- collectives: of one rank the result is what it gave ---- */
 
-static const char *const op_names[] = {
-    "sum", "average", "min", "max", "product"
-};
+static const char *const op_names[] = { "sum", "average", "min", "max", "product" };
 
 /* Ones, twos and zeros, which are exact in every type. */
-static void
-fill (unsigned char *to, size_t n, enum slurmdl_type type, unsigned salt)
+static void fill (unsigned char *to, size_t n, enum slurmdl_type type, unsigned salt)
 {
     for (size_t i = 0; i < n; i++) {
         double v = (double)((i * 7 + salt) % (type == SLURMDL_BOOL ? 2 : 3));
@@ -25,12 +22,8 @@ fill (unsigned char *to, size_t n, enum slurmdl_type type, unsigned salt)
     }
 }
 
-static void one_collective (const struct comm_backend *b,
-                            void *self,
-                            struct collective how,
-                            size_t bytes,
-                            const unsigned char *data,
-                            const char *name)
+static void one_collective (const struct comm_backend *b, void *self, struct collective how,
+                            size_t bytes, const unsigned char *data, const char *name)
 {
     struct slurmdl_error err = { "" };
     void *in = cuda_copy_of (data, bytes);
@@ -40,10 +33,7 @@ static void one_collective (const struct comm_backend *b,
     how.in = in;
     how.out = out;
     rv = b->run (self, &how, &err);
-    tap_ok (rv == 0 && cuda_has (name, out, data, bytes),
-            "%s%s%s",
-            name,
-            *err.text ? ": " : "",
+    tap_ok (rv == 0 && cuda_has (name, out, data, bytes), "%s%s%s", name, *err.text ? ": " : "",
             err.text);
     if (out != in)
         cuda.free (out);
@@ -56,33 +46,20 @@ static void reductions (const struct comm_backend *b, void *self, size_t n)
 
     for (int t = SLURMDL_I8; t <= SLURMDL_F8_E5M2; t++)
         for (int op = SLURMDL_SUM; op <= SLURMDL_PRODUCT; op++) {
-            static const enum collective_kind kinds[] = { COMM_ALLREDUCE,
-                                                          COMM_REDUCE,
+            static const enum collective_kind kinds[] = { COMM_ALLREDUCE, COMM_REDUCE,
                                                           COMM_REDUCE_SCATTER };
-            static const char *const names[] = { "all-reduce",
-                                                 "reduction",
-                                                 "reduce-scatter" };
+            static const char *const names[] = { "all-reduce", "reduction", "reduce-scatter" };
             if (!reduce_defined (t, op) || !b->takes (self, t, op))
                 continue;
             fill (data, n, t, (unsigned)op);
             for (int k = 0; k < 3; k++) {
                 char name[96];
-                snprintf (name,
-                          sizeof (name),
-                          "%s, %s, %s",
-                          names[k],
-                          slurmdl_type_name (t),
+                snprintf (name, sizeof (name), "%s, %s, %s", names[k], slurmdl_type_name (t),
                           op_names[op]);
-                one_collective (b,
-                                self,
-                                (struct collective){ .what = kinds[k],
-                                                     .type = t,
-                                                     .op = op,
-                                                     .n = n,
-                                                     .counts = &n },
-                                n * slurmdl_type_size (t),
-                                data,
-                                name);
+                one_collective (b, self,
+                                (struct collective){
+                                    .what = kinds[k], .type = t, .op = op, .n = n, .counts = &n },
+                                n * slurmdl_type_size (t), data, name);
             }
         }
     free (data);
@@ -94,38 +71,20 @@ static void copies (const struct comm_backend *b, void *self, size_t n)
     struct slurmdl_error err = { "" };
 
     fill (data, n, SLURMDL_U8, 1);
-    one_collective (b,
-                    self,
-                    (struct collective){ .what = COMM_ALLGATHER, .counts = &n },
-                    n,
-                    data,
+    one_collective (b, self, (struct collective){ .what = COMM_ALLGATHER, .counts = &n }, n, data,
                     "all-gather");
-    one_collective (b,
-                    self,
-                    (struct collective){ .what = COMM_BROADCAST, .n = n },
-                    n,
-                    data,
+    one_collective (b, self, (struct collective){ .what = COMM_BROADCAST, .n = n }, n, data,
                     "broadcast");
-    one_collective (
-        b,
-        self,
-        (struct collective){ .what = COMM_ALLTOALL, .counts = &n, .from = &n },
-        n,
-        data,
-        "all-to-all");
-    tap_ok (b->run (self, &(struct collective){ .what = COMM_BARRIER }, &err)
-                == 0,
-            "barrier%s%s",
-            *err.text ? ": " : "",
-            err.text);
+    one_collective (b, self, (struct collective){ .what = COMM_ALLTOALL, .counts = &n, .from = &n },
+                    n, data, "all-to-all");
+    tap_ok (b->run (self, &(struct collective){ .what = COMM_BARRIER }, &err) == 0, "barrier%s%s",
+            *err.text ? ": " : "", err.text);
     free (data);
 }
 
 static void speed (const struct comm_backend *b, void *self, size_t n)
 {
-    struct collective how = { .what = COMM_ALLREDUCE,
-                              .type = SLURMDL_F32,
-                              .n = n / 4 };
+    struct collective how = { .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = n / 4 };
     void *in = cuda_copy_of (NULL, n), *out = cuda_copy_of (NULL, n);
     struct slurmdl_error err = { "" };
     double t = 0;
@@ -163,11 +122,9 @@ static void in_a_stream (const struct comm_backend *b, void *self, size_t n)
     unsigned char *data = malloc (n);
     void *late = cuda_copy_of (NULL, n), *in = cuda_copy_of (NULL, n);
     void *out = cuda_copy_of (NULL, n), *end = cuda_copy_of (NULL, n);
-    struct collective how = { .what = COMM_ALLREDUCE,
-                              .type = SLURMDL_F32,
-                              .n = n / 4,
-                              .in = in,
-                              .out = out };
+    struct collective how = {
+        .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = n / 4, .in = in, .out = out
+    };
     bool is_busy, good;
     void *stream;
     double t;
@@ -175,8 +132,7 @@ static void in_a_stream (const struct comm_backend *b, void *self, size_t n)
 
     fill (data, n / 4, SLURMDL_F32, 2);
     cuda_need (cuda.copy (late, data, n, TO_DEVICE), "cudaMemcpy");
-    cuda_need (cuda.stream (&stream, NON_BLOCKING),
-               "cudaStreamCreateWithFlags");
+    cuda_need (cuda.stream (&stream, NON_BLOCKING), "cudaStreamCreateWithFlags");
     tap_ok (b->stream (self, stream) == 0, "a stream of the caller's is taken");
     for (int i = 0; i < (stand_ins ? 3 : 300); i++)
         cuda.copy_later (in, end, n, ON_DEVICE, stream);
@@ -211,34 +167,26 @@ static void in_a_stream (const struct comm_backend *b, void *self, size_t n)
 
 enum { PIECES = 1000 };
 
-static bool queue_round (const struct comm_backend *b,
-                         void *self,
-                         struct comm_copy *list,
-                         const struct memory_mark *m,
-                         struct slurmdl_error *err)
+static bool queue_round (const struct comm_backend *b, void *self, struct comm_copy *list,
+                         const struct memory_mark *m, struct slurmdl_error *err)
 {
     const struct comm_queue *q = b->queue;
     size_t n = list[0].n * PIECES;
-    struct collective how = { .what = COMM_ALLREDUCE,
-                              .type = SLURMDL_F32,
-                              .n = n / 4 };
+    struct collective how = { .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = n / 4 };
     struct comm_copy back[PIECES];
     char *room;
     bool good = q->begin (self, err) == 0;
 
-    good = good && (!m || q->after (self, m, err) == 0)
-           && (room = q->room (self, 0, n, err));
+    good = good && (!m || q->after (self, m, err) == 0) && (room = q->room (self, 0, n, err));
     for (int i = 0; good && i < PIECES; i++) {
-        back[i] =
-            (struct comm_copy){ list[i].to, room + i * list[i].n, list[i].n };
+        back[i] = (struct comm_copy){ list[i].to, room + i * list[i].n, list[i].n };
         list[i].to = room + i * list[i].n;
     }
     good = good && q->copy (self, list, PIECES, err) == 0;
     if (good) {
         how.in = how.out = room;
         q->factor (self, 0.5);
-        good = b->run (self, &how, err) == 0
-               && q->copy (self, back, PIECES, err) == 0;
+        good = b->run (self, &how, err) == 0 && q->copy (self, back, PIECES, err) == 0;
     }
     return q->end (self, err) == 0 && good;
 }
@@ -263,20 +211,16 @@ static void queue (const struct comm_backend *b, void *self)
     m = ops->mark (in, NULL);
     for (int round = 0; good && round < 3; round++) {
         for (size_t i = 0; i < PIECES; i++)
-            list[i] = (struct comm_copy){ out + i * each,
-                                          i == 7 ? NULL : in + i * each,
-                                          each };
+            list[i] = (struct comm_copy){ out + i * each, i == 7 ? NULL : in + i * each, each };
         t = monotonic ();
         good = queue_round (b, self, list, m, &err);
     }
     t = monotonic () - t;
-    tap_ok (m && ops->passed (m) == 1,
-            "the mark of the default stream has passed");
+    tap_ok (m && ops->passed (m) == 1, "the mark of the default stream has passed");
     for (size_t i = 0; i < n / 4; i++)
         data[i] = i / (each / 4) == 7 ? 0 : data[i] / 2;
     if (tap_ok (good && cuda_has ("queue", out, data, n),
-                "1,000 pieces are put together, halved and taken apart %s",
-                err.text))
+                "1,000 pieces are put together, halved and taken apart %s", err.text))
         tap_figure ("nccl.queue-1000-pieces-of-4-KiB", t * 1e3, "ms");
     if (m)
         ops->unmark (m);
@@ -295,8 +239,7 @@ static void wait_long (void *seconds)
 /* The default stream is busy for longer than the time-out; last, as it ends
  * the communicator.
  */
-static void
-late_stream (struct slurmdl_comm *w, const struct comm_backend *b, void *self)
+static void late_stream (struct slurmdl_comm *w, const struct comm_backend *b, void *self)
 {
     static unsigned seconds = 6;
     struct slurmdl_error err = { "" };
@@ -311,30 +254,22 @@ late_stream (struct slurmdl_comm *w, const struct comm_backend *b, void *self)
 
     (void)w;
     if (!cuda.call_host) {
-        tap_skip ("a collective behind a stream that hangs",
-                  "no cudaLaunchHostFunc");
+        tap_skip ("a collective behind a stream that hangs", "no cudaLaunchHostFunc");
         return;
     }
-    cuda_need (cuda.call_host (NULL, wait_long, &seconds),
-               "cudaLaunchHostFunc");
+    cuda_need (cuda.call_host (NULL, wait_long, &seconds), "cudaLaunchHostFunc");
     errno = 0;
     t = monotonic ();
     rv = b->run (self, &how, &err);
     t = monotonic () - t;
-    timed_out = tap_ok (
-        rv < 0 && errno == ETIMEDOUT && strstr (err.text, "for an all-reduce"),
-        "a collective behind a stream that hangs: %d, %s (errno %d)",
-        rv,
-        err.text,
-        errno);
-    if (tap_ok (t > 1.9 && t < 30,
-                "and it ends after %.1f s, with a time-out of 2 s",
-                t)
+    timed_out =
+        tap_ok (rv < 0 && errno == ETIMEDOUT && strstr (err.text, "for an all-reduce"),
+                "a collective behind a stream that hangs: %d, %s (errno %d)", rv, err.text, errno);
+    if (tap_ok (t > 1.9 && t < 30, "and it ends after %.1f s, with a time-out of 2 s", t)
         && timed_out)
         tap_figure ("nccl.time-out-of-2-s", t, "s");
     tap_ok (timed_out && b->run (self, &how, &err) < 0 && errno == ENOTCONN,
-            "the next call says so: %s",
-            err.text);
+            "the next call says so: %s", err.text);
 }
 
 /* A world of two, the second on another GPU. */
@@ -344,10 +279,7 @@ static long two (const struct mesh *m)
     return 2;
 }
 
-static int gather_alone (struct mesh *m,
-                         const void *mine,
-                         size_t bytes,
-                         void *all,
+static int gather_alone (struct mesh *m, const void *mine, size_t bytes, void *all,
                          struct slurmdl_error *err)
 {
     (void)m;
@@ -371,8 +303,7 @@ static int check_nothing (struct mesh *m, struct slurmdl_error *err)
     return 0;
 }
 
-static void rank_that_does_not_come (struct slurmdl_comm *w,
-                                     const struct comm_backend *b)
+static void rank_that_does_not_come (struct slurmdl_comm *w, const struct comm_backend *b)
 {
     static const struct comm_services lonely = {
         mesh_rank,   two,           mesh_timeout,   mesh_local_rank,
@@ -390,15 +321,10 @@ static void rank_that_does_not_come (struct slurmdl_comm *w,
     b->attach (&lonely);
     rv = b->open (w->mesh, &self, &err);
     t = monotonic () - t;
-    timed_out =
-        tap_ok (rv < 0 && errno == ETIMEDOUT
-                    && strstr (err.text, "for the ranks of a communicator"),
-                "a rank that does not come: %s (errno %d)",
-                err.text,
-                errno);
-    if (tap_ok (t > 1.9 && t < 30,
-                "and it ends after %.1f s, with a time-out of 2 s",
-                t)
+    timed_out = tap_ok (rv < 0 && errno == ETIMEDOUT
+                            && strstr (err.text, "for the ranks of a communicator"),
+                        "a rank that does not come: %s (errno %d)", err.text, errno);
+    if (tap_ok (t > 1.9 && t < 30, "and it ends after %.1f s, with a time-out of 2 s", t)
         && timed_out)
         tap_figure ("nccl.absent-rank-time-out-of-2-s", t, "s");
 }
@@ -406,17 +332,14 @@ static void rank_that_does_not_come (struct slurmdl_comm *w,
 static void one_rank (void)
 {
     struct slurmdl_error err = { "" };
-    struct slurmdl_comm *w =
-        slurmdl_comm_open (&(struct slurmdl_comm_options){ .size = 1 }, &err);
+    struct slurmdl_comm *w = slurmdl_comm_open (&(struct slurmdl_comm_options){ .size = 1 }, &err);
     const struct comm_backend *b = w ? comm_backend_load ("nccl", &err) : NULL;
     void *self = NULL;
     double t = monotonic ();
 
     if (!tap_ok (b && cuda_find (), "the module is loaded %s", err.text)
         || !tap_ok (b->probe (&err) == 0, "there is a GPU %s", err.text)
-        || !tap_ok (b->open (w->mesh, &self, &err) == 0,
-                    "a communicator of one rank %s",
-                    err.text))
+        || !tap_ok (b->open (w->mesh, &self, &err) == 0, "a communicator of one rank %s", err.text))
         return;
     tap_figure ("nccl.open-one-rank", monotonic () - t, "s");
     reductions (b, self, 100003);
@@ -428,9 +351,7 @@ static void one_rank (void)
     b->close (self);
     tap_ok (true, "it is closed in %.2f s", monotonic () - t);
     mesh_set_timeout (w->mesh, 2);
-    if (tap_ok (b->open (w->mesh, &self, &err) == 0,
-                "and opened again %s",
-                err.text))
+    if (tap_ok (b->open (w->mesh, &self, &err) == 0, "and opened again %s", err.text))
         late_stream (w, b, self);
     if (self)
         b->close (self);

@@ -58,9 +58,7 @@ static const struct {
 
 bool cuda_find (void)
 {
-    static const char *const names[] = { "libcudart.so.13",
-                                         "libcudart.so.12",
-                                         "libcudart.so" };
+    static const char *const names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so" };
     void *h = NULL;
 
     for (int i = 0; !h && i < 3; i++)
@@ -102,12 +100,7 @@ bool cuda_has (const char *what, const void *device, const void *want, size_t n)
     while (i < n && got[i] == w[i])
         i++;
     if (i < n)
-        printf ("# %s: byte %zu of %zu is 0x%02x, expected 0x%02x\n",
-                what,
-                i,
-                n,
-                got[i],
-                w[i]);
+        printf ("# %s: byte %zu of %zu is 0x%02x, expected 0x%02x\n", what, i, n, got[i], w[i]);
     free (got);
     return i == n;
 }

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 /* Print a case; returns the condition. */
-__attribute__ ((format (printf, 2, 3))) bool
-tap_ok (bool condition, const char *format, ...);
+__attribute__ ((format (printf, 2, 3))) bool tap_ok (bool condition, const char *format, ...);
 void tap_skip (const char *name, const char *why);
 /* What contrib/gpu-bundle reports. */
 void tap_figure (const char *name, double value, const char *unit);
@@ -43,7 +42,4 @@ void cuda_need (int error, const char *what);
 void *cuda_copy_of (const void *bytes, size_t n);
 
 /* Does it have these bytes?  If not, says where it differs. */
-bool cuda_has (const char *what,
-               const void *device,
-               const void *want,
-               size_t n);
+bool cuda_has (const char *what, const void *device, const void *want, size_t n);

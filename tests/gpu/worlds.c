@@ -30,14 +30,9 @@ static int twins (struct slurmdl_comm *w, void *arg)
     if (slurmdl_allreduce (w, x, x, 4, SLURMDL_F32, SLURMDL_SUM, &err) == 0)
         return 2;
     error = errno;
-    printf ("# rank %ld: %s (errno %d)\n",
-            (long)slurmdl_comm_rank (w),
-            err.text,
-            error);
-    return (error == EBUSY || error == ECONNRESET)
-                   && strstr (err.text, "have the same GPU")
-               ? 0
-               : 3;
+    printf ("# rank %ld: %s (errno %d)\n", (long)slurmdl_comm_rank (w), err.text, error);
+    return (error == EBUSY || error == ECONNRESET) && strstr (err.text, "have the same GPU") ? 0
+                                                                                             : 3;
 }
 
 static int through_the_host (struct slurmdl_comm *w, void *arg)
@@ -88,24 +83,18 @@ void two_ranks (bool stand_ins)
     if (stand_ins)
         setenv ("FAKE_NCCL", "alone", 1);
     world_run (2, 0, twins, NULL, 120, s);
-    tap_ok (s[0] == 0 && s[1] == 0,
-            "two ranks on one GPU are told so in one line (0x%x, 0x%x)",
-            (unsigned)s[0],
-            (unsigned)s[1]);
+    tap_ok (s[0] == 0 && s[1] == 0, "two ranks on one GPU are told so in one line (0x%x, 0x%x)",
+            (unsigned)s[0], (unsigned)s[1]);
     setenv ("DL_COMM_BACKEND", "native", 1);
     world_run (2, 0, through_the_host, NULL, 120, s);
-    tap_ok (s[0] == 0 && s[1] == 0,
-            "and DL_COMM_BACKEND=native goes through the host (0x%x, 0x%x)",
-            (unsigned)s[0],
-            (unsigned)s[1]);
+    tap_ok (s[0] == 0 && s[1] == 0, "and DL_COMM_BACKEND=native goes through the host (0x%x, 0x%x)",
+            (unsigned)s[0], (unsigned)s[1]);
     unsetenv ("DL_COMM_BACKEND");
     if (stand_ins) {
-        tap_skip ("a rank that is there and calls nothing",
-                  "8 s; tests/runtime has it");
+        tap_skip ("a rank that is there and calls nothing", "8 s; tests/runtime has it");
     } else {
         world_run (2, 0, absent, NULL, 120, s);
-        tap_ok (s[0] == 0,
-                "a rank that is there and calls nothing is named (0x%x)",
+        tap_ok (s[0] == 0, "a rank that is there and calls nothing is named (0x%x)",
                 (unsigned)s[0]);
     }
     unsetenv ("FAKE_NCCL");

@@ -68,8 +68,7 @@ static void make_rank (struct usage_rank *r, const struct made *m, bool low)
     };
 }
 
-static void
-make (struct usage *u, struct usage_rank *ranks, struct usage_node *node)
+static void make (struct usage *u, struct usage_rank *ranks, struct usage_node *node)
 {
     *u = (struct usage){ ranks, 2, node, 1, 60 };
     *node = (struct usage_node){ .name = "n1" };
@@ -110,10 +109,7 @@ static void table (void **state)
         node.limit = GIB;
         int n = advise (&u, rows, 8);
         for (int k = 0; k < n; k++)
-            snprintf (names + strlen (names),
-                      sizeof (names) - strlen (names),
-                      "%s%s",
-                      k ? " " : "",
+            snprintf (names + strlen (names), sizeof (names) - strlen (names), "%s%s", k ? " " : "",
                       rows[k]->name);
         assert_string_equal (names, cases[i].rows);
         u.seconds = 4; /* nothing is said of a short step */
@@ -144,8 +140,7 @@ static void who_is_behind (void **state)
     make_rank (&ranks[1], &m, true);
     for (const struct pattern_row *r = advice_table; r->name; r++) {
         advice_text (&u, r, text, sizeof (text));
-        assert_int_equal (strncmp (text, "rank 1 on n1: ", 14) == 0,
-                          r->of != OF_ALL);
+        assert_int_equal (strncmp (text, "rank 1 on n1: ", 14) == 0, r->of != OF_ALL);
     }
     u.nranks = 1;
     assert_null (advise_lowest (&u, OF_LOWEST_GPU));
@@ -337,8 +332,7 @@ static void make_cards (void)
 {
     char cmd[1024];
 
-    snprintf (cmd,
-              sizeof (cmd),
+    snprintf (cmd, sizeof (cmd),
               "cd %s && for i in 0 1 2; do d=class/drm/card$i/device; "
               "h=$d/hwmon/hwmon$((i + 3)); mkdir -p $h || exit; "
               "echo $((i %% 2 ? 0x1a03 : 0x1002)) >$d/vendor; "

@@ -7,18 +7,16 @@
 #include "tests/launcher/made.h"
 #include "tests/unit.h"
 
-#define CONF                                                                   \
-    "name = \"t\"; entrypoint = \"true\";\n"                                   \
-    "searcher = { metric = %s; %s };\n"                                        \
-    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+#define CONF                                                                                       \
+    "name = \"t\"; entrypoint = \"true\";\n"                                                       \
+    "searcher = { metric = %s; %s };\n"                                                            \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "                      \
     "};\n"
 
 /* Events; x is the value of the only hyperparameter. */
-#define BEGIN(t, len, x)                                                       \
-    "{'op':'begin','trial':" t ",'length':" len ",'x':[" x                     \
-    "],'hparams':{'x':" x "}}"
-#define END(op, t, k, more)                                                    \
-    "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
+#define BEGIN(t, len, x)                                                                           \
+    "{'op':'begin','trial':" t ",'length':" len ",'x':[" x "],'hparams':{'x':" x "}}"
+#define END(op, t, k, more) "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
 
 static const char create[] = "{'op':'create','version':4,'name':'t',"
                              "'dir':'/','seed':1,'time':1}";

@@ -16,45 +16,15 @@ static json_t *healthy_rank (long r)
     snprintf (host, sizeof (host), "n%ld", r / 2 + 1);
     return json_pack ("{s:{s:s, s:i, s:s, s:s, s:s, s:f, s:{s:s, s:s, s:s}, "
                       "s:{s:f, s:f}, s:{s:{s:s}}}, s:[], s:{s:f}}",
-                      "facts",
-                      "host",
-                      host,
-                      "local_rank",
-                      (int)(r % 2),
-                      "cores",
-                      "0-3",
-                      "nic",
-                      "eth0",
-                      "address",
-                      "10.0.0.1",
-                      "skew",
-                      0.01,
-                      "versions",
-                      "NCCL",
-                      "2.20.5",
-                      "kernel",
-                      "6.1",
-                      "PyTorch",
-                      "2.3",
-                      "rates",
-                      "memory",
-                      10.0,
-                      "GPU copy 00:1b",
-                      1000.0,
-                      "gpus",
-                      "00:1b",
-                      "name",
-                      "H100",
-                      "findings",
-                      "rates",
-                      "network",
-                      1.0);
+                      "facts", "host", host, "local_rank", (int)(r % 2), "cores", "0-3", "nic",
+                      "eth0", "address", "10.0.0.1", "skew", 0.01, "versions", "NCCL", "2.20.5",
+                      "kernel", "6.1", "PyTorch", "2.3", "rates", "memory", 10.0, "GPU copy 00:1b",
+                      1000.0, "gpus", "00:1b", "name", "H100", "findings", "rates", "network", 1.0);
 }
 
 static void find (json_t *rank, enum severity severity, const char *why)
 {
-    json_array_append_new (json_object_get (rank, "findings"),
-                           finding_json (severity, why));
+    json_array_append_new (json_object_get (rank, "findings"), finding_json (severity, why));
 }
 
 static json_t *in (json_t *rank, const char *group)
@@ -146,39 +116,33 @@ static void slow_gpu (json_t **r)
 
 static void slow_network (json_t **r)
 {
-    json_object_set_new (
-        json_object_get (r[2], "rates"), "network", json_real (0.1));
+    json_object_set_new (json_object_get (r[2], "rates"), "network", json_real (0.1));
 }
 
 static void clock_off (json_t **r)
 {
-    json_object_set_new (
-        json_object_get (r[4], "facts"), "skew", json_real (-3.5));
+    json_object_set_new (json_object_get (r[4], "facts"), "skew", json_real (-3.5));
 }
 
 static void nonsense (json_t **r)
 {
     json_object_set_new (r[2], "findings", json_string ("none"));
     json_object_set_new (r[3], "facts", json_array ());
-    json_object_set_new (
-        json_object_get (r[4], "facts"), "versions", json_integer (1));
-    json_object_set_new (
-        json_object_get (r[5], "facts"), "gpus", json_real (1));
+    json_object_set_new (json_object_get (r[4], "facts"), "versions", json_integer (1));
+    json_object_set_new (json_object_get (r[5], "facts"), "gpus", json_real (1));
 }
 
 static void escapes (json_t **r)
 {
     find (r[2], SEVERITY_BAD, "x");
-    json_object_set_new (json_array_get (json_object_get (r[2], "findings"), 0),
-                         "why",
+    json_object_set_new (json_array_get (json_object_get (r[2], "findings"), 0), "why",
                          json_string ("a\033[31mred\nline"));
 }
 
 static void wrong_severity (json_t **r)
 {
-    json_array_append_new (
-        json_object_get (r[2], "findings"),
-        json_pack ("{s:i, s:s}", "severity", 99, "why", "no such"));
+    json_array_append_new (json_object_get (r[2], "findings"),
+                           json_pack ("{s:i, s:s}", "severity", 99, "why", "no such"));
 }
 
 #define G 0
@@ -216,11 +180,9 @@ static const struct {
 static struct rank_layout *three_nodes (void)
 {
     struct rank_layout *l = malloc (sizeof (*l));
-    struct layout_facts f = { .hosts = "n[1-3]",
-                              .tasks = "2(x3)",
-                              .distribution = "block",
-                              .gtids = "0,1",
-                              .ranks = SIZE };
+    struct layout_facts f = {
+        .hosts = "n[1-3]", .tasks = "2(x3)", .distribution = "block", .gtids = "0,1", .ranks = SIZE
+    };
 
     assert_non_null (l);
     assert_int_equal (layout_fill (l, &f), 0);
@@ -335,23 +297,21 @@ static void all_findings (void **state)
     slow_network (ranks);
     other_kernel (ranks);
     clock_off (ranks);
-    printed (
-        ranks,
-        SIZE,
-        "NODE RANKS GPUS GPU CORES NETWORK ADDRESS STATE\n"
-        "n1 2 1 H100 0-3 eth0 10.0.0.1 good\n"
-        "n2 2 1 H100 0-3 eth0 10.0.0.1 good\n"
-        "n3 2 1 H100 0-3 eth0 10.0.0.1 BAD\n"
-        "dl: check: bad: n3: GPU copy 00:1b: 499 GB/s, half of the nodes have "
-        "1000 or more\n"
-        "dl: check: warning: n2: GPU 00:1b: warm\n"
-        "dl: check: warning: n1: kernel 5.4, but 6.1 on 2 of 3 nodes\n"
-        "dl: check: warning: n2: network: 0.1 GB/s, half of the nodes have 1 "
-        "or more\n"
-        "dl: check: note: GPU copy: 499 to 1000 GB/s, median 1000\n"
-        "dl: check: note: memory: 10 to 10 GB/s, median 10\n"
-        "dl: check: note: network: 0.1 to 1 GB/s, median 1\n"
-        "dl: check: note: clocks differ by 3.5 s: n3 is ahead of n1\n");
+    printed (ranks, SIZE,
+             "NODE RANKS GPUS GPU CORES NETWORK ADDRESS STATE\n"
+             "n1 2 1 H100 0-3 eth0 10.0.0.1 good\n"
+             "n2 2 1 H100 0-3 eth0 10.0.0.1 good\n"
+             "n3 2 1 H100 0-3 eth0 10.0.0.1 BAD\n"
+             "dl: check: bad: n3: GPU copy 00:1b: 499 GB/s, half of the nodes have "
+             "1000 or more\n"
+             "dl: check: warning: n2: GPU 00:1b: warm\n"
+             "dl: check: warning: n1: kernel 5.4, but 6.1 on 2 of 3 nodes\n"
+             "dl: check: warning: n2: network: 0.1 GB/s, half of the nodes have 1 "
+             "or more\n"
+             "dl: check: note: GPU copy: 499 to 1000 GB/s, median 1000\n"
+             "dl: check: note: memory: 10 to 10 GB/s, median 10\n"
+             "dl: check: note: network: 0.1 to 1 GB/s, median 1\n"
+             "dl: check: note: clocks differ by 3.5 s: n3 is ahead of n1\n");
     for (long r = 0; r < SIZE; r++)
         json_decref (ranks[r]);
 }
@@ -378,8 +338,7 @@ static void many_nodes (void **state)
     for (long r = 20; r < 30; r++)
         find (ranks[r], SEVERITY_WARN, "hot");
     find (ranks[30], SEVERITY_NOTE, "of one");
-    printed (ranks,
-             NODES,
+    printed (ranks, NODES,
              "NODE RANKS GPUS GPU CORES NETWORK ADDRESS STATE\n"
              "n8 1 1 H100 0-3 eth0 10.0.0.1 BAD\n"
              "dl: check: bad: n8: lost\n"
@@ -403,11 +362,10 @@ static void who_is_where (void **state)
     ranks_print (ranks, 3, f);
     fclose (f);
     squeeze (text);
-    assert_string_equal (text,
-                         "RANK NODE LOCAL PID GPUS CORES NETWORK ADDRESS\n"
-                         "0 n1 0 - - 0-3 eth0 10.0.0.1\n"
-                         "1 (no answer)\n"
-                         "2 n2 1 - 00:1b,00:1c 0-3 eth0 10.0.0.1\n");
+    assert_string_equal (text, "RANK NODE LOCAL PID GPUS CORES NETWORK ADDRESS\n"
+                               "0 n1 0 - - 0-3 eth0 10.0.0.1\n"
+                               "1 (no answer)\n"
+                               "2 n2 1 - 00:1b,00:1c 0-3 eth0 10.0.0.1\n");
     free (text);
     json_decref (ranks[0]);
     json_decref (ranks[2]);

@@ -35,10 +35,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void judge (const struct log_policy *list,
-                   size_t n,
-                   int status,
-                   enum oom_kill killed,
+static void judge (const struct log_policy *list, size_t n, int status, enum oom_kill killed,
                    struct failure_class *v)
 {
     struct experiment exp = { .metrics = metrics,
@@ -58,11 +55,7 @@ static void table_of_ends (void **state)
     struct failure_class v;
 
     for (size_t i = 0; i < COUNT (ends); i++) {
-        judge (NULL,
-               0,
-               ends[i].status,
-               ends[i].oom ? KILLED_SOMETHING : KILLED_NOTHING,
-               &v);
+        judge (NULL, 0, ends[i].status, ends[i].oom ? KILLED_SOMETHING : KILLED_NOTHING, &v);
         assert_string_equal (v.why, ends[i].why);
         assert_int_equal (v.free, ends[i].free);
         assert_int_equal (v.last, ends[i].last);
@@ -89,8 +82,7 @@ static void bad_nodes (void **state)
     put ("bad-nodes", "n2\nn7\n", 6);
     for (size_t i = 0; i < COUNT (statuses); i++) {
         judge (NULL, 0, statuses[i], KILLED_NOTHING, &v);
-        assert_string_equal (v.why,
-                             "not started: dl check found bad nodes: n2,n7");
+        assert_string_equal (v.why, "not started: dl check found bad nodes: n2,n7");
         assert_true (v.free);
         assert_false (v.exclude || v.last);
     }
@@ -103,8 +95,7 @@ static void manual_has_it (void **state)
     bool inside = false, seen[256] = { false };
     FILE *f;
 
-    snprintf (
-        path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
+    snprintf (path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
     assert_non_null (f = fopen (path, "r"));
     while (fgets (line, sizeof (line), f)) {
         if (!strncmp (line, ".SH ", 4))
@@ -175,9 +166,8 @@ static void several_policies (void **state)
     put ("log", "beta\nalpha\n", 11);
     judge (list, COUNT (list), EXIT (75), KILLED_NOTHING, &v);
     assert_true (v.exclude && v.last && v.free);
-    assert_string_equal (v.why,
-                         "policy two: beta; policy one: alpha; exit "
-                         "status 75: the trainer asks for another try");
+    assert_string_equal (v.why, "policy two: beta; policy one: alpha; exit "
+                                "status 75: the trainer asks for another try");
     /* the whole has no room, and is cut within a character */
     {
         struct log_policy wide[8];
@@ -292,11 +282,9 @@ static void runs_out (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
-    IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_logs),
-    IN_FOLDER (several_policies), IN_FOLDER (long_lines),
-    IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
-    IN_FOLDER (runs_out),
+    IN_FOLDER (table_of_ends), cmocka_unit_test (manual_has_it), IN_FOLDER (bad_nodes),
+    IN_FOLDER (lines_of_logs), IN_FOLDER (several_policies),     IN_FOLDER (long_lines),
+    IN_FOLDER (long_logs),     cmocka_unit_test (bad_patterns),  IN_FOLDER (runs_out),
 };
 
 RUN_TESTS (tests)

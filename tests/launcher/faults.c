@@ -33,8 +33,7 @@ static void what_is_the_same (void **state)
     assert_int_equal (strlen (key), FAULT_KEY - 1);
 }
 
-static void
-failed (struct sweep *s, const char *why, const char *host, bool free)
+static void failed (struct sweep *s, const char *why, const char *host, bool free)
 {
     const struct event e = { .op = EVENT_FAIL,
                              .by = "w",

@@ -112,17 +112,14 @@ static json_t *receive (struct net_stream *w)
     return v;
 }
 
-static int
-greet (struct net_stream *w, int fd, const unsigned char *key, int rank)
+static int greet (struct net_stream *w, int fd, const unsigned char *key, int rank)
 {
     struct handshake with = gather_handshake (key);
     char text[64];
-    int n =
-        snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
+    int n = snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
 
     net_stream_init (w, fd, NULL);
-    return handshake_call (
-        fd, &with, text, (size_t)n, monotonic () + 60, &w->seal);
+    return handshake_call (fd, &with, text, (size_t)n, monotonic () + 60, &w->seal);
 }
 
 static json_t *told (int rank)
@@ -130,15 +127,8 @@ static json_t *told (int rank)
     char host[16];
 
     snprintf (host, sizeof (host), "n%d", rank / 8);
-    return json_pack ("{s:{s:s, s:i, s:f}, s:[]}",
-                      "facts",
-                      "host",
-                      host,
-                      "local_rank",
-                      rank % 8,
-                      "time",
-                      0.0,
-                      "findings");
+    return json_pack ("{s:{s:s, s:i, s:f}, s:[]}", "facts", "host", host, "local_rank", rank % 8,
+                      "time", 0.0, "findings");
 }
 
 static pid_t collector (struct gather *g)
@@ -171,9 +161,7 @@ static void *greet_part (void *arg)
     struct part *p = arg;
 
     for (int i = p->first; i < MANY; i += PARTS)
-        p->failed +=
-            greet (&p->streams[i], dial (p->g->listener.port), p->g->key, i)
-            != 0;
+        p->failed += greet (&p->streams[i], dial (p->g->listener.port), p->g->key, i) != 0;
     return NULL;
 }
 
@@ -181,8 +169,7 @@ static void greet_all (const struct gather *g, struct net_stream *streams)
 {
     for (int i = 0; i < PARTS; i++) {
         parts[i] = (struct part){ .g = g, .streams = streams, .first = i };
-        assert_int_equal (
-            pthread_create (&parts[i].thread, NULL, greet_part, &parts[i]), 0);
+        assert_int_equal (pthread_create (&parts[i].thread, NULL, greet_part, &parts[i]), 0);
     }
     for (int i = 0; i < PARTS; i++) {
         pthread_join (parts[i].thread, NULL);
@@ -197,9 +184,7 @@ static void send_liars (int port)
         int fd = dial (port);
         struct net_stream w;
         if (i % 2)
-            assert_int_equal (
-                greet (&w, fd, (const unsigned char *)"0123456789abcdef", i),
-                -1);
+            assert_int_equal (greet (&w, fd, (const unsigned char *)"0123456789abcdef", i), -1);
         else
             assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
         close (fd);
@@ -221,8 +206,7 @@ static void report_all (struct net_stream *w)
     }
     for (int i = 0; i < MANY; i++) {
         v = receive (&w[i]);
-        assert_int_equal (json_integer_value (json_object_get (v, "status")),
-                          GATHER_GO);
+        assert_int_equal (json_integer_value (json_object_get (v, "status")), GATHER_GO);
         json_decref (v);
         net_stream_close (&w[i]);
     }

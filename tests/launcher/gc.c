@@ -42,9 +42,7 @@ static const struct {
 };
 
 /* The steps that are kept, in the order of the list. */
-static const char *mark (const struct gc_policy *policy,
-                         bool smaller,
-                         struct gc_checkpoint *list,
+static const char *mark (const struct gc_policy *policy, bool smaller, struct gc_checkpoint *list,
                          size_t n)
 {
     static char text[256];
@@ -54,10 +52,8 @@ static const char *mark (const struct gc_policy *policy,
     *text = '\0';
     for (size_t i = 0; i < n; i++)
         if (list[i].kept)
-            at += (size_t)snprintf (text + at,
-                                    sizeof (text) - at,
-                                    "%lld ",
-                                    (long long)list[i].step);
+            at +=
+                (size_t)snprintf (text + at, sizeof (text) - at, "%lld ", (long long)list[i].step);
     return text;
 }
 
@@ -67,9 +63,8 @@ static void conforms (void **state)
 
     for (size_t i = 0; i < COUNT (conformance); i++) {
         memcpy (list, example, sizeof (list));
-        assert_string_equal (
-            mark (&conformance[i].policy, true, list, NEXAMPLE),
-            conformance[i].kept);
+        assert_string_equal (mark (&conformance[i].policy, true, list, NEXAMPLE),
+                             conformance[i].kept);
     }
 }
 
@@ -95,13 +90,9 @@ static void larger_is_better (void **state)
     struct gc_checkpoint list[NEXAMPLE];
 
     memcpy (list, example, sizeof (list));
-    assert_string_equal (
-        mark (&(struct gc_policy){ 2, 0, 0 }, false, list, NEXAMPLE), "3 4 ");
-    assert_string_equal (
-        mark (&(struct gc_policy){ 0, 1, 0 }, false, list, NEXAMPLE), "3 8 ");
-    assert_string_equal (
-        mark (&(struct gc_policy){ 1, 1, 1 }, false, list, NEXAMPLE),
-        "3 5 8 10 ");
+    assert_string_equal (mark (&(struct gc_policy){ 2, 0, 0 }, false, list, NEXAMPLE), "3 4 ");
+    assert_string_equal (mark (&(struct gc_policy){ 0, 1, 0 }, false, list, NEXAMPLE), "3 8 ");
+    assert_string_equal (mark (&(struct gc_policy){ 1, 1, 1 }, false, list, NEXAMPLE), "3 5 8 10 ");
 }
 
 static void no_numbers_are_no_validation (void **state)
@@ -113,12 +104,9 @@ static void no_numbers_are_no_validation (void **state)
         { .trial = 1, .attempt = 1, .step = 4, .metric = INFINITY },
     };
 
-    assert_string_equal (mark (&(struct gc_policy){ 0, 4, 0 }, true, list, 4),
-                         "3 ");
-    assert_string_equal (mark (&(struct gc_policy){ 4, 0, 0 }, false, list, 4),
-                         "3 ");
-    assert_string_equal (mark (&(struct gc_policy){ 0, 0, 2 }, true, list, 4),
-                         "3 4 ");
+    assert_string_equal (mark (&(struct gc_policy){ 0, 4, 0 }, true, list, 4), "3 ");
+    assert_string_equal (mark (&(struct gc_policy){ 4, 0, 0 }, false, list, 4), "3 ");
+    assert_string_equal (mark (&(struct gc_policy){ 0, 0, 2 }, true, list, 4), "3 4 ");
 }
 
 static void of_equal_ones_the_older (void **state)
@@ -151,8 +139,7 @@ static void one_of_a_step (void **state)
     };
 
     mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
-    assert_true (!list[0].kept && !list[1].kept && list[2].kept
-                 && list[3].kept);
+    assert_true (!list[0].kept && !list[1].kept && list[2].kept && list[3].kept);
     list[1].accepted = true;
     mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
     assert_true (!list[0].kept && list[1].kept && !list[2].kept);
@@ -163,29 +150,25 @@ static void one_of_a_step (void **state)
 
 /* ---- files ---- */
 
-#define CONF(best, trial_best, latest)                                         \
-    "name = \"t\"; entrypoint = \"true\";\n"                                   \
-    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"     \
-    "             max_length = 100; };\n"                                      \
-    "checkpoint_policy = { save_experiment_best = " best                       \
-    "; save_trial_best = " trial_best "; save_trial_latest = " latest "; };\n" \
-    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+#define CONF(best, trial_best, latest)                                                             \
+    "name = \"t\"; entrypoint = \"true\";\n"                                                       \
+    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"                         \
+    "             max_length = 100; };\n"                                                          \
+    "checkpoint_policy = { save_experiment_best = " best "; save_trial_best = " trial_best         \
+    "; save_trial_latest = " latest "; };\n"                                                       \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "                      \
     "};\n"
 
 static struct slurmdl *maker;
 static double weights[64];
 
-static const char *
-path_of (const struct sweep *s, long trial, long attempt, int64_t step)
+static const char *path_of (const struct sweep *s, long trial, long attempt, int64_t step)
 {
     static char path[320];
 
     snprintf (path, sizeof (path), "%s/ckpt", made_attempt (s, trial, attempt));
     mkdir (path, 0777);
-    snprintf (path + strlen (path),
-              sizeof (path) - strlen (path),
-              "/%08lld.h5",
-              (long long)step);
+    snprintf (path + strlen (path), sizeof (path) - strlen (path), "/%08lld.h5", (long long)step);
     return path;
 }
 
@@ -197,23 +180,16 @@ static void put (const struct sweep *s, long trial, long attempt, int64_t step)
 
     if (!maker) {
         assert_non_null (maker = slurmdl_open (in_dir ("maker"), &err));
-        assert_int_equal (
-            slurmdl_protect (maker, "w", SLURMDL_F64, 1, &n, weights), 0);
+        assert_int_equal (slurmdl_protect (maker, "w", SLURMDL_F64, 1, &n, weights), 0);
     }
     assert_int_equal (slurmdl_save (maker, step, &err), 0);
-    snprintf (from,
-              sizeof (from),
-              "%s/ckpt/%08lld.h5",
-              slurmdl_dir (maker),
-              (long long)step);
+    snprintf (from, sizeof (from), "%s/ckpt/%08lld.h5", slurmdl_dir (maker), (long long)step);
     assert_int_equal (rename (from, path_of (s, trial, attempt, step)), 0);
 }
 
-static void put_metric (
-    const struct sweep *s, long trial, long attempt, int64_t step, double v)
+static void put_metric (const struct sweep *s, long trial, long attempt, int64_t step, double v)
 {
-    struct slurmdl_metrics *m =
-        slurmdl_metrics_create (made_attempt (s, trial, attempt), NULL);
+    struct slurmdl_metrics *m = slurmdl_metrics_create (made_attempt (s, trial, attempt), NULL);
 
     assert_non_null (m);
     assert_int_equal (slurmdl_metrics_log (m, "loss", step, v), 0);
@@ -243,8 +219,7 @@ static size_t run (const struct sweep *s, bool dry)
 
     assert_int_equal (gc_run (s, dry, &r, &err), 0);
     for (size_t i = 0; i < r.n; i++)
-        gone += r.files[i].outcome == GC_DELETED
-                || r.files[i].outcome == GC_LEFTOVER;
+        gone += r.files[i].outcome == GC_DELETED || r.files[i].outcome == GC_LEFTOVER;
     gc_report_free (&r);
     return gone;
 }
@@ -409,16 +384,14 @@ static const char *hidden_path (const struct sweep *s, long trial)
 {
     static char path[320];
 
-    snprintf (
-        path, sizeof (path), "%s/ckpt/%s", made_attempt (s, trial, 1), hidden);
+    snprintf (path, sizeof (path), "%s/ckpt/%s", made_attempt (s, trial, 1), hidden);
     return path;
 }
 
 /* As on a file system that refuses hard links. */
 static void make_link (const struct sweep *s, long trial, int64_t step)
 {
-    assert_int_equal (
-        rename (path_of (s, trial, 1, step), hidden_path (s, trial)), 0);
+    assert_int_equal (rename (path_of (s, trial, 1, step), hidden_path (s, trial)), 0);
     assert_int_equal (symlink (hidden, path_of (s, trial, 1, step)), 0);
 }
 
@@ -431,8 +404,7 @@ static void hidden_files (void **state)
         put (s, n, 1, 1);
         put (s, n, 1, 2);
     }
-    assert_int_equal (
-        close (open (hidden_path (s, 1), O_CREAT | O_WRONLY, 0666)), 0);
+    assert_int_equal (close (open (hidden_path (s, 1), O_CREAT | O_WRONLY, 0666)), 0);
     make_link (s, 2, 1);
     make_link (s, 3, 2);
     made_result (s, 2, 1, 2, 0.5);
@@ -450,23 +422,21 @@ static void hidden_files (void **state)
 
 /* ---- files that trainers saved themselves ---- */
 
-#define FILES(policy)                                                          \
-    "name = \"t\"; entrypoint = \"true\";\n"                                   \
-    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"     \
-    "             max_length = 100; };\n"                                      \
-    "checkpoint_policy = { " policy " };\n"                                    \
-    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+#define FILES(policy)                                                                              \
+    "name = \"t\"; entrypoint = \"true\";\n"                                                       \
+    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"                         \
+    "             max_length = 100; };\n"                                                          \
+    "checkpoint_policy = { " policy " };\n"                                                        \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "                      \
     "};\n"
 
-static const char *
-own_path (const struct sweep *s, long n, long k, const char *name)
+static const char *own_path (const struct sweep *s, long n, long k, const char *name)
 {
     static char path[320];
     char *slash;
 
     snprintf (path, sizeof (path), "%s/%s", made_attempt (s, n, k), name);
-    for (slash = path + strlen (made_attempt (s, n, k)) + 1;
-         (slash = strchr (slash, '/'));
+    for (slash = path + strlen (made_attempt (s, n, k)) + 1; (slash = strchr (slash, '/'));
          *slash++ = '/') {
         *slash = '\0';
         mkdir (path, 0777);
@@ -504,8 +474,8 @@ static void log_attempts (const struct sweep *s, long n, long first, long last)
 /* What resume_dir.h hands on must not depend on the newest file alone. */
 static void two_newest_of_an_open_trial (void **state)
 {
-    struct sweep *s = made_sweep (
-        dir, FILES ("save_trial_best = 0; files = (\"*.pt\", \"run\");"), 1);
+    struct sweep *s =
+        made_sweep (dir, FILES ("save_trial_best = 0; files = (\"*.pt\", \"run\");"), 1);
 
     for (long k = 1; k <= 6; k++) {
         char name[32];
@@ -569,12 +539,10 @@ static void of_an_ended_trial_by_the_policy (void **state)
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"), "3", "3" },
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"
                  "save_trial_latest = 0; save_experiment_best = 1;"),
-          "",
-          "3" }, /* not 0.1, at a length that is not compared */
+          "", "3" }, /* not 0.1, at a length that is not compared */
         { FILES ("files = \"last.pt\"; save_trial_best = 0;"
                  "save_trial_latest = 0;"),
-          "",
-          "" },
+          "", "" },
     };
 
     for (size_t i = 0; i < COUNT (policies); i++) {

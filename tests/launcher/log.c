@@ -101,8 +101,7 @@ struct seen {
     long at[2000];
 };
 
-static int
-collect (const struct event *event, void *arg, struct slurmdl_error *err)
+static int collect (const struct event *event, void *arg, struct slurmdl_error *err)
 {
     struct seen *seen = arg;
 
@@ -288,12 +287,10 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER (first_put_wins),
     cmocka_unit_test_setup_teardown (put_into_nowhere, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (one_winner_a_name, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (
-        entries_come_in_order, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (entries_come_in_order, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (a_full_disk_is_told, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (writers_share_a_log, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (
-        a_pack_stands_for_its_block, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown (a_pack_stands_for_its_block, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown (damage_is_noticed, make_dir, remove_dir),
 };
 

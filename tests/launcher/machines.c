@@ -11,10 +11,7 @@ static struct sweep *begun (int trials)
     char text[96];
 
     for (int i = 1; i <= trials; i++) {
-        snprintf (text,
-                  sizeof (text),
-                  "{'op':'begin','trial':%d,'length':1,'x':[0.5]}",
-                  i);
+        snprintf (text, sizeof (text), "{'op':'begin','trial':%d,'length':1,'x':[0.5]}", i);
         put (s, text);
     }
     return s;
@@ -31,11 +28,7 @@ static void machines (void **state)
     put (s, END ("fail", "2", "1", ",'host':'bad'"));
     assert_int_equal (sweep_host (s, "bad")->fails, 2);
     assert_int_equal (sweep_host (s, "bad")->trials[1], 2);
-    put (s,
-         END ("result",
-              "2",
-              "2",
-              ",'length':1,'metric':1,'host':'bad','gpus':'3'"));
+    put (s, END ("result", "2", "2", ",'length':1,'metric':1,'host':'bad','gpus':'3'"));
     assert_int_equal (sweep_host (s, "bad")->fails, 0);
     assert_int_equal (sweep_host (s, "bad")->results, 1);
     assert_string_equal (sweep_trial (s, 2)->host, "bad");
@@ -44,19 +37,14 @@ static void machines (void **state)
 }
 
 /* Attempt 'k' of trial 'n' ends at 'host'. */
-static void
-end_at (struct sweep *s, const char *op, int n, int k, const char *host)
+static void end_at (struct sweep *s, const char *op, int n, int k, const char *host)
 {
     char text[160];
 
-    snprintf (text,
-              sizeof (text),
+    snprintf (text, sizeof (text),
               "{'op':'%s','trial':%d,'attempt':%d,'host':'%s','length':1,"
               "'metric':1}",
-              op,
-              n,
-              k,
-              host);
+              op, n, k, host);
     put (s, text);
 }
 

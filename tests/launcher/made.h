@@ -50,8 +50,7 @@ static inline struct sweep *made_open (const char *folder)
 }
 
 /* Create one below 'root' by the file 'conf': 0 and its folder, or -1. */
-static inline int
-made_folder (const char *conf, const char *root, char *folder, size_t size)
+static inline int made_folder (const char *conf, const char *root, char *folder, size_t size)
 {
     struct experiment *e = made_experiment (conf);
     struct slurmdl_error err = { "" };
@@ -65,8 +64,7 @@ made_folder (const char *conf, const char *root, char *folder, size_t size)
 }
 
 /* It has no log and no searcher; close it with sweep_close(). */
-static inline struct sweep *
-made_sweep (const char *folder, const char *conf, long ntrials)
+static inline struct sweep *made_sweep (const char *folder, const char *conf, long ntrials)
 {
     struct sweep *s = calloc (1, sizeof (*s));
     char path[256];
@@ -85,19 +83,16 @@ made_sweep (const char *folder, const char *conf, long ntrials)
     s->ntrials = ntrials;
     s->trials = calloc ((size_t)ntrials + 1, sizeof (*s->trials));
     for (long i = 0; s->trials && i < ntrials; i++)
-        s->trials[i] = (struct sweep_trial){ .state = TRIAL_OPEN,
-                                             .metric = NAN,
-                                             .report = NAN,
-                                             .begin_time = NAN,
-                                             .end_time = NAN };
+        s->trials[i] = (struct sweep_trial){
+            .state = TRIAL_OPEN, .metric = NAN, .report = NAN, .begin_time = NAN, .end_time = NAN
+        };
     return s->exp ? s : NULL;
 }
 
 /* Of several metrics the first has a value. */
 static inline double *made_values (const struct sweep *s, double v)
 {
-    double *values =
-        s->exp->nmetrics > 1 ? malloc (s->exp->nmetrics * sizeof (v)) : NULL;
+    double *values = s->exp->nmetrics > 1 ? malloc (s->exp->nmetrics * sizeof (v)) : NULL;
 
     for (size_t i = 0; values && i < s->exp->nmetrics; i++)
         values[i] = i ? NAN : v;
@@ -105,8 +100,7 @@ static inline double *made_values (const struct sweep *s, double v)
 }
 
 /* Attempt 'attempt' of trial 'n' has given a result. */
-static inline void
-made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
+static inline void made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
 {
     struct sweep_trial *t = &s->trials[n - 1];
 
@@ -114,16 +108,14 @@ made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
     t->length = length;
     t->metric = v;
     t->over = attempt;
-    t->milestones =
-        realloc (t->milestones, (t->nmilestones + 1) * sizeof (*t->milestones));
+    t->milestones = realloc (t->milestones, (t->nmilestones + 1) * sizeof (*t->milestones));
     t->milestones[t->nmilestones++] =
         (struct milestone){ length, attempt, t->metric, made_values (s, v) };
     s->nresults++;
 }
 
 /* The folder of an attempt, which is made; until the next call. */
-static inline const char *
-made_attempt (const struct sweep *s, long n, long attempt)
+static inline const char *made_attempt (const struct sweep *s, long n, long attempt)
 {
     static char path[256];
     int at = snprintf (path, sizeof (path), "%s/trials", s->dir);

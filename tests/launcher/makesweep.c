@@ -62,8 +62,7 @@ static double chance (struct maker *m)
 
 static void die (const char *what, const struct slurmdl_error *err)
 {
-    fprintf (
-        stderr, "make: %s: %s\n", what, err ? err->text : strerror (errno));
+    fprintf (stderr, "make: %s: %s\n", what, err ? err->text : strerror (errno));
     exit (1);
 }
 
@@ -111,8 +110,7 @@ static double place (const struct param *p, double x)
 }
 
 /* The first parameter matters most. */
-static double
-value_at (const struct maker *m, long trial, double step, size_t metric)
+static double value_at (const struct maker *m, long trial, double step, size_t metric)
 {
     const struct experiment *e = m->s->exp;
     const double *x = sweep_trial (m->s, trial)->x;
@@ -125,15 +123,10 @@ value_at (const struct maker *m, long trial, double step, size_t metric)
     v += 0.01 * sin ((double)trial * 7 + step * 3);
     if (trial % 97 == 13 && step > 5)
         return trial % 2 ? NAN : INFINITY;
-    return (metric ? e->search.larger[metric] : !e->search.smaller_is_better)
-               ? 2 - v
-               : v;
+    return (metric ? e->search.larger[metric] : !e->search.smaller_is_better) ? 2 - v : v;
 }
 
-static void log_metrics (struct maker *m,
-                         const struct worker *w,
-                         int64_t from,
-                         const char *dir)
+static void log_metrics (struct maker *m, const struct worker *w, int64_t from, const char *dir)
 {
     struct slurmdl_metrics *f = slurmdl_metrics_create (dir, NULL);
     double length = (double)w->length;
@@ -142,13 +135,9 @@ static void log_metrics (struct maker *m,
     if (!f)
         die (dir, NULL);
     for (long i = 1; i <= n || i == 1; i++) {
-        double step =
-            (double)from
-            + (length - (double)from) * (double)i / (double)(n > 0 ? n : 1);
+        double step = (double)from + (length - (double)from) * (double)i / (double)(n > 0 ? n : 1);
         for (size_t k = 0; k < sweep_metrics (m->s); k++)
-            slurmdl_metrics_log (f,
-                                 sweep_metric (m->s, k),
-                                 (int64_t)(step * 10),
+            slurmdl_metrics_log (f, sweep_metric (m->s, k), (int64_t)(step * 10),
                                  value_at (m, w->trial, step, k));
     }
     slurmdl_metrics_destroy (f);
@@ -156,8 +145,7 @@ static void log_metrics (struct maker *m,
 
 static void log_gpus (struct maker *m, const struct worker *w, const char *dir)
 {
-    struct metrics_file_about about = { .trial = w->trial,
-                                        .attempt = w->attempt };
+    struct metrics_file_about about = { .trial = w->trial, .attempt = w->attempt };
     char path[PATH_MAX];
     struct series *s;
 
@@ -167,11 +155,7 @@ static void log_gpus (struct maker *m, const struct worker *w, const char *dir)
         die (path, NULL);
     for (int i = 0; i <= 20; i++) {
         for (int g = 0; g < experiment_gpus (m->s->exp); g++) {
-            series_put (s,
-                        SERIES_GAUGE,
-                        i < 4 ? 5 : 30 + 60 * chance (m),
-                        "gpu/%d/busy",
-                        g);
+            series_put (s, SERIES_GAUGE, i < 4 ? 5 : 30 + 60 * chance (m), "gpu/%d/busy", g);
             series_put (s, SERIES_GAUGE, 20e9, "gpu/%d/memory", g);
             series_put (s, SERIES_GAUGE, 80e9, "gpu/%d/memory_size", g);
         }
@@ -189,12 +173,7 @@ static void make_files (struct maker *m, const struct worker *w)
         return;
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", m->s->dir, w->trial);
     mkdir (dir, 0777);
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              m->s->dir,
-              w->trial,
-              w->attempt);
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", m->s->dir, w->trial, w->attempt);
     mkdir (dir, 0777);
     log_metrics (m, w, from, dir);
     if (experiment_gpus (m->s->exp) && w->trial % 3 == 0)
@@ -214,16 +193,15 @@ static bool begin (struct maker *m, struct worker *w)
         free (x);
         return false;
     }
-    put (m,
-         (struct event){ .op = EVENT_BEGIN,
-                         .by = w->slot,
-                         .owner = peer_self (w->peer)->nonce,
-                         .trial = op.trial,
-                         .length = op.length,
-                         .from = op.from,
-                         .from_length = op.from_length,
-                         .x = x,
-                         .nx = op.fresh ? n : 0 });
+    put (m, (struct event){ .op = EVENT_BEGIN,
+                            .by = w->slot,
+                            .owner = peer_self (w->peer)->nonce,
+                            .trial = op.trial,
+                            .length = op.length,
+                            .from = op.from,
+                            .from_length = op.from_length,
+                            .x = x,
+                            .nx = op.fresh ? n : 0 });
     w->trial = op.trial;
     w->attempt = sweep_trial (m->s, op.trial)->over + 1;
     w->length = op.length;
@@ -247,17 +225,16 @@ static void give_result (struct maker *m, struct worker *w)
     for (size_t k = 0; k < n; k++)
         v[k] = value_at (m, w->trial, (double)w->length, k);
     make_files (m, w);
-    put (m,
-         (struct event){ .op = EVENT_RESULT,
-                         .by = w->slot,
-                         .trial = w->trial,
-                         .attempt = w->attempt,
-                         .length = w->length,
-                         .metric = v[0],
-                         .metrics = v,
-                         .nmetrics = n > 1 ? n : 0,
-                         .seconds = w->end - w->begin,
-                         .host = "n1" });
+    put (m, (struct event){ .op = EVENT_RESULT,
+                            .by = w->slot,
+                            .trial = w->trial,
+                            .attempt = w->attempt,
+                            .length = w->length,
+                            .metric = v[0],
+                            .metrics = v,
+                            .nmetrics = n > 1 ? n : 0,
+                            .seconds = w->end - w->begin,
+                            .host = "n1" });
     w->trial = 0;
 }
 
@@ -266,8 +243,7 @@ static bool fails (struct maker *m, const struct worker *w)
 {
     const struct experiment *e = m->s->exp;
 
-    return place (&e->params[0], sweep_trial (m->s, w->trial)->x[0]) > 0.9
-           && chance (m) < 0.7;
+    return place (&e->params[0], sweep_trial (m->s, w->trial)->x[0]) > 0.9 && chance (m) < 0.7;
 }
 
 static void end (struct maker *m, struct worker *w)
@@ -284,11 +260,8 @@ static void end (struct maker *m, struct worker *w)
         e.why = "out of memory: tried to allocate 2.5 GiB </script><b>x";
         put (m, e);
         if (sweep_trial (m->s, w->trial)->fails > m->s->exp->max_restarts) {
-            put (m,
-                 (struct event){ .op = EVENT_EXIT,
-                                 .by = w->slot,
-                                 .trial = w->trial,
-                                 .why = e.why });
+            put (m, (struct event){
+                        .op = EVENT_EXIT, .by = w->slot, .trial = w->trial, .why = e.why });
             w->trial = 0;
         } else
             again (m, w);
@@ -336,20 +309,15 @@ static void search (struct maker *m)
                 break;
         if ((w = next_end (m)))
             end (m, w);
-    } while (w
-             && !(getenv ("STOP_AFTER")
-                  && m->s->nresults >= atol (getenv ("STOP_AFTER"))));
+    } while (w && !(getenv ("STOP_AFTER") && m->s->nresults >= atol (getenv ("STOP_AFTER"))));
     if (getenv ("STOP_AFTER"))
         leave (m);
     else
-        put (
-            m,
-            (struct event){ .op = EVENT_END, .by = "w", .state = "completed" });
+        put (m, (struct event){ .op = EVENT_END, .by = "w", .state = "completed" });
     flush (m);
 }
 
-static void
-open_experiment (struct maker *m, const char *root, const char *file)
+static void open_experiment (struct maker *m, const char *root, const char *file)
 {
     struct slurmdl_error err = { "" };
     struct experiment *e;
@@ -357,8 +325,7 @@ open_experiment (struct maker *m, const char *root, const char *file)
     char dir[PATH_MAX];
     char id[SWEEP_ID_SIZE];
 
-    if (problems_open (&p) < 0
-        || !(e = experiment_read_edited (file, NULL, &p))) {
+    if (problems_open (&p) < 0 || !(e = experiment_read_edited (file, NULL, &p))) {
         problems_close (&p);
         fprintf (stderr, "%s\n", p.text);
         exit (2);
@@ -372,8 +339,7 @@ open_experiment (struct maker *m, const char *root, const char *file)
     experiment_destroy (e);
     m->now = m->s->created;
     for (int i = 0; i < m->n; i++) {
-        snprintf (
-            m->workers[i].slot, sizeof (m->workers[i].slot), "local_%d", i + 1);
+        snprintf (m->workers[i].slot, sizeof (m->workers[i].slot), "local_%d", i + 1);
         if (!(m->workers[i].peer = peer_create (dir, m->workers[i].slot, &err)))
             die (dir, &err);
     }

@@ -27,43 +27,33 @@ static void begin (struct sweep *s, int64_t trial, const char *owner)
     double x = 0.5;
 
     apply (s,
-           (struct event){ .op = EVENT_BEGIN,
-                           .trial = trial,
-                           .length = 4,
-                           .owner = owner,
-                           .x = &x,
-                           .nx = 1 });
+           (struct event){
+               .op = EVENT_BEGIN, .trial = trial, .length = 4, .owner = owner, .x = &x, .nx = 1 });
 }
 
 /* Trials 1 to 3 are open, of A, B and this worker; 4 has been given up. */
 static void make (struct worker *w)
 {
-    struct sweep *s = made_sweep (
-        dir,
-        "name = \"t\"; entrypoint = \"true\";\n"
-        "searcher = { name = \"random\"; metric = \"a\"; max_trials = 9; "
-        "max_length = 4; };\n"
-        "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; "
-        "}; };\n",
-        0);
+    struct sweep *s =
+        made_sweep (dir,
+                    "name = \"t\"; entrypoint = \"true\";\n"
+                    "searcher = { name = \"random\"; metric = \"a\"; max_trials = 9; "
+                    "max_length = 4; };\n"
+                    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; "
+                    "}; };\n",
+                    0);
 
     assert_non_null (s);
     s->state = SWEEP_NEW;
     mkdir (in_dir ("workers"), 0777);
     *w = (struct worker){ .sweep = s, .slot = "w", .rivals = true };
     assert_non_null (w->peer = peer_create (s->dir, "w", NULL));
-    apply (s,
-           (struct event){ .op = EVENT_CREATE,
-                           .version = LOG_VERSION,
-                           .dir = "/",
-                           .seed = 1 });
+    apply (s, (struct event){ .op = EVENT_CREATE, .version = LOG_VERSION, .dir = "/", .seed = 1 });
     begin (s, 1, A);
     begin (s, 2, B);
     begin (s, 3, peer_self (w->peer)->nonce);
     begin (s, 4, C);
-    apply (s,
-           (struct event){
-               .op = EVENT_PARK, .trial = 4, .attempt = 1, .seconds = 1 });
+    apply (s, (struct event){ .op = EVENT_PARK, .trial = 4, .attempt = 1, .seconds = 1 });
 }
 
 static void unmake (struct worker *w)
@@ -145,8 +135,7 @@ static void what_is_taken (void **state)
     offers_collect (&w, 3, &o);
     assert_int_equal (o.n, 2);
     for (size_t i = 0; i < o.n; i++) {
-        assert_int_equal (o.list[i].result.trial,
-                          strcmp (o.list[i].nonce, A) ? 2 : 1);
+        assert_int_equal (o.list[i].result.trial, strcmp (o.list[i].nonce, A) ? 2 : 1);
         assert_true (o.list[i].result.metric == 0.25);
         assert_int_equal (o.list[i].length, 3);
     }

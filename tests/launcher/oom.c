@@ -134,11 +134,7 @@ static void fake_sacct (const char *says)
     remove (in_dir ("called"));
     if (!says)
         says = "' >&2; exit 1; '";
-    snprintf (text,
-              sizeof (text),
-              "#!/bin/sh\necho \"$*\" >>%s/called\nprintf '%s'\n",
-              dir,
-              says);
+    snprintf (text, sizeof (text), "#!/bin/sh\necho \"$*\" >>%s/called\nprintf '%s'\n", dir, says);
     put_program ("sacct", text);
 }
 
@@ -168,13 +164,11 @@ static void lost_workers (void **state)
     setenv ("SLURM_STEP_ID", "3", 1);
     for (size_t i = 0; i < COUNT (losses); i++) {
         bool asks = losses[i].status
-                    && (!strcmp (losses[i].status, "137")
-                        || !strcmp (losses[i].status, "1"));
+                    && (!strcmp (losses[i].status, "137") || !strcmp (losses[i].status, "1"));
         struct worker_exit l;
         FILE *f;
         fake_sacct (losses[i].sacct);
-        make_tree (losses[i].tree == NO_TREE ? COUNT (trees) - 1
-                                             : (size_t)losses[i].tree);
+        make_tree (losses[i].tree == NO_TREE ? COUNT (trees) - 1 : (size_t)losses[i].tree);
         set ("SLURM_RESTART_COUNT", losses[i].restarts);
         set ("DL_LAST_STATUS", losses[i].status);
         worker_exit_read (dir, &l);
@@ -231,8 +225,7 @@ static void states_of_jobs (void **state)
         struct worker_exit l = { .why = "?" };
         fake_sacct (jobs[i].sacct);
         remove (in_dir ("scontrol"));
-        snprintf (
-            text, sizeof (text), "#!/bin/sh\necho '%s'\n", jobs[i].scontrol);
+        snprintf (text, sizeof (text), "#!/bin/sh\necho '%s'\n", jobs[i].scontrol);
         put_program ("scontrol", text);
         worker_exit_ask (jobs[i].slot, &l);
         assert_true (!strncmp (l.why, jobs[i].why, strlen (jobs[i].why)));
@@ -286,15 +279,13 @@ static void limits (void **state)
     put_in_tree ("sys/fs/cgroup/a/memory.max", "1048576\n");
     assert_int_equal (oom_memory_limit (dir), 1048576);
     put_in_tree ("proc/self/cgroup", "4:memory:/c\n0::/\n");
-    put_in_tree ("sys/fs/cgroup/memory/c/memory.stat",
-                 "cache 1\nhierarchical_memory_limit 4096\n");
+    put_in_tree ("sys/fs/cgroup/memory/c/memory.stat", "cache 1\nhierarchical_memory_limit 4096\n");
     assert_int_equal (oom_memory_limit (dir), 4096);
 }
 
 static const struct CMUnitTest tests[] = {
-    IN_FOLDER (recorded_trees), IN_FOLDER (lost_workers),
-    IN_FOLDER (states_of_jobs), cmocka_unit_test (amounts),
-    IN_FOLDER (limits),
+    IN_FOLDER (recorded_trees), IN_FOLDER (lost_workers), IN_FOLDER (states_of_jobs),
+    cmocka_unit_test (amounts), IN_FOLDER (limits),
 };
 
 RUN_TESTS (tests)

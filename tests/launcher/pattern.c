@@ -11,12 +11,7 @@ static int note (const char *name, int64_t step, double value, void *arg)
 {
     size_t n = strlen (found);
 
-    snprintf (found + n,
-              sizeof (found) - n,
-              "%s@%lld=%g ",
-              name,
-              (long long)step,
-              value);
+    snprintf (found + n, sizeof (found) - n, "%s@%lld=%g ", name, (long long)step, value);
     return 0;
 }
 
@@ -141,8 +136,7 @@ static void lines_are_steps (void **state)
 
 static void bad_patterns (void **state)
 {
-    static const char *const bad[] = { "",     "loss",  "{step}",
-                                       "({a}", "{a}*[", NULL };
+    static const char *const bad[] = { "", "loss", "{step}", "({a}", "{a}*[", NULL };
 
     for (int i = 0; bad[i]; i++) {
         struct slurmdl_error err = { "" };
@@ -153,9 +147,7 @@ static void bad_patterns (void **state)
 
 static void nearest_words (void **state)
 {
-    static const char *const words[] = {
-        "run", "resume", "show", "stop", NULL
-    };
+    static const char *const words[] = { "run", "resume", "show", "stop", NULL };
 
     assert_string_equal (nearest_word ("rum", words), "run");
     assert_string_equal (nearest_word ("resmue", words), "resume");
@@ -185,28 +177,14 @@ static const struct {
 
 static void placeholders (void **state)
 {
-    json_t *h = json_pack ("{s:f, s:{s:s}, s:i, s:b, s:[i,i], s:s}",
-                           "lr",
-                           0.001,
-                           "opt",
-                           "name",
-                           "it's \"x\"",
-                           "big",
-                           123456789,
-                           "flag",
-                           1,
-                           "list",
-                           1,
-                           2,
-                           "empty",
-                           "");
+    json_t *h = json_pack ("{s:f, s:{s:s}, s:i, s:b, s:[i,i], s:s}", "lr", 0.001, "opt", "name",
+                           "it's \"x\"", "big", 123456789, "flag", 1, "list", 1, 2, "empty", "");
     json_t *more = json_pack ("{s:i, s:i}", "length", 9, "trial", 2);
     struct experiment exp = { .nhparams = 0 };
     const struct command_values v = { &exp, h, more, NULL, NULL };
 
     for (size_t i = 0; i < COUNT (expansions); i++) {
-        char *got =
-            hparams_expand (expansions[i].text, &v, expansions[i].quote);
+        char *got = hparams_expand (expansions[i].text, &v, expansions[i].quote);
         assert_string_equal (got, expansions[i].want);
         free (got);
     }
@@ -263,29 +241,23 @@ static void optional_groups (void **state)
     struct param params[] = { { .when = "opt" } };
     struct hparam hparams[] = { { .path = (char *)"lr", .dim = -1 },
                                 { .path = (char *)"momentum", .dim = 0 } };
-    struct experiment exp = {
-        .params = params, .nparams = 1, .hparams = hparams, .nhparams = 2
-    };
+    struct experiment exp = { .params = params, .nparams = 1, .hparams = hparams, .nhparams = 2 };
     json_t *with = json_pack ("{s:f, s:f}", "lr", 0.001, "momentum", 0.9);
     json_t *without = json_pack ("{s:f}", "lr", 0.001);
     bool there[] = { false, true };
 
     for (size_t i = 0; i < 2 * COUNT (groups); i++) {
         bool has = i % 2;
-        const struct command_values v = {
-            &exp, has ? with : without, NULL, made_folder, &there[has]
-        };
+        const struct command_values v = { &exp, has ? with : without, NULL, made_folder,
+                                          &there[has] };
         char words[256] = "";
         char *got = hparams_expand (groups[i / 2].text, &v, true);
-        assert_string_equal (got,
-                             has ? groups[i / 2].here : groups[i / 2].absent);
+        assert_string_equal (got, has ? groups[i / 2].here : groups[i / 2].absent);
         free (got);
         hparams_arguments ("[--m {momentum} -r {resume_dir}]", &v, join, words);
         hparams_arguments ("\\[-m {momentum}]", &v, join, words);
         hparams_arguments ("a {lr}", &v, join, words);
-        assert_string_equal (words,
-                             has ? "--m|0.9|-r|/r s|[-m 0.9]|a 0.001|"
-                                 : "[-m ]|a 0.001|");
+        assert_string_equal (words, has ? "--m|0.9|-r|/r s|[-m 0.9]|a 0.001|" : "[-m ]|a 0.001|");
     }
     json_decref (with);
     json_decref (without);
@@ -294,9 +266,7 @@ static void optional_groups (void **state)
 /* The text of a number reads back as the same number. */
 static void numbers_survive (void **state)
 {
-    static const double numbers[] = {
-        0.1, 1e-300, 1.0 / 3, 123456.789, 5e-324
-    };
+    static const double numbers[] = { 0.1, 1e-300, 1.0 / 3, 123456.789, 5e-324 };
 
     for (size_t i = 0; i < COUNT (numbers); i++) {
         json_t *h = json_pack ("{s:f}", "x", numbers[i]);
@@ -308,14 +278,10 @@ static void numbers_survive (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (patterns_find_numbers),
-    cmocka_unit_test (lines_are_steps),
-    cmocka_unit_test (escapes_are_stripped),
-    cmocka_unit_test (fractions_count_lines),
-    cmocka_unit_test (bad_patterns),
-    cmocka_unit_test (nearest_words),
-    cmocka_unit_test (placeholders),
-    cmocka_unit_test (optional_groups),
+    cmocka_unit_test (patterns_find_numbers), cmocka_unit_test (lines_are_steps),
+    cmocka_unit_test (escapes_are_stripped),  cmocka_unit_test (fractions_count_lines),
+    cmocka_unit_test (bad_patterns),          cmocka_unit_test (nearest_words),
+    cmocka_unit_test (placeholders),          cmocka_unit_test (optional_groups),
     cmocka_unit_test (numbers_survive),
 };
 

@@ -23,15 +23,11 @@ static void put_thread (int pid, int tid, long faults, long cpu, long written)
     fprintf (f,
              "%d (a b) c) S 1 1 1 0 -1 4194560 %ld 0 0 0 %ld 0 0 0 20 0 1 0 "
              "777 1000 10 0\n",
-             tid,
-             faults,
-             cpu);
+             tid, faults, cpu);
     fclose (f);
     snprintf (path, sizeof (path), "%s/%d/task/%d/io", dir, pid, tid);
     f = fopen (path, "w");
-    fprintf (f,
-             "rchar: 5\nwchar: %ld\nsyscr: 1\nsyscw: 1\nread_bytes: 0\n",
-             written);
+    fprintf (f, "rchar: 5\nwchar: %ld\nsyscr: 1\nsyscw: 1\nread_bytes: 0\n", written);
     fclose (f);
 }
 
@@ -46,8 +42,7 @@ static void put_command (int pid, const char *text, size_t size)
     fclose (f);
 }
 
-static struct rank_process
-process (long rank, int pid, int parent, const char *name)
+static struct rank_process process (long rank, int pid, int parent, const char *name)
 {
     struct rank_process p = { .rank = rank, .pid = pid, .parent = parent };
 
@@ -85,8 +80,7 @@ static void main_thread (void **state)
 /* While one rank is asked for its stack, another goes on. */
 static void asked (void **state)
 {
-    struct rank_process p[] = { process (0, 10, 1, "train"),
-                                process (1, 20, 1, "train") };
+    struct rank_process p[] = { process (0, 10, 1, "train"), process (1, 20, 1, "train") };
     struct rank_progress *r = progress_create (dir);
 
     put_thread (10, 10, 1, 1, 0);
@@ -161,8 +155,7 @@ static void kinds_of_processes (void **state)
         process (0, 14, 11, "python3"),
         process (0, 15, 12, "nvidia-smi"),
     };
-    static const char command[] =
-        "python3\0-m\0torch.distributed.run\0train.py";
+    static const char command[] = "python3\0-m\0torch.distributed.run\0train.py";
     enum process_kind k[6];
 
     for (int i = 10; i < 16; i++)
@@ -225,12 +218,8 @@ static void wait_often (int *broken)
 
 static void looks (void **state)
 {
-    int *broken = mmap (NULL,
-                        sizeof (*broken),
-                        PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS,
-                        -1,
-                        0);
+    int *broken =
+        mmap (NULL, sizeof (*broken), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child[3];
     cpu_set_t all, one;
     int cpu = 0, answers = 0;

@@ -21,19 +21,14 @@ static FILE *open_file (int pid, const char *name)
     return f;
 }
 
-static void
-make_stat (int pid, int parent, const char *name, char state, int start)
+static void make_stat (int pid, int parent, const char *name, char state, int start)
 {
     FILE *f = open_file (pid, "stat");
 
     fprintf (f,
              "%d (%s) %c %d 1 1 0 -1 4194560 9 0 0 0 11 12 13 14 20 0 3 0 %d "
              "1000 77 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0\n",
-             pid,
-             name,
-             state,
-             parent,
-             start);
+             pid, name, state, parent, start);
     fclose (f);
 }
 
@@ -53,15 +48,10 @@ static void make_task (int pid, const char *job, const char *step, int rank)
     char text[256];
 
     make_stat (pid, 5, "python3", 'S', 100);
-    snprintf (text,
-              sizeof (text),
+    snprintf (text, sizeof (text),
               "HOME=/ SLURM_JOB_ID=%s SLURM_STEP_ID=%s SLURM_PROCID=%d "
               "SLURM_LOCALID=%d SLURM_TASK_PID=%d XSLURM_PROCID=99",
-              job,
-              step,
-              rank,
-              rank % 4,
-              pid);
+              job, step, rank, rank % 4, pid);
     make_environ (pid, text);
 }
 
@@ -100,10 +90,7 @@ static void expect (const struct ranks *r, long rank, const char *pids)
 
     for (size_t i = 0; i < n; i++) {
         assert_int_equal (p[i].rank, rank);
-        snprintf (text + strlen (text),
-                  sizeof (text) - strlen (text),
-                  "%s%d",
-                  i ? " " : "",
+        snprintf (text + strlen (text), sizeof (text) - strlen (text), "%s%d", i ? " " : "",
                   (int)p[i].pid);
     }
     assert_string_equal (text, pids);
@@ -158,8 +145,7 @@ static void roots_and_below (void **state)
 /* Who left its rank is known by its environment, unless it is a helper. */
 static void orphans (void **state)
 {
-    static const char text[] =
-        "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=40";
+    static const char text[] = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=40";
     struct ranks *r;
 
     mkdir (in_dir ("self"), 0777);
@@ -218,13 +204,10 @@ static void several_slurmd (void **state)
 
     for (int i = 1; i <= 2; i++) {
         make_stat (40 + i, 5, "sh", 'S', 1);
-        snprintf (text,
-                  sizeof (text),
+        snprintf (text, sizeof (text),
                   "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=%d "
                   "SLURM_TASK_PID=%d SLURMD_NODENAME=n%d",
-                  i,
-                  40 + i,
-                  i);
+                  i, 40 + i, i);
         make_environ (40 + i, text);
     }
     setenv ("SLURMD_NODENAME", "n2", 1);
@@ -239,9 +222,8 @@ static void several_slurmd (void **state)
     unsetenv ("SLURM_CLUSTER_NAME");
     assert_int_equal (ranks_look (r), 0);
     make_stat (41, 5, "exec", 'S', 1);
-    make_environ (41,
-                  "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=4 "
-                  "SLURM_TASK_PID=41 SLURM_CLUSTER_NAME=c1");
+    make_environ (41, "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=4 "
+                      "SLURM_TASK_PID=41 SLURM_CLUSTER_NAME=c1");
     assert_int_equal (ranks_look (r), 1);
     ranks_destroy (r);
 }
@@ -301,8 +283,7 @@ static void ends_are_seen (void **state)
         remove_process (left == 3 ? 41 : left == 2 ? 40 : 42);
     }
     assert_int_equal (r->list[0].rank, 2);
-    assert_string_equal (roots_end (r, dir, text, sizeof (text)),
-                         "rank 1 has ended");
+    assert_string_equal (roots_end (r, dir, text, sizeof (text)), "rank 1 has ended");
     ranks_destroy (r->ranks);
     free (r);
 }
@@ -320,17 +301,14 @@ static void a_status_is_seen (void **state)
                 pause ();
             _exit (3);
         }
-        r->list[i] =
-            (struct root){ .rank = i,
-                           .pid = pid[i],
-                           .fd = (int)syscall (SYS_pidfd_open, pid[i], 0),
-                           .status = -1 };
+        r->list[i] = (struct root){
+            .rank = i, .pid = pid[i], .fd = (int)syscall (SYS_pidfd_open, pid[i], 0), .status = -1
+        };
     }
     roots_wait (r, 300);
     assert_int_equal (r->n, 1);
     assert_int_equal (r->list[0].pid, pid[0]);
-    assert_string_equal (roots_end (r, dir, text, sizeof (text)),
-                         "rank 1 has ended with status 3");
+    assert_string_equal (roots_end (r, dir, text, sizeof (text)), "rank 1 has ended with status 3");
     kill (pid[0], SIGKILL);
     roots_wait (r, 300);
     assert_int_equal (r->n, 0);
@@ -344,9 +322,8 @@ static void a_status_is_seen (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (roots_and_below),  IN_FOLDER (orphans),
-        IN_FOLDER (looks_again),      IN_FOLDER (several_slurmd),
-        IN_FOLDER (broken_trees),     IN_FOLDER (ends_are_seen),
+        IN_FOLDER (roots_and_below),  IN_FOLDER (orphans),      IN_FOLDER (looks_again),
+        IN_FOLDER (several_slurmd),   IN_FOLDER (broken_trees), IN_FOLDER (ends_are_seen),
         IN_FOLDER (a_status_is_seen),
     };
 

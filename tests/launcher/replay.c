@@ -14,9 +14,8 @@ static bool same (const struct sweep *a, const struct sweep *b)
 {
     size_t n = searcher_size (a->searcher);
 
-    return n == searcher_size (b->searcher)
-           && !memcmp (a->searcher, b->searcher, n) && a->state == b->state
-           && sweep_best (a) == sweep_best (b) && a->nhistory == b->nhistory
+    return n == searcher_size (b->searcher) && !memcmp (a->searcher, b->searcher, n)
+           && a->state == b->state && sweep_best (a) == sweep_best (b) && a->nhistory == b->nhistory
            && a->expired == b->expired;
 }
 
@@ -68,17 +67,15 @@ static const struct {
 } scenarios[] = {
     { "\"m\"", "name = \"random\"; max_trials = 4;", plain },
     { "\"m\"", "name = \"gp\"; max_trials = 4; cost_aware = true;", plain },
-    { "\"m\"",
-      "name = \"median\"; max_trials = 4; max_length = 20;",
-      stopping },
+    { "\"m\"", "name = \"median\"; max_trials = 4; max_length = 20;", stopping },
     { "(\"m\", \"n\")", "name = \"nsga2\"; max_trials = 4;", several },
 };
 
 /* What an attempt says, said again at any time. */
 static bool may_repeat (const char *event)
 {
-    return !strstr (event, "'begin'") && !strstr (event, "'end'")
-           && !strstr (event, "'pause'") && !strstr (event, "'resume'");
+    return !strstr (event, "'begin'") && !strstr (event, "'end'") && !strstr (event, "'pause'")
+           && !strstr (event, "'resume'");
 }
 
 static void repeat_all (struct sweep *s, const char *const *events, int n)
@@ -143,8 +140,7 @@ static void stopped_states (void **state)
     struct sweep *s = replay (2);
 
     assert_true (sweep_wants_reports (s));
-    assert_string_equal (trial_state_name (s, sweep_trial (s, 2)),
-                         "stopped early");
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 2)), "stopped early");
     assert_int_equal (sweep_trial (s, 2)->length, 3);
     assert_int_equal (sweep_trial (s, 1)->reported, 7);
     assert_string_equal (trial_state_name (s, sweep_trial (s, 1)), "completed");
@@ -175,8 +171,7 @@ static void transitions (void **state)
         { "resume", { "-", "-", "running", "-", "-", "-", "-" } },
         { "stop", { "-", "stopped", "stopped", "-", "-", "-", "-" } },
         { "kill", { "-", "killed", "killed", "killed", "-", "-", "-" } },
-        { "continue",
-          { "-", "-", "-", "running", "running", "running", "running" } },
+        { "continue", { "-", "-", "-", "running", "running", "running", "running" } },
         { "end", { "-", "completed", "-", "-", "-", "-", "-" } },
         { "expire", { "-", "-", "-", "-", "-", "-", "-" } },
         { "archive", { "-", "-", "-", "-", "-", "-", "-" } },
@@ -193,10 +188,9 @@ static void transitions (void **state)
             s->archived = false;
             snprintf (text, sizeof (text), "{'op':'%s'}", rows[i].request);
             put (s, text);
-            assert_string_equal (
-                sweep_state_name (s->state),
-                moves ? rows[i].to[from]
-                      : sweep_state_name ((enum sweep_state)from));
+            assert_string_equal (sweep_state_name (s->state),
+                                 moves ? rows[i].to[from]
+                                       : sweep_state_name ((enum sweep_state)from));
             if (archives)
                 assert_int_equal (s->archived, sweep_has_ended (s));
         }
@@ -273,8 +267,7 @@ static const struct {
     /* of two dimensions */
     { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}}" } },
     /* not promoted */
-    { { BEGIN ("1", "1", "0.5"),
-        END ("result", "1", "1", ",'length':1,'metric':1"),
+    { { BEGIN ("1", "1", "0.5"), END ("result", "1", "1", ",'length':1,'metric':1"),
         BEGIN ("1", "3", "0.5") } },
 };
 

@@ -32,14 +32,12 @@ static void test_html (void **state)
     assert_html ("a<b>&\"'`", "a&#60;b&#62;&#38;&#34;&#39;&#96;");
     assert_html ("\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88",
                  "\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88");
-    assert_html ("a\x01\x1B[31m\x7F\tb\nc",
-                 "a\xEF\xBF\xBD\xEF\xBF\xBD[31m\xEF\xBF\xBD\tb\nc");
+    assert_html ("a\x01\x1B[31m\x7F\tb\nc", "a\xEF\xBF\xBD\xEF\xBF\xBD[31m\xEF\xBF\xBD\tb\nc");
     /* cut, overlong, a surrogate, beyond Unicode, C1 */
     assert_html ("\xC3", "\xEF\xBF\xBD");
     assert_html ("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD");
     assert_html ("\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
-    assert_html ("\xF4\x90\x80\x80",
-                 "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_html ("\xF4\x90\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
     assert_html ("\xC2\x85", "\xEF\xBF\xBD");
 }
 
@@ -133,8 +131,7 @@ static struct sweep *make_sweep (void)
 
     fputs (conf, f);
     fclose (f);
-    assert_int_equal (made_folder (in_dir ("t.conf"), dir, path, sizeof (path)),
-                      0);
+    assert_int_equal (made_folder (in_dir ("t.conf"), dir, path, sizeof (path)), 0);
     assert_non_null (s = made_open (path));
     return s;
 }
@@ -159,49 +156,41 @@ static void fill_sweep (struct sweep *s)
         length = op.length;
         x[i][0] = asked[0];
         x[i][1] = asked[1];
-        put (s,
-             (struct event){ .op = EVENT_BEGIN,
-                             .by = "w_1",
-                             .trial = op.trial,
-                             .length = op.length,
-                             .owner = "n",
-                             .x = x[i],
-                             .nx = 2 });
+        put (s, (struct event){ .op = EVENT_BEGIN,
+                                .by = "w_1",
+                                .trial = op.trial,
+                                .length = op.length,
+                                .owner = "n",
+                                .x = x[i],
+                                .nx = 2 });
     }
-    put (s,
-         (struct event){ .op = EVENT_RESULT,
-                         .by = "w_10",
-                         .trial = 1,
-                         .attempt = 1,
-                         .length = length,
-                         .metric = 0.5,
-                         .seconds = 1 });
-    put (s,
-         (struct event){ .op = EVENT_FAIL,
-                         .by = "w_2",
-                         .trial = 2,
-                         .attempt = 1,
-                         .why = "tried to get 2.5 GiB at 0x7f00",
-                         .seconds = 1 });
-    put (s,
-         (struct event){
-             .op = EVENT_EXIT, .by = "w_2", .trial = 2, .why = "x" });
+    put (s, (struct event){ .op = EVENT_RESULT,
+                            .by = "w_10",
+                            .trial = 1,
+                            .attempt = 1,
+                            .length = length,
+                            .metric = 0.5,
+                            .seconds = 1 });
+    put (s, (struct event){ .op = EVENT_FAIL,
+                            .by = "w_2",
+                            .trial = 2,
+                            .attempt = 1,
+                            .why = "tried to get 2.5 GiB at 0x7f00",
+                            .seconds = 1 });
+    put (s, (struct event){ .op = EVENT_EXIT, .by = "w_2", .trial = 2, .why = "x" });
     /* too late: that attempt has ended */
-    put (s,
-         (struct event){ .op = EVENT_RESULT,
-                         .by = "w_9",
-                         .trial = 2,
-                         .attempt = 1,
-                         .length = length,
-                         .metric = 0.1,
-                         .seconds = 1 });
+    put (s, (struct event){ .op = EVENT_RESULT,
+                            .by = "w_9",
+                            .trial = 2,
+                            .attempt = 1,
+                            .length = length,
+                            .metric = 0.1,
+                            .seconds = 1 });
 }
 
-static json_int_t
-number_at (const json_t *o, const char *a, const char *b, size_t i)
+static json_int_t number_at (const json_t *o, const char *a, const char *b, size_t i)
 {
-    return json_integer_value (
-        json_array_get (json_object_get (json_object_get (o, a), b), i));
+    return json_integer_value (json_array_get (json_object_get (json_object_get (o, a), b), i));
 }
 
 static void test_data (void **state)
@@ -228,8 +217,7 @@ static void test_data (void **state)
     assert_string_equal (json_string_value (json_array_get (slots, 1)), "w_2");
     assert_string_equal (json_string_value (json_array_get (slots, 2)), "w_10");
     causes = json_object_get (json_object_get (o, "attempts"), "causes");
-    assert_string_equal (json_string_value (json_array_get (causes, 1)),
-                         "tried to get # GiB at #");
+    assert_string_equal (json_string_value (json_array_get (causes, 1)), "tried to get # GiB at #");
     json_decref (o);
     data_free (&d);
     sweep_close (s);
@@ -246,10 +234,9 @@ static char *notes_of (double *values, bool log_scale, double low, double high)
         .name = "lr", .v = values, .log = log_scale, .low = low, .high = high
     };
     long order[NOTED];
-    struct report_data d = { .params = { &p, 1 },
-                             .order = order,
-                             .nordered = NOTED,
-                             .report.best = -1 };
+    struct report_data d = {
+        .params = { &p, 1 }, .order = order, .nordered = NOTED, .report.best = -1
+    };
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream (&text, &size);

@@ -31,33 +31,16 @@ static struct sweep *make (long n)
 
     assert_non_null (s);
     for (long i = 0; i < n; i++)
-        assert_non_null (s->trials[i].hparams = json_pack (
-                             "{s:i, s:s, s:b, s:i, s:f, s:i, s:{s:b, s:s}}",
-                             "layers",
-                             2,
-                             "kind",
-                             "a",
-                             "mixed",
-                             1,
-                             "size",
-                             16,
-                             "rate",
-                             0.5,
-                             "trial",
-                             7,
-                             "opt",
-                             "flag",
-                             1,
-                             "name",
-                             "s"));
+        assert_non_null (s->trials[i].hparams =
+                             json_pack ("{s:i, s:s, s:b, s:i, s:f, s:i, s:{s:b, s:s}}", "layers", 2,
+                                        "kind", "a", "mixed", 1, "size", 16, "rate", 0.5, "trial",
+                                        7, "opt", "flag", 1, "name", "s"));
     return s;
 }
 
-static void log_rows (
-    const struct sweep *s, long n, long k, const char *name, int from, int to)
+static void log_rows (const struct sweep *s, long n, long k, const char *name, int from, int to)
 {
-    struct slurmdl_metrics *m =
-        slurmdl_metrics_create (made_attempt (s, n, k), NULL);
+    struct slurmdl_metrics *m = slurmdl_metrics_create (made_attempt (s, n, k), NULL);
 
     assert_non_null (m);
     for (int step = from; step <= to; step++)
@@ -89,8 +72,7 @@ static const struct {
 };
 /* clang-format on */
 
-static const struct result_column *find (const struct columns *c,
-                                         const char *name)
+static const struct result_column *find (const struct columns *c, const char *name)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].hparam && !strcmp (c->list[i].name, name))
@@ -111,8 +93,7 @@ static void columns (void **state)
         assert_int_equal (c.list[i].hparam, wanted[i].hparam);
     }
     assert_string_equal (column_cell (find (&c, "mixed"), s, 1).text, "true");
-    assert_string_equal (column_cell (find (&c, "opt.flag"), s, 1).text,
-                         "true");
+    assert_string_equal (column_cell (find (&c, "opt.flag"), s, 1).text, "true");
     assert_string_equal (column_cell (find (&c, "kind"), s, 1).text, "a");
     assert_int_equal (column_cell (find (&c, "trial"), s, 1).integer, 7);
     assert_true (isnan (column_cell (find (&c, "width"), s, 1).real));
@@ -130,13 +111,9 @@ static void check_rows (const struct rows *r, const char *text)
     size_t at = 0;
 
     for (size_t i = 0; i < r->n; i++)
-        at += (size_t)snprintf (got + at,
-                                sizeof (got) - at,
-                                "%lld.%u:%s@%lld ",
-                                (long long)r->list[i].trial,
-                                r->list[i].attempt,
-                                r->names[r->list[i].name],
-                                (long long)r->list[i].step);
+        at += (size_t)snprintf (got + at, sizeof (got) - at, "%lld.%u:%s@%lld ",
+                                (long long)r->list[i].trial, r->list[i].attempt,
+                                r->names[r->list[i].name], (long long)r->list[i].step);
     assert_string_equal (got, text);
 }
 
@@ -159,8 +136,7 @@ static struct sweep *make_lost (void)
     return s;
 }
 
-#define LOST                                                                   \
-    "1.1:loss@1 1.1:loss@2 1.2:once@0 1.2:loss@3 1.2:loss@4 1.2:loss@5 "
+#define LOST "1.1:loss@1 1.1:loss@2 1.2:once@0 1.2:loss@3 1.2:loss@4 1.2:loss@5 "
 
 static void repeated_steps_count_once (void **state)
 {
@@ -204,8 +180,7 @@ static void old_rows_are_kept (void **state)
 
     assert_int_equal (rows_read (&old, s, NULL), 0);
     for (long k = 1; k <= 2; k++) {
-        snprintf (
-            path, sizeof (path), "rm %s/metrics*", made_attempt (s, 1, k));
+        snprintf (path, sizeof (path), "rm %s/metrics*", made_attempt (s, 1, k));
         assert_int_equal (system (path), 0);
     }
     assert_int_equal (rows_read (&r, s, &old), 0);

@@ -10,13 +10,10 @@
 static const struct table_column ends_left[] = {
     { "n", true }, { "long name", false }, { "last", false }, { NULL, false }
 };
-static const struct table_column ends_right[] = { { "n", false },
-                                                  { "x", true },
-                                                  { NULL, false } };
+static const struct table_column ends_right[] = { { "n", false }, { "x", true }, { NULL, false } };
 
 /* Its cells: of the column and the line, some are empty. */
-static struct libscols_table *
-make (const struct table_column *columns, long lines, const char *odd)
+static struct libscols_table *make (const struct table_column *columns, long lines, const char *odd)
 {
     struct libscols_table *tb = table_create ("t", columns, false);
     size_t n = scols_table_get_ncols (tb);
@@ -67,15 +64,9 @@ static void check (const struct table_column *columns, const char *odd)
 static void long_tables_are_the_same (void **state)
 {
     static const char *const odd[] = {
-        NULL,
-        "two words ",
-        "gr\303\266\303\237e",
-        "\347\211\207",
-        "a\tb\ntwo\n",
-        "\\x41 \\",
-        "\033[31m",
-        "\377",
-        "a long, long, long text that widens its column",
+        NULL,           "two words ",  "gr\303\266\303\237e",
+        "\347\211\207", "a\tb\ntwo\n", "\\x41 \\",
+        "\033[31m",     "\377",        "a long, long, long text that widens its column",
     };
 
     for (size_t i = 0; i < COUNT (odd); i++) {
@@ -110,29 +101,25 @@ static void charts (void **state)
     const double from_zero[] = { 100, 75, 25, 0 };
     const double same[] = { 2, 2 };
 
-    assert_chart (linear,
-                  4,
+    assert_chart (linear, 4,
                   "        20 |***     \n"
                   "           |  *     \n"
                   "           |  *     \n"
                   "           |  ***** \n"
                   "         1 |      **\n");
-    assert_chart (logarithmic,
-                  4,
+    assert_chart (logarithmic, 4,
                   "       100 |***     \n"
                   "           |  *     \n"
                   "           |  ***** \n"
                   "           |      * \n"
                   "         1 |      **\n");
-    assert_chart (from_zero,
-                  4,
+    assert_chart (from_zero, 4,
                   "       100 |***     \n"
                   "           |  ***   \n"
                   "           |    *   \n"
                   "           |    *** \n"
                   "         0 |      **\n");
-    assert_chart (same,
-                  2,
+    assert_chart (same, 2,
                   "         2 |        \n"
                   "           |        \n"
                   "           |********\n"

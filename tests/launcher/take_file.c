@@ -51,9 +51,8 @@ static void files_of_others (void **state)
         mode_t mode;
         long names;
     } rows[] = {
-        { OTHER, OTHER, 0644, 2 },          { OTHER, OTHER, 0444, 2 },
-        { OTHER, OTHER, 0664, -1 },         { OTHER, OTHER, 0646, -1 },
-        { THIRD, OTHER, 0644, -1 },         { OTHER, 0, 0644, -1 },
+        { OTHER, OTHER, 0644, 2 },          { OTHER, OTHER, 0444, 2 },  { OTHER, OTHER, 0664, -1 },
+        { OTHER, OTHER, 0646, -1 },         { THIRD, OTHER, 0644, -1 }, { OTHER, 0, 0644, -1 },
         { THIRD, (uid_t)ANYBODY, 0666, 2 },
     };
 

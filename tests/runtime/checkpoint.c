@@ -38,14 +38,10 @@ static void protect (struct slurmdl *run, struct model *m)
     const uint64_t shape[2] = { 2, 3 };
     const uint64_t four = 4;
 
-    assert_int_equal (
-        slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &n, m->w), 0);
-    assert_int_equal (
-        slurmdl_protect (run, "model/deep/k", SLURMDL_I64, 2, shape, m->k), 0);
-    assert_int_equal (
-        slurmdl_protect (run, "flag", SLURMDL_U8, 0, NULL, &m->flag), 0);
-    assert_int_equal (
-        slurmdl_protect (run, "half", SLURMDL_F16, 1, &four, m->half), 0);
+    assert_int_equal (slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &n, m->w), 0);
+    assert_int_equal (slurmdl_protect (run, "model/deep/k", SLURMDL_I64, 2, shape, m->k), 0);
+    assert_int_equal (slurmdl_protect (run, "flag", SLURMDL_U8, 0, NULL, &m->flag), 0);
+    assert_int_equal (slurmdl_protect (run, "half", SLURMDL_F16, 1, &four, m->half), 0);
 }
 
 /* ---- checkpoints ---- */
@@ -76,8 +72,7 @@ static void save_and_restore (void **state)
     /* the two newest stay, and nothing else */
     assert_int_equal (access (in_dir ("run/a.1/ckpt/00000003.h5"), F_OK), -1);
     assert_int_equal (access (in_dir ("run/a.1/ckpt/00000004.h5"), F_OK), 0);
-    assert_int_equal (slurmdl_checkpoint_verify (
-                          in_dir ("run/a.1/ckpt/00000005.h5"), &step, &err),
+    assert_int_equal (slurmdl_checkpoint_verify (in_dir ("run/a.1/ckpt/00000005.h5"), &step, &err),
                       0);
     assert_int_equal (step, 5);
     assert_int_equal (slurmdl_close (run), 0);
@@ -92,10 +87,7 @@ static void save_and_restore (void **state)
 /* Save at the steps 1, 2, ... with these values of the metric (0: none), each
  * logged before the save, or after it.  'stay' has a character a step.
  */
-static void check_retention (const double *values,
-                             int n,
-                             bool after,
-                             const char *larger,
+static void check_retention (const double *values, int n, bool after, const char *larger,
                              const char *stay)
 {
     struct model m;
@@ -115,13 +107,8 @@ static void check_retention (const double *values,
             slurmdl_log (run, "loss", i, values[i - 1]);
     }
     for (int i = 1; i <= n; i++) {
-        snprintf (path,
-                  sizeof (path),
-                  "run/a.%ld/ckpt/%08d.h5",
-                  slurmdl_attempt (run),
-                  i);
-        assert_int_equal (access (in_dir (path), F_OK) == 0,
-                          stay[i - 1] == 'y');
+        snprintf (path, sizeof (path), "run/a.%ld/ckpt/%08d.h5", slurmdl_attempt (run), i);
+        assert_int_equal (access (in_dir (path), F_OK) == 0, stay[i - 1] == 'y');
     }
     slurmdl_close (run);
     unsetenv ("DL_METRIC");
@@ -168,8 +155,7 @@ static void other_models_are_refused (void **state)
     int64_t step = 9;
 
     assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (
-        slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &ten, small), 0);
+    assert_int_equal (slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &ten, small), 0);
     assert_int_equal (slurmdl_restore (run, &step, &err), -1);
     assert_int_equal (errno, EINVAL);
     assert_non_null (strstr (err.text, "'model/w' has another type or shape"));
@@ -185,22 +171,17 @@ static void other_models_are_refused (void **state)
 static void bad_regions (void **state)
 {
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
-    static const char *const names[] = { "",         "/a", "a/", "a//b",
-                                         "manifest", ".",  NULL };
+    static const char *const names[] = { "", "/a", "a/", "a//b", "manifest", ".", NULL };
     const uint64_t huge[2] = { UINT64_MAX, 2 };
     const uint64_t one = 1, none = 0;
     char x;
 
     for (int i = 0; names[i]; i++)
-        assert_int_equal (
-            slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
-    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &one, NULL),
-                      -1);
-    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &none, NULL),
-                      0);
+        assert_int_equal (slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &one, NULL), -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &none, NULL), 0);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, NULL, &x), -1);
-    assert_int_equal (slurmdl_protect (run, "\xff", SLURMDL_I8, 0, NULL, &x),
-                      -1);
+    assert_int_equal (slurmdl_protect (run, "\xff", SLURMDL_I8, 0, NULL, &x), -1);
     assert_int_equal (slurmdl_state (run, "\xff", &x, 1), -1);
     assert_int_equal (slurmdl_protect (run, "a", 99, 0, NULL, &x), -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 9, huge, &x), -1);
@@ -226,8 +207,7 @@ static int save_two (struct model *m)
 static bool in_padding (const struct part *rest, size_t n, off_t at)
 {
     for (size_t i = 0; i < n; i++)
-        if ((uint64_t)at >= rest[i].at
-            && (uint64_t)at - rest[i].at < rest[i].bytes)
+        if ((uint64_t)at >= rest[i].at && (uint64_t)at - rest[i].at < rest[i].bytes)
             return rest[i].at > 0 && rest[i].bytes < MANIFEST_ALIGNMENT
                    && (rest[i].at + rest[i].bytes) % MANIFEST_ALIGNMENT == 0;
     return false;
@@ -279,8 +259,7 @@ static void what_is_passed_over_is_told (void **state)
     assert_int_equal (ftruncate (fd, 5000), 0);
     assert_int_equal (slurmdl_restore (run, &step, &err), 1);
     assert_int_equal (step, 1);
-    assert_non_null (
-        strstr (err.text, "2.h5: is not a checkpoint, or is damaged: skipped"));
+    assert_non_null (strstr (err.text, "2.h5: is not a checkpoint, or is damaged: skipped"));
     assert_int_equal (truncate (in_dir ("run/a.1/ckpt/00000001.h5"), 0), 0);
     close (fd);
     slurmdl_close (run);
@@ -311,8 +290,7 @@ static void none_that_is_whole_is_an_error (void **state)
         assert_int_equal (errno, EBADMSG);
         assert_non_null (strstr (err.text, both));
         assert_non_null (strstr (err.text, "move them away"));
-        assert_int_equal (slurmdl_restore_only (run, "w*", NULL, &step, &err),
-                          -1);
+        assert_int_equal (slurmdl_restore_only (run, "w*", NULL, &step, &err), -1);
         assert_int_equal (errno, EBADMSG);
         assert_int_equal (step, 7);
     }
@@ -355,8 +333,7 @@ static void what_cannot_be_read_is_an_error (void **state)
     assert_int_equal (slurmdl_restore (run, &step, &err), -1);
     assert_int_equal (errno, EACCES);
     assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
-    assert_non_null (
-        strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5"));
+    assert_non_null (strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5"));
     if (root)
         assert_int_equal (seteuid (0), 0);
     assert_int_equal (chmod (in_dir ("run/a.1/ckpt/00000001.h5"), 0600), 0);
@@ -407,8 +384,7 @@ static void a_disk_that_refuses_says_nothing_of_a_file (void **state)
             assert_int_equal (step, 7);
             assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
             touched |= strstr (err.text, "what is protected has parts") != NULL;
-            named |= strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5")
-                     != NULL;
+            named |= strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5") != NULL;
         }
         reads_left = -1;
     }
@@ -467,8 +443,7 @@ static void what_is_no_file_is_told (void **state)
     assert_int_equal (mkfifo (in_dir ("pipe"), 0600), 0);
     for (size_t i = 0; i < COUNT (cases); i++) {
         const char *path = in_dir (cases[i].name);
-        assert_int_equal (slurmdl_restore_only (run, NULL, path, &step, &err),
-                          -1);
+        assert_int_equal (slurmdl_restore_only (run, NULL, path, &step, &err), -1);
         assert_int_equal (errno, cases[i].error);
         assert_non_null (strstr (err.text, cases[i].why));
         assert_int_equal (slurmdl_checkpoint_verify (path, &step, &err), -1);

@@ -10,9 +10,7 @@ static inline long checkpoints (void)
     char command[512];
     long n = 0;
 
-    snprintf (command,
-              sizeof (command),
-              "find '%s' -name '*.h5' -path '*/ckpt/*' | wc -l",
+    snprintf (command, sizeof (command), "find '%s' -name '*.h5' -path '*/ckpt/*' | wc -l",
               in_dir ("run"));
     f = popen (command, "r");
     if (!f || fscanf (f, "%ld", &n) != 1)

@@ -29,8 +29,7 @@ static struct slurmdl *open_part (struct part *p, int rank, int size)
     p->local[0] = (uint64_t)(ROWS * (rank + 1) / size) - first;
     p->local[1] = COLUMNS;
     NEED (run);
-    NEED (slurmdl_protect_shard (
-              run, "w", SLURMDL_F64, 2, shape, p->offset, p->local, p->data)
+    NEED (slurmdl_protect_shard (run, "w", SLURMDL_F64, 2, shape, p->offset, p->local, p->data)
           == 0);
     return run;
 }
@@ -61,8 +60,7 @@ static void restore_first (int rank, int size, void *arg)
 
     NEED (slurmdl_restore (run, &step, &err) == 1 && step == want);
     for (uint64_t i = 0; i < p.local[0] * COLUMNS; i++)
-        NEED (p.data[i]
-              == value_at (p.offset[0] + i / COLUMNS, i % COLUMNS, want));
+        NEED (p.data[i] == value_at (p.offset[0] + i / COLUMNS, i % COLUMNS, want));
     slurmdl_close (run);
 }
 
@@ -198,8 +196,7 @@ static void a_slab_of_another_step (void **state)
     struct image old = get_file (1);
     size_t n = ROWS / SAVERS * COLUMNS * sizeof (double);
 
-    memcpy (
-        i.bytes + data_of (&i, 2) + n, old.bytes + data_of (&old, 1) + n, n);
+    memcpy (i.bytes + data_of (&i, 2) + n, old.bytes + data_of (&old, 1) + n, n);
     put_file (2, &i, i.n);
     for (int size = 1; size <= 4; size++)
         expect_first (size);

@@ -88,8 +88,7 @@ static void a_disk_that_refuses (void **state)
         assert_int_equal (slurmdl_lost (run), 0);
         assert_int_equal (slurmdl_close (run), 0);
         rows[0] = rows[1] = 0;
-        slurmdl_metrics_read_dir (
-            attempt_dir ((long)k + 1), count_row, rows, NULL);
+        slurmdl_metrics_read_dir (attempt_dir ((long)k + 1), count_row, rows, NULL);
         assert_int_equal (rows[0], 5000);
     }
 }
@@ -113,8 +112,7 @@ static void a_client_that_forgets (void **state)
     assert_int_equal (slurmdl_flush (run, &err), 0);
     assert_int_equal (slurmdl_lost (run), 0);
     assert_int_equal (slurmdl_close (run), 0);
-    assert_int_equal (
-        slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, &err), 0);
+    assert_int_equal (slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, &err), 0);
     assert_int_equal (rows[0], 100);
     slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
     assert_non_null (strstr (got.text, "text"));
@@ -182,11 +180,9 @@ static void children_of_fork (void **state)
         pid_t pid = fork ();
         if (pid == 0) {
             alarm (100);
-            int bad = slurmdl_log_to (a, k, 2) == 0
-                      || slurmdl_log (run, "b", k, 2) == 0 || errno != EPERM
-                      || slurmdl_log_text (run, "t", k, "child") == 0
-                      || slurmdl_epoch (run, 1) == 0
-                      || slurmdl_flush (run, NULL) == 0
+            int bad = slurmdl_log_to (a, k, 2) == 0 || slurmdl_log (run, "b", k, 2) == 0
+                      || errno != EPERM || slurmdl_log_text (run, "t", k, "child") == 0
+                      || slurmdl_epoch (run, 1) == 0 || slurmdl_flush (run, NULL) == 0
                       || slurmdl_close (run) != 0;
             exit (bad);
         }

@@ -20,12 +20,9 @@ static void filled (const char *function, int failed)
     static const char poison[] = { POISON, POISON, POISON, POISON };
     size_t n = strnlen (err.text, sizeof (err.text));
 
-    if (failed && n > 0 && n < sizeof (err.text)
-        && memcmp (err.text, poison, 4))
+    if (failed && n > 0 && n < sizeof (err.text) && memcmp (err.text, poison, 4))
         return;
-    fprintf (stderr,
-             "%s: %s\n",
-             function,
+    fprintf (stderr, "%s: %s\n", function,
              failed ? "err is not cleared, or not filled" : "did not fail");
     bad = 1;
 }
@@ -196,14 +193,7 @@ static void broken (struct slurmdl_comm *w)
     GIVES_NULL (slurmdl_comm_split, w, 0, 0);
     FAILS (slurmdl_allreduce, w, values, values, 4, SLURMDL_F32, SLURMDL_SUM);
     FAILS (slurmdl_reduce, w, values, values, 4, SLURMDL_F32, SLURMDL_SUM, 0);
-    FAILS (slurmdl_reduce_scatter,
-           w,
-           values,
-           values,
-           4,
-           NULL,
-           SLURMDL_F32,
-           SLURMDL_SUM);
+    FAILS (slurmdl_reduce_scatter, w, values, values, 4, NULL, SLURMDL_F32, SLURMDL_SUM);
     FAILS (slurmdl_allgather, w, values, 4, values, NULL);
     FAILS (slurmdl_broadcast, w, values, 4, 0);
     FAILS (slurmdl_alltoall, w, values, sizes, values, sizes);
@@ -216,11 +206,9 @@ static void broken (struct slurmdl_comm *w)
 static int ranks (struct slurmdl_comm *w, void *arg)
 {
     long me = slurmdl_comm_rank (w);
-    struct slurmdl_request r = { .name = me ? "y" : "x",
-                                 .n = 4,
-                                 .type = SLURMDL_F32,
-                                 .in = values,
-                                 .out = values };
+    struct slurmdl_request r = {
+        .name = me ? "y" : "x", .n = 4, .type = SLURMDL_F32, .in = values, .out = values
+    };
     int64_t ticket = slurmdl_submit (w, &r, NULL);
     struct timespec nap = { 0, 10000000 };
     void *out;
@@ -265,20 +253,10 @@ static void elastic (void **state)
 
     bad = 0;
     GIVES_NULL (slurmdl_elastic_open, &o);
-    o = (struct slurmdl_elastic_options){
-        .dir = folder, .min = 2, .settle = 0.1, .timeout = 0.2
-    };
+    o = (struct slurmdl_elastic_options){ .dir = folder, .min = 2, .settle = 0.1, .timeout = 0.2 };
     assert_non_null (e = slurmdl_elastic_open (&o, NULL));
     FAILS (slurmdl_elastic_protect, e, "w", 99, 1, &four, values);
-    FAILS (slurmdl_elastic_protect_shard,
-           e,
-           "w",
-           99,
-           1,
-           &four,
-           &four,
-           &four,
-           values);
+    FAILS (slurmdl_elastic_protect_shard, e, "w", 99, 1, &four, &four, &four, values);
     FAILS (slurmdl_elastic_state, e, NULL, "", 0);
     FAILS (slurmdl_elastic_commit, e, 1);
     FAILS (slurmdl_elastic_restore, e, &step);

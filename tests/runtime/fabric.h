@@ -41,9 +41,7 @@ static inline void put (const char *text, const char *fmt, ...)
     fclose (f);
 }
 
-static inline void put_port (const char *hca,
-                             const char *layer,
-                             const char *state,
+static inline void put_port (const char *hca, const char *layer, const char *state,
                              const char *rate)
 {
     char text[64];
@@ -60,15 +58,9 @@ static inline void put_device (const char *hca, const char *driver)
     char path[256];
     char link[128];
 
-    put (*driver == '0' ? driver : "0x15b3",
-         "class/infiniband/%s/device/vendor",
-         hca);
-    snprintf (
-        path, sizeof (path), "%s/class/infiniband/%s/device/driver", root, hca);
-    snprintf (link,
-              sizeof (link),
-              "../../../bus/pci/drivers/%s",
-              *driver == '0' ? "x" : driver);
+    put (*driver == '0' ? driver : "0x15b3", "class/infiniband/%s/device/vendor", hca);
+    snprintf (path, sizeof (path), "%s/class/infiniband/%s/device/driver", root, hca);
+    snprintf (link, sizeof (link), "../../../bus/pci/drivers/%s", *driver == '0' ? "x" : driver);
     assert_int_equal (symlink (link, path), 0);
 }
 
@@ -87,20 +79,10 @@ static inline void put_line (const char *line)
 {
     char w[8][64] = { "" };
 
-    sscanf (line,
-            "%63s %63s %63s %63s %63s %63s %63s %63s",
-            w[0],
-            w[1],
-            w[2],
-            w[3],
-            w[4],
-            w[5],
-            w[6],
-            w[7]);
+    sscanf (line, "%63s %63s %63s %63s %63s %63s %63s %63s", w[0], w[1], w[2], w[3], w[4], w[5],
+            w[6], w[7]);
     if (!strcmp (w[0], "hca") || !strcmp (w[0], "rnic")) {
-        put (*w[0] == 'r' ? "4: RNIC" : "1: CA",
-             "class/infiniband/%s/node_type",
-             w[1]);
+        put (*w[0] == 'r' ? "4: RNIC" : "1: CA", "class/infiniband/%s/node_type", w[1]);
         put_device (w[1], w[2]);
         put_port (w[1], w[3], w[4], w[5]);
     } else if (!strcmp (w[0], "soft")) {
@@ -112,10 +94,8 @@ static inline void put_line (const char *line)
     }
 }
 
-static inline void check_line (const char *line,
-                               const struct fabric *f,
-                               const struct nccl_profile *p,
-                               int *defaults)
+static inline void check_line (const char *line, const struct fabric *f,
+                               const struct nccl_profile *p, int *defaults)
 {
     const struct fabric_interface *i = fabric_nccl_choice (f);
     char text[512];
@@ -127,10 +107,7 @@ static inline void check_line (const char *line,
         assert_string_equal (i ? i->name : "-", line + 7);
     } else if (!strncmp (line, "default ", 8)) {
         assert_true (*defaults < p->n);
-        snprintf (text,
-                  sizeof (text),
-                  "%s=%s",
-                  p->settings[*defaults].name,
+        snprintf (text, sizeof (text), "%s=%s", p->settings[*defaults].name,
                   p->settings[*defaults].value);
         assert_int_equal (strncmp (text, line + 8, strlen (line + 8)), 0);
         (*defaults)++;
@@ -156,11 +133,7 @@ static inline void read_tree (const char *name, struct fabric *f, int check)
     FILE *in;
 
     remove_tree ();
-    snprintf (path,
-              sizeof (path),
-              "%s/tests/runtime/fabric/%s",
-              getenv ("srcdir"),
-              name);
+    snprintf (path, sizeof (path), "%s/tests/runtime/fabric/%s", getenv ("srcdir"), name);
     in = fopen (path, "r");
     assert_non_null (in);
     for (; n < 64 && fgets (lines[n], sizeof (lines[n]), in); n++) {

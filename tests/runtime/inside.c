@@ -11,12 +11,10 @@ static const struct {
     const char *name;
     int error;
 } rows[] = {
-    { "file", 0 },         { "sub/file", 0 },
-    { "own", 0 }, /* a link of ours to a hidden file */
-    { "link", ELOOP },     { "up", ELOOP },
-    { "cycle", ELOOP },    { "dangling", ELOOP },
-    { "device", ELOOP },   { "way/file", ELOOP },
-    { "pipe", EINVAL },    { "sub", EINVAL },
+    { "file", 0 },         { "sub/file", 0 },         { "own", 0 }, /* a link of ours to a hidden
+                                                                       file */
+    { "link", ELOOP },     { "up", ELOOP },           { "cycle", ELOOP }, { "dangling", ELOOP },
+    { "device", ELOOP },   { "way/file", ELOOP },     { "pipe", EINVAL }, { "sub", EINVAL },
     { "nothing", ENOENT }, { "file/below", ENOTDIR },
 };
 
@@ -38,10 +36,8 @@ static int plant (void **state)
     touch ("sub/file");
     touch (HIDDEN);
     return symlink (HIDDEN, in_dir ("own")) || symlink ("file", in_dir ("link"))
-           || symlink ("../" HIDDEN, in_dir ("up"))
-           || symlink ("cycle", in_dir ("cycle"))
-           || symlink ("/none", in_dir ("dangling"))
-           || symlink ("/dev/zero", in_dir ("device"))
+           || symlink ("../" HIDDEN, in_dir ("up")) || symlink ("cycle", in_dir ("cycle"))
+           || symlink ("/none", in_dir ("dangling")) || symlink ("/dev/zero", in_dir ("device"))
            || symlink ("sub", in_dir ("way")) || mkfifo (in_dir ("pipe"), 0666);
 }
 
@@ -74,8 +70,7 @@ static void without_openat2 (void **state)
             fail_msg ("%s: %s", rows[i].name, strerror (e));
         close (fd);
     }
-    assert_int_equal (
-        walk_path (in_dir ("way/new"), O_WRONLY | O_CREAT | O_EXCL, 0666), -1);
+    assert_int_equal (walk_path (in_dir ("way/new"), O_WRONLY | O_CREAT | O_EXCL, 0666), -1);
     assert_int_equal (errno, ELOOP);
 }
 
@@ -86,9 +81,7 @@ static void changes (void **state)
     assert_int_equal (inside_unlink (in_dir ("way/file"), 0), -1);
     assert_int_equal (errno, ELOOP);
     assert_int_equal (access (in_dir ("sub/file"), F_OK), 0);
-    assert_int_equal (
-        inside_open (in_dir ("link"), O_WRONLY | O_CREAT | O_EXCL, 0666, NULL),
-        -1);
+    assert_int_equal (inside_open (in_dir ("link"), O_WRONLY | O_CREAT | O_EXCL, 0666, NULL), -1);
     assert_int_equal (errno, EEXIST);
     assert_int_equal (inside_unlink (in_dir ("link"), 0), 0);
     assert_int_equal (access (in_dir ("file"), F_OK), 0);
@@ -109,8 +102,7 @@ static void entered (void **state)
     assert_int_equal (inside_enter (dir), 0);
     inside_leave (dir);
     assert_true (inside_has (in_dir ("way/file")));
-    assert_int_equal (inside_open_any (in_dir ("way/file"), O_RDONLY, 0, NULL),
-                      -1);
+    assert_int_equal (inside_open_any (in_dir ("way/file"), O_RDONLY, 0, NULL), -1);
     assert_int_equal (errno, ELOOP);
     link_tmp_name (tmp, sizeof (tmp), in_dir ("way/new"));
     touch (HIDDEN);

@@ -63,8 +63,7 @@ static void first_hosts (void **state)
 static void tasks_of_nodes (void **state)
 {
     for (size_t i = 0; i < COUNT (tasks); i++)
-        assert_int_equal (layout_tasks_of_node (tasks[i].spec, tasks[i].node),
-                          tasks[i].tasks);
+        assert_int_equal (layout_tasks_of_node (tasks[i].spec, tasks[i].node), tasks[i].tasks);
 }
 
 static void layouts (void **state)
@@ -82,10 +81,7 @@ static void layouts (void **state)
                 continue;
             }
             for (long r = 0; r < l->ranks; r++)
-                sprintf (text + strlen (text),
-                         "%s%s/%d",
-                         r ? " " : "",
-                         layout_host (l, r),
+                sprintf (text + strlen (text), "%s%s/%d", r ? " " : "", layout_host (l, r),
                          l->local_of[r]);
             assert_string_equal (text, steps[i].want);
         }
@@ -176,8 +172,7 @@ static void roles_of_ranks (void **state)
         for (long rank = 0; rank < roles[i].ranks; rank++) {
             long index;
             const char *name = role_names[roles_of (&r, rank, &index)];
-            sprintf (
-                text + strlen (text), "%s%s.%ld", rank ? " " : "", name, index);
+            sprintf (text + strlen (text), "%s%s.%ld", rank ? " " : "", name, index);
         }
         assert_string_equal (text, roles[i].want);
     }
@@ -206,8 +201,7 @@ static void change_text (const char *letters, char *text)
     size_t n = strlen (text);
 
     for (uint32_t k = next_random (4); n && k > 0; k--)
-        text[next_random ((uint32_t)n)] =
-            letters[next_random ((uint32_t)strlen (letters))];
+        text[next_random ((uint32_t)n)] = letters[next_random ((uint32_t)strlen (letters))];
 }
 
 static void fuzz_roles (void **state)

@@ -34,18 +34,13 @@ static inline void add (struct text *t, const char *fmt, ...)
     va_list ap;
 
     va_start (ap, fmt);
-    t->n +=
-        (size_t)vsnprintf (t->text + t->n, sizeof (t->text) - t->n, fmt, ap);
+    t->n += (size_t)vsnprintf (t->text + t->n, sizeof (t->text) - t->n, fmt, ap);
     va_end (ap);
 }
 
 static inline int add_record (const struct slurmdl_record *r, void *arg)
 {
-    add (arg,
-         "%d %s@%lld %.*s; ",
-         (int)r->kind,
-         r->name,
-         (long long)r->step,
+    add (arg, "%d %s@%lld %.*s; ", (int)r->kind, r->name, (long long)r->step,
          r->kind == SLURMDL_TEXT || r->kind == SLURMDL_EVENT ? (int)r->size : 0,
          (const char *)r->data);
     return 0;

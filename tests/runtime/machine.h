@@ -23,8 +23,7 @@ struct machine {
 enum { MACHINE_PATH = 512 };
 
 /* Path below the root; its folders are made. */
-static inline const char *machine_path (const struct machine *t,
-                                        const char *name)
+static inline const char *machine_path (const struct machine *t, const char *name)
 {
     static char path[MACHINE_PATH];
 
@@ -37,8 +36,7 @@ static inline const char *machine_path (const struct machine *t,
     return path;
 }
 
-static inline void
-machine_file (const struct machine *t, const char *name, const char *text)
+static inline void machine_file (const struct machine *t, const char *name, const char *text)
 {
     FILE *f = fopen (machine_path (t, name), "w");
 
@@ -50,9 +48,7 @@ machine_file (const struct machine *t, const char *name, const char *text)
     fclose (f);
 }
 
-static inline void machine_number (const struct machine *t,
-                                   const char *folder,
-                                   const char *name,
+static inline void machine_number (const struct machine *t, const char *folder, const char *name,
                                    int n)
 {
     char path[MACHINE_PATH];
@@ -63,9 +59,7 @@ static inline void machine_number (const struct machine *t,
     machine_file (t, path, text);
 }
 
-static inline void machine_link (const struct machine *t,
-                                 const char *name,
-                                 int up,
+static inline void machine_link (const struct machine *t, const char *name, int up,
                                  const char *target)
 {
     char text[MACHINE_PATH];
@@ -88,17 +82,13 @@ static inline void machine_expand (const char *path, char out[MACHINE_PATH])
 
     while (*path) {
         int len = (int)strcspn (path, "/");
-        n += snprintf (
-            out + n, (size_t)(MACHINE_PATH - n), "/0000:%.*s", len, path);
+        n += snprintf (out + n, (size_t)(MACHINE_PATH - n), "/0000:%.*s", len, path);
         path += len + (path[len] == '/');
     }
 }
 
-static inline void machine_device (const struct machine *t,
-                                   const char *pci,
-                                   int node,
-                                   const char *class,
-                                   const char *vendor)
+static inline void machine_device (const struct machine *t, const char *pci, int node,
+                                   const char *class, const char *vendor)
 {
     char path[MACHINE_PATH];
 
@@ -120,8 +110,7 @@ static inline void machine_cpus (const struct machine *t, const char *line)
 
     if (sscanf (line, "%d %d %63s %d", &node, &package, list, &stride) != 4)
         exit (2);
-    snprintf (
-        name, sizeof (name), "sys/devices/system/node/node%d/cpulist", node);
+    snprintf (name, sizeof (name), "sys/devices/system/node/node%d/cpulist", node);
     machine_file (t, name, list);
     for (int cpu = 0; *at; at += *at == ',') {
         int to;
@@ -130,15 +119,11 @@ static inline void machine_cpus (const struct machine *t, const char *line)
         to = *end == '-' ? (int)strtol (end + 1, &end, 10) : cpu;
         for (at = end; cpu <= to; cpu++) {
             int first = stride && cpu >= stride ? cpu - stride : cpu;
-            snprintf (name,
-                      sizeof (name),
-                      "sys/devices/system/cpu/cpu%d/topology",
-                      cpu);
+            snprintf (name, sizeof (name), "sys/devices/system/cpu/cpu%d/topology", cpu);
             machine_number (t, name, "physical_package_id", package);
             strcat (name, "/thread_siblings_list");
             if (stride)
-                snprintf (
-                    text, sizeof (text), "%d,%d\n", first, first + stride);
+                snprintf (text, sizeof (text), "%d,%d\n", first, first + stride);
             else
                 snprintf (text, sizeof (text), "%d\n", cpu);
             machine_file (t, name, text);
@@ -154,17 +139,11 @@ static inline void machine_kfd (struct machine *t, const char *bdf, int gpu)
     unsigned bus, slot, function;
 
     sscanf (bdf, "0000:%x:%x.%x", &bus, &slot, &function);
-    snprintf (path,
-              sizeof (path),
-              "sys/class/kfd/kfd/topology/nodes/%d/properties",
-              t->kfd++);
-    snprintf (text,
-              sizeof (text),
+    snprintf (path, sizeof (path), "sys/class/kfd/kfd/topology/nodes/%d/properties", t->kfd++);
+    snprintf (text, sizeof (text),
               "cpu_cores_count 0\nsimd_count 440\nlocation_id %u\ndomain 0\n"
               "drm_render_minor %d\nunique_id %d\n",
-              bus << 8 | slot << 3 | function,
-              128 + gpu,
-              0x1000 + gpu);
+              bus << 8 | slot << 3 | function, 128 + gpu, 0x1000 + gpu);
     machine_file (t, path, text);
 }
 
@@ -185,50 +164,38 @@ static inline void machine_gpu (struct machine *t, int vendor, const char *line)
     machine_expand (path, pci);
     bdf = strrchr (pci, '/') + 1;
     machine_device (t, pci, node, vendors[vendor].class, vendors[vendor].id);
-    snprintf (name,
-              sizeof (name),
-              "sys/bus/pci/drivers/%s/%.32s",
-              vendors[vendor].driver,
-              bdf);
+    snprintf (name, sizeof (name), "sys/bus/pci/drivers/%s/%.32s", vendors[vendor].driver, bdf);
     machine_link (t, name, 4, pci);
     if (vendor == 1)
         machine_kfd (t, bdf, n);
     if (vendor != 0)
         return;
-    snprintf (
-        name, sizeof (name), "proc/driver/nvidia/gpus/%.32s/information", bdf);
-    snprintf (text,
-              sizeof (text),
+    snprintf (name, sizeof (name), "proc/driver/nvidia/gpus/%.32s/information", bdf);
+    snprintf (text, sizeof (text),
               "Model: \t\t modelled\nGPU UUID: \t GPU-%08d-0000-0000-0000-"
               "000000000000\nBus Location: \t %s\nDevice Minor: \t %d\n",
-              n,
-              bdf,
-              n);
+              n, bdf, n);
     machine_file (t, name, text);
     snprintf (name, sizeof (name), "dev/nvidia%d", n);
     machine_file (t, name, "");
 }
 
-static inline void
-machine_nic (const struct machine *t, const char *class, const char *line)
+static inline void machine_nic (const struct machine *t, const char *class, const char *line)
 {
-    char name[24], path[200], net[24] = "", pci[MACHINE_PATH],
-                              link[MACHINE_PATH];
+    char name[24], path[200], net[24] = "", pci[MACHINE_PATH], link[MACHINE_PATH];
     int node;
 
     if (sscanf (line, "%23s %d %199s %23s", name, &node, path, net) < 3)
         exit (2);
     machine_expand (path, pci);
     machine_device (t, pci, node, "0x020700\n", "0x15b3\n");
-    snprintf (
-        pci + strlen (pci), sizeof (pci) - strlen (pci), "/%s/%s", class, name);
+    snprintf (pci + strlen (pci), sizeof (pci) - strlen (pci), "/%s/%s", class, name);
     snprintf (link, sizeof (link), "sys/%.300s/", pci);
     machine_path (t, link);
     snprintf (link, sizeof (link), "sys/class/%s/%s", class, name);
     machine_link (t, link, 2, pci);
     if (!strcmp (class, "infiniband")) {
-        snprintf (
-            link, sizeof (link), "sys/class/infiniband/%s/ports/1/state", name);
+        snprintf (link, sizeof (link), "sys/class/infiniband/%s/ports/1/state", name);
         machine_file (t, link, "4: ACTIVE\n");
     }
     if (!strcmp (class, "net")) {

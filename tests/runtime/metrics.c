@@ -27,8 +27,7 @@ static int check_row (const struct slurmdl_row *row, void *arg)
 
     snprintf (name, sizeof (name), "n%ld", s->names ? s->n % s->names : 0);
     s->wrong += row->step != s->n || row->value != (double)s->n / 8
-                || strcmp (row->name, s->names ? name : "x") != 0
-                || row->time < 1.6e9;
+                || strcmp (row->name, s->names ? name : "x") != 0 || row->time < 1.6e9;
     s->n++;
     return 0;
 }
@@ -58,8 +57,7 @@ static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
 
     for (long i = from; i < to; i++) {
         snprintf (name, sizeof (name), "n%ld", names ? i % names : 0);
-        assert_int_equal (
-            slurmdl_metrics_log (m, names ? name : "x", i, (double)i / 8), 0);
+        assert_int_equal (slurmdl_metrics_log (m, names ? name : "x", i, (double)i / 8), 0);
     }
 }
 
@@ -77,8 +75,7 @@ static void crc_of_known_bytes (void **state)
     for (size_t n = 0; n <= 32; n++) {
         uint32_t first = crc32c (0, bytes, n);
         uint32_t second = crc32c (0, bytes + n, 32 - n);
-        assert_int_equal (crc32c (first, bytes + n, 32 - n),
-                          crc32c_plain (0, bytes, 32));
+        assert_int_equal (crc32c (first, bytes + n, 32 - n), crc32c_plain (0, bytes, 32));
         assert_int_equal (crc32c_join (first, second, 32 - n), 0x46dd794e);
     }
 }
@@ -288,20 +285,17 @@ static void not_a_metrics_file (void **state)
 
     fputs ("this is no HDF5 file", f);
     fclose (f);
-    assert_int_equal (
-        slurmdl_metrics_read (in_dir ("metrics.h5"), add_up, NULL, &err), -1);
+    assert_int_equal (slurmdl_metrics_read (in_dir ("metrics.h5"), add_up, NULL, &err), -1);
     assert_int_equal (errno, EBADMSG);
     assert_non_null (strstr (err.text, "metrics.h5"));
-    assert_int_equal (
-        slurmdl_metrics_read_dir (in_dir ("none"), add_up, NULL, NULL), 0);
+    assert_int_equal (slurmdl_metrics_read_dir (in_dir ("none"), add_up, NULL, NULL), 0);
     assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
 }
 
 static hid_t copy_attribute (hid_t from, hid_t to)
 {
     hid_t space = H5Screate (H5S_SCALAR);
-    hid_t a = H5Acreate2 (
-        to, "attempt", H5T_STD_I32BE, space, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t a = H5Acreate2 (to, "attempt", H5T_STD_I32BE, space, H5P_DEFAULT, H5P_DEFAULT);
     hid_t old = H5Aopen (from, "attempt", H5P_DEFAULT);
     long long attempt;
 
@@ -315,9 +309,7 @@ static hid_t copy_attribute (hid_t from, hid_t to)
 /* As h5repack --low=1 --high=1 does. */
 static void repack (const char *path, const char *other)
 {
-    static const char *const names[] = {
-        "names", "metrics", "records", "bytes"
-    };
+    static const char *const names[] = { "names", "metrics", "records", "bytes" };
     hid_t list = H5Pcreate (H5P_FILE_ACCESS);
     hid_t from = H5Fopen (path, H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t to;
@@ -325,9 +317,7 @@ static void repack (const char *path, const char *other)
     H5Pset_libver_bounds (list, H5F_LIBVER_V18, H5F_LIBVER_V18);
     to = H5Fcreate (other, H5F_ACC_TRUNC, H5P_DEFAULT, list);
     for (int i = 0; i < 4; i++)
-        assert_true (
-            H5Ocopy (from, names[i], to, names[i], H5P_DEFAULT, H5P_DEFAULT)
-            >= 0);
+        assert_true (H5Ocopy (from, names[i], to, names[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
     copy_attribute (from, to);
     H5Fclose (to);
     H5Fclose (from);
@@ -360,10 +350,8 @@ static void libhdf5_reads_other_layouts (void **state)
     assert_true (in_place.file < 0 && repacked.file >= 0);
     source_close (&in_place);
     source_close (&repacked);
-    assert_int_equal (slurmdl_metrics_read (path, add_attempt, &sums[0], NULL),
-                      0);
-    assert_int_equal (slurmdl_metrics_read (other, add_attempt, &sums[1], NULL),
-                      0);
+    assert_int_equal (slurmdl_metrics_read (path, add_attempt, &sums[0], NULL), 0);
+    assert_int_equal (slurmdl_metrics_read (other, add_attempt, &sums[1], NULL), 0);
     assert_true (sums[0] == 3L * 2999 * 3000 / 2 && sums[1] == sums[0]);
 }
 
@@ -439,9 +427,8 @@ static void removed_meanwhile (void **state)
     assert_int_equal (rmdir (sub), 0);
     log_some (m, 20, 30, 0);
     assert_int_equal (slurmdl_metrics_flush (m, &err), -1);
-    assert_non_null (strstr (err.text,
-                             "sub/metrics.h5: cannot write: the file or its "
-                             "folder was removed"));
+    assert_non_null (strstr (err.text, "sub/metrics.h5: cannot write: the file or its "
+                                       "folder was removed"));
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
 }
 
@@ -453,8 +440,7 @@ static void damaged_headers (void **state)
     FILE *f;
     size_t n;
 
-    assert_int_equal (
-        slurmdl_metrics_destroy (slurmdl_metrics_create (dir, NULL)), 0);
+    assert_int_equal (slurmdl_metrics_destroy (slurmdl_metrics_create (dir, NULL)), 0);
     f = fopen (in_dir ("metrics.h5"), "r");
     n = fread (bytes, 1, 8192, f);
     fclose (f);
@@ -534,8 +520,7 @@ static void damaged_rows_are_told (void **state)
             int rv;
             errno = 0;
             rv = folder ? slurmdl_metrics_read_dir (dir, add_up, &sum, &err)
-                        : slurmdl_metrics_read (
-                            in_dir ("metrics.h5"), add_up, &sum, &err);
+                        : slurmdl_metrics_read (in_dir ("metrics.h5"), add_up, &sum, &err);
             assert_true (sum == wanted);
             assert_int_equal (rv, steps[i].lost ? -1 : 0);
             if (steps[i].lost) {

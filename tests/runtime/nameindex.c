@@ -59,15 +59,12 @@ static void test_random (void **state)
         } else if (t->n < ROWS) {
             row = &t->rows[t->n];
             memcpy (row->name, name, sizeof (name));
-            assert_int_equal (
-                name_index_add (&t->index, t->rows, sizeof (*row), t->n++), 0);
+            assert_int_equal (name_index_add (&t->index, t->rows, sizeof (*row), t->n++), 0);
         }
     }
     for (size_t i = 0; i < t->n; i++)
-        assert_ptr_equal (
-            name_index_find (
-                &t->index, t->rows, sizeof (*t->rows), t->rows[i].name),
-            &t->rows[i]);
+        assert_ptr_equal (name_index_find (&t->index, t->rows, sizeof (*t->rows), t->rows[i].name),
+                          &t->rows[i]);
     while (t->n)
         take_out (t, &t->rows[t->n / 2]);
     assert_null (name_index_find (&t->index, t->rows, sizeof (*t->rows), "n1"));

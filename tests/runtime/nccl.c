@@ -8,10 +8,8 @@
 
 static void trees (void **state)
 {
-    static const char *const names[] = { "infiniband",  "roce-bond",
-                                         "slingshot",   "efa",
-                                         "tcp-overlay", "no-manager",
-                                         "none" };
+    static const char *const names[] = { "infiniband",  "roce-bond",  "slingshot", "efa",
+                                         "tcp-overlay", "no-manager", "none" };
     struct fabric f;
 
     for (size_t i = 0; i < COUNT (names); i++) {
@@ -122,13 +120,9 @@ static void parsing (void **state)
         struct said s = { "" };
         char set[512] = "";
 
-        parse_profile (
-            profiles[i].text, strlen (profiles[i].text), "f", &p, note, &s);
+        parse_profile (profiles[i].text, strlen (profiles[i].text), "f", &p, note, &s);
         for (int k = 0; k < p.n; k++)
-            snprintf (set + strlen (set),
-                      sizeof (set) - strlen (set),
-                      "%s=%s|",
-                      p.settings[k].name,
+            snprintf (set + strlen (set), sizeof (set) - strlen (set), "%s=%s|", p.settings[k].name,
                       p.settings[k].value);
         assert_string_equal (set, profiles[i].set);
         assert_string_equal (s.text, profiles[i].said);
@@ -142,13 +136,11 @@ static void long_ones (void **state)
     char text[512] = "NCCL_IB_HCA=";
 
     memset (text + 12, 'a', NCCL_VALUE - 1);
-    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s),
-                      0);
+    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s), 0);
     assert_int_equal (strlen (p.settings[0].value), NCCL_VALUE - 1);
     p.n = 0;
     strcat (text, "a");
-    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s),
-                      1);
+    assert_int_equal (parse_profile (text, strlen (text), "f", &p, note, &s), 1);
     assert_int_equal (p.n, 0);
     assert_string_equal (s.text, "f:1: too long\n");
 }
@@ -243,11 +235,7 @@ static void examples (void **state)
         size_t n;
         FILE *f;
 
-        snprintf (path,
-                  sizeof (path),
-                  "%s/etc/nccl/%s.conf",
-                  getenv ("srcdir"),
-                  fabric_names[k]);
+        snprintf (path, sizeof (path), "%s/etc/nccl/%s.conf", getenv ("srcdir"), fabric_names[k]);
         assert_int_equal (nccl_read (path, &p, note, &s), 0);
         assert_string_equal (s.text, "");
         assert_true (p.n > 0);
@@ -360,8 +348,7 @@ static void lint (void **state)
         print_message ("# %s: %s\n", lints[i].env, lines[0]);
         assert_int_equal (n, lints[i].line ? 1 : 0);
         if (lints[i].line)
-            assert_int_equal (
-                strncmp (lines[0], lints[i].line, strlen (lints[i].line)), 0);
+            assert_int_equal (strncmp (lines[0], lints[i].line, strlen (lints[i].line)), 0);
     }
 }
 
@@ -413,12 +400,10 @@ static int drop_root (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (trees),      cmocka_unit_test (short_line),
-        cmocka_unit_test (many),       cmocka_unit_test (check_names),
-        cmocka_unit_test (parsing),    cmocka_unit_test (long_ones),
-        cmocka_unit_test (fuzz),       cmocka_unit_test (files),
-        cmocka_unit_test (examples),   cmocka_unit_test (lint),
-        cmocka_unit_test (lint_order), cmocka_unit_test (tables),
+        cmocka_unit_test (trees),       cmocka_unit_test (short_line), cmocka_unit_test (many),
+        cmocka_unit_test (check_names), cmocka_unit_test (parsing),    cmocka_unit_test (long_ones),
+        cmocka_unit_test (fuzz),        cmocka_unit_test (files),      cmocka_unit_test (examples),
+        cmocka_unit_test (lint),        cmocka_unit_test (lint_order), cmocka_unit_test (tables),
         cmocka_unit_test (configured),
     };
 

@@ -14,8 +14,7 @@ static inline uint64_t count_of (const struct slab *s)
 }
 
 /* The place of an element of box 'b' in box 'a', -1 if it is not in it. */
-static inline int64_t
-plain_place (const struct slab *a, const struct slab *b, uint64_t k)
+static inline int64_t plain_place (const struct slab *a, const struct slab *b, uint64_t k)
 {
     uint64_t at[DIMS_MAX];
     uint64_t n = 0;

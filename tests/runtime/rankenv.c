@@ -34,8 +34,7 @@ static const struct {
 static void ports_are_chosen (void **state)
 {
     for (size_t i = 0; i < COUNT (ports); i++) {
-        struct rank_ports p =
-            rankenv_ports (ports[i].reserved, 1, 0, 32768, ports[i].tasks);
+        struct rank_ports p = rankenv_ports (ports[i].reserved, 1, 0, 32768, ports[i].tasks);
         if (ports[i].master)
             assert_int_equal (p.master, ports[i].master);
         else
@@ -139,8 +138,7 @@ static void set_scene (struct scene *c, const struct golden *g)
     strcpy (f->own, layout_host (&c->l, g->rank));
     first = rankenv_master_rank (f->roles);
     strcpy (f->master, f->nodes > 1 ? layout_host (&c->l, first) : "127.0.0.1");
-    sprintf (f->address,
-             f->nodes > 1 ? "10.0.0.%s" : "127.0.0.%s",
+    sprintf (f->address, f->nodes > 1 ? "10.0.0.%s" : "127.0.0.%s",
              f->nodes > 1 ? f->master + 1 : "1");
 }
 
@@ -148,11 +146,7 @@ static const char *env_of (const struct rank_environment *e, char *text)
 {
     *text = '\0';
     for (int i = 0; i < e->n; i++)
-        sprintf (text + strlen (text),
-                 "%s%s=%s",
-                 i ? " " : "",
-                 e->vars[i].name,
-                 e->vars[i].value);
+        sprintf (text + strlen (text), "%s%s=%s", i ? " " : "", e->vars[i].name, e->vars[i].value);
     return text;
 }
 
@@ -187,11 +181,9 @@ static void gpus (void **state)
     static const struct {
         long visible, local_size;
         const char *ids;
-    } rows[] = { { 0, 1, NULL },
-                 { 1, 4, "0" },
-                 { 4, 4, NULL },
-                 { 4, 1, "0,1,2,3" },
-                 { 1, 1, "0" } };
+    } rows[] = {
+        { 0, 1, NULL }, { 1, 4, "0" }, { 4, 4, NULL }, { 4, 1, "0,1,2,3" }, { 1, 1, "0" }
+    };
     struct golden g = { "jax", 3, 1, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
 
@@ -223,10 +215,9 @@ static void communicator (void **state)
 {
     static const struct {
         const char *framework, *port;
-    } few[] = { { "torch", ":41001" },
-                { "jax", ":41000" },
-                { "tf", ":41000" },
-                { "auto", ":41001" } };
+    } few[] = {
+        { "torch", ":41001" }, { "jax", ":41000" }, { "tf", ":41000" }, { "auto", ":41001" }
+    };
     static const char *const roles = "worker:4,scheduler:1,server:*";
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -237,8 +228,7 @@ static void communicator (void **state)
         c->f.comm_port = 41009;
         c->f.pmi = RANK_PMI_X;
         if (rankenv_fill (w, &c->f, &c->e) > 0)
-            assert_string_equal (value_of (&c->e, "DL_COMM_ADDRESS"),
-                                 "n1:41009");
+            assert_string_equal (value_of (&c->e, "DL_COMM_ADDRESS"), "n1:41009");
         else
             assert_true (!strcmp (w, "off") || !strcmp (w, "torchrun"));
     }
@@ -248,8 +238,7 @@ static void communicator (void **state)
         c->f.comm_port = 41009;
         c->f.few_ports = true;
         assert_true (rankenv_fill (g.framework, &c->f, &c->e) > 0);
-        assert_string_equal (strrchr (value_of (&c->e, "DL_COMM_ADDRESS"), ':'),
-                             few[i].port);
+        assert_string_equal (strrchr (value_of (&c->e, "DL_COMM_ADDRESS"), ':'), few[i].port);
     }
     assert_int_equal (port_in (&c->e, "JAX_COORDINATOR_ADDRESS"), 41000);
     g.framework = "paddle";
@@ -272,10 +261,9 @@ static void long_lists (void **state)
 {
     struct golden g = { "tf", 0, 0, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
-    struct layout_facts f = { .hosts = "node[0001-0256]",
-                              .tasks = "4(x256)",
-                              .ranks = 1024,
-                              .gtids = "0,1,2,3" };
+    struct layout_facts f = {
+        .hosts = "node[0001-0256]", .tasks = "4(x256)", .ranks = 1024, .gtids = "0,1,2,3"
+    };
 
     set_scene (c, &g);
     c->f.nodes = 256;
@@ -283,17 +271,15 @@ static void long_lists (void **state)
     assert_int_equal (layout_fill (&c->l, &f), 0);
     assert_int_equal (rankenv_fill ("tf", &c->f, &c->e), 3);
     assert_in_range (strlen (value_of (&c->e, "TF_CONFIG")), 17000, 18000);
-    assert_non_null (
-        strstr (value_of (&c->e, "TF_CONFIG"), "\"node0256:41004\"]"));
+    assert_non_null (strstr (value_of (&c->e, "TF_CONFIG"), "\"node0256:41004\"]"));
     f.hosts = "node[0001-2048]";
     f.tasks = "4(x2048)";
     c->f.nodes = 2048;
     c->f.size = f.ranks = c->r.row[0].count = 8192;
     assert_int_equal (layout_fill (&c->l, &f), 0);
     assert_int_equal (rankenv_fill ("tf", &c->f, &c->e), 0);
-    assert_string_equal (c->e.why,
-                         "TF_CONFIG is not set: its list of hosts is longer "
-                         "than 100000 bytes");
+    assert_string_equal (c->e.why, "TF_CONFIG is not set: its list of hosts is longer "
+                                   "than 100000 bytes");
     assert_true (rankenv_fill ("paddle", &c->f, &c->e) > 0);
     assert_null (value_of (&c->e, "PADDLE_TRAINER_ENDPOINTS"));
     free (c);
@@ -333,8 +319,7 @@ static void frameworks_are_known (void **state)
         c->f.pmi = RANK_PMI_X;
         assert_true (rankenv_fill (g.framework, &c->f, &c->e) >= 0);
         assert_int_equal (c->e.n == 0,
-                          !strcmp (g.framework, "off")
-                              || !strcmp (g.framework, "torchrun"));
+                          !strcmp (g.framework, "off") || !strcmp (g.framework, "torchrun"));
     }
     assert_int_equal (rankenv_fill ("toch", &c->f, &c->e), -1);
     assert_int_equal (errno, EINVAL);
@@ -343,14 +328,10 @@ static void frameworks_are_known (void **state)
 }
 
 static const struct CMUnitTest tests_of_rankenv[] = {
-    cmocka_unit_test (ports_are_chosen),
-    cmocka_unit_test (ports_differ),
-    cmocka_unit_test (golden_environments),
-    cmocka_unit_test (gpus),
-    cmocka_unit_test (communicator),
-    cmocka_unit_test (long_lists),
-    cmocka_unit_test (lists_need_ports),
-    cmocka_unit_test (frameworks_are_known),
+    cmocka_unit_test (ports_are_chosen),    cmocka_unit_test (ports_differ),
+    cmocka_unit_test (golden_environments), cmocka_unit_test (gpus),
+    cmocka_unit_test (communicator),        cmocka_unit_test (long_lists),
+    cmocka_unit_test (lists_need_ports),    cmocka_unit_test (frameworks_are_known),
 };
 
 RUN_TESTS (tests_of_rankenv)

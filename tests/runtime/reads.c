@@ -54,8 +54,7 @@ static struct slurmdl *open_alone (float **w, float **other)
     *w = make_rows (0, ROWS);
     *other = make_rows (7, ROWS);
     assert_int_equal (slurmdl_protect (run, "w", SLURMDL_F32, 2, shape, *w), 0);
-    assert_int_equal (
-        slurmdl_protect (run, "other", SLURMDL_F32, 2, shape, *other), 0);
+    assert_int_equal (slurmdl_protect (run, "other", SLURMDL_F32, 2, shape, *other), 0);
     return run;
 }
 
@@ -84,18 +83,15 @@ static void restore_rows (int rank, int size, void *arg)
     long long before;
     int64_t step;
 
-    NEED (slurmdl_protect_shard (
-              run, "w", SLURMDL_F32, 2, shape, offset, local, data)
-          == 0);
+    NEED (slurmdl_protect_shard (run, "w", SLURMDL_F32, 2, shape, offset, local, data) == 0);
     NEED (slurmdl_stop_here (run, 0) == 0); /* they have met */
     before = bytes_read ();
     NEED (slurmdl_restore (run, &step, &err) == 1);
     NEED (!memcmp (data, want, n * COLUMNS * sizeof (*data)));
     /* the last part is shorter */
     last = last / PART * PART + PART;
-    NEED (is_about (
-        bytes_read () - before,
-        (long long)((last < ROWS ? last : ROWS) - offset[0] / PART * PART)));
+    NEED (is_about (bytes_read () - before,
+                    (long long)((last < ROWS ? last : ROWS) - offset[0] / PART * PART)));
     slurmdl_close (run);
 }
 
@@ -123,9 +119,7 @@ static void save_and_restore_columns (int rank, int size, void *arg)
 
     for (uint64_t i = 0; i < ROWS * n; i++)
         data[i] = value_at (i / n, offset[1] + i % n);
-    NEED (slurmdl_protect_shard (
-              run, "w", SLURMDL_F32, 2, shape, offset, local, data)
-          == 0);
+    NEED (slurmdl_protect_shard (run, "w", SLURMDL_F32, 2, shape, offset, local, data) == 0);
     NEED (slurmdl_save (run, 1, &err) == 0);
     NEED (slurmdl_save_wait (run, &err) == 0); /* it is read back */
     memset (data, 0, ROWS * n * sizeof (*data));
@@ -185,13 +179,10 @@ static void one_row_alone (void **state)
     c = slurmdl_checkpoint_open (in_dir ("run/a.1/ckpt/00000001.h5"), &err);
     assert_non_null (c);
     assert_int_equal (
-        slurmdl_checkpoint_info (
-            c, (size_t)slurmdl_checkpoint_find_tensor (c, "w"), &t),
-        0);
+        slurmdl_checkpoint_info (c, (size_t)slurmdl_checkpoint_find_tensor (c, "w"), &t), 0);
     assert_int_equal (t.shards, 3);
     before = bytes_read ();
-    assert_int_equal (
-        slurmdl_checkpoint_read (c, "w", offset, dims, three, &err), 0);
+    assert_int_equal (slurmdl_checkpoint_read (c, "w", offset, dims, three, &err), 0);
     /* the third part, of 8 rows */
     assert_true (is_about (bytes_read () - before, ROWS - 2 * PART));
     for (uint64_t i = 0; i < 3; i++)

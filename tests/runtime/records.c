@@ -7,12 +7,7 @@
 
 static int add_row (const struct slurmdl_row *r, void *arg)
 {
-    add (arg,
-         "%s%ld:%s@%lld",
-         r->superseded ? "-" : "",
-         r->attempt,
-         r->name,
-         (long long)r->step);
+    add (arg, "%s%ld:%s@%lld", r->superseded ? "-" : "", r->attempt, r->name, (long long)r->step);
     if (isnan (r->epoch))
         add (arg, " ");
     else
@@ -70,8 +65,7 @@ static void records_come_back (void **state)
     slurmdl_log (run, "loss", 4, 1);
     slurmdl_flush (run, NULL);
     slurmdl_log_vector (run, "v", 5, 3, (double[]){ 1, 2, NAN });
-    slurmdl_log_histogram (
-        run, "h", 6, 2, (double[]){ -1, 0, 3 }, (uint64_t[]){ 5, 7 });
+    slurmdl_log_histogram (run, "h", 6, 2, (double[]){ -1, 0, 3 }, (uint64_t[]){ 5, 7 });
     slurmdl_log_text (run, "t", 7, "");
     slurmdl_log_image (run, "i", 8, 2, 1, 3, (const unsigned char *)"rgbRGB");
     assert_int_equal (slurmdl_event (run, "note", "{\"lr\": 0.1}"), 0);
@@ -86,10 +80,8 @@ static void records_come_back (void **state)
 
 static void nonsense_is_refused (void **state)
 {
-    static const char *const bad[] = {
-        "\x80",         "\xc0\x80",         "a\xe2\x82",
-        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"
-    };
+    static const char *const bad[] = { "\x80",         "\xc0\x80",         "a\xe2\x82",
+                                       "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff" };
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
 
@@ -98,29 +90,20 @@ static void nonsense_is_refused (void **state)
     for (size_t i = 0; i < COUNT (bad); i++)
         assert_int_equal (slurmdl_log_text (run, "t", 0, bad[i]), -1);
     assert_int_equal (errno, EINVAL);
-    assert_int_equal (
-        slurmdl_log_text (run, "t", 0, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
-        0);
+    assert_int_equal (slurmdl_log_text (run, "t", 0, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), 0);
     assert_int_equal (slurmdl_event (run, "", "{}"), -1);
     assert_int_equal (slurmdl_log_vector (run, "v", 0, 0, (double[]){ 0 }), -1);
+    assert_int_equal (slurmdl_log_vector (run, "v", 0, 1 << 22, (double[]){ 0 }), -1);
     assert_int_equal (
-        slurmdl_log_vector (run, "v", 0, 1 << 22, (double[]){ 0 }), -1);
+        slurmdl_log_histogram (run, "h", 0, 2, (double[]){ 0, 1, 1 }, (uint64_t[]){ 0, 0 }), -1);
+    assert_int_equal (slurmdl_log_image (run, "i", 0, 1, 1, 5, (unsigned char[8]){ 0 }), -1);
     assert_int_equal (
-        slurmdl_log_histogram (
-            run, "h", 0, 2, (double[]){ 0, 1, 1 }, (uint64_t[]){ 0, 0 }),
-        -1);
-    assert_int_equal (
-        slurmdl_log_image (run, "i", 0, 1, 1, 5, (unsigned char[8]){ 0 }), -1);
-    assert_int_equal (
-        slurmdl_log_image (
-            run, "i", 0, 1u << 31, 1u << 31, 4, (unsigned char[8]){ 0 }),
-        -1);
+        slurmdl_log_image (run, "i", 0, 1u << 31, 1u << 31, 4, (unsigned char[8]){ 0 }), -1);
     assert_int_equal (slurmdl_log_to (NULL, 0, 0), -1);
     assert_int_equal (slurmdl_lost (run), 0);
     assert_int_equal (slurmdl_close (run), 0);
     slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
-    assert_string_equal (got.text,
-                         "3 t@0 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80; ");
+    assert_string_equal (got.text, "3 t@0 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80; ");
 }
 
 /* ---- samples ---- */
@@ -142,8 +125,7 @@ static int take_histogram (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
-static struct slurmdl_histogram
-histogram_of (enum slurmdl_type type, size_t n, const void *values)
+static struct slurmdl_histogram histogram_of (enum slurmdl_type type, size_t n, const void *values)
 {
     static long attempt;
     struct slurmdl *run = open_run ();
@@ -205,9 +187,7 @@ static void samples_of_each_type (void **state)
         { SLURMDL_F8_E5M2, { 0xbe }, -1.5 },
         { SLURMDL_F32, { 0, 0, 0xc0, 0x3f }, 1.5 },
         { SLURMDL_C64, { 0, 0, 0x40, 0x40, 0, 0, 0x80, 0x40 }, 5 },
-        { SLURMDL_C128,
-          { [6] = 0x08, [7] = 0x40, [14] = 0x10, [15] = 0x40 },
-          5 },
+        { SLURMDL_C128, { [6] = 0x08, [7] = 0x40, [14] = 0x10, [15] = 0x40 }, 5 },
     };
 
     for (size_t i = 0; i < COUNT (of); i++) {
@@ -231,8 +211,7 @@ static void epochs (void **state)
     slurmdl_log (run, "b", 2, 1);
     slurmdl_close (run);
     slurmdl_metrics_read_dir (attempt_dir (1), add_row, &got, NULL);
-    assert_string_equal (got.text,
-                         "1:a@1 1:epoch@1/1 1:a@2/1 1:epoch@2/2.5 1:b@2/2.5 ");
+    assert_string_equal (got.text, "1:a@1 1:epoch@1/1 1:a@2/1 1:epoch@2/2.5 1:b@2/2.5 ");
 }
 
 /* A run that logs steps from .. to, and saves at 'save' unless that is 0. */
@@ -268,8 +247,7 @@ static void a_resumed_run_supersedes (void **state)
     train (3, 4, 4, true);
     got.n = 0;
     slurmdl_trial_read (dir, add_row, &got, NULL);
-    assert_string_equal (got.text,
-                         "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 3:a@3 3:a@4 ");
+    assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 3:a@3 3:a@4 ");
 }
 
 /* A trainer with checkpoints of its own tells nobody that it was restored. */

@@ -58,9 +58,7 @@ static void *write_rows (void *arg)
     const struct writer *w = arg;
 
     for (int64_t step = 0; step < EACH;)
-        step +=
-            ring_put (w->ring, &(struct row){ .step = step, .name = w->name })
-            >= 0;
+        step += ring_put (w->ring, &(struct row){ .step = step, .name = w->name }) >= 0;
     return NULL;
 }
 

@@ -71,9 +71,7 @@ static void run_of_a_worker (void **state)
 /* Slurm's numbers of a batch script and of an interactive step. */
 static void no_ranks (void)
 {
-    static const char *const steps[] = {
-        "-5", "-6", "4294967290", "4294967291"
-    };
+    static const char *const steps[] = { "-5", "-6", "4294967290", "4294967291" };
 
     for (size_t i = 0; i < COUNT (steps); i++) {
         struct slurmdl *run;
@@ -100,8 +98,7 @@ static void ranks_of_a_step (void **state)
     slurmdl_protect (run, "x", SLURMDL_F32, 0, NULL, &x);
     assert_int_equal (slurmdl_log (run, "x", 1, 1), 0);
     assert_int_equal (slurmdl_save (run, 1, NULL), 0);
-    assert_int_equal (access (in_dir ("run/a.1"), F_OK),
-                      -1); /* wrote nothing */
+    assert_int_equal (access (in_dir ("run/a.1"), F_OK), -1); /* wrote nothing */
     slurmdl_close (run);
     no_ranks ();
     unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */

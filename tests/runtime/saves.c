@@ -42,8 +42,7 @@ static void big_files (void **state)
     assert_int_equal (slurmdl_save_wait (run, &err), 0);
     assert_int_equal (checkpoints (), 2);
     slurmdl_close (run);
-    assert_int_equal (slurmdl_checkpoint_verify (
-                          in_dir ("run/a.1/ckpt/00000006.h5"), &step, &err),
+    assert_int_equal (slurmdl_checkpoint_verify (in_dir ("run/a.1/ckpt/00000006.h5"), &step, &err),
                       0);
     run = slurmdl_open (in_dir ("run"), NULL);
     slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, found + 3);
@@ -91,8 +90,7 @@ static void prepared (void **state)
 static void no_memory_for_a_copy (void **state)
 {
     /* as many ranks have little of the machine's memory each */
-    static const char *const names[] = { "DL_SNAPSHOT_MAX",
-                                         "LOCAL_WORLD_SIZE",
+    static const char *const names[] = { "DL_SNAPSHOT_MAX", "LOCAL_WORLD_SIZE",
                                          "SLURM_NTASKS_PER_NODE" };
     uint64_t n = BIG;
     uint32_t *saved = big_data (1);
@@ -167,9 +165,7 @@ static void write_and_read (void **state)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_writer *w = slurmdl_writer_open (in_dir ("x.h5"), 9, &err);
-    struct slurmdl_tensor t = {
-        .name = "g/x", .type = SLURMDL_I16, .ndims = 2, .dims = { 3, 4 }
-    };
+    struct slurmdl_tensor t = { .name = "g/x", .type = SLURMDL_I16, .ndims = 2, .dims = { 3, 4 } };
     int16_t x[12], y[4];
     uint64_t offset[2] = { 1, 1 }, dims[2] = { 2, 2 };
     struct slurmdl_checkpoint *c;
@@ -192,12 +188,10 @@ static void write_and_read (void **state)
     assert_int_equal (slurmdl_checkpoint_count (c), 2);
     assert_int_equal (slurmdl_checkpoint_info (c, 2, &t), -1);
     assert_int_equal (slurmdl_checkpoint_find_tensor (c, "scalar"), 1);
-    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err),
-                      0);
+    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err), 0);
     assert_true (y[0] == 5 && y[1] == 6 && y[2] == 9 && y[3] == 10);
     offset[0] = 2;
-    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err),
-                      -1);
+    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err), -1);
     assert_int_equal (errno, EINVAL);
     slurmdl_checkpoint_close (c);
     w = slurmdl_writer_open (in_dir ("y.h5"), 9, &err);
@@ -208,9 +202,8 @@ static void write_and_read (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (big_files),  IN_FOLDER (no_memory_for_a_copy),
-        IN_FOLDER (prepared),   IN_FOLDER (errors_come_later),
-        IN_FOLDER (stop_alone), IN_FOLDER (write_and_read),
+        IN_FOLDER (big_files),         IN_FOLDER (no_memory_for_a_copy), IN_FOLDER (prepared),
+        IN_FOLDER (errors_come_later), IN_FOLDER (stop_alone),           IN_FOLDER (write_and_read),
         IN_FOLDER (long_names),
     };
 

@@ -64,13 +64,7 @@ static struct slurmdl *open_rank (const struct cut *c, int rank, int32_t **data)
 
     NEED (run);
     *data = calloc (count_of (&s) + 1, sizeof (**data));
-    NEED (slurmdl_protect_shard (run,
-                                 "model/w",
-                                 SLURMDL_I32,
-                                 c->ndims,
-                                 c->shape,
-                                 s.offset,
-                                 s.dims,
+    NEED (slurmdl_protect_shard (run, "model/w", SLURMDL_I32, c->ndims, c->shape, s.offset, s.dims,
                                  count_of (&s) ? *data : NULL)
           == 0);
     return run;
@@ -148,9 +142,7 @@ static void save_and_reshard (void **state)
     struct test t = { 0 };
 
     for (size_t i = 0; i < COUNT (saved); i++) {
-        t = (struct test){
-            &saved[i], size_of (&saved[i]), i % 2, (int64_t)i + 1
-        };
+        t = (struct test){ &saved[i], size_of (&saved[i]), i % 2, (int64_t)i + 1 };
         assert_int_equal (ranks (t.size, -1, save_cut, &t), 0);
         assert_int_equal (ranks (t.size, -1, restore_cut, &t), 0);
         for (size_t g = 0; g < COUNT (grids); g++) {
@@ -218,8 +210,7 @@ static void a_dead_rank_is_named (void **state)
 static bool both_are_there (void)
 {
     glob_t g;
-    bool rv = glob (in_dir ("run/.ranks.*/hello.[01]"), 0, NULL, &g) == 0
-              && g.gl_pathc == 2;
+    bool rv = glob (in_dir ("run/.ranks.*/hello.[01]"), 0, NULL, &g) == 0 && g.gl_pathc == 2;
 
     globfree (&g);
     return rv;
@@ -278,9 +269,7 @@ static void save_bad_slabs (int rank, int size, void *arg)
     if (rank == 1 && *local == 5)
         offset = 3;
     NEED (run);
-    NEED (slurmdl_protect_shard (
-              run, "w", SLURMDL_I8, 1, &all, &offset, &local[rank], data)
-          == 0);
+    NEED (slurmdl_protect_shard (run, "w", SLURMDL_I8, 1, &all, &offset, &local[rank], data) == 0);
     NEED (slurmdl_save (run, 1, &err) == -1 && errno == EINVAL);
     NEED (strstr (err.text, "'w': the shards of the ranks overlap"));
     slurmdl_close (run);
@@ -295,9 +284,7 @@ static void slabs_must_cover_the_tensor_once (void **state)
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     char data[8];
 
-    assert_int_equal (
-        slurmdl_protect_shard (run, "w", SLURMDL_I8, 1, &all, &zero, out, data),
-        -1);
+    assert_int_equal (slurmdl_protect_shard (run, "w", SLURMDL_I8, 1, &all, &zero, out, data), -1);
     assert_int_equal (errno, EINVAL);
     slurmdl_close (run);
     assert_int_equal (ranks (2, -1, save_bad_slabs, hole), 0);

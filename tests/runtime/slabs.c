@@ -39,11 +39,9 @@ static void slabs_copy_what_they_share (void **state)
     static const struct {
         int ndims;
         uint64_t shape[3];
-    } shapes[] = { { 1, { 5 } },
-                   { 2, { 3, 4 } },
-                   { 2, { 1, 5 } },
-                   { 3, { 2, 3, 2 } },
-                   { 3, { 3, 1, 3 } } };
+    } shapes[] = {
+        { 1, { 5 } }, { 2, { 3, 4 } }, { 2, { 1, 5 } }, { 3, { 2, 3, 2 } }, { 3, { 3, 1, 3 } }
+    };
     long pairs = 0;
 
     for (size_t k = 0; k < COUNT (shapes); k++) {

@@ -82,14 +82,10 @@ static void test_distance (void **state)
     /* clang-format on */
 
     for (size_t i = 0; i < COUNT (rows); i++) {
-        assert_int_equal (
-            topology_distance (
-                rows[i].a, rows[i].node_a, rows[i].b, rows[i].node_b),
-            rows[i].d);
-        assert_int_equal (
-            topology_distance (
-                rows[i].b, rows[i].node_b, rows[i].a, rows[i].node_a),
-            rows[i].d);
+        assert_int_equal (topology_distance (rows[i].a, rows[i].node_a, rows[i].b, rows[i].node_b),
+                          rows[i].d);
+        assert_int_equal (topology_distance (rows[i].b, rows[i].node_b, rows[i].a, rows[i].node_a),
+                          rows[i].d);
     }
 }
 
@@ -101,20 +97,11 @@ static const char *summary (const struct topology *t)
     int used = snprintf (text, sizeof (text), "%d nodes;", t->nodes);
 
     for (int i = 0; i < t->gpus; i++)
-        used += snprintf (text + used,
-                          sizeof (text) - (size_t)used,
-                          " %c%d@%d",
-                          "nai"[t->gpu[i].vendor],
-                          t -> gpu[i].minor,
-                          t->gpu[i].node);
+        used += snprintf (text + used, sizeof (text) - (size_t)used, " %c%d@%d",
+                          "nai"[t->gpu[i].vendor], t -> gpu[i].minor, t->gpu[i].node);
     for (int i = 0; i < t->nics; i++)
-        used += snprintf (text + used,
-                          sizeof (text) - (size_t)used,
-                          " %s%s%s@%d",
-                          t->nic[i].name,
-                          *t->nic[i].net ? "=" : "",
-                          t->nic[i].net,
-                          t->nic[i].node);
+        used += snprintf (text + used, sizeof (text) - (size_t)used, " %s%s%s@%d", t->nic[i].name,
+                          *t->nic[i].net ? "=" : "", t->nic[i].net, t->nic[i].node);
     return text;
 }
 
@@ -171,14 +158,9 @@ static void test_rocm_order (void **state)
 
     topology_close (machine ("mi250x", "0-127"));
     for (int i = 0; i < 8; i++) {
-        snprintf (name,
-                  sizeof (name),
-                  "sys/class/kfd/kfd/topology/nodes/%d/properties",
-                  i);
+        snprintf (name, sizeof (name), "sys/class/kfd/kfd/topology/nodes/%d/properties", i);
         unlink (in_dir (name));
-        snprintf (text,
-                  sizeof (text),
-                  "simd_count 440\ndomain 0\nlocation_id %d\n",
+        snprintf (text, sizeof (text), "simd_count 440\ndomain 0\nlocation_id %d\n",
                   i == 0 ? 0xd600 : 0xd100);
         if (i < 2)
             machine_file (&tree, name, text);
@@ -207,10 +189,8 @@ static void test_addresses (void **state)
     topology_close (machine ("laptop", "0-7"));
     for (size_t i = 0; i < COUNT (names); i++) {
         snprintf (name, sizeof (name), "sys/bus/pci/drivers/i915/%s", names[i]);
-        assert_int_equal (
-            symlink ("../../../../devices/pci0000:00/0000:00:02.0",
-                     in_dir (name)),
-            0);
+        assert_int_equal (symlink ("../../../../devices/pci0000:00/0000:00:02.0", in_dir (name)),
+                          0);
     }
     while (strlen (target) + 13 < 506)
         strcat (target, "/0000:00:02.0");
@@ -276,8 +256,7 @@ struct row {
 };
 
 /* Per rank: its devices=CPUs@adapter:distance, '!' if far. */
-static void
-describe (const struct topology *t, const struct place_request *r, char *text)
+static void describe (const struct topology *t, const struct place_request *r, char *text)
 {
     struct place p;
     char cpus[256];
@@ -290,15 +269,10 @@ describe (const struct topology *t, const struct place_request *r, char *text)
         assert_int_equal (place_rank (t, &one, &p), 0);
         text += sprintf (text, "%s", i ? " " : "");
         for (int k = 0; k < p.count; k++)
-            text += sprintf (
-                text, "%s%d", k ? "," : "", r->visible[p.order[p.first + k]]);
-        text +=
-            sprintf (text, "=%s", cpus_print (&p.cpus, cpus, sizeof (cpus)));
+            text += sprintf (text, "%s%d", k ? "," : "", r->visible[p.order[p.first + k]]);
+        text += sprintf (text, "=%s", cpus_print (&p.cpus, cpus, sizeof (cpus)));
         if (p.nic >= 0)
-            text += sprintf (text,
-                             "@%s:%s",
-                             t->nic[p.nic].name,
-                             distance_names[p.nic_distance]);
+            text += sprintf (text, "@%s:%s", t->nic[p.nic].name, distance_names[p.nic_distance]);
         text += sprintf (text, "%s", p.far ? "!" : "");
         if (cpus_meet (&all, &p.cpus))
             cores = -1;
@@ -331,12 +305,8 @@ static void run (const struct row *row)
     r.home = row->home ? home : NULL;
     describe (t, &r, text);
     if (strcmp (text, row->places) != 0)
-        print_error ("# %s, placement %d, %d ranks, %d devices, CPUs %s\n",
-                     row->name,
-                     (int)row->placement,
-                     row->ranks,
-                     row->devices,
-                     row->cpus);
+        print_error ("# %s, placement %d, %d ranks, %d devices, CPUs %s\n", row->name,
+                     (int)row->placement, row->ranks, row->devices, row->cpus);
     assert_string_equal (text, row->places);
     topology_close (t);
 }
@@ -424,11 +394,9 @@ static void test_bad_requests (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_cpus),  cmocka_unit_test (test_distance),
-    IN_FOLDER (test_machines),     IN_FOLDER (test_absent),
-    IN_FOLDER (test_rocm_order),   IN_FOLDER (test_addresses),
-    IN_FOLDER (test_visible),      IN_FOLDER (test_places),
-    IN_FOLDER (test_bad_requests),
+    cmocka_unit_test (test_cpus), cmocka_unit_test (test_distance), IN_FOLDER (test_machines),
+    IN_FOLDER (test_absent),      IN_FOLDER (test_rocm_order),      IN_FOLDER (test_addresses),
+    IN_FOLDER (test_visible),     IN_FOLDER (test_places),          IN_FOLDER (test_bad_requests),
 };
 
 RUN_TESTS (tests)

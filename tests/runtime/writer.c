@@ -118,8 +118,7 @@ static int check_row (const struct slurmdl_row *r, void *arg)
     char name[16];
 
     snprintf (name, sizeof (name), "n%ld", (long)r->step / 500 % 100);
-    if (r->step < s->rows || r->value != (double)r->step / 8
-        || strcmp (r->name, name) != 0)
+    if (r->step < s->rows || r->value != (double)r->step / 8 || strcmp (r->name, name) != 0)
         return 1;
     s->rows += r->step == s->rows;
     return 0;
@@ -134,9 +133,8 @@ static long number_of (const char *event)
 
 static int check_record (const struct slurmdl_record *r, void *arg)
 {
-    static const char *const names[] = {
-        "r/vector", "r/histogram", "r/text", "r/image", "r/event"
-    };
+    static const char *const names[] = { "r/vector", "r/histogram", "r/text", "r/image",
+                                         "r/event" };
     struct seen *s = arg;
     /* an event has the step of the row before it */
     long j = r->kind == SLURMDL_EVENT ? number_of (r->data) : (long)r->step;
@@ -145,8 +143,8 @@ static int check_record (const struct slurmdl_record *r, void *arg)
     char text[64];
 
     snprintf (text, sizeof (text), "{\"j\": %ld}", j);
-    if (r->kind != (enum slurmdl_kind) (j % 5 + 1)
-        || strcmp (r->name, names[j % 5]) != 0 || j < s->records)
+    if (r->kind != (enum slurmdl_kind) (j % 5 + 1) || strcmp (r->name, names[j % 5]) != 0
+        || j < s->records)
         return 1;
     s->records += j == s->records;
     switch (r->kind) {
@@ -154,8 +152,7 @@ static int check_record (const struct slurmdl_record *r, void *arg)
         return r->size != (size_t)(j % 39 + 1) * sizeof (double)
                || *(const double *)r->data != (double)j;
     case SLURMDL_HISTOGRAM:
-        return slurmdl_record_histogram (r, &h) < 0
-               || h.nbins != (uint64_t)(j % 39) + 1
+        return slurmdl_record_histogram (r, &h) < 0 || h.nbins != (uint64_t)(j % 39) + 1
                || h.counts[h.nbins - 1] != (uint64_t)j * (h.nbins - 1);
     case SLURMDL_IMAGE:
         return slurmdl_record_image (r, &i) < 0 || i.height != 2
@@ -181,8 +178,7 @@ static int check (const char *path)
         rv = 0;
     }
     if (rv || damaged)
-        fprintf (
-            stderr, "row %ld, record %ld: %s\n", s.rows, s.records, err.text);
+        fprintf (stderr, "row %ld, record %ld: %s\n", s.rows, s.records, err.text);
     printf ("%ld %ld\n", s.records, s.rows);
     return rv ? 1 : damaged ? DAMAGED : 0;
 }
@@ -226,8 +222,7 @@ static int train (void)
     while (step < slurmdl_length (run)) {
         step++;
         if (slurmdl_log (run, "loss", step, lr + (double)step) < 0
-            || slurmdl_log (run, "lr", step, lr) < 0
-            || slurmdl_save (run, step, &err) < 0)
+            || slurmdl_log (run, "lr", step, lr) < 0 || slurmdl_save (run, step, &err) < 0)
             return 3;
     }
     return slurmdl_close (run) < 0;
@@ -245,18 +240,14 @@ struct ranks {
 };
 
 /* What is in memory, and in the state, at a step. */
-static int
-put_step (struct slurmdl *run, const struct ranks *r, float *w, int64_t step)
+static int put_step (struct slurmdl *run, const struct ranks *r, float *w, int64_t step)
 {
     for (int i = 0; i < r->floats; i++)
         w[i] = (float)step;
     return slurmdl_state (run, "rng.%r", &step, sizeof (step));
 }
 
-static int check_step (struct slurmdl *run,
-                       const struct ranks *r,
-                       const float *w,
-                       int64_t step)
+static int check_step (struct slurmdl *run, const struct ranks *r, const float *w, int64_t step)
 {
     void *bytes;
     int64_t state;
@@ -275,8 +266,7 @@ static int check_step (struct slurmdl *run,
 static int save_step (struct slurmdl *run, const struct ranks *r, int64_t step)
 {
     struct slurmdl_error err = { "" };
-    int rv = r->async ? slurmdl_save_async (run, step, &err)
-                      : slurmdl_save (run, step, &err);
+    int rv = r->async ? slurmdl_save_async (run, step, &err) : slurmdl_save (run, step, &err);
 
     /* two are in flight when the third begins */
     if (rv == 0 && r->async && (step % 3 == 0 || step == r->steps))
@@ -308,10 +298,8 @@ static int run_rank (const struct ranks *r, int rank)
     snprintf ((char *)w, sizeof (w), "%d", r->n);
     setenv ("WORLD_SIZE", (char *)w, 1);
     if (!(run = slurmdl_open (r->dir, &err))
-        || slurmdl_protect_shard (run, "w", SLURMDL_F32, 1, &all, &from, &n, w)
-               < 0
-        || put_step (run, r, w, 0) < 0
-        || (found = slurmdl_restore (run, &step, &err)) < 0) {
+        || slurmdl_protect_shard (run, "w", SLURMDL_F32, 1, &all, &from, &n, w) < 0
+        || put_step (run, r, w, 0) < 0 || (found = slurmdl_restore (run, &step, &err)) < 0) {
         fprintf (stderr, "rank %d: %s\n", rank, err.text);
         return 1;
     }
@@ -320,8 +308,7 @@ static int run_rank (const struct ranks *r, int rank)
     if (rank == 0)
         dprintf (1, "restored %lld\n", (long long)step);
     for (int64_t end = step + r->steps; r->steps == 0 || step < end;)
-        if (put_step (run, r, w, ++step) < 0
-            || (save_step (run, r, step) < 0 && r->steps == 0))
+        if (put_step (run, r, w, ++step) < 0 || (save_step (run, r, step) < 0 && r->steps == 0))
             return 3;
     return slurmdl_close (run) < 0 ? 4 : 0;
 }

@@ -54,16 +54,13 @@ static const struct {
 static void test_decisions (void **state)
 {
     for (size_t i = 0; i < COUNT (decisions); i++) {
-        struct sweep w = {
-            .config = { .name = "asha",
-                        LADDER (
-                            decisions[i].trials, 9000, 3, decisions[i].rungs),
-                        .smaller_is_better = !decisions[i].larger,
-                        .max_concurrent = decisions[i].concurrent },
-            .metric = given,
-            .values = decisions[i].values,
-            .fails = decisions[i].fails
-        };
+        struct sweep w = { .config = { .name = "asha",
+                                       LADDER (decisions[i].trials, 9000, 3, decisions[i].rungs),
+                                       .smaller_is_better = !decisions[i].larger,
+                                       .max_concurrent = decisions[i].concurrent },
+                           .metric = given,
+                           .values = decisions[i].values,
+                           .fails = decisions[i].fails };
 
         sweep_run (&w);
         assert_int_equal (w.trials, decisions[i].trials);
@@ -113,10 +110,9 @@ static struct search_op begin (struct searcher *s)
  */
 static void test_forgets (void **state)
 {
-    const struct search_config config = { .name = "asha",
-                                          LADDER (4, 9, 3, 2),
-                                          .smaller_is_better = true,
-                                          .max_concurrent = 4 };
+    const struct search_config config = {
+        .name = "asha", LADDER (4, 9, 3, 2), .smaller_is_better = true, .max_concurrent = 4
+    };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long created = 0;
@@ -223,8 +219,7 @@ static void test_shuffled (void **state)
         struct sweep w = { .config = { .name = "asha",
                                        LADDER (27, 9, 3, 3),
                                        .smaller_is_better = true,
-                                       .max_concurrent =
-                                           shuffles[i].concurrent },
+                                       .max_concurrent = shuffles[i].concurrent },
                            .metric = given,
                            .values = shuffled[shuffles[i].values] };
 
@@ -267,8 +262,7 @@ static void model_last (struct model *m)
 {
     int rung = m->rungs - 1;
 
-    if (m->created < m->w->config.max_trials || m->running > 0
-        || m->head < m->tail)
+    if (m->created < m->w->config.max_trials || m->running > 0 || m->head < m->tail)
         return;
     while (m->n[rung] == 0)
         rung--;
@@ -349,20 +343,18 @@ static void test_model (void **state)
     for (uint64_t seed = 1; seed <= 150; seed++) {
         static const double divisors[] = { 2, 2.5, 3, 4, 1.5 };
         uint64_t r = seed;
-        struct sweep w = {
-            .config = { .name = "asha",
-                        .seed = seed,
-                        .max_trials = 1 + sweep_random (&r, 120),
-                        .max_length = 1 + sweep_random (&r, 300),
-                        .smaller_is_better = seed % 2,
-                        .divisor = divisors[seed % COUNT (divisors)],
-                        .max_rungs = 1 + sweep_random (&r, 6),
-                        .max_concurrent = sweep_random (&r, 12) },
-            .metric = noisy,
-            .fails = seed % 3 ? NULL : sweep_seldom,
-            .workers = sweep_random (&r, 9),
-            .shuffle = seed % 4
-        };
+        struct sweep w = { .config = { .name = "asha",
+                                       .seed = seed,
+                                       .max_trials = 1 + sweep_random (&r, 120),
+                                       .max_length = 1 + sweep_random (&r, 300),
+                                       .smaller_is_better = seed % 2,
+                                       .divisor = divisors[seed % COUNT (divisors)],
+                                       .max_rungs = 1 + sweep_random (&r, 6),
+                                       .max_concurrent = sweep_random (&r, 12) },
+                           .metric = noisy,
+                           .fails = seed % 3 ? NULL : sweep_seldom,
+                           .workers = sweep_random (&r, 9),
+                           .shuffle = seed % 4 };
         struct search_rung rungs[8];
         int64_t length[8];
         int n = searcher_preview (&w.config, NULL, 0, rungs, 8);

@@ -158,13 +158,11 @@ static void curves (void **state)
         kumaraswamy (u, a * exp (h), b, 101, above, NULL, NULL);
         kumaraswamy (u, a * exp (-h), b, 101, below, NULL, NULL);
         for (int i = 1; i < 100; i++)
-            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_a[i])
-                         < 1e-7);
+            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_a[i]) < 1e-7);
         kumaraswamy (u, a, b * exp (h), 101, above, NULL, NULL);
         kumaraswamy (u, a, b * exp (-h), 101, below, NULL, NULL);
         for (int i = 1; i < 100; i++)
-            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_b[i])
-                         < 1e-7);
+            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_b[i]) < 1e-7);
     }
     u[0] = -1;
     kumaraswamy (u, 2, 3, 1, w, by_a, by_b);
@@ -199,8 +197,7 @@ static void gradient_is_exact (void **state)
             theta[k] = at - h;
             below = gp_posterior (gp, theta, none);
             theta[k] = at;
-            assert_true (fabs ((above - below) / (2 * h) - g[k])
-                         < 1e-5 * (1 + fabs (g[k])));
+            assert_true (fabs ((above - below) / (2 * h) - g[k]) < 1e-5 * (1 + fabs (g[k])));
         }
     }
     gp_destroy (gp);
@@ -218,10 +215,7 @@ static double even (const double *z)
 }
 
 /* Mean squared error at other points, of a process that has learnt n. */
-static double held_out (double f (const double *z),
-                        int n,
-                        uint64_t seed,
-                        bool straight,
+static double held_out (double f (const double *z), int n, uint64_t seed, bool straight,
                         bool *warped)
 {
     static const bool numbers[2] = { false, false };
@@ -338,8 +332,7 @@ static void points_are_not_repeated (void **state)
         repeated += i >= 5 && i < 12 && *at; /* the start is Sobol's */
         *at = true;
         if (i >= 3)
-            searcher_observe (
-                s, trial[i - 3], 1, &(double){ x[i - 3][0] + x[i - 3][1] });
+            searcher_observe (s, trial[i - 3], 1, &(double){ x[i - 3][0] + x[i - 3][1] });
     }
     assert_in_range (repeated, 0, 1);
     searcher_destroy (s);
@@ -355,15 +348,13 @@ static void odd_searches (void **state)
         struct searcher *s = search_create ("gp", 1, 170, one, n);
         for (int i = 0; i < 170; i++) {
             long t = search_begin (s, x);
-            assert_int_equal (
-                searcher_observe (s, t, 1, &(double){ i < 100 ? 1 : i }), 0);
+            assert_int_equal (searcher_observe (s, t, 1, &(double){ i < 100 ? 1 : i }), 0);
         }
         searcher_destroy (s);
     }
     struct searcher *s = search_create ("gp", 1, 160, bowl_space, 3);
     for (int i = 0; i < 160; i++)
-        searcher_observe (
-            s, search_begin (s, x), 1, &(double){ i % 5 ? INFINITY : 0 });
+        searcher_observe (s, search_begin (s, x), 1, &(double){ i % 5 ? INFINITY : 0 });
     searcher_destroy (s);
 }
 
@@ -382,13 +373,9 @@ static double ruffle (const double *x)
 /* How many points of trials 'from' to 'to' are those that the method itself
  * would propose after the same results.
  */
-static int shared_with (const char *method,
-                        double (*metric) (const double *x),
-                        int from,
-                        int to)
+static int shared_with (const char *method, double (*metric) (const double *x), int from, int to)
 {
-    static const struct param plain[] = { FLOAT ("x", 0, 1, 0),
-                                          FLOAT ("y", 0, 1, 0) };
+    static const struct param plain[] = { FLOAT ("x", 0, 1, 0), FLOAT ("y", 0, 1, 0) };
     struct searcher *a = search_create ("auto", 3, to, plain, 2);
     struct searcher *b = search_create (method, 3, to, plain, 2);
     int same = 0;
@@ -401,10 +388,8 @@ static int shared_with (const char *method,
         same += i >= from && x[0] == y[0] && x[1] == y[1];
         assert_int_equal (searcher_begin (a, &op, x), 0);
         assert_int_equal (searcher_begin (b, &op, x), 0);
-        assert_int_equal (searcher_observe (a, i, 1, &(double){ metric (x) }),
-                          0);
-        assert_int_equal (searcher_observe (b, i, 1, &(double){ metric (x) }),
-                          0);
+        assert_int_equal (searcher_observe (a, i, 1, &(double){ metric (x) }), 0);
+        assert_int_equal (searcher_observe (b, i, 1, &(double){ metric (x) }), 0);
     }
     searcher_destroy (a);
     searcher_destroy (b);

@@ -22,20 +22,18 @@ static void test_out_of_order (void **state)
 
     for (uint64_t seed = 1; seed <= 200; seed++) {
         uint64_t r = seed * 7;
-        struct sweep w = {
-            .config = { .name = seed % 4 ? "adaptive_asha" : "asha",
-                        .seed = seed,
-                        .max_trials = 1 + sweep_random (&r, 150),
-                        .max_length = 1 + sweep_random (&r, 2000),
-                        .smaller_is_better = seed % 2,
-                        .divisor = divisors[seed % COUNT (divisors)],
-                        .max_rungs = 1 + sweep_random (&r, 7),
-                        .mode = seed % 3,
-                        .max_concurrent = sweep_random (&r, 40) },
-            .metric = smooth,
-            .workers = sweep_random (&r, 30),
-            .shuffle = seed
-        };
+        struct sweep w = { .config = { .name = seed % 4 ? "adaptive_asha" : "asha",
+                                       .seed = seed,
+                                       .max_trials = 1 + sweep_random (&r, 150),
+                                       .max_length = 1 + sweep_random (&r, 2000),
+                                       .smaller_is_better = seed % 2,
+                                       .divisor = divisors[seed % COUNT (divisors)],
+                                       .max_rungs = 1 + sweep_random (&r, 7),
+                                       .mode = seed % 3,
+                                       .max_concurrent = sweep_random (&r, 40) },
+                           .metric = smooth,
+                           .workers = sweep_random (&r, 30),
+                           .shuffle = seed };
         struct search_rung rungs[32];
         int n = searcher_preview (&w.config, NULL, 0, rungs, 32);
 
@@ -43,8 +41,7 @@ static void test_out_of_order (void **state)
         assert_int_equal (w.trials, w.config.max_trials);
         assert_int_equal (w.n_running, 0);
         assert_true (searcher_progress (w.s) == 1);
-        assert_true (sweep_count (&w, rungs[n - 1].length)
-                     >= rungs[n - 1].trials);
+        assert_true (sweep_count (&w, rungs[n - 1].length) >= rungs[n - 1].trials);
         assert_int_equal (rungs[n - 1].length, w.config.max_length);
         if (w.config.max_concurrent)
             assert_true (w.most_running <= w.config.max_concurrent);
@@ -73,8 +70,7 @@ static void test_preview_is_met (void **state)
 
             sweep_run (&w);
             for (int i = 0; i < n; i++)
-                assert_int_equal (sweep_count (&w, rungs[i].length),
-                                  rungs[i].trials);
+                assert_int_equal (sweep_count (&w, rungs[i].length), rungs[i].trials);
             sweep_free (&w);
         }
 }
@@ -91,9 +87,7 @@ static bool always (const struct sweep *w, long trial, int segment)
 
 static void test_all_bad (void **state)
 {
-    static const char *const names[] = {
-        "single", "grid", "random", "asha", "adaptive_asha"
-    };
+    static const char *const names[] = { "single", "grid", "random", "asha", "adaptive_asha" };
 
     for (size_t i = 0; i < 2 * COUNT (names); i++) {
         struct sweep w = { .config = { .name = names[i / 2],
@@ -119,9 +113,7 @@ static void test_all_bad (void **state)
 static void test_bad_counts (void **state)
 {
     static const double values[] = { .5, NAN, INFINITY };
-    struct sweep w = { .config = { .name = "asha",
-                                   LADDER (3, 3, 3, 2),
-                                   .smaller_is_better = true },
+    struct sweep w = { .config = { .name = "asha", LADDER (3, 3, 3, 2), .smaller_is_better = true },
                        .metric = given,
                        .values = values };
 
@@ -154,9 +146,7 @@ static void test_limits (void **state)
     static const struct {
         long concurrent;
         long running[3]; /* of those that start at 15, 62 and 250 */
-    } cases[] = { { 16, { 6, 5, 5 } },
-                  { 0, { 45, 14, 5 } },
-                  { 7, { 3, 2, 2 } } };
+    } cases[] = { { 16, { 6, 5, 5 } }, { 0, { 45, 14, 5 } }, { 7, { 3, 2, 2 } } };
     struct search_config config = { .name = "adaptive_asha",
                                     .max_trials = 64,
                                     .max_length = 1000,
@@ -185,9 +175,7 @@ static void test_limits (void **state)
 /* One worker: 7 trials that start at 25 and 3 that start at 100 take turns. */
 static void test_turns (void **state)
 {
-    static const int64_t first[] = {
-        25, 100, 25, 25, 100, 25, 25, 100, 25, 25
-    };
+    static const int64_t first[] = { 25, 100, 25, 25, 100, 25, 25, 100, 25, 25 };
     struct sweep w = { .config = { .name = "adaptive_asha",
                                    LADDER (10, 100, 4, 5),
                                    .smaller_is_better = true,

@@ -43,8 +43,7 @@ static double ellipsoid (const struct problem *p, const double *u)
     double sum = 0;
 
     for (int64_t i = 0; i < p->d; i++)
-        sum += pow (p->discrete ? 1e4 : 1e6, i / (p->d - 1.0)) * away (p, u, i)
-               * away (p, u, i);
+        sum += pow (p->discrete ? 1e4 : 1e6, i / (p->d - 1.0)) * away (p, u, i) * away (p, u, i);
     return sum;
 }
 
@@ -123,8 +122,7 @@ static void ask (const void *s, uint64_t seed, uint64_t trial, double *u)
 }
 
 /* Evaluations until the value is below 'target', or 'max'. */
-static int64_t run (
-    void *s, const struct problem *p, uint64_t seed, double target, int64_t max)
+static int64_t run (void *s, const struct problem *p, uint64_t seed, double target, int64_t max)
 {
     double u[D_MAX], value = INFINITY;
     int64_t k = 0;
@@ -388,14 +386,11 @@ static double corner (const struct problem *p, const double *u)
 static void test_degenerate (void **state)
 {
     static const struct problem bad[] = {
-        { no_value, 4, 2, 3, 0, 0 },    { no_value, 4, 2, 7, 0, 0 },
-        { constant, 6, 3, 10, 0, 0 },   { constant, 1, 0, 0, 0, 0 },
-        { constant, 1, 1, 2, 0, 0 },    { constant, 2, 1, 1, 0, 0 },
-        { constant, 5, 5, 2, 0, 0 },    { corner, 5, 0, 0, 0, 0 },
-        { corner, 6, 6, 4, 0, 0 },      { corner, 6, 3, 4, 0, 0 },
-        { sphere, 1, 1, 2, 0, 0 },      { sphere, 5, 0, 0, 0, 0 },
-        { sphere, 6, 3, 10, 0, 0 },     { ellipsoid, 5, 0, 0, 0, 0 },
-        { ellipsoid, 6, 3, 100, 0, 0 },
+        { no_value, 4, 2, 3, 0, 0 }, { no_value, 4, 2, 7, 0, 0 },  { constant, 6, 3, 10, 0, 0 },
+        { constant, 1, 0, 0, 0, 0 }, { constant, 1, 1, 2, 0, 0 },  { constant, 2, 1, 1, 0, 0 },
+        { constant, 5, 5, 2, 0, 0 }, { corner, 5, 0, 0, 0, 0 },    { corner, 6, 6, 4, 0, 0 },
+        { corner, 6, 3, 4, 0, 0 },   { sphere, 1, 1, 2, 0, 0 },    { sphere, 5, 0, 0, 0, 0 },
+        { sphere, 6, 3, 10, 0, 0 },  { ellipsoid, 5, 0, 0, 0, 0 }, { ellipsoid, 6, 3, 100, 0, 0 },
     };
     double u[D_MAX];
 
@@ -493,20 +488,13 @@ static void test_size (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_finds),
-    cmocka_unit_test (test_reference),
-    cmocka_unit_test (test_ranks),
-    cmocka_unit_test (test_ties),
-    cmocka_unit_test (test_order),
-    cmocka_unit_test (test_asynchronous),
-    cmocka_unit_test (test_margin),
-    cmocka_unit_test (test_warm_start),
-    cmocka_unit_test (test_warm_start_few),
-    cmocka_unit_test (test_degenerate),
-    cmocka_unit_test (test_foreign),
-    cmocka_unit_test (test_replay),
-    cmocka_unit_test (test_stop),
-    cmocka_unit_test (test_size),
+    cmocka_unit_test (test_finds),          cmocka_unit_test (test_reference),
+    cmocka_unit_test (test_ranks),          cmocka_unit_test (test_ties),
+    cmocka_unit_test (test_order),          cmocka_unit_test (test_asynchronous),
+    cmocka_unit_test (test_margin),         cmocka_unit_test (test_warm_start),
+    cmocka_unit_test (test_warm_start_few), cmocka_unit_test (test_degenerate),
+    cmocka_unit_test (test_foreign),        cmocka_unit_test (test_replay),
+    cmocka_unit_test (test_stop),           cmocka_unit_test (test_size),
 };
 
 RUN_TESTS (tests)

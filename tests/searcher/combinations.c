@@ -6,8 +6,7 @@
 #include "tests/searcher/search.h"
 #include "tests/searcher/sweep.h"
 
-static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
-                                      FLOAT ("y", 0, 1, 0) };
+static const struct param plane[] = { FLOAT ("x", 0, 1, 0), FLOAT ("y", 0, 1, 0) };
 
 static double bowl (const double *x)
 {
@@ -31,8 +30,7 @@ static void check_points (const struct searcher *s, double (*x)[2])
         /* those that are known have the ids 0, -1, ... */
         const double *want = x[i > 0 ? KNOWN + i - 1 : -i];
         assert_memory_equal (searcher_point (s, i), want, sizeof (*x));
-        assert_true (isnan (searcher_value (s, i))
-                     || searcher_value (s, i) == bowl (want));
+        assert_true (isnan (searcher_value (s, i)) || searcher_value (s, i) == bowl (want));
     }
 }
 
@@ -64,10 +62,8 @@ static void test_extend_known (void **state)
         for (long t = 1; t <= BEGUN; t++) {
             assert_int_equal (begin (s, &op, x[KNOWN + t - 1]), t);
             if (t < BEGUN)
-                assert_int_equal (
-                    searcher_observe (
-                        s, t, 1, &(double){ bowl (x[KNOWN + t - 1]) }),
-                    0);
+                assert_int_equal (searcher_observe (s, t, 1, &(double){ bowl (x[KNOWN + t - 1]) }),
+                                  0);
         }
         check_points (s, x);
         assert_int_equal (searcher_extend (&s, 40, 0, 0), 0);
@@ -105,10 +101,8 @@ static void test_pasha_waits (void **state)
         }
         op = running[0];
         memmove (running, running + 1, (size_t)--n * sizeof (*running));
-        assert_int_equal (
-            searcher_observe (
-                s, op.trial, op.length, &(double){ (double)op.trial }),
-            0);
+        assert_int_equal (searcher_observe (s, op.trial, op.length, &(double){ (double)op.trial }),
+                          0);
     } while (n > 0 || searcher_ask (s, &op, NULL) == SEARCH_RUN);
     assert_int_equal (higher, 2);
     searcher_destroy (s);
@@ -196,8 +190,7 @@ static void test_brackets_max (void **state)
     assert_int_equal (s->brackets, BRACKETS_MAX);
     while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
-        assert_int_equal (
-            searcher_observe (s, op.trial, op.length, &(double){ 1 }), 0);
+        assert_int_equal (searcher_observe (s, op.trial, op.length, &(double){ 1 }), 0);
         trials += op.fresh;
     }
     assert_true (trials >= BRACKETS_MAX);
@@ -247,10 +240,9 @@ static int longest_best (const void *a, const void *b)
 static void test_kept (void **state)
 {
     enum { TRIALS = 400, LONGEST = 110 };
-    const struct search_config config = { .name = "pasha",
-                                          .seed = 2,
-                                          LADDER (TRIALS, 9, 3, 3),
-                                          .smaller_is_better = true };
+    const struct search_config config = {
+        .name = "pasha", .seed = 2, LADDER (TRIALS, 9, 3, 3), .smaller_is_better = true
+    };
     struct searcher *s = searcher_create (&config, plane, 2);
     struct earlier list[TRIALS];
     struct training_set v = { 0 };
@@ -261,11 +253,8 @@ static void test_kept (void **state)
     while (searcher_ask (s, &op, x) == SEARCH_RUN) {
         assert_int_equal (searcher_begin (s, &op, x), 0);
         assert_int_equal (
-            searcher_observe (
-                s,
-                op.trial,
-                op.length,
-                &(double){ bowl (searcher_point (s, op.trial)) + 1.0 / 8 }),
+            searcher_observe (s, op.trial, op.length,
+                              &(double){ bowl (searcher_point (s, op.trial)) + 1.0 / 8 }),
             0);
     }
     for (long t = 1; t <= TRIALS; t++) {

@@ -43,9 +43,7 @@ static const char *names_of[N];
 static const char *const *labels_of[N];
 static long nlabels_of[N];
 static double point[N];
-static const struct constraint_names names = {
-    names_of, labels_of, nlabels_of, N
-};
+static const struct constraint_names names = { names_of, labels_of, nlabels_of, N };
 
 static int setup (void **state)
 {
@@ -282,11 +280,9 @@ static void test_errors (void **state)
 }
 
 /* 'n' times 'before', 'middle', 'n' times 'after'; to be freed. */
-static char *
-repeat (int n, const char *before, const char *middle, const char *after)
+static char *repeat (int n, const char *before, const char *middle, const char *after)
 {
-    char *text =
-        malloc (n * (strlen (before) + strlen (after)) + strlen (middle) + 1);
+    char *text = malloc (n * (strlen (before) + strlen (after)) + strlen (middle) + 1);
     char *at = text;
 
     assert_non_null (text);
@@ -304,15 +300,11 @@ static const struct {
     int column; /* of the error of one more */
     const char *why;
 } limits[] = {
-    { "(", "1 == 1", ")", 63, 65, DEEP },
-    { "!", "false", "", 63, 65, DEEP },
-    { "not ", "false", "", 63, 257, DEEP },
-    { "-", "1 != 2", "", 63, 65, DEEP },
-    { "1^", "1 == 1", "", 62, 133, LONG },
-    { "true && ", "true", "", 63, 517, LONG },
+    { "(", "1 == 1", ")", 63, 65, DEEP },        { "!", "false", "", 63, 65, DEEP },
+    { "not ", "false", "", 63, 257, DEEP },      { "-", "1 != 2", "", 63, 65, DEEP },
+    { "1^", "1 == 1", "", 62, 133, LONG },       { "true && ", "true", "", 63, 517, LONG },
     { "(true && ", "true", ")", 63, 569, DEEP }, /* the whole stack */
-    { " ", "true", "", 65531, 65536, LONG },
-    { "0", "1 == 1", "", 62, 1, LITERAL },
+    { " ", "true", "", 65531, 65536, LONG },     { "0", "1 == 1", "", 62, 1, LITERAL },
 };
 
 static void test_limits (void **state)
@@ -343,8 +335,7 @@ static void test_bytes (void **state)
     assert_false (constraint_holds (&b, point));
     assert_null (constraint_compile (&a, "1 < 2", &none, &column));
     assert_true (constraint_holds (&a, NULL));
-    assert_string_equal (constraint_compile (&a, "a < 2", &none, &column),
-                         PARAM);
+    assert_string_equal (constraint_compile (&a, "a < 2", &none, &column), PARAM);
 }
 
 static uint64_t seed = 88172645463325252u;
@@ -364,8 +355,7 @@ static const char *any_text (void)
     if (i < COUNT (truths))
         return truths[i];
     i -= COUNT (truths);
-    return i < COUNT (unknowns) ? unknowns[i]
-                                : errors[i - COUNT (unknowns)].text;
+    return i < COUNT (unknowns) ? unknowns[i] : errors[i - COUNT (unknowns)].text;
 }
 
 /* Change a byte to one that is alike. */
@@ -388,8 +378,7 @@ static void splice_into (char *text, size_t size)
 
     strcpy (copy, text + (at + gone < n ? at + gone : n));
     n = draw (2) ? 1 : draw (20);
-    piece = n > 1 ? piece + draw (strlen (piece) + 1)
-                  : bytes + draw (sizeof (bytes));
+    piece = n > 1 ? piece + draw (strlen (piece) + 1) : bytes + draw (sizeof (bytes));
     snprintf (text + at, size - at, "%.*s%s", (int)n, piece, copy);
 }
 
@@ -420,8 +409,7 @@ static bool try (const char *mutated)
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < N; i++)
             x[i] = any_value ();
-        assert_int_equal (constraint_holds (&c, x),
-                          constraint_holds (&twice, x));
+        assert_int_equal (constraint_holds (&c, x), constraint_holds (&twice, x));
     }
     return true;
 }

@@ -20,11 +20,9 @@ static const struct param params[PARAMS] = {
 /* The last one not among the numbers, where an evolution would begin. */
 static void print_decisions (const char *name, size_t n)
 {
-    const struct search_config config = { .name = name,
-                                          .seed = 7,
-                                          .max_trials = TRIALS,
-                                          .max_length = 1,
-                                          .smaller_is_better = true };
+    const struct search_config config = {
+        .name = name, .seed = 7, .max_trials = TRIALS, .max_length = 1, .smaller_is_better = true
+    };
     struct searcher *s = searcher_create (&config, params, n);
     struct search_op op;
     double x[PARAMS] = { 0 };
@@ -32,8 +30,7 @@ static void print_decisions (const char *name, size_t n)
     while (s && searcher_ask (s, &op, x) == SEARCH_RUN) {
         double bowl = x[0] * x[0] + fabs (x[1] - 0.01) + x[2] / 9 + (x[3] != 1);
         printf ("%s %zu %a %a %a %a\n", name, n, x[0], x[1], x[2], x[3]);
-        if (searcher_begin (s, &op, x)
-            || searcher_observe (s, op.trial, 1, &(double){ bowl }))
+        if (searcher_begin (s, &op, x) || searcher_observe (s, op.trial, 1, &(double){ bowl }))
             exit (1);
     }
     searcher_destroy (s);
@@ -42,8 +39,7 @@ static void print_decisions (const char *name, size_t n)
 int main (void)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        if (k->needs & NEED_MAX_TRIALS
-            && !(k->needs & (HAS_REPORTS | IS_CUSTOM)))
+        if (k->needs & NEED_MAX_TRIALS && !(k->needs & (HAS_REPORTS | IS_CUSTOM)))
             for (size_t n = PARAMS - 1; n <= PARAMS; n++)
                 print_decisions (k->name, n);
     return 0;

@@ -2,12 +2,8 @@
 /* The expected improvement of the hypervolume. */
 #include "tests/searcher/fronts.h"
 
-static double log_ehvi (const double *y,
-                        int64_t n,
-                        int64_t m,
-                        const double *reference,
-                        const double *mean,
-                        const double *deviation)
+static double log_ehvi (const double *y, int64_t n, int64_t m, const double *reference,
+                        const double *mean, const double *deviation)
 {
     struct pareto_boxes *b = pareto_boxes_create (y, n, m, reference);
     double x;
@@ -76,9 +72,7 @@ static void ehvi_by_monte_carlo (void **state)
         }
         sum /= DRAWS;
         error = sqrt ((squares / DRAWS - sum * sum) / DRAWS);
-        assert_true (
-            fabs (exp (log_ehvi (y, n, m, ones, mean, deviation)) - sum)
-            < 4 * error);
+        assert_true (fabs (exp (log_ehvi (y, n, m, ones, mean, deviation)) - sum) < 4 * error);
     }
 }
 
@@ -91,17 +85,15 @@ static void one_objective (void **state)
         double deviation = 0.75, mean = 2 - z * deviation;
         double density = exp (-z * z / 2) / sqrt (8 * atan (1));
         double ei = deviation * (density + z * erfc (-z / sqrt (2)) / 2);
-        assert_near (
-            log_ehvi (y, 4, 1, &reference, &mean, &deviation), log (ei), 1e-12);
+        assert_near (log_ehvi (y, 4, 1, &reference, &mean, &deviation), log (ei), 1e-12);
     }
     /* far away: the asymptotic series */
     for (double z = 20; z < 1e9; z *= 1.5) {
         double deviation = 2, mean = 2 + z * deviation, i = 1 / (z * z);
         double series = 1 - 3 * i + 15 * i * i - 105 * i * i * i;
-        double log_ei = log (deviation) - z * z / 2 - log (8 * atan (1)) / 2
-                        - 2 * log (z) + log (series);
-        assert_near (
-            log_ehvi (y, 4, 1, &reference, &mean, &deviation), log_ei, 1e-9);
+        double log_ei =
+            log (deviation) - z * z / 2 - log (8 * atan (1)) / 2 - 2 * log (z) + log (series);
+        assert_near (log_ehvi (y, 4, 1, &reference, &mean, &deviation), log_ei, 1e-9);
     }
 }
 
@@ -132,10 +124,8 @@ static void known_ehvi (void **state)
     static const double y[] = { 4, 1, 2, 2, 1, 4 }, reference[] = { 5, 5 };
 
     for (size_t i = 0; i < COUNT (far); i++)
-        assert_near (
-            log_ehvi (y, 3, 2, reference, far[i].mean, far[i].deviation),
-            far[i].log_ehvi,
-            1e-12);
+        assert_near (log_ehvi (y, 3, 2, reference, far[i].mean, far[i].deviation), far[i].log_ehvi,
+                     1e-12);
 }
 
 /* Worse and worse in one objective, or in all. */
@@ -189,19 +179,14 @@ static void narrow_boxes (void **state)
             y[2 * i] = s * (i - 500) / 500;
             y[2 * i + 1] = -y[2 * i];
         }
-        assert_near (log_ehvi (y, 1001, 2, reference, mean, ones),
-                     narrow[c].log_ehvi,
-                     1e-12);
+        assert_near (log_ehvi (y, 1001, 2, reference, mean, ones), narrow[c].log_ehvi, 1e-12);
     }
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (certain_improvement),
-    cmocka_unit_test (ehvi_by_monte_carlo),
-    cmocka_unit_test (one_objective),
-    cmocka_unit_test (known_ehvi),
-    cmocka_unit_test (ehvi_falls_for_ever),
-    cmocka_unit_test (narrow_boxes),
+    cmocka_unit_test (certain_improvement), cmocka_unit_test (ehvi_by_monte_carlo),
+    cmocka_unit_test (one_objective),       cmocka_unit_test (known_ehvi),
+    cmocka_unit_test (ehvi_falls_for_ever), cmocka_unit_test (narrow_boxes),
 };
 
 RUN_TESTS (tests)

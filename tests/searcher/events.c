@@ -22,8 +22,7 @@ static const struct param space[] = {
 };
 /* clang-format on */
 
-static const char constraint[] =
-    "lr * layers < 0.05 && (optimizer != 'adam' || beta > 0.1)";
+static const char constraint[] = "lr * layers < 0.05 && (optimizer != 'adam' || beta > 0.1)";
 
 static bool allowed (const double *x)
 {
@@ -36,8 +35,7 @@ static double quality (const struct sweep *w, long trial, int64_t length)
 
     if (x[3] == 4 && x[2] == 2)
         return NAN;
-    return fabs (log10 (x[0]) + 3) + x[3] + (isnan (x[1]) ? 1 : x[1])
-           + 1.0 / length;
+    return fabs (log10 (x[0]) + 3) + x[3] + (isnan (x[1]) ? 1 : x[1]) + 1.0 / length;
 }
 
 static bool refuses (const struct sweep *w, long trial, int segment)
@@ -82,9 +80,9 @@ static bool same_events (const struct sweep *a, const struct sweep *b)
 {
     for (size_t i = 0; i < a->n_events; i++) {
         const struct event *x = a->events + i, *y = b->events + i;
-        if (x->what != y->what || x->op.trial != y->op.trial
-            || x->op.fresh != y->op.fresh || x->op.length != y->op.length
-            || x->op.from != y->op.from || memcmp (x->x, y->x, sizeof (x->x)))
+        if (x->what != y->what || x->op.trial != y->op.trial || x->op.fresh != y->op.fresh
+            || x->op.length != y->op.length || x->op.from != y->op.from
+            || memcmp (x->x, y->x, sizeof (x->x)))
             return false;
     }
     return a->n_events == b->n_events;
@@ -138,8 +136,7 @@ static void test_copy (void **state)
                 struct search_op op;
                 double x[8] = { 0 };
                 if (e->what == EVENT_BEGIN && i < part.n_events + 30) {
-                    assert_int_equal (searcher_ask (part.s, &op, x),
-                                      SEARCH_RUN);
+                    assert_int_equal (searcher_ask (part.s, &op, x), SEARCH_RUN);
                     assert_memory_equal (&op, &e->op, sizeof (op));
                     assert_memory_equal (x, e->x, op.fresh ? sizeof (x) : 0);
                 }
@@ -212,8 +209,7 @@ static void test_long (void **state)
 
 static long odd (uint64_t *r)
 {
-    static const long numbers[] = { 0,        -1,       LONG_MIN, LONG_MAX,
-                                    1L << 31, 1L << 53, -5,       99999999 };
+    static const long numbers[] = { 0, -1, LONG_MIN, LONG_MAX, 1L << 31, 1L << 53, -5, 99999999 };
 
     return sweep_random (r, 2) ? (long)sweep_random (r, 40)
                                : numbers[sweep_random (r, COUNT (numbers))];
@@ -221,8 +217,7 @@ static long odd (uint64_t *r)
 
 static double odd_value (uint64_t *r)
 {
-    static const double numbers[] = { NAN,    INFINITY, -INFINITY, 1e300,
-                                      -1e308, 0,        -0.0,      1e-310 };
+    static const double numbers[] = { NAN, INFINITY, -INFINITY, 1e300, -1e308, 0, -0.0, 1e-310 };
 
     return sweep_random (r, 3) ? (double)sweep_random (r, 1000) / 7
                                : numbers[sweep_random (r, COUNT (numbers))];
@@ -355,8 +350,7 @@ static void test_outstanding (void **state)
         }
         assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
         for (long t = config.max_trials; t > config.max_trials - 30; t--)
-            assert_int_equal (searcher_observe (s, t, length, &(double){ t }),
-                              0);
+            assert_int_equal (searcher_observe (s, t, length, &(double){ t }), 0);
         (void)searcher_ask (s, &op, x);
         searcher_destroy (s);
     }
@@ -365,10 +359,9 @@ static void test_outstanding (void **state)
 /* With a model, and so many on their way. */
 static void test_pending (void **state)
 {
-    struct search_config config = { .name = "tpe",
-                                    .max_trials = 100000,
-                                    .max_length = 1,
-                                    .smaller_is_better = true };
+    struct search_config config = {
+        .name = "tpe", .max_trials = 100000, .max_length = 1, .smaller_is_better = true
+    };
     struct searcher *s = searcher_create (&config, space, COUNT (space));
     struct search_op op;
     double x[COUNT (space)];
@@ -407,9 +400,7 @@ static void test_choices (void **state)
             if (searcher_ask (s, &op, x) != SEARCH_RUN)
                 break;
             assert_int_equal (searcher_begin (s, &op, x), 0);
-            assert_int_equal (
-                searcher_observe (s, op.trial, op.length, &(double){ x[0] }),
-                0);
+            assert_int_equal (searcher_observe (s, op.trial, op.length, &(double){ x[0] }), 0);
         }
         searcher_destroy (s);
     }

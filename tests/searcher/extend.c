@@ -71,8 +71,7 @@ static void test_longer (void **state)
 static void test_ladders (void **state)
 {
     struct run *r =
-        run_open (kind ("halving"),
-                  &(struct search_config){ .max_trials = 27, .max_length = 9 });
+        run_open (kind ("halving"), &(struct search_config){ .max_trials = 27, .max_length = 9 });
 
     finish (r);
     assert_int_equal (count_at (r, 1), 18);
@@ -87,14 +86,12 @@ static void test_ladders (void **state)
     assert_int_equal (count_at (r, 27), 0);
     assert_int_equal (count_at (r, 100), 2);
     run_close (r);
-    r = run_open (kind ("asha"),
-                  &(struct search_config){ .max_trials = 81, .max_length = 3 });
+    r = run_open (kind ("asha"), &(struct search_config){ .max_trials = 81, .max_length = 3 });
     finish (r);
     assert_true (count_at (r, 3) >= 27);
     extend (r, 0, 20);
-    assert_int_equal (
-        searcher_ask (r->s, &(struct search_op){ 0 }, (double[DIMS]){ 0 }),
-        SEARCH_RUN);
+    assert_int_equal (searcher_ask (r->s, &(struct search_op){ 0 }, (double[DIMS]){ 0 }),
+                      SEARCH_RUN);
     finish (r);
     assert_in_range (count_above (r, 3), 9, 12);
     assert_in_range (count_above (r, 9), 3, 4);
@@ -141,8 +138,7 @@ static long accepted (const struct run *r)
  */
 static void test_rejected (void **state)
 {
-    const struct search_config brackets = { .max_trials = 40,
-                                            .mode = SEARCH_CONSERVATIVE };
+    const struct search_config brackets = { .max_trials = 40, .mode = SEARCH_CONSERVATIVE };
 
     for (long seed = 1; seed < 200; seed++) {
         struct run *r = run_open (kind ("adaptive_asha"), &brackets);
@@ -191,17 +187,12 @@ static void test_anything (void **state)
         for (int seed = 1; seed <= (is_slow (k) ? 4 : 20) * times; seed++) {
             bool repeats = !(k->needs & HAS_REPORTS) && strcmp (k->name, "pbt");
             struct run *r = run_open (
-                k,
-                &(struct search_config){
-                    .repeats = repeats && seed % 3 == 0 ? 3 : 0,
-                    .objectives =
-                        seed % 3 && seed % 4 == 0 && k->needs & HAS_OBJECTIVES
-                            ? 2
-                            : 0,
-                    .max_length =
-                        seed % 4 == 0 && strcmp (k->name, "pbt") ? 1 : 9,
-                    .cost_aware = seed % 2 && !strcmp (k->name, "gp"),
-                });
+                k, &(struct search_config){
+                       .repeats = repeats && seed % 3 == 0 ? 3 : 0,
+                       .objectives = seed % 3 && seed % 4 == 0 && k->needs & HAS_OBJECTIVES ? 2 : 0,
+                       .max_length = seed % 4 == 0 && strcmp (k->name, "pbt") ? 1 : 9,
+                       .cost_aware = seed % 2 && !strcmp (k->name, "gp"),
+                   });
             int64_t length = r->config.max_length;
             r->random = 77 * seed;
             r->fails = seed % 5 * 15;
@@ -237,8 +228,7 @@ static void test_values (void **state)
     static const char *const names[] = { "gp", "tpe", "nsga2", "auto" };
 
     for (size_t k = 0; k < COUNT (names); k++) {
-        struct run *a = run_open (kind (names[k]),
-                                  &(struct search_config){ .max_length = 1 });
+        struct run *a = run_open (kind (names[k]), &(struct search_config){ .max_length = 1 });
         struct search_config config = a->config;
         struct searcher *b;
         struct search_op op, same;
@@ -251,15 +241,10 @@ static void test_values (void **state)
         finish (a);
         extend (a, 13, 0);
         for (long i = 1; i <= 12; i++) {
-            op = (struct search_op){ .trial = i,
-                                     .fresh = true,
-                                     .length = config.max_length };
+            op = (struct search_op){ .trial = i, .fresh = true, .length = config.max_length };
             assert_int_equal (searcher_begin (b, &op, a->job[i].x), 0);
             assert_int_equal (
-                searcher_observe (b,
-                                  i,
-                                  config.max_length,
-                                  &(double){ metric (a->job + i, 40) }),
+                searcher_observe (b, i, config.max_length, &(double){ metric (a->job + i, 40) }),
                 0);
         }
         assert_int_equal (searcher_ask (a->s, &op, x), SEARCH_RUN);
@@ -272,8 +257,7 @@ static void test_values (void **state)
 
 static void test_cube (void **state)
 {
-    struct run *r =
-        run_open (kind ("lhs"), &(struct search_config){ .max_trials = 10 });
+    struct run *r = run_open (kind ("lhs"), &(struct search_config){ .max_trials = 10 });
     bool same = true;
 
     finish (r);
@@ -286,8 +270,7 @@ static void test_cube (void **state)
         assert_int_equal (seen, 1023);
     }
     for (long i = 1; i <= 10; i++)
-        same = same
-               && (int)(r->job[i].x[0] * 10) == (int)(r->job[10 + i].x[0] * 10);
+        same = same && (int)(r->job[i].x[0] * 10) == (int)(r->job[10 + i].x[0] * 10);
     assert_false (same);
     run_close (r);
 }
@@ -297,8 +280,7 @@ static void test_cube (void **state)
 static void test_budget (void **state)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
-        struct run *r =
-            run_open (k, &(struct search_config){ .max_seconds = 1 });
+        struct run *r = run_open (k, &(struct search_config){ .max_seconds = 1 });
         finish (r);
         extend (r, 30, 20);
         assert_true (searcher_progress (r->s) == 1); /* still spent */
@@ -320,10 +302,9 @@ static void test_errors (void **state)
         int64_t length;
         double seconds;
     } bad[] = {
-        { -1, 0, 0 },        { 10000001, 0, 0 }, { 0, 8, 0 },
-        { 0, -1, 0 },        { 20, 8, 0 },       { 0, INT64_MAX, 0 },
-        { 0, 0, -1 },        { 0, 0, NAN },      { LONG_MIN, 0, 0 },
-        { 0, INT64_MIN, 0 }, { 30, 30, -1e9 },
+        { -1, 0, 0 },       { 10000001, 0, 0 },  { 0, 8, 0 },      { 0, -1, 0 },
+        { 20, 8, 0 },       { 0, INT64_MAX, 0 }, { 0, 0, -1 },     { 0, 0, NAN },
+        { LONG_MIN, 0, 0 }, { 0, INT64_MIN, 0 }, { 30, 30, -1e9 },
     };
 
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -332,10 +313,8 @@ static void test_errors (void **state)
         for (size_t i = 0; i < COUNT (bad); i++) {
             struct searcher *before = r->s;
             errno = 0;
-            assert_int_equal (
-                searcher_extend (
-                    &r->s, bad[i].trials, bad[i].length, bad[i].seconds),
-                -1);
+            assert_int_equal (searcher_extend (&r->s, bad[i].trials, bad[i].length, bad[i].seconds),
+                              -1);
             assert_int_equal (errno, EINVAL);
             assert_ptr_equal (r->s, before);
             assert_true (same_bytes (r->s, r->twin));

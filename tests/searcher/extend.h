@@ -8,8 +8,7 @@
 
 enum { MAX = 4000, DIMS = 2 };
 
-static const struct param space[DIMS] = { FLOAT ("x", 0, 1, 4),
-                                          INT ("y", 0, 2, 0) };
+static const struct param space[DIMS] = { FLOAT ("x", 0, 1, 4), INT ("y", 0, 2, 0) };
 
 struct job {
     bool open, failed, stopped, bad;
@@ -31,12 +30,10 @@ struct run {
 
 static inline double metric (const struct job *j, int64_t length)
 {
-    return (j->x[0] - 0.3) * (j->x[0] - 0.3) + j->x[1] * 0.1
-           + 1.0 / (double)length;
+    return (j->x[0] - 0.3) * (j->x[0] - 0.3) + j->x[1] * 0.1 + 1.0 / (double)length;
 }
 
-static inline struct run *run_open (const struct searcher_kind *k,
-                                    const struct search_config *more)
+static inline struct run *run_open (const struct searcher_kind *k, const struct search_config *more)
 {
     struct run *r = calloc (1, sizeof (*r));
 
@@ -123,11 +120,11 @@ static inline enum search_answer begin (struct run *r)
     return answer;
 }
 
-#define BOTH(call, ...)                                                        \
-    do {                                                                       \
-        assert_int_equal (call (r->s, __VA_ARGS__), 0);                        \
-        assert_int_equal (call (r->twin, __VA_ARGS__), 0);                     \
-        swap (r);                                                              \
+#define BOTH(call, ...)                                                                            \
+    do {                                                                                           \
+        assert_int_equal (call (r->s, __VA_ARGS__), 0);                                            \
+        assert_int_equal (call (r->twin, __VA_ARGS__), 0);                                         \
+        swap (r);                                                                                  \
     } while (0)
 
 static inline void report (struct run *r, long trial)
@@ -202,9 +199,8 @@ static inline void finish (struct run *r)
 {
     assert_true (advance (r, 100000));
     assert_true (searcher_progress (r->s) == 1);
-    assert_int_equal (
-        searcher_ask (r->s, &(struct search_op){ 0 }, (double[DIMS]){ 0 }),
-        SEARCH_DONE);
+    assert_int_equal (searcher_ask (r->s, &(struct search_op){ 0 }, (double[DIMS]){ 0 }),
+                      SEARCH_DONE);
 }
 
 static inline void extend (struct run *r, long trials, int64_t length)

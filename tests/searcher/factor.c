@@ -17,8 +17,8 @@ static struct factor make (int64_t n)
         a[i] = l[i] = inv[i] = NAN;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            a[i * STRIDE + j] = exp (-0.3 * (double)((i - j) * (i - j)))
-                                + (i == j ? 0.5 + 0.1 * (double)i : 0);
+            a[i * STRIDE + j] =
+                exp (-0.3 * (double)((i - j) * (i - j))) + (i == j ? 0.5 + 0.1 * (double)i : 0);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++)
             l[i * STRIDE + j] = a[i * STRIDE + j];
@@ -99,9 +99,7 @@ static void inverts (void **state)
         assert_near (factor_weigh (&f, inv, v, -2, w), trace);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < i; j++, p++)
-                assert_near (*p,
-                             -2 * (double)(1 + p - w)
-                                 * (inverse (&f, i, j) - v[i] * v[j]));
+                assert_near (*p, -2 * (double)(1 + p - w) * (inverse (&f, i, j) - v[i] * v[j]));
         assert_true (*p == (double)(1 + p - w));
     }
 }

@@ -63,10 +63,8 @@ static double integral_error (const char *name, int n)
 
 static void even_points_integrate_better (void **state)
 {
-    assert_true (integral_error ("sobol", 512)
-                 < 0.3 * integral_error ("random", 512));
-    assert_true (integral_error ("lhs", 512)
-                 < 0.6 * integral_error ("random", 512));
+    assert_true (integral_error ("sobol", 512) < 0.3 * integral_error ("random", 512));
+    assert_true (integral_error ("lhs", 512) < 0.6 * integral_error ("random", 512));
 }
 
 static void latin_hypercube (void **state)
@@ -96,17 +94,14 @@ static void latin_hypercube (void **state)
  * no scrambling changes and which is another one for each set of numbers.
  */
 static const uint32_t joe_kuo[64] = {
-    0xf22f298c, 0x7ab791aa, 0x1ba1d06a, 0x300fb62a, 0x8c864e88, 0x6c8920c4,
-    0x991a69aa, 0x964f9f2a, 0xe085a92a, 0x7f792aaa, 0x0c6b7eaa, 0x884c9aaa,
-    0x40302f2a, 0x64575a88, 0x8376fdea, 0x77dbddfc, 0xf8ba4d2a, 0x844ff36a,
-    0x702dc8aa, 0xba960f2a, 0x7fc6b944, 0x59ad782a, 0xe3a4302a, 0xb3ed1c44,
-    0xba3d7b2a, 0x81b132c8, 0xe8b6c0aa, 0x8e26e62a, 0x0c47106a, 0xc234676a,
-    0xdce35508, 0x856f31c4, 0xd8e80284, 0x8442ec08, 0x1887b7aa, 0xc01197ea,
-    0xd842c46a, 0x4046a2c8, 0x8b7ffeea, 0x84c12ac8, 0xddb79ac8, 0xd953d4aa,
-    0xdf5ae488, 0x460d38c8, 0xdd9cf9aa, 0x5e0bb408, 0x1a25fbaa, 0xb628fb08,
-    0x36dd43c4, 0xf2d81b04, 0xc14c3488, 0x7415cd48, 0x59e424c4, 0xcf56c76a,
-    0x96e828aa, 0xbc917488, 0xf0be42ea, 0x241b3c08, 0x90d5b488, 0x1e681508,
-    0xaad16a6a, 0xaf1fc908, 0xba5da308, 0x529db688,
+    0xf22f298c, 0x7ab791aa, 0x1ba1d06a, 0x300fb62a, 0x8c864e88, 0x6c8920c4, 0x991a69aa, 0x964f9f2a,
+    0xe085a92a, 0x7f792aaa, 0x0c6b7eaa, 0x884c9aaa, 0x40302f2a, 0x64575a88, 0x8376fdea, 0x77dbddfc,
+    0xf8ba4d2a, 0x844ff36a, 0x702dc8aa, 0xba960f2a, 0x7fc6b944, 0x59ad782a, 0xe3a4302a, 0xb3ed1c44,
+    0xba3d7b2a, 0x81b132c8, 0xe8b6c0aa, 0x8e26e62a, 0x0c47106a, 0xc234676a, 0xdce35508, 0x856f31c4,
+    0xd8e80284, 0x8442ec08, 0x1887b7aa, 0xc01197ea, 0xd842c46a, 0x4046a2c8, 0x8b7ffeea, 0x84c12ac8,
+    0xddb79ac8, 0xd953d4aa, 0xdf5ae488, 0x460d38c8, 0xdd9cf9aa, 0x5e0bb408, 0x1a25fbaa, 0xb628fb08,
+    0x36dd43c4, 0xf2d81b04, 0xc14c3488, 0x7415cd48, 0x59e424c4, 0xcf56c76a, 0x96e828aa, 0xbc917488,
+    0xf0be42ea, 0x241b3c08, 0x90d5b488, 0x1e681508, 0xaad16a6a, 0xaf1fc908, 0xba5da308, 0x529db688,
 };
 
 static void name_many (struct param many[MANY])
@@ -116,8 +111,7 @@ static void name_many (struct param many[MANY])
     for (int i = 0; i < MANY; i++) {
         names[i][0] = (char)('a' + i / 26);
         names[i][1] = (char)('a' + i % 26);
-        many[i] =
-            (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
+        many[i] = (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
     }
 }
 
@@ -137,8 +131,7 @@ static void sobol_is_joe_and_kuos (void **state)
             if (n == 0)
                 first[d] = bits;
             else
-                hash[d] =
-                    hash[d] * 31 + (uint32_t)__builtin_clz (bits ^ first[d]);
+                hash[d] = hash[d] * 31 + (uint32_t)__builtin_clz (bits ^ first[d]);
         }
     }
     for (int d = 0; d < 64; d++)

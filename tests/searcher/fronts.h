@@ -17,8 +17,7 @@ static inline void assert_near (double a, double b, double part)
 }
 
 /* Values in (0, 1), on so many levels if not 0. */
-static inline void
-draw_rows (struct rng *r, int64_t n, int64_t m, int levels, double *y)
+static inline void draw_rows (struct rng *r, int64_t n, int64_t m, int levels, double *y)
 {
     for (int64_t i = 0; i < n * m; i++) {
         double x = rng_next (r);
@@ -36,10 +35,7 @@ static inline void spoil (struct rng *r, int64_t n, int64_t m, double *y)
 }
 
 /* By slices along the last objective: what is below the reference. */
-static inline double hypervolume (const double *y,
-                                  int64_t n,
-                                  int64_t m,
-                                  int64_t stride,
+static inline double hypervolume (const double *y, int64_t n, int64_t m, int64_t stride,
                                   const double *reference)
 {
     double rows[ROOM], sum = 0;
@@ -49,8 +45,7 @@ static inline double hypervolume (const double *y,
         int64_t at = inside;
         bool is_inside = true;
         for (int64_t k = 0; k < m; k++)
-            is_inside &= isfinite (y[i * stride + k])
-                         && y[i * stride + k] < reference[k];
+            is_inside &= isfinite (y[i * stride + k]) && y[i * stride + k] < reference[k];
         if (!is_inside)
             continue;
         for (; at > 0 && rows[(at - 1) * m + last] > y[i * stride + last]; at--)
@@ -61,8 +56,7 @@ static inline double hypervolume (const double *y,
     if (m == 1)
         return inside ? reference[0] - rows[0] : 0;
     for (int64_t i = 0; i < inside; i++) {
-        double top =
-            i + 1 < inside ? rows[(i + 1) * m + last] : reference[last];
+        double top = i + 1 < inside ? rows[(i + 1) * m + last] : reference[last];
         double depth = top - rows[i * m + last];
         if (depth > 0)
             sum += depth * hypervolume (rows, i + 1, last, m, reference);

@@ -57,8 +57,7 @@ static void test_grid (void **state)
         assert_int_equal (w.trials, grids[i].trials);
         for (long t = 1; t <= w.trials; t++)
             for (size_t k = 0; k < w.n; k++)
-                assert_true (fabs (w.x[t][k] - grids[i].x[t - 1][k])
-                             <= 1e-15 * fabs (w.x[t][k]));
+                assert_true (fabs (w.x[t][k] - grids[i].x[t - 1][k]) <= 1e-15 * fabs (w.x[t][k]));
         sweep_free (&w);
     }
 }
@@ -81,16 +80,14 @@ static void test_grid_sizes (void **state)
                            .metric = no_metric };
 
         while (w.n < 6 && cases[i].sizes[w.n]) {
-            params[w.n] =
-                (struct param)FLOAT (names[w.n], 0, 1, cases[i].sizes[w.n]);
+            params[w.n] = (struct param)FLOAT (names[w.n], 0, 1, cases[i].sizes[w.n]);
             w.n++;
         }
         sweep_run (&w);
         assert_int_equal (w.trials, cases[i].product);
         for (long t = 2; t <= w.trials; t++)
             for (long other = 1; other < t; other++)
-                assert_memory_not_equal (
-                    w.x[t], w.x[other], w.n * sizeof (double));
+                assert_memory_not_equal (w.x[t], w.x[other], w.n * sizeof (double));
         sweep_free (&w);
     }
 }
@@ -99,9 +96,8 @@ static void test_grid_sizes (void **state)
 static void test_grid_nested (void **state)
 {
     static const struct param params[] = {
-        CHOICE ("a.b.c1", 2),   INT ("a.b.c2", 7, 11, 2),
-        FLOAT ("f", 13, 17, 2), LOG ("l", 10, 1, 2, 2),
-        CHOICE ("constant", 1),
+        CHOICE ("a.b.c1", 2),   INT ("a.b.c2", 7, 11, 2), FLOAT ("f", 13, 17, 2),
+        LOG ("l", 10, 1, 2, 2), CHOICE ("constant", 1),
     };
     struct sweep w = { .config = { .name = "grid", .max_length = 1 },
                        .params = params,
@@ -128,20 +124,17 @@ static bool first_fails (const struct sweep *w, long trial, int segment)
 static void test_concurrent (void **state)
 {
     static const struct param four = CHOICE ("a", 4);
-    struct sweep grid = {
-        .config = { .name = "grid", .max_length = 1, .max_concurrent = 2 },
+    struct sweep grid = { .config = { .name = "grid", .max_length = 1, .max_concurrent = 2 },
+                          .params = &four,
+                          .n = 1,
+                          .metric = no_metric };
+    struct sweep random = {
+        .config = { .name = "random", .max_trials = 4, .max_length = 1, .max_concurrent = 2 },
         .params = &four,
         .n = 1,
-        .metric = no_metric
+        .metric = no_metric,
+        .fails = first_fails
     };
-    struct sweep random = { .config = { .name = "random",
-                                        .max_trials = 4,
-                                        .max_length = 1,
-                                        .max_concurrent = 2 },
-                            .params = &four,
-                            .n = 1,
-                            .metric = no_metric,
-                            .fails = first_fails };
 
     sweep_run (&grid);
     assert_int_equal (grid.trials, 4);
@@ -157,10 +150,9 @@ static void test_concurrent (void **state)
 static void test_grid_ends_at_max (void **state)
 {
     static const struct param p = FLOAT ("a", .05, .21, 5);
-    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
-                       .params = &p,
-                       .n = 1,
-                       .metric = no_metric };
+    struct sweep w = {
+        .config = { .name = "grid", .max_length = 1 }, .params = &p, .n = 1, .metric = no_metric
+    };
 
     sweep_run (&w);
     assert_true (w.x[1][0] == p.min);
@@ -169,10 +161,8 @@ static void test_grid_ends_at_max (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_grid),
-    cmocka_unit_test (test_grid_sizes),
-    cmocka_unit_test (test_grid_nested),
-    cmocka_unit_test (test_grid_ends_at_max),
+    cmocka_unit_test (test_grid),        cmocka_unit_test (test_grid_sizes),
+    cmocka_unit_test (test_grid_nested), cmocka_unit_test (test_grid_ends_at_max),
     cmocka_unit_test (test_concurrent),
 };
 

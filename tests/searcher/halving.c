@@ -44,11 +44,7 @@ static bool starts_at (const struct sweep *w, long trial, long a, long b)
 /* Check the bracket of the trials a .. b, which are promoted along 'length'.
  * Rejected ones do not count.
  */
-static void check_bracket (const struct sweep *w,
-                           long a,
-                           long b,
-                           const int64_t *length,
-                           int rungs,
+static void check_bracket (const struct sweep *w, long a, long b, const int64_t *length, int rungs,
                            double divisor)
 {
     bool in[600] = { false };
@@ -57,8 +53,7 @@ static void check_bracket (const struct sweep *w,
     for (long t = a; t <= b; t++)
         in[t] = true;
     for (size_t i = 0; i < w->n_events; i++)
-        if (w->events[i].what == EVENT_REJECT
-            && w->events[i].op.length == length[0])
+        if (w->events[i].what == EVENT_REJECT && w->events[i].op.length == length[0])
             in[w->events[i].op.trial] = false;
     for (long t = a; t <= b; t++)
         all += in[t];
@@ -67,9 +62,7 @@ static void check_bracket (const struct sweep *w,
         long n = 0, share = floor (all / divisor), promoted = 0;
         for (size_t i = 0; i < w->n_events; i++) {
             const struct event *e = w->events + i;
-            double value = e->what == EVENT_TELL && isfinite (e->value)
-                               ? e->value
-                               : INFINITY;
+            double value = e->what == EVENT_TELL && isfinite (e->value) ? e->value : INFINITY;
             long at = n;
             if (e->what == EVENT_BEGIN || e->op.length != length[rung]
                 || !starts_at (w, e->op.trial, a, b) || !in[e->op.trial])
@@ -110,8 +103,7 @@ static void test_halving (void **state)
                                        .smaller_is_better = true,
                                        .divisor = divisors[seed % 4],
                                        .max_rungs = 1 + sweep_random (&r, 6),
-                                       .max_concurrent =
-                                           sweep_random (&r, 12) },
+                                       .max_concurrent = sweep_random (&r, 12) },
                            .params = &unit,
                            .n = 1,
                            .metric = seed % 2 ? noisy : stable,
@@ -173,8 +165,7 @@ static void check_band (const struct sweep *w, size_t i)
         int64_t length[5];
         for (int rung = 0; rung < rungs; rung++) {
             long came = 0;
-            length[rung] =
-                rung_of (bands[i].length, bands[i].divisor, rungs - 1 - rung);
+            length[rung] = rung_of (bands[i].length, bands[i].divisor, rungs - 1 - rung);
             for (long t = from; t < from + n; t++)
                 came += w->length[t] >= length[rung];
             assert_int_equal (came, bands[i].bracket[k].trials[rung]);
@@ -191,8 +182,7 @@ static void test_hyperband (void **state)
 {
     for (size_t i = 0; i < COUNT (bands); i++)
         for (int run = 0; run < 8; run++) {
-            struct sweep w = { .config = { .name =
-                                               run & 1 ? "bohb" : "hyperband",
+            struct sweep w = { .config = { .name = run & 1 ? "bohb" : "hyperband",
                                            .seed = 5,
                                            .max_length = bands[i].length,
                                            .smaller_is_better = true,
@@ -218,15 +208,9 @@ static void test_rounds (void **state)
         long trials;
         int64_t length;
     } cases[] = {
-        { "hyperband", 1, 9 },
-        { "hyperband", 17, 9 },
-        { "hyperband", 18, 9 },
-        { "hyperband", 40, 9 },
-        { "hyperband", 5000, 1 },
-        { "hyperband", 30000, 9 },
-        { "bohb", 40, 9 },
-        { "async_hyperband", 40, 9 },
-        { "async_hyperband", 5000, 2 },
+        { "hyperband", 1, 9 },  { "hyperband", 17, 9 },       { "hyperband", 18, 9 },
+        { "hyperband", 40, 9 }, { "hyperband", 5000, 1 },     { "hyperband", 30000, 9 },
+        { "bohb", 40, 9 },      { "async_hyperband", 40, 9 }, { "async_hyperband", 5000, 2 },
     };
 
     for (size_t i = 0; i < COUNT (cases); i++) {
@@ -243,11 +227,9 @@ static void test_rounds (void **state)
         while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
             assert_int_equal (searcher_begin (s, &op, NULL), 0);
             fresh += op.fresh;
-            assert_int_equal (op.length,
-                              fresh == 18 && cases[i].length == 9
-                                      && cases[i].trials == 40
-                                  ? 1
-                                  : op.length);
+            assert_int_equal (
+                op.length,
+                fresh == 18 && cases[i].length == 9 && cases[i].trials == 40 ? 1 : op.length);
         }
         assert_int_equal (fresh, cases[i].trials);
         searcher_destroy (s);
@@ -258,9 +240,8 @@ static void test_rounds (void **state)
 
 static void test_ends (void **state)
 {
-    static const char *const names[] = {
-        "halving", "hyperband", "async_hyperband", "bohb", "pasha"
-    };
+    static const char *const names[] = { "halving", "hyperband", "async_hyperband", "bohb",
+                                         "pasha" };
 
     for (uint64_t seed = 1; seed <= 100; seed++) {
         uint64_t r = seed * 5;
@@ -394,12 +375,12 @@ static void test_pasha (void **state)
 
     for (size_t i = 0; i < COUNT (cases); i++)
         for (int run = 0; run < 4; run++) {
-            struct sweep w = { .config = { .name = "pasha",
-                                           LADDER (250, 243, 3, 6),
-                                           .smaller_is_better = true },
-                               .metric = cases[i].metric,
-                               .workers = run & 1 ? 1 : 8,
-                               .shuffle = run & 2 ? 9 : 0 };
+            struct sweep w = {
+                .config = { .name = "pasha", LADDER (250, 243, 3, 6), .smaller_is_better = true },
+                .metric = cases[i].metric,
+                .workers = run & 1 ? 1 : 8,
+                .shuffle = run & 2 ? 9 : 0
+            };
             int64_t longest = 0, second = 0;
 
             sweep_run (&w);
@@ -418,11 +399,11 @@ static void test_pasha (void **state)
 /* With a clear ranking the best of all is the one that is trained in full. */
 static void test_pasha_best (void **state)
 {
-    struct sweep w = { .config = { .name = "pasha",
-                                   LADDER (100, 81, 3, 5),
-                                   .smaller_is_better = true },
-                       .metric = stable,
-                       .workers = 4 };
+    struct sweep w = {
+        .config = { .name = "pasha", LADDER (100, 81, 3, 5), .smaller_is_better = true },
+        .metric = stable,
+        .workers = 4
+    };
     long best = 1;
 
     sweep_run (&w);

@@ -13,9 +13,7 @@ struct made {
 };
 
 /* Random points of a space, and a function's values there. */
-static int make (struct made *m,
-                 const struct param *params,
-                 size_t n,
+static int make (struct made *m, const struct param *params, size_t n,
                  double (*f) (const double *x))
 {
     struct search_config config = { .name = "random",
@@ -33,8 +31,7 @@ static int make (struct made *m,
         m->y[i] = f (m->x[i]);
         assert_int_equal (searcher_observe (m->s, op.trial, 1, &m->y[i]), 0);
     }
-    return importance_fit (
-        &m->of, m->s, (const double *const *)m->x, m->y, TRIALS);
+    return importance_fit (&m->of, m->s, (const double *const *)m->x, m->y, TRIALS);
 }
 
 static void made_free (struct made *m)
@@ -51,17 +48,14 @@ static double share (const struct made *m, int k)
 /* T. Ishigami and T. Homma, 1990: S1 0.314, S2 0.442, S3 0, S13 0.244. */
 static double ishigami (const double *x)
 {
-    return sin (x[0]) + 7 * pow (sin (x[1]), 2)
-           + 0.1 * pow (x[2], 4) * sin (x[0]);
+    return sin (x[0]) + 7 * pow (sin (x[1]), 2) + 0.1 * pow (x[2], 4) * sin (x[0]);
 }
 
 static void test_ishigami (void **state)
 {
-    const struct param params[] = {
-        { "a", PARAM_FLOAT, .min = -pi, .max = pi },
-        { "b", PARAM_FLOAT, .min = -pi, .max = pi },
-        { "c", PARAM_FLOAT, .min = -pi, .max = pi }
-    };
+    const struct param params[] = { { "a", PARAM_FLOAT, .min = -pi, .max = pi },
+                                    { "b", PARAM_FLOAT, .min = -pi, .max = pi },
+                                    { "c", PARAM_FLOAT, .min = -pi, .max = pi } };
     struct made m = { 0 };
     double both = 0;
 
@@ -92,11 +86,9 @@ static double of_optuna (const double *x)
 
 static void test_optuna (void **state)
 {
-    const struct param params[] = {
-        { "x", PARAM_INT, .min = 0, .max = 2 },
-        { "y", PARAM_FLOAT, .min = -1, .max = 1 },
-        { "z", PARAM_FLOAT, .min = 0, .max = 1.5 }
-    };
+    const struct param params[] = { { "x", PARAM_INT, .min = 0, .max = 2 },
+                                    { "y", PARAM_FLOAT, .min = -1, .max = 1 },
+                                    { "z", PARAM_FLOAT, .min = 0, .max = 1.5 } };
     static const double wanted[] = { 0.595, 0.029, 0.375 };
     struct made m = { 0 };
     double sum = 0;
@@ -145,14 +137,10 @@ static double offset (const double *x)
 static void test_range (void **state)
 {
     const struct param params[] = {
-        { "a", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "b", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "c", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "d", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "e", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "f", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "g", PARAM_FLOAT, .min = 0, .max = 1 },
-        { "h", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "a", PARAM_FLOAT, .min = 0, .max = 1 }, { "b", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "c", PARAM_FLOAT, .min = 0, .max = 1 }, { "d", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "e", PARAM_FLOAT, .min = 0, .max = 1 }, { "f", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "g", PARAM_FLOAT, .min = 0, .max = 1 }, { "h", PARAM_FLOAT, .min = 0, .max = 1 },
     };
     struct made m = { 0 };
     const struct marginal *a;
@@ -167,9 +155,7 @@ static void test_range (void **state)
 /* One that diverged is not all that there is to explain. */
 static double diverging (const double *x)
 {
-    return x[0] > 0.97  ? 1e9
-           : x[1] > 0.9 ? NAN
-                        : x[0] + 5 * (x[1] - 0.4) * (x[1] - 0.4);
+    return x[0] > 0.97 ? 1e9 : x[1] > 0.9 ? NAN : x[0] + 5 * (x[1] - 0.4) * (x[1] - 0.4);
 }
 
 static void test_diverging (void **state)
@@ -196,12 +182,7 @@ static void test_conditional (void **state)
     const double first[] = { 0 };
     const struct param params[] = {
         { "a", PARAM_CATEGORICAL, .choices = 2 },
-        { "b",
-          PARAM_FLOAT,
-          .min = 0,
-          .max = 1,
-          .when = "a",
-          .when_values = first,
+        { "b", PARAM_FLOAT, .min = 0, .max = 1, .when = "a", .when_values = first,
           .when_count = 1 },
     };
     struct made m = { 0 };
@@ -210,8 +191,8 @@ static void test_conditional (void **state)
     assert_true (share (&m, 1) > 0.7);
     assert_true (share (&m, 0) < 0.1);
     for (int i = 0; i < m.of.surfaces[0].na * m.of.surfaces[0].nb; i++)
-        assert_true (isfinite (m.of.surfaces[0].mean[i])
-                     || m.of.surfaces[0].na == 2 || m.of.surfaces[0].nb == 2);
+        assert_true (isfinite (m.of.surfaces[0].mean[i]) || m.of.surfaces[0].na == 2
+                     || m.of.surfaces[0].nb == 2);
     made_free (&m);
 }
 
@@ -227,8 +208,7 @@ static void test_nothing (void **state)
 
     assert_int_equal (make (&m, params, 1, constant), 1);
     importance_free (&m.of);
-    assert_int_equal (
-        importance_fit (&m.of, m.s, (const double *const *)m.x, m.y, 3), 1);
+    assert_int_equal (importance_fit (&m.of, m.s, (const double *const *)m.x, m.y, 3), 1);
     importance_free (&m.of);
     assert_int_equal (importance_fit (&m.of, m.s, NULL, NULL, 0), 1);
     made_free (&m);

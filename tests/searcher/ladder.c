@@ -56,9 +56,8 @@ static void test_rungs (void **state)
         int n = ladder_build (d, cases[i].rungs, cases[i].length, out);
 
         for (int k = 0; k < cases[i].rungs; k++)
-            assert_int_equal (
-                ladder_rung (d, cases[i].length, cases[i].rungs - 1 - k),
-                cases[i].each[k]);
+            assert_int_equal (ladder_rung (d, cases[i].length, cases[i].rungs - 1 - k),
+                              cases[i].each[k]);
         for (int k = 0; k < n; k++)
             assert_int_equal (out[k], cases[i].merged[k]);
         assert_int_equal (cases[i].merged[n], 0);
@@ -104,17 +103,13 @@ static void test_height (void **state)
     /* clang-format on */
 
     for (size_t i = 0; i < COUNT (cases); i++)
-        assert_int_equal (ladder_height (ratio (cases[i].divisor),
-                                         cases[i].rungs,
-                                         cases[i].length,
+        assert_int_equal (ladder_height (ratio (cases[i].divisor), cases[i].rungs, cases[i].length,
                                          cases[i].trials),
                           cases[i].height);
     for (int64_t d = 2; d <= 10; d++)
         for (int64_t power = d, n = 1; power <= 1000000; power *= d, n++) {
-            assert_int_equal (ladder_height (ratio (d), 99, power, 1000000),
-                              n + 1);
-            assert_int_equal (ladder_height (ratio (d), 99, power - 1, 1000000),
-                              n);
+            assert_int_equal (ladder_height (ratio (d), 99, power, 1000000), n + 1);
+            assert_int_equal (ladder_height (ratio (d), 99, power - 1, 1000000), n);
         }
 }
 
@@ -137,11 +132,8 @@ static void test_bracket_trials (void **state)
     int64_t trials[RUNGS_MAX];
 
     for (size_t i = 0; i < COUNT (cases); i++) {
-        assert_int_equal (bracket_trials (ratio (cases[i].divisor),
-                                          cases[i].total,
-                                          cases[i].heights,
-                                          cases[i].n,
-                                          trials),
+        assert_int_equal (bracket_trials (ratio (cases[i].divisor), cases[i].total,
+                                          cases[i].heights, cases[i].n, trials),
                           cases[i].n);
         for (int k = 0; k < cases[i].n; k++)
             assert_int_equal (trials[k], cases[i].trials[k]);
@@ -307,9 +299,7 @@ static void test_preview (void **state)
 
 static void test_preview_flat (void **state)
 {
-    static const struct param choice = { .name = "c",
-                                         .type = PARAM_CATEGORICAL,
-                                         .choices = 6 };
+    static const struct param choice = { .name = "c", .type = PARAM_CATEGORICAL, .choices = 6 };
     struct search_config config = { .max_trials = 40, .max_length = 7 };
     struct search_rung out[2] = { { 0, 0 }, { -1, -1 } };
 
@@ -334,11 +324,9 @@ static void test_preview_flat (void **state)
 /* Fewer slots than rungs: the shortest are written, none beyond. */
 static void test_preview_short (void **state)
 {
-    struct search_config config = { .name = "asha",
-                                    .divisor = 3,
-                                    .max_rungs = 3,
-                                    .max_length = 9,
-                                    .max_trials = 27 };
+    struct search_config config = {
+        .name = "asha", .divisor = 3, .max_rungs = 3, .max_length = 9, .max_trials = 27
+    };
     struct search_rung out[3] = { { 0, 0 }, { 0, 0 }, { -1, -1 } };
 
     assert_int_equal (searcher_preview (&config, NULL, 0, out, 2), 3);
@@ -348,16 +336,11 @@ static void test_preview_short (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ratio),
-    cmocka_unit_test (test_rungs),
-    cmocka_unit_test (test_wide),
-    cmocka_unit_test (test_height),
-    cmocka_unit_test (test_bracket_trials),
-    cmocka_unit_test (test_bracket_total),
-    cmocka_unit_test (test_bracket_limits),
-    cmocka_unit_test (test_preview),
-    cmocka_unit_test (test_preview_flat),
-    cmocka_unit_test (test_preview_short),
+    cmocka_unit_test (test_ratio),          cmocka_unit_test (test_rungs),
+    cmocka_unit_test (test_wide),           cmocka_unit_test (test_height),
+    cmocka_unit_test (test_bracket_trials), cmocka_unit_test (test_bracket_total),
+    cmocka_unit_test (test_bracket_limits), cmocka_unit_test (test_preview),
+    cmocka_unit_test (test_preview_flat),   cmocka_unit_test (test_preview_short),
 };
 
 RUN_TESTS (tests)

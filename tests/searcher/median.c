@@ -30,8 +30,7 @@ static double average (const struct medians *m, long trial, int64_t length)
 static bool median_stops (struct medians *m, const struct sweep *w, size_t i)
 {
     const struct event *e = w->events + i;
-    int64_t least = w->config.min_length ? w->config.min_length
-                                         : (w->config.max_length + 19) / 20;
+    int64_t least = w->config.min_length ? w->config.min_length : (w->config.max_length + 19) / 20;
     double list[TRIALS], best = INFINITY;
     size_t n = 0;
 
@@ -87,8 +86,7 @@ static void complete (struct searcher *s, double from, double by)
 
     for (int64_t l = 1; l < 9; l++)
         assert_false (report (s, t, l, from + by * (l - 1)));
-    assert_int_equal (searcher_observe (s, t, 9, &(double){ from + by * 8 }),
-                      0);
+    assert_int_equal (searcher_observe (s, t, 9, &(double){ from + by * 8 }), 0);
 }
 
 /* Averages 0.1, 0.1, 0.1 and 9: the median is 0.1, the mean 2.325. */
@@ -164,9 +162,8 @@ static void test_few (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_median), cmocka_unit_test (test_outlier),
-    cmocka_unit_test (test_late),   cmocka_unit_test (test_gap),
-    cmocka_unit_test (test_few),
+    cmocka_unit_test (test_median), cmocka_unit_test (test_outlier), cmocka_unit_test (test_late),
+    cmocka_unit_test (test_gap),    cmocka_unit_test (test_few),
 };
 
 RUN_TESTS (tests)

@@ -15,9 +15,7 @@ static void logarithmic_integers (void **state)
     static const struct param bad = {
         .name = "k", .type = PARAM_INT, .min = 0, .max = 9, .base = 10
     };
-    struct search_config config = { .name = "random",
-                                    .max_trials = 1,
-                                    .max_length = 1 };
+    struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
     struct searcher *s = search_create ("random", 7, 3000, p, 1);
     int decade[3] = { 0 };
     int param;
@@ -52,9 +50,7 @@ static void densities_are_normalised (void **state)
         { .name = "l", .type = PARAM_INT, .min = 1, .max = 40, .base = 10 },
         CHOICE ("c", 5),
     };
-    static const double at[4][3] = {
-        { -1.9, 0, 2.5 }, { 0, 1, 9 }, { 0, 2, 3 }, { 0, 0, 4 }
-    };
+    static const double at[4][3] = { { -1.9, 0, 2.5 }, { 0, 1, 9 }, { 0, 2, 3 }, { 0, 0, 4 } };
 
     for (int i = 0; i < 4; i++) {
         const double *points[3] = { &at[i][0], &at[i][1], &at[i][2] };
@@ -67,10 +63,7 @@ static void densities_are_normalised (void **state)
                 for (double u = -2 + 0.0005; u < 3; u += 0.001)
                     sum += exp (parzen_log (p, &u)) * 0.001;
             else
-                for (double v = i == 2; v <= (i == 1   ? 9
-                                              : i == 2 ? 40
-                                                       : 4);
-                     v++) {
+                for (double v = i == 2; v <= (i == 1 ? 9 : i == 2 ? 40 : 4); v++) {
                     double u = i == 2 ? log (v) : v;
                     sum += exp (parzen_log (p, &u));
                 }
@@ -83,8 +76,7 @@ static void densities_are_normalised (void **state)
 /* Points are drawn with the frequency that the density says. */
 static void samples_follow_the_density (void **state)
 {
-    static const struct param params[] = { INT ("k", 0, 5, 0),
-                                           CHOICE ("c", 3) };
+    static const struct param params[] = { INT ("k", 0, 5, 0), CHOICE ("c", 3) };
     static const double at[3][2] = { { 1, 0 }, { 1, 2 }, { 4, 2 } };
     const double *points[3] = { at[0], at[1], at[2] };
     enum { DRAWS = 60000 };
@@ -163,10 +155,8 @@ static void widths_are_distances (void **state)
         for (double u = 0; u <= 1; u += 1.0 / 64) {
             double sum = kernel (u, 0.5, 1);
             for (int k = 0; k < n; k++)
-                sum += kernel (
-                    u, value[k], fmax (farther (value, n, k), 1.0 / (n + 2)));
-            assert_true (fabs (exp (parzen_log (p, &u)) * (n + 1) / sum - 1)
-                         < 1e-9);
+                sum += kernel (u, value[k], fmax (farther (value, n, k), 1.0 / (n + 2)));
+            assert_true (fabs (exp (parzen_log (p, &u)) * (n + 1) / sum - 1) < 1e-9);
         }
         parzen_destroy (p);
     }
@@ -176,8 +166,7 @@ static void widths_are_distances (void **state)
 
 static double bowl (const double *x)
 {
-    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.7) * (x[1] - 0.7)
-           + (x[2] != 1);
+    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.7) * (x[1] - 0.7) + (x[2] != 1);
 }
 
 static const struct param bowl_space[] = {
@@ -227,8 +216,7 @@ static void tpe_waits_for_nobody (void **state)
         open[k] = search_begin (s, point[k]);
         for (int j = 0; j < 8; j++)
             if (j != k) {
-                double d = hypot (point[k][0] - point[j][0],
-                                  point[k][1] - point[j][1]);
+                double d = hypot (point[k][0] - point[j][0], point[k][1] - point[j][1]);
                 nearest = d < nearest ? d : nearest;
             }
     }
@@ -281,26 +269,15 @@ static const double on[] = { 1 };
 static const struct param branches[] = {
     { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },
     { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
-    { .name = "x",
-      .type = PARAM_FLOAT,
-      .max = 1,
-      .when = "a",
-      .when_values = on,
-      .when_count = 1 },
-    { .name = "y",
-      .type = PARAM_FLOAT,
-      .max = 1,
-      .when = "b",
-      .when_values = on,
-      .when_count = 1 },
+    { .name = "x", .type = PARAM_FLOAT, .max = 1, .when = "a", .when_values = on, .when_count = 1 },
+    { .name = "y", .type = PARAM_FLOAT, .max = 1, .when = "b", .when_values = on, .when_count = 1 },
 };
 
 static double branch (const double *x)
 {
     assert_int_equal (isnan (x[2]), x[0] != 1);
     assert_int_equal (isnan (x[3]), x[1] != 1);
-    return (x[0] == 1 ? fabs (x[2] - 0.2) : 0.4)
-           + (x[1] == 1 ? fabs (x[3] - 0.8) : 0.4);
+    return (x[0] == 1 ? fabs (x[2] - 0.2) : 0.4) + (x[1] == 1 ? fabs (x[3] - 0.8) : 0.4);
 }
 
 static double branch_told (const double *x, long trial)
@@ -314,8 +291,7 @@ static void tpe_groups_by_parent (void **state)
 
     for (uint64_t seed = 0; seed < 20; seed++)
         wins += search_best ("tpe", seed, 80, branches, 4, branch, branch_told)
-                < search_best (
-                    "random", seed, 80, branches, 4, branch, branch_told);
+                < search_best ("random", seed, 80, branches, 4, branch, branch_told);
     assert_in_range (wins, 17, 20);
 }
 

@@ -6,10 +6,8 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static const struct param cube[] = { FLOAT ("a", 0, 1, 0),
-                                     FLOAT ("b", 0, 1, 0),
-                                     FLOAT ("c", 0, 1, 0),
-                                     FLOAT ("d", 0, 1, 0) };
+static const struct param cube[] = { FLOAT ("a", 0, 1, 0), FLOAT ("b", 0, 1, 0),
+                                     FLOAT ("c", 0, 1, 0), FLOAT ("d", 0, 1, 0) };
 
 /* E. Zitzler and others, 2000: the front is at b = c = d = 0. */
 static void zdt1 (const struct sweep *w, long trial, double *y)
@@ -58,8 +56,7 @@ static double volume (const char *name, uint64_t seed, long m, long trials)
     sweep_run (&w);
     for (long t = 1; t <= w.trials; t++)
         w.metrics (&w, t, y + (t - 1) * m);
-    found = hypervolume (
-        y, w.trials, m, m, m == 2 ? reference : (double[]){ 2, 2, 2 });
+    found = hypervolume (y, w.trials, m, m, m == 2 ? reference : (double[]){ 2, 2, 2 });
     sweep_free (&w);
     return found;
 }
@@ -69,8 +66,7 @@ static void check_learns (const char *name, long m, long trials, int seeds)
     int wins = 0;
 
     for (int seed = 1; seed <= seeds; seed++)
-        wins +=
-            volume (name, seed, m, trials) > volume ("random", seed, m, trials);
+        wins += volume (name, seed, m, trials) > volume ("random", seed, m, trials);
     assert_true (10 * wins >= 8 * seeds);
 }
 
@@ -142,8 +138,8 @@ static void same (const struct sweep *w, long trial, double *y)
 
 static void test_bad_values (void **state)
 {
-    static void (*const metrics[]) (
-        const struct sweep *, long, double *) = { half_bad, all_bad, same };
+    static void (*const metrics[]) (const struct sweep *, long, double *) = { half_bad, all_bad,
+                                                                              same };
 
     for (size_t i = 0; i < COUNT (metrics); i++)
         for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
@@ -228,11 +224,9 @@ static void test_bad (void **state)
 /* Two trials a point, three values each: the method learns the means. */
 static void test_repeats (void **state)
 {
-    struct search_config config = { .name = "tpe",
-                                    .seed = 5,
-                                    .max_trials = 2,
-                                    .max_length = 1,
-                                    .objectives = 3 };
+    struct search_config config = {
+        .name = "tpe", .seed = 5, .max_trials = 2, .max_length = 1, .objectives = 3
+    };
     struct searcher *once = searcher_create (&config, cube, 4);
     struct searcher *twice;
     double values[][3] = { { 1, 4, 0 }, { 3, 8, 1 } }, mean[] = { 2, 6, .5 };
@@ -252,8 +246,7 @@ static void test_repeats (void **state)
     assert_int_equal (searcher_begin (once, &op, x), 0);
     assert_int_equal (searcher_observe (once, 1, 1, mean), 0);
     for (int64_t k = 0; k < 3; k++)
-        assert_true (searcher_values (once, 1)[k]
-                     == searcher_values (twice, 1)[k]);
+        assert_true (searcher_values (once, 1)[k] == searcher_values (twice, 1)[k]);
     searcher_destroy (once);
     searcher_destroy (twice);
 }

@@ -42,8 +42,7 @@ static void peel (const double *y, int64_t n, int64_t m, int64_t *rank)
         for (int64_t i = 0; i < n; i++) {
             bool free = rank[i] < 0;
             for (int64_t j = 0; j < n && free; j++)
-                free = (rank[j] >= 0 && rank[j] < now)
-                       || !dominates (y + j * m, y + i * m, m);
+                free = (rank[j] >= 0 && rank[j] < now) || !dominates (y + j * m, y + i * m, m);
             if (free) {
                 rank[i] = now;
                 left--;
@@ -110,9 +109,7 @@ static void crowding (void **state)
 static void crowding_of_odd_values (void **state)
 {
     static const double equal[] = { 2, 2, 2, 2 }, twos[] = { 2, 2, 7, 7 };
-    static const double large[] = {
-        -1.7e308, 1.7e308, 0, 0, 1.7e308, -1.7e308
-    };
+    static const double large[] = { -1.7e308, 1.7e308, 0, 0, 1.7e308, -1.7e308 };
     static const int64_t rank[4];
     double distance[4];
 
@@ -129,8 +126,7 @@ static void crowding_of_odd_values (void **state)
 
 /* ---- volume ---- */
 
-static double
-volume_below (const double *y, int64_t n, int64_t m, const double *reference)
+static double volume_below (const double *y, int64_t n, int64_t m, const double *reference)
 {
     struct front f;
     double volume;
@@ -175,8 +171,7 @@ static void known_volumes (void **state)
             reference[k] = known[i].reference;
         volume = volume_below (known[i].y, known[i].n, known[i].m, reference);
         assert_true (fabs (volume - known[i].volume) < 1e-15);
-        volume = hypervolume (
-            known[i].y, known[i].n, known[i].m, known[i].m, reference);
+        volume = hypervolume (known[i].y, known[i].n, known[i].m, known[i].m, reference);
         assert_true (fabs (volume - known[i].volume) < 1e-15);
     }
 }
@@ -201,8 +196,7 @@ static double inclusion_exclusion (const double *y, int64_t n, int64_t m)
     double sum = 0;
 
     for (unsigned int set = 1; set < 1U << n; set++)
-        sum +=
-            common_volume (y, m, set) * (__builtin_popcount (set) % 2 ? 1 : -1);
+        sum += common_volume (y, m, set) * (__builtin_popcount (set) % 2 ? 1 : -1);
     return sum;
 }
 
@@ -217,9 +211,7 @@ static void volumes_by_inclusion_and_exclusion (void **state)
         draw_rows (&r, n, m, c % 3 * 4, y);
         for (int64_t i = 0; i < n * m && c % 2; i++)
             y[i] *= 1.2;
-        assert_true (
-            fabs (volume_of_rows (y, n, m) - inclusion_exclusion (y, n, m))
-            < 1e-13);
+        assert_true (fabs (volume_of_rows (y, n, m) - inclusion_exclusion (y, n, m)) < 1e-13);
     }
 }
 
@@ -275,8 +267,7 @@ static void volumes_do_not_depend_on_the_order (void **state)
 
 /* ---- choice ---- */
 
-static double
-volume_of_set (const double *y, int64_t m, const int64_t *rows, int64_t n)
+static double volume_of_set (const double *y, int64_t m, const int64_t *rows, int64_t n)
 {
     double x[ROOM];
 
@@ -301,8 +292,8 @@ static double best_volume (const double *y, int64_t n, int64_t m, int64_t want)
 }
 
 /* No other row would have added more. */
-static void check_greedy (
-    const double *y, int64_t n, int64_t m, const int64_t *chosen, int64_t want)
+static void check_greedy (const double *y, int64_t n, int64_t m, const int64_t *chosen,
+                          int64_t want)
 {
     int64_t rows[ROWS];
 

@@ -6,8 +6,7 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static const struct param plane[] = { FLOAT ("x", 0, 1, 5),
-                                      FLOAT ("y", 0, 1, 5) };
+static const struct param plane[] = { FLOAT ("x", 0, 1, 5), FLOAT ("y", 0, 1, 5) };
 
 static inline double bowl (const struct sweep *w, long trial, int64_t length)
 {
@@ -33,8 +32,7 @@ static inline struct sweep start (const char *name, uint64_t seed)
 }
 
 /* The configuration is refused, with this sentence if not NULL. */
-static inline void
-refused (const struct search_config *config, const char *why, int where)
+static inline void refused (const struct search_config *config, const char *why, int where)
 {
     int param = 99;
     const char *said = searcher_check (config, plane, 2, &param);

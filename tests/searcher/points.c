@@ -258,9 +258,8 @@ static bool promoted (const struct sweep *w, long trial, int segment)
 /* Whose scheduler can forget results. */
 static bool forgets (const struct searcher_kind *k)
 {
-    static const char *const names[] = {
-        "auto", "asha", "adaptive_asha", "pasha", "async_hyperband"
-    };
+    static const char *const names[] = { "auto", "asha", "adaptive_asha", "pasha",
+                                         "async_hyperband" };
 
     for (size_t i = 0; i < COUNT (names); i++)
         if (!strcmp (k->name, names[i]))
@@ -289,8 +288,7 @@ static void test_reject (void **state)
         if (!cloned) {
             assert_int_equal (w.trials, plain.trials + (fixed ? 0 : rejected));
             assert_int_equal (all.trials, plain.trials * (fixed ? 1 : 2));
-            assert_true (forgets (k) ? late.trials > plain.trials
-                                     : late.trials == plain.trials);
+            assert_true (forgets (k) ? late.trials > plain.trials : late.trials == plain.trials);
         }
         assert_true (fixed || rejected > 0);
         assert_true (searcher_progress (all.s) == 1);

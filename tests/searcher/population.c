@@ -25,10 +25,9 @@ static bool in_space (const double *x)
 
     return x[0] >= 1e-5 * (1 - 1e-9) && x[0] <= 0.1 * (1 + 1e-9)
            && (x[1] == 0 || x[1] == 1 || x[1] == 2)
-           && (x[1] == 1 ? x[2] >= 0 && x[2] <= 1 : isnan (x[2])) && x[3] >= 16
-           && x[3] <= 512 && floor (x[3]) == x[3] && x[4] >= 0 && x[4] <= 0.5
-           && fabs (step - floor (step + 0.5)) < 1e-9 && x[5] >= -2
-           && x[5] <= -1;
+           && (x[1] == 1 ? x[2] >= 0 && x[2] <= 1 : isnan (x[2])) && x[3] >= 16 && x[3] <= 512
+           && floor (x[3]) == x[3] && x[4] >= 0 && x[4] <= 0.5
+           && fabs (step - floor (step + 0.5)) < 1e-9 && x[5] >= -2 && x[5] <= -1;
 }
 
 static double noisy (const struct sweep *w, long trial, int64_t length)
@@ -81,9 +80,7 @@ static int rung_at (int64_t length)
 
 static double small (const struct sweep *w, double value)
 {
-    return !isfinite (value)             ? INFINITY
-           : w->config.smaller_is_better ? value
-                                         : -value;
+    return !isfinite (value) ? INFINITY : w->config.smaller_is_better ? value : -value;
 }
 
 /* Members of the population: each has the results of its generations. */
@@ -112,8 +109,7 @@ static bool is_bad (const struct sweep *w, const struct crowd *c, long t, int g)
     return members >= 4 && better >= members - members / 4;
 }
 
-static bool
-is_good (const struct sweep *w, const struct crowd *c, long u, long t, int g)
+static bool is_good (const struct sweep *w, const struct crowd *c, long u, long t, int g)
 {
     long came = 0, better = 0;
 
@@ -126,8 +122,7 @@ is_good (const struct sweep *w, const struct crowd *c, long u, long t, int g)
            && better < (came < 4 ? 1 : came / 4);
 }
 
-static bool
-has_winner (const struct sweep *w, const struct crowd *c, long t, int g)
+static bool has_winner (const struct sweep *w, const struct crowd *c, long t, int g)
 {
     for (long u = 1; u <= w->trials; u++)
         if (is_good (w, c, u, t, g))
@@ -136,8 +131,7 @@ has_winner (const struct sweep *w, const struct crowd *c, long t, int g)
 }
 
 /* A trial goes on, or a clone comes in its place: in the order of arrival. */
-static void
-crowd_goes_on (struct sweep *w, struct crowd *c, const struct search_op *op)
+static void crowd_goes_on (struct sweep *w, struct crowd *c, const struct search_op *op)
 {
     long t = c->due[c->first];
     int g = rung_at (op->length) - 1;
@@ -155,8 +149,7 @@ crowd_goes_on (struct sweep *w, struct crowd *c, const struct search_op *op)
     assert_int_equal (op->from_length, (g + 1) * GENERATION);
     c->gone[t] = true;
     c->own[op->trial] = g + 1;
-    memcpy (
-        c->value[op->trial], c->value[op->from], (g + 1) * sizeof (**c->value));
+    memcpy (c->value[op->trial], c->value[op->from], (g + 1) * sizeof (**c->value));
     c->clones++;
 }
 
@@ -194,8 +187,7 @@ static void test_model (void **state)
             crowd_apply (&w, c, w.events + i);
         assert_int_equal (c->first, c->last);
         assert_int_equal (w.trials, w.config.population + c->clones);
-        assert_int_equal (sweep_count (&w, w.config.max_length),
-                          w.config.population);
+        assert_int_equal (sweep_count (&w, w.config.max_length), w.config.population);
         clones += c->clones;
         free (c);
         sweep_free (&w);
@@ -213,13 +205,11 @@ static void test_bad_ones (void **state)
         sweep_run (&w);
         for (size_t i = 0; i < w.n_events; i++)
             failed += w.events[i].what == EVENT_EXIT
-                      || (w.events[i].what == EVENT_TELL
-                          && !isfinite (w.events[i].value));
+                      || (w.events[i].what == EVENT_TELL && !isfinite (w.events[i].value));
         for (long t = 1; t <= w.trials; t++)
             assert_true (in_space (w.x[t]));
         assert_true (w.trials <= w.config.population * 8);
-        assert_true (sweep_count (&w, w.config.max_length) + failed
-                     >= w.config.population);
+        assert_true (sweep_count (&w, w.config.max_length) + failed >= w.config.population);
         assert_true (searcher_progress (w.s) == 1);
         sweep_free (&w);
     }
@@ -235,9 +225,7 @@ static double by_trial (const struct sweep *w, long trial, int64_t length)
 static void test_all_reach_the_end (void **state)
 {
     for (long workers = 0; workers <= 20; workers += 5) {
-        struct sweep w = { .config = { .name = "pbt",
-                                       .max_length = 10,
-                                       .smaller_is_better = true },
+        struct sweep w = { .config = { .name = "pbt", .max_length = 10, .smaller_is_better = true },
                            .params = space,
                            .n = COUNT (space),
                            .metric = by_trial,
@@ -378,11 +366,9 @@ static void test_improves (void **state)
  */
 static void test_places_are_kept (void **state)
 {
-    const struct search_config config = { .name = "pbt",
-                                          .max_length = 4,
-                                          .min_length = 1,
-                                          .population = 4,
-                                          .smaller_is_better = true };
+    const struct search_config config = {
+        .name = "pbt", .max_length = 4, .min_length = 1, .population = 4, .smaller_is_better = true
+    };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op = { .fresh = true, .length = 1 };
     struct search_op clone;

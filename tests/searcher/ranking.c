@@ -5,11 +5,9 @@
 
 static struct searcher *four (void)
 {
-    const struct search_config config = { .name = "pbt",
-                                          .max_length = 3,
-                                          .min_length = 1,
-                                          .population = 4,
-                                          .smaller_is_better = true };
+    const struct search_config config = {
+        .name = "pbt", .max_length = 3, .min_length = 1, .population = 4, .smaller_is_better = true
+    };
 
     return searcher_create (&config, NULL, 0);
 }

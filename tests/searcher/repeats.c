@@ -25,9 +25,7 @@ static void tell_mean (struct searcher *s, const struct event e[6])
         assert_int_equal (e[r].op.fresh, op.fresh);
         if (op.fresh && r % 2 == 0)
             assert_memory_equal (e[r].x, x, sizeof (x));
-        sum += e[r].what == EVENT_TELL   ? e[r].value
-               : e[r].what == EVENT_EXIT ? (double)NAN
-                                         : 0;
+        sum += e[r].what == EVENT_TELL ? e[r].value : e[r].what == EVENT_EXIT ? (double)NAN : 0;
     }
     assert_int_equal (searcher_begin (s, &op, x), 0);
     sum /= 3;
@@ -37,8 +35,7 @@ static void tell_mean (struct searcher *s, const struct event e[6])
 /* As the same search with the means, told by hand. */
 static void test_repeats (void **state)
 {
-    static const char *const names[] = { "random",  "tpe",   "asha",
-                                         "halving", "cmaes", "pasha" };
+    static const char *const names[] = { "random", "tpe", "asha", "halving", "cmaes", "pasha" };
 
     for (size_t k = 0; k < COUNT (names); k++)
         for (int fails = 0; fails < 2; fails++) {
@@ -61,8 +58,7 @@ static void test_repeats (void **state)
             sweep_free (&w);
         }
     for (long t = 1; t < 3; t++)
-        assert_int_not_equal (searcher_trial_seed (1, t),
-                              searcher_trial_seed (1, t + 1));
+        assert_int_not_equal (searcher_trial_seed (1, t), searcher_trial_seed (1, t + 1));
 }
 
 static void test_repeats_at_once (void **state)
@@ -78,8 +74,7 @@ static void test_repeats_at_once (void **state)
         assert_int_equal (w.most_running, limit);
         for (long t = 1; t <= w.trials; t++) {
             assert_int_equal (w.length[t], w.length[(t - 1) / 3 * 3 + 1]);
-            assert_memory_equal (
-                w.x[t], w.x[(t - 1) / 3 * 3 + 1], sizeof (w.x[t]));
+            assert_memory_equal (w.x[t], w.x[(t - 1) / 3 * 3 + 1], sizeof (w.x[t]));
         }
         sweep_free (&w);
     }
@@ -187,10 +182,8 @@ static void test_spend_nonsense (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_repeats),
-    cmocka_unit_test (test_repeats_at_once),
-    cmocka_unit_test (test_repeats_nonsense),
-    cmocka_unit_test (test_seconds),
+    cmocka_unit_test (test_repeats),          cmocka_unit_test (test_repeats_at_once),
+    cmocka_unit_test (test_repeats_nonsense), cmocka_unit_test (test_seconds),
     cmocka_unit_test (test_spend_nonsense),
 };
 

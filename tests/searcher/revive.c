@@ -46,8 +46,7 @@ static void test_revive (void **state)
 static void test_revive_repeat (void **state)
 {
     struct run *r =
-        run_open (kind ("random"),
-                  &(struct search_config){ .max_trials = 2, .repeats = 2 });
+        run_open (kind ("random"), &(struct search_config){ .max_trials = 2, .repeats = 2 });
 
     r->workers = 4;
     (void)advance (r, 4);
@@ -77,8 +76,7 @@ static void test_revive_repeat (void **state)
  */
 static void test_revive_longer (void **state)
 {
-    struct run *r =
-        run_open (kind ("random"), &(struct search_config){ .max_trials = 1 });
+    struct run *r = run_open (kind ("random"), &(struct search_config){ .max_trials = 1 });
 
     finish (r);
     extend (r, 0, 20);

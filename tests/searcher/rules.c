@@ -4,8 +4,7 @@
 #include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
-static const struct param square[] = { FLOAT ("x", 0, 1, 0),
-                                       FLOAT ("y", 0, 1, 0) };
+static const struct param square[] = { FLOAT ("x", 0, 1, 0), FLOAT ("y", 0, 1, 0) };
 
 /* ---- pasha: what is noise ---- */
 
@@ -69,15 +68,13 @@ static void pasha_noise (void **state)
     for (size_t i = 0; i < COUNT (noises); i++) {
         int n = noises[i].n;
         struct sweep w = { .config = { .name = "pasha",
-                                       LADDER (
-                                           WAITING + 2 * n, 100000, 1.01, 4),
+                                       LADDER (WAITING + 2 * n, 100000, 1.01, 4),
                                        .smaller_is_better = true },
                            .metric = crossing,
                            .workers = 1 };
         noise_now = noises + i;
         sweep_run (&w);
-        assert_int_equal (sweep_count (&w, 100000),
-                          noises[i].rises ? 2 * n : 1);
+        assert_int_equal (sweep_count (&w, 100000), noises[i].rises ? 2 * n : 1);
         sweep_free (&w);
     }
 }
@@ -98,10 +95,8 @@ static struct searcher *create (struct search_config config, const char *name)
 /* In how many of the trials from 'from' to config->max_trials auto proposes
  * what the method itself would propose after the same results.
  */
-static int shared_with (const struct search_config *config,
-                        const char *method,
-                        void (*metric) (const double *x, double *y),
-                        int from)
+static int shared_with (const struct search_config *config, const char *method,
+                        void (*metric) (const double *x, double *y), int from)
 {
     struct searcher *a = create (*config, "auto");
     struct searcher *b = create (*config, method);
@@ -153,10 +148,9 @@ static void auto_has_a_crowd (void **state)
     enum { FROM = 249, TO = 262 };
     double points[FROM - 1][2];
     uint64_t r = 5;
-    struct search_config config = { .max_trials = FROM + 1,
-                                    .objectives = 2,
-                                    .points = *points,
-                                    .npoints = FROM - 1 };
+    struct search_config config = {
+        .max_trials = FROM + 1, .objectives = 2, .points = *points, .npoints = FROM - 1
+    };
 
     for (int i = 0; i < FROM - 1; i++)
         for (int k = 0; k < 2; k++)
@@ -179,17 +173,15 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
 {
     const double *x = w->x[trial];
 
-    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6)
-           + 1.0 / length;
+    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6) + 1.0 / length;
 }
 
 /* How many of the trials from 'from' on are at the points of "random". */
 static int random_points (const struct sweep *w, long from)
 {
-    struct search_config config = { .name = "random",
-                                    .seed = w->config.seed,
-                                    .max_trials = w->trials,
-                                    .max_length = 1 };
+    struct search_config config = {
+        .name = "random", .seed = w->config.seed, .max_trials = w->trials, .max_length = 1
+    };
     struct searcher *s = searcher_create (&config, square, 2);
     int same = 0;
 
@@ -225,8 +217,7 @@ static void auto_stays_random (void **state)
                            .workers = 1 };
         lost_segment = cases[i].lost;
         sweep_run (&w);
-        assert_in_range (
-            random_points (&w, FROM), cases[i].least, cases[i].most);
+        assert_in_range (random_points (&w, FROM), cases[i].least, cases[i].most);
         sweep_free (&w);
     }
 }
@@ -241,8 +232,7 @@ static void corners (const struct sweep *w, long trial, double *y)
     const double *x = w->x[trial];
 
     for (int k = 0; k < 4; k++)
-        y[k] = (x[0] - (k & 1)) * (x[0] - (k & 1))
-               + (x[1] - k / 2) * (x[1] - k / 2);
+        y[k] = (x[0] - (k & 1)) * (x[0] - (k & 1)) + (x[1] - k / 2) * (x[1] - k / 2);
 }
 
 /* If the weights are uniform on the simplex, each coordinate has the beta

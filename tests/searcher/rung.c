@@ -19,8 +19,7 @@ static struct results results_in (struct place *p)
         p->value[i] = -INFINITY;
         p->ranked[i] = CAPACITY - 1;
     }
-    return (
-        struct results){ &p->rung, CAPACITY, p->value, p->trial, p->ranked };
+    return (struct results){ &p->rung, CAPACITY, p->value, p->trial, p->ranked };
 }
 
 static long best_trial (const struct results *r)

@@ -5,11 +5,8 @@
 #include "searcher/searcher.h"
 #include "tests/unit.h"
 
-static inline struct searcher *search_create (const char *name,
-                                              uint64_t seed,
-                                              long trials,
-                                              const struct param *p,
-                                              size_t n)
+static inline struct searcher *search_create (const char *name, uint64_t seed, long trials,
+                                              const struct param *p, size_t n)
 {
     const struct search_config config = {
         .name = name,
@@ -37,11 +34,8 @@ static inline long search_begin (struct searcher *s, double *x)
 /* The best of 'metric' that a search finds, which is told told(): INFINITY is
  * for a trial that ends without a value.
  */
-static inline double search_best (const char *name,
-                                  uint64_t seed,
-                                  long trials,
-                                  const struct param *p,
-                                  size_t n,
+static inline double search_best (const char *name, uint64_t seed, long trials,
+                                  const struct param *p, size_t n,
                                   double (*metric) (const double *x),
                                   double (*told) (const double *x, long trial))
 {
@@ -63,10 +57,7 @@ static inline double search_best (const char *name,
 }
 
 /* A searcher and one that is told the negative values find the same. */
-static inline void search_mirrors (const char *name,
-                                   long trials,
-                                   const struct param *p,
-                                   size_t n,
+static inline void search_mirrors (const char *name, long trials, const struct param *p, size_t n,
                                    double (*metric) (const double *x))
 {
     struct search_config config = {
@@ -89,10 +80,7 @@ static inline void search_mirrors (const char *name,
 }
 
 /* The state is the whole truth: a copy proposes the same, bit for bit. */
-static inline void search_copies (const char *name,
-                                  long trials,
-                                  const struct param *p,
-                                  size_t n,
+static inline void search_copies (const char *name, long trials, const struct param *p, size_t n,
                                   double (*metric) (const double *x))
 {
     struct searcher *s = search_create (name, 9, trials, p, n);

@@ -43,9 +43,8 @@ static bool same_events (const struct sweep *a, const struct sweep *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct event *x = a->events + i, *y = b->events + i;
-        if (x->what != y->what || x->op.trial != y->op.trial
-            || x->op.fresh != y->op.fresh || x->op.length != y->op.length
-            || memcmp (x->x, y->x, sizeof (x->x)))
+        if (x->what != y->what || x->op.trial != y->op.trial || x->op.fresh != y->op.fresh
+            || x->op.length != y->op.length || memcmp (x->x, y->x, sizeof (x->x)))
             return false;
     }
     return true;
@@ -203,8 +202,7 @@ static void refused (const struct searcher *s, const struct event *e)
         rc = searcher_begin (copy, &e->op, e->x);
         break;
     case EVENT_TELL:
-        rc = searcher_observe (
-            copy, e->op.trial, e->op.length, &(double){ e->value });
+        rc = searcher_observe (copy, e->op.trial, e->op.length, &(double){ e->value });
         break;
     case EVENT_EXIT:
         rc = searcher_exit (copy, e->op.trial);
@@ -287,17 +285,11 @@ static void test_nonsense (void **state)
                                { "c", PARAM_CATEGORICAL, 0, 0, 0, 2, 0 },
                                { "f", PARAM_FLOAT, 0, 1, 0, 0, 0 },
                                { "l", PARAM_LOG, -3, 0, 10, 0, 0 } };
-    const struct search_config config = { .name = "asha",
-                                          .max_trials = 9,
-                                          .max_length = 9,
-                                          .divisor = 3,
-                                          .max_rungs = 3 };
-    const struct event first = {
-        EVENT_BEGIN, { 1, true, 1 }, 0, { 5, 1, 1, 0.5 }
+    const struct search_config config = {
+        .name = "asha", .max_trials = 9, .max_length = 9, .divisor = 3, .max_rungs = 3
     };
-    const struct event second = {
-        EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 1 }
-    };
+    const struct event first = { EVENT_BEGIN, { 1, true, 1 }, 0, { 5, 1, 1, 0.5 } };
+    const struct event second = { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 1 } };
     struct searcher *s = searcher_create (&config, p, COUNT (p));
 
     assert_non_null (s);
@@ -340,10 +332,9 @@ static void test_race (void **state)
 /* A log by another version may have promoted in another order. */
 static void test_begin_out_of_order (void **state)
 {
-    const struct search_config config = { .name = "asha",
-                                          LADDER (40, 4, 2, 2),
-                                          .smaller_is_better = true,
-                                          .max_concurrent = 40 };
+    const struct search_config config = {
+        .name = "asha", LADDER (40, 4, 2, 2), .smaller_is_better = true, .max_concurrent = 40
+    };
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long order[] = { 7, 1, 4, 10, 2, 3, 5, 6, 8, 9 };

@@ -70,11 +70,8 @@ static const struct {
 };
 /* clang-format on */
 
-static void check_refusal (const struct search_config *config,
-                           const struct param *params,
-                           size_t n,
-                           const char *why,
-                           int where)
+static void check_refusal (const struct search_config *config, const struct param *params, size_t n,
+                           const char *why, int where)
 {
     int param = 99;
     const char *said = searcher_check (config, params, n, &param);
@@ -106,10 +103,7 @@ static void test_bad_params (void **state)
             if (bad_params[i].grid && k->needs & NEED_GRID_COUNT)
                 why = bad_params[i].grid;
             config.name = k->name;
-            check_refusal (&config,
-                           bad_params[i].params,
-                           bad_params[i].n,
-                           why,
+            check_refusal (&config, bad_params[i].params, bad_params[i].n, why,
                            bad_params[i].param);
         }
 }
@@ -167,10 +161,9 @@ static double no_metric (const struct sweep *w, long trial, int64_t length)
 
 static void test_single (void **state)
 {
-    static const struct param params[] = {
-        FLOAT ("a", 1, 2, 0),    INT ("b", 1, 4, 0), INT ("c", -4, -1, 0),
-        LOG ("d", 10, -4, 0, 0), CHOICE ("e", 5),    INT ("f", 3, 3, 0)
-    };
+    static const struct param params[] = { FLOAT ("a", 1, 2, 0), INT ("b", 1, 4, 0),
+                                           INT ("c", -4, -1, 0), LOG ("d", 10, -4, 0, 0),
+                                           CHOICE ("e", 5),      INT ("f", 3, 3, 0) };
     static const double middle[] = { 1.5, 2, -3, 1e-2, 0, 3 };
     struct sweep w = { .config = { .name = "single", .max_length = 77 },
                        .params = params,
@@ -286,12 +279,9 @@ static void test_random_independent (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_bad_params),
-    cmocka_unit_test (test_bad_config),
-    cmocka_unit_test (test_single),
-    cmocka_unit_test (test_random_values),
-    cmocka_unit_test (test_below),
-    cmocka_unit_test (test_random_independent),
+    cmocka_unit_test (test_bad_params), cmocka_unit_test (test_bad_config),
+    cmocka_unit_test (test_single),     cmocka_unit_test (test_random_values),
+    cmocka_unit_test (test_below),      cmocka_unit_test (test_random_independent),
 };
 
 RUN_TESTS (tests)

@@ -154,9 +154,7 @@ static void unchanged (const struct searcher *s, const struct searcher *copy)
     assert_true (same_bytes (s, copy));
 }
 
-static const char *const names[] = { "stopping_asha",
-                                     "adaptive_stopping",
-                                     "median" };
+static const char *const names[] = { "stopping_asha", "adaptive_stopping", "median" };
 
 /* After the stop nothing is learnt; it is told with the length that it has, or
  * fails, or (a trainer that does not listen) goes to the end.
@@ -182,8 +180,7 @@ static void test_after_stop (void **state)
             assert_int_equal (searcher_report (s, t + 1, 1, 1), -1);
             unchanged (s, copy);
             if (end < 2)
-                assert_int_equal (
-                    searcher_observe (s, t, end ? 9 : 4, &(double){ 1 }), 0);
+                assert_int_equal (searcher_observe (s, t, end ? 9 : 4, &(double){ 1 }), 0);
             else if (end == 2)
                 assert_int_equal (searcher_exit (s, t), 0);
             else

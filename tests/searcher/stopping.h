@@ -37,10 +37,9 @@ static inline struct sweep start (const char *name, uint64_t seed)
 
 static inline struct searcher *create (const char *name, int64_t min_length)
 {
-    const struct search_config config = { .name = name,
-                                          LADDER (20, 9, 3, 3),
-                                          .smaller_is_better = true,
-                                          .min_length = min_length };
+    const struct search_config config = {
+        .name = name, LADDER (20, 9, 3, 3), .smaller_is_better = true, .min_length = min_length
+    };
     struct searcher *s = searcher_create (&config, NULL, 0);
 
     assert_non_null (s);
@@ -57,8 +56,7 @@ static inline long begin (struct searcher *s)
     return op.trial;
 }
 
-static inline bool
-report (struct searcher *s, long trial, int64_t length, double y)
+static inline bool report (struct searcher *s, long trial, int64_t length, double y)
 {
     assert_int_equal (searcher_report (s, trial, length, y), 0);
     return searcher_stops (s, trial);

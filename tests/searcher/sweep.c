@@ -6,13 +6,11 @@
 
 uint64_t sweep_random (uint64_t *state, uint64_t bound)
 {
-    *state = *state * UINT64_C (6364136223846793005)
-             + UINT64_C (1442695040888963407);
+    *state = *state * UINT64_C (6364136223846793005) + UINT64_C (1442695040888963407);
     return (*state >> 33) % bound;
 }
 
-uint64_t
-sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound)
+uint64_t sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound)
 {
     uint64_t r = w->config.seed + trial * 1000 + length;
 
@@ -30,8 +28,7 @@ bool sweep_seldom (const struct sweep *w, long trial, int segment)
 
 bool same_bytes (const struct searcher *a, const struct searcher *b)
 {
-    return searcher_size (a) == searcher_size (b)
-           && !memcmp (a, b, searcher_size (a));
+    return searcher_size (a) == searcher_size (b) && !memcmp (a, b, searcher_size (a));
 }
 
 void sweep_apply (struct searcher *s, const struct event *e)
@@ -41,11 +38,10 @@ void sweep_apply (struct searcher *s, const struct event *e)
         assert_int_equal (searcher_begin (s, &e->op, e->x), 0);
         break;
     case EVENT_TELL:
-        assert_int_equal (
-            e->objectives > 1
-                ? searcher_observe (s, e->op.trial, e->op.length, e->values)
-                : searcher_observe (s, e->op.trial, e->op.length, &e->value),
-            0);
+        assert_int_equal (e->objectives > 1
+                              ? searcher_observe (s, e->op.trial, e->op.length, e->values)
+                              : searcher_observe (s, e->op.trial, e->op.length, &e->value),
+                          0);
         break;
     case EVENT_EXIT:
         assert_int_equal (searcher_exit (s, e->op.trial), 0);
@@ -54,8 +50,7 @@ void sweep_apply (struct searcher *s, const struct event *e)
         assert_int_equal (searcher_reject (s, e->op.trial), 0);
         break;
     case EVENT_REPORT:
-        assert_int_equal (
-            searcher_report (s, e->op.trial, e->op.length, e->value), 0);
+        assert_int_equal (searcher_report (s, e->op.trial, e->op.length, e->value), 0);
         break;
     case EVENT_SPEND:
         assert_int_equal (searcher_spend (s, e->op.trial, e->value), 0);
@@ -123,8 +118,7 @@ static bool begin_one (struct sweep *w)
 
     if (answer != SEARCH_RUN) {
         assert_int_equal (answer, w->n_running > 0 ? SEARCH_WAIT : SEARCH_DONE);
-        assert_true ((answer == SEARCH_DONE)
-                     == (searcher_progress (w->s) == 1));
+        assert_true ((answer == SEARCH_DONE) == (searcher_progress (w->s) == 1));
         return false;
     }
     assert_true (searcher_progress (w->s) < 1);
@@ -132,8 +126,7 @@ static bool begin_one (struct sweep *w)
     if (e.op.fresh)
         add_trial (w, &e);
     assert_true (e.op.trial >= 1 && e.op.trial <= w->trials);
-    assert_true (w->segments[e.op.trial] == 0
-                 || e.op.length > w->length[e.op.trial]);
+    assert_true (w->segments[e.op.trial] == 0 || e.op.length > w->length[e.op.trial]);
     w->segments[e.op.trial]++;
     w->length[e.op.trial] = e.op.length;
     w->running = grow (w->running, w->n_running, sizeof (*w->running));
@@ -193,9 +186,7 @@ static void end_one (struct sweep *w)
 
     if (goes_on (w, &e.op))
         return;
-    memmove (w->running + i,
-             w->running + i + 1,
-             (w->n_running - i - 1) * sizeof (*w->running));
+    memmove (w->running + i, w->running + i + 1, (w->n_running - i - 1) * sizeof (*w->running));
     w->n_running--;
     set_end (w, &e);
     apply (w, &e);

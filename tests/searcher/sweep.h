@@ -5,9 +5,8 @@
 #include "searcher/searcher.h"
 
 /* Of a configuration: the trials, and the ladder that they climb. */
-#define LADDER(trials, length, factor, rungs)                                  \
-    .max_trials = trials, .max_length = length, .divisor = factor,             \
-    .max_rungs = rungs
+#define LADDER(trials, length, factor, rungs)                                                      \
+    .max_trials = trials, .max_length = length, .divisor = factor, .max_rungs = rungs
 
 enum sweep_event {
     EVENT_BEGIN,
@@ -39,10 +38,10 @@ struct sweep {
     bool (*fails) (const struct sweep *w, long trial, int segment);
     bool (*rejects) (const struct sweep *w, long trial, int segment);
     double (*seconds) (const struct sweep *w, long trial);
-    int64_t report;       /* a trial reports the metric every so much */
-    const double *values; /* for metric() */
-    long workers;         /* 0: as many as the searcher wants */
-    uint64_t shuffle;     /* segments end in random order, 0: as begun */
+    int64_t report;                 /* a trial reports the metric every so much */
+    const double *values;           /* for metric() */
+    long workers;                   /* 0: as many as the searcher wants */
+    uint64_t shuffle;               /* segments end in random order, 0: as begun */
     bool (*more) (struct sweep *w); /* after each event; false: stop here */
 
     /* found */
@@ -85,8 +84,7 @@ enum { SLOWER = 1 };
 uint64_t sweep_random (uint64_t *state, uint64_t bound);
 
 /* The same of a trial and its length, for a metric. */
-uint64_t
-sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
+uint64_t sweep_noise (const struct sweep *w, long trial, int64_t length, uint64_t bound);
 
 /* For sweep.fails: one segment of 12. */
 bool sweep_seldom (const struct sweep *w, long trial, int segment);

@@ -47,8 +47,7 @@ static bool in_range (const struct param *p, double x)
     return x >= low && x <= high;
 }
 
-static bool
-is_active (const struct param *params, size_t n, size_t i, const double *x)
+static bool is_active (const struct param *params, size_t n, size_t i, const double *x)
 {
     const struct param *p = params + i;
 
@@ -225,12 +224,10 @@ static void check_wood (const struct wood *wood, const char *constraint)
 {
     double found[1000][8];
     long n = brute_count (wood, found), some = 0;
-    struct sweep w = {
-        .config = { .name = "grid", .max_length = 1, .constraint = constraint },
-        .params = wood->params,
-        .n = wood->n,
-        .metric = no_metric
-    };
+    struct sweep w = { .config = { .name = "grid", .max_length = 1, .constraint = constraint },
+                       .params = wood->params,
+                       .n = wood->n,
+                       .metric = no_metric };
     int param;
 
     for (long i = 0; i < n; i++)
@@ -261,8 +258,7 @@ static void test_grid (void **state)
 
         make_wood (&wood, seed);
         check_wood (&wood, NULL);
-        if (wood.n >= 2 && wood.params[0].type == PARAM_INT
-            && wood.params[1].type == PARAM_INT)
+        if (wood.n >= 2 && wood.params[0].type == PARAM_INT && wood.params[1].type == PARAM_INT)
             check_wood (&wood, "e + b != 2");
     }
 }
@@ -282,27 +278,25 @@ static void test_grid_order (void **state)
         { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
     };
     /* clang-format on */
-    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
-                       .params = params,
-                       .n = 3,
-                       .metric = no_metric };
+    struct sweep w = {
+        .config = { .name = "grid", .max_length = 1 }, .params = params, .n = 3, .metric = no_metric
+    };
 
     sweep_run (&w);
     assert_int_equal (w.trials, COUNT (x));
     for (size_t t = 0; t < COUNT (x); t++)
         for (int i = 0; i < 3; i++)
-            assert_true (w.x[t + 1][i] == x[t][i]
-                         || (isnan (w.x[t + 1][i]) && isnan (x[t][i])));
+            assert_true (w.x[t + 1][i] == x[t][i] || (isnan (w.x[t + 1][i]) && isnan (x[t][i])));
     sweep_free (&w);
 }
 
 static const double never[] = { 0, 5 }, half[] = { 0.5 };
 static const double not_a_number[] = { NAN };
 
-#define WAITS(n, by, values, count)                                            \
-    {                                                                          \
-        .name = n, .type = PARAM_CATEGORICAL, .choices = 3, .when = by,        \
-        .when_values = values, .when_count = count                             \
+#define WAITS(n, by, values, count)                                                                \
+    {                                                                                              \
+        .name = n, .type = PARAM_CATEGORICAL, .choices = 3, .when = by, .when_values = values,     \
+        .when_count = count                                                                        \
     }
 
 #define FREE(n) WAITS (n, NULL, NULL, 0)
@@ -334,14 +328,11 @@ static const struct {
 
 static void test_bad (void **state)
 {
-    const struct search_config config = { .name = "random",
-                                          .max_trials = 1,
-                                          .max_length = 1 };
+    const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
     for (size_t i = 0; i < COUNT (bad); i++) {
         int param = 99;
-        const char *why =
-            searcher_check (&config, bad[i].params, bad[i].n, &param);
+        const char *why = searcher_check (&config, bad[i].params, bad[i].n, &param);
         if (bad[i].why)
             assert_string_equal (why, bad[i].why);
         else
@@ -381,8 +372,7 @@ static void test_points (void **state)
     for (size_t i = 0; i < COUNT (points); i++) {
         op.trial += op.trial == 0 || points[i - 1].fits;
         errno = 0;
-        assert_int_equal (searcher_begin (s, &op, points[i].x),
-                          points[i].fits ? 0 : -1);
+        assert_int_equal (searcher_begin (s, &op, points[i].x), points[i].fits ? 0 : -1);
         assert_int_equal (errno, points[i].fits ? 0 : EINVAL);
     }
     searcher_destroy (s);
@@ -418,13 +408,10 @@ enum { SHARED = 14, ARMS = 16, ARM = 3, WIDE = 1 + SHARED + ARMS * ARM };
 /* One of 16 arms with three parameters each: 63, of which 18 are active. */
 static void make_arms (struct param *p, char (*names)[8], double *arms)
 {
-    p[0] = (struct param){ .name = "arm",
-                           .type = PARAM_CATEGORICAL,
-                           .choices = ARMS };
+    p[0] = (struct param){ .name = "arm", .type = PARAM_CATEGORICAL, .choices = ARMS };
     for (int i = 1; i < WIDE; i++) {
         snprintf (names[i], sizeof (names[i]), "p%d", i);
-        p[i] =
-            (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
+        p[i] = (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
         if (i <= SHARED)
             continue;
         arms[i] = (i - 1 - SHARED) / ARM;
@@ -453,8 +440,7 @@ static double bowl_best (const char *name, const struct param *p)
         for (int i = 0; i < 80; i++) {
             long t = search_begin (s, x);
             best = fmin (best, bowl (x));
-            assert_int_equal (searcher_observe (s, t, 1, &(double){ bowl (x) }),
-                              0);
+            assert_int_equal (searcher_observe (s, t, 1, &(double){ bowl (x) }), 0);
         }
         sum += best;
         searcher_destroy (s);

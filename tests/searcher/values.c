@@ -9,8 +9,7 @@ enum { DRAWS = 1024 };
 static const char *const samplers[] = { "random", "sobol", "lhs" };
 
 /* As many points as there is room for; values of no worth are told. */
-static void
-draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
+static void draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
 {
     const struct search_config config = { .name = name,
                                           .seed = seed,
@@ -25,8 +24,7 @@ draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
     for (long i = 0; i < n; i++) {
         assert_int_equal (searcher_ask (s, &op, x + i), SEARCH_RUN);
         assert_int_equal (searcher_begin (s, &op, x + i), 0);
-        assert_int_equal (searcher_observe (s, op.trial, 1, &(double){ -x[i] }),
-                          0);
+        assert_int_equal (searcher_observe (s, op.trial, 1, &(double){ -x[i] }), 0);
     }
     searcher_destroy (s);
 }
@@ -284,8 +282,7 @@ static void test_models_stay (void **state)
 
     for (size_t k = 0; k < COUNT (names); k++)
         for (size_t i = 0; i < COUNT (steps) + COUNT (priors); i++) {
-            const struct param *p =
-                i < COUNT (steps) ? &steps[i].p : priors + (i - COUNT (steps));
+            const struct param *p = i < COUNT (steps) ? &steps[i].p : priors + (i - COUNT (steps));
             double x[30];
             struct dim d;
             space_dim (&d, p);
@@ -383,9 +380,7 @@ static const struct {
 
 static void test_bad (void **state)
 {
-    const struct search_config config = { .name = "random",
-                                          .max_trials = 1,
-                                          .max_length = 1 };
+    const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
     for (size_t i = 0; i < COUNT (bad); i++) {
         int param = 99;

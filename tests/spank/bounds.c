@@ -22,8 +22,7 @@ static int any (const char *value, char *why, size_t size)
 
 /* Options of another plugin, with numbers among their values. */
 const struct plugin_option plugin_options[] = {
-    [0 ... PLUGIN_OPTIONS
-     - 1] = { "dl-seconds", "N", "", NULL, any, true, "10", 0 },
+    [0 ... PLUGIN_OPTIONS - 1] = { "dl-seconds", "N", "", NULL, any, true, "10", 0 },
 };
 
 int option_check (int row, const char *value, char *why, size_t size)
@@ -126,9 +125,7 @@ static void all_conditions (void **state)
     struct site_policy p;
 
     for (size_t i = 0; i < COUNT (conditions); i++) {
-        char *arguments[] = { (char *)conditions[i].when,
-                              "seconds=30",
-                              "max_seconds=40" };
+        char *arguments[] = { (char *)conditions[i].when, "seconds=30", "max_seconds=40" };
         char why[WHY_SIZE];
         told = 0;
         policy_read (&p, conditions[i].facts, 3, arguments, reject);
@@ -209,12 +206,9 @@ static bool may_act (const char *when, const struct step_facts *facts)
     return matches (all, when) && !matches (";$", when)
            && (has || matches ("(^|;)gpus:(no|any)(;|$)", when))
            && !matches (has ? "(^|;)gpus:no(;|$)" : "(^|;)gpus:yes(;|$)", when)
-           && (!strstr (when, "partition:")
-               || matches ("partition:([^;]*,)?ai(,|;|$)", when))
-           && (!strstr (when, "account:")
-               || matches ("account:([^;]*,)?ml(,|;|$)", when))
-           && (!strstr (when, "qos:")
-               || (has && matches ("qos:([^;]*,)?long(,|;|$)", when)));
+           && (!strstr (when, "partition:") || matches ("partition:([^;]*,)?ai(,|;|$)", when))
+           && (!strstr (when, "account:") || matches ("account:([^;]*,)?ml(,|;|$)", when))
+           && (!strstr (when, "qos:") || (has && matches ("qos:([^;]*,)?long(,|;|$)", when)));
 }
 
 /* Each letter of each condition dropped, doubled, swapped and replaced. */
@@ -253,8 +247,7 @@ static void a_typo_never_widens_a_condition (void **state)
                 snprintf (when, sizeof (when), "when=%s", text);
                 for (size_t k = 0; k < COUNT (steps); k++, n++)
                     if (acts (line, 2, steps[k])
-                        && (!*text ? steps[k] != &gpus
-                                   : !may_act (text, steps[k])))
+                        && (!*text ? steps[k] != &gpus : !may_act (text, steps[k])))
                         fail_msg ("'%s' acts in step %zu", text, k);
             }
     assert_true (n > 3000);
@@ -307,8 +300,7 @@ static bool is_of_the_site (const char *text)
 }
 
 /* One of the site is wrong after a condition. */
-static bool
-is_expected (const size_t *row, size_t n, const struct step_facts *f)
+static bool is_expected (const size_t *row, size_t n, const struct step_facts *f)
 {
     size_t kind = f->gpus == ANSWER_YES ? 0 : 1;
     bool fallback = kind == 0, bound = true, late = false, wrong = false;
@@ -343,11 +335,7 @@ static void wrong_words_in_all_combinations (void **state)
         }
         for (size_t s = 0; s < COUNT (steps); s++)
             if (acts (line, 4, steps[s]) != is_expected (row, 3, steps[s]))
-                fail_msg ("%s %s %s seconds=30: step %zu",
-                          line[0],
-                          line[1],
-                          line[2],
-                          s);
+                fail_msg ("%s %s %s seconds=30: step %zu", line[0], line[1], line[2], s);
     }
 }
 

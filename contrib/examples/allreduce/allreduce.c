@@ -31,17 +31,12 @@ static int check (const struct place *p, void *buf, float *host, size_t n)
 
     for (size_t i = 0; i < n; i++)
         host[i] = (float)(p->rank + 1);
-    if (comm.put (buf, host, n) < 0 || comm.sum (buf, n) < 0
-        || comm.get (host, buf, n) < 0)
+    if (comm.put (buf, host, n) < 0 || comm.sum (buf, n) < 0 || comm.get (host, buf, n) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (host[i] != want) {
-            fprintf (stderr,
-                     "allreduce: rank %d: element %zu is %g, not %g\n",
-                     p->rank,
-                     i,
-                     (double)host[i],
-                     (double)want);
+            fprintf (stderr, "allreduce: rank %d: element %zu is %g, not %g\n", p->rank, i,
+                     (double)host[i], (double)want);
             return -1;
         }
     return 0;
@@ -61,9 +56,7 @@ static int measure (const struct place *p, void *buf, float *host, size_t bytes)
             return -1;
     t = (seconds () - start) / ROUNDS;
     if (p->rank == 0)
-        printf ("%10zu bytes  %10.1f us  %8.3f GB/s\n",
-                bytes,
-                t * 1e6,
+        printf ("%10zu bytes  %10.1f us  %8.3f GB/s\n", bytes, t * 1e6,
                 (double)bytes / t * 2 * (p->size - 1) / p->size / 1e9);
     return 0;
 }

@@ -37,8 +37,7 @@ static int get (float *host, const void *buf, size_t n)
 
 static int sum (void *buf, size_t n)
 {
-    return MPI_Allreduce (
-               MPI_IN_PLACE, buf, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+    return MPI_Allreduce (MPI_IN_PLACE, buf, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
                    == MPI_SUCCESS
                ? 0
                : -1;
@@ -50,6 +49,4 @@ static void close_mpi (void)
     MPI_Finalize ();
 }
 
-const struct comm_ops comm = {
-    "MPI", open_mpi, alloc, put, get, sum, close_mpi
-};
+const struct comm_ops comm = { "MPI", open_mpi, alloc, put, get, sum, close_mpi };

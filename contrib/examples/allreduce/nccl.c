@@ -18,18 +18,18 @@ static int failed (const char *what, const char *why)
     return -1;
 }
 
-#define CUDA_TRY(call)                                                         \
-    do {                                                                       \
-        cudaError_t e_ = (call);                                               \
-        if (e_ != cudaSuccess)                                                 \
-            return failed (#call, cudaGetErrorString (e_));                    \
+#define CUDA_TRY(call)                                                                             \
+    do {                                                                                           \
+        cudaError_t e_ = (call);                                                                   \
+        if (e_ != cudaSuccess)                                                                     \
+            return failed (#call, cudaGetErrorString (e_));                                        \
     } while (0)
 
-#define NCCL_TRY(call)                                                         \
-    do {                                                                       \
-        ncclResult_t e_ = (call);                                              \
-        if (e_ != ncclSuccess)                                                 \
-            return failed (#call, ncclGetErrorString (e_));                    \
+#define NCCL_TRY(call)                                                                             \
+    do {                                                                                           \
+        ncclResult_t e_ = (call);                                                                  \
+        if (e_ != ncclSuccess)                                                                     \
+            return failed (#call, ncclGetErrorString (e_));                                        \
     } while (0)
 
 static int number (const char *name, int *value)
@@ -81,15 +81,13 @@ static void *alloc (size_t n)
 
 static int put (void *buf, const float *host, size_t n)
 {
-    CUDA_TRY (
-        cudaMemcpy (buf, host, n * sizeof (float), cudaMemcpyHostToDevice));
+    CUDA_TRY (cudaMemcpy (buf, host, n * sizeof (float), cudaMemcpyHostToDevice));
     return 0;
 }
 
 static int get (float *host, const void *buf, size_t n)
 {
-    CUDA_TRY (
-        cudaMemcpy (host, buf, n * sizeof (float), cudaMemcpyDeviceToHost));
+    CUDA_TRY (cudaMemcpy (host, buf, n * sizeof (float), cudaMemcpyDeviceToHost));
     return 0;
 }
 
@@ -107,5 +105,4 @@ static void close_nccl (void)
     cudaStreamDestroy (stream);
 }
 
-const struct comm_ops comm = { "NCCL", open_nccl, alloc,     put,
-                               get,    sum,       close_nccl };
+const struct comm_ops comm = { "NCCL", open_nccl, alloc, put, get, sum, close_nccl };

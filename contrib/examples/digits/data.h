@@ -11,6 +11,4 @@ void data_free (struct data *d);
 /* The first images train, the others validate: different writers.  Both are
  * parts of 'all', which frees them.
  */
-void data_split (const struct data *all,
-                 struct data *train,
-                 struct data *valid);
+void data_split (const struct data *all, struct data *train, struct data *valid);

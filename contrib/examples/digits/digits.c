@@ -28,10 +28,7 @@ static int stop_asked (void *run)
 }
 
 /* One epoch; returns 1 if it was cut short. */
-static int epoch (struct slurmdl *run,
-                  struct mlp *m,
-                  const struct data *all,
-                  const struct sgd *sgd,
+static int epoch (struct slurmdl *run, struct mlp *m, const struct data *all, const struct sgd *sgd,
                   int64_t number)
 {
     uint64_t seed = ((uint64_t)slurmdl_seed (run) << 32) + (uint64_t)number;
@@ -44,8 +41,7 @@ static int epoch (struct slurmdl *run,
     accuracy = mlp_accuracy (m, &valid);
     slurmdl_log (run, "training_loss", number, loss);
     slurmdl_log (run, "accuracy", number, accuracy);
-    printf (
-        "epoch %" PRId64 " loss %.5f accuracy %.4f\n", number, loss, accuracy);
+    printf ("epoch %" PRId64 " loss %.5f accuracy %.4f\n", number, loss, accuracy);
     fflush (stdout);
     return 0;
 }
@@ -65,8 +61,7 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
     int rv, status = EXIT_FAILURE;
 
     slurmdl_protect (run, "model/weights", SLURMDL_F32, 1, &n, m->weights);
-    slurmdl_protect (
-        run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
+    slurmdl_protect (run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
     rv = slurmdl_restore (run, &at, &err);
     if (rv < 0 && errno == EBADMSG)
         status = NO_RETRY;
@@ -96,13 +91,9 @@ int main (int argc, char **argv)
         return rv;
     }
     if (data_read (argc > 1 ? argv[1] : "digits.csv.gz", &all) == 0
-        && mlp_init (
-               &m,
-               (int)slurmdl_int (run, "hidden", 32),
-               !strcmp (slurmdl_string (run, "activation", "relu"), "tanh")
-                   ? TANH
-                   : RELU,
-               slurmdl_seed (run))
+        && mlp_init (&m, (int)slurmdl_int (run, "hidden", 32),
+                     !strcmp (slurmdl_string (run, "activation", "relu"), "tanh") ? TANH : RELU,
+                     slurmdl_seed (run))
                == 0)
         rv = train (run, &m, &all);
     slurmdl_close (run);

@@ -48,15 +48,12 @@ static void share (struct training *t, struct slurmdl_comm *world)
     size_t rank = (size_t)slurmdl_comm_rank (world);
 
     for (size_t r = 0; r < size; r++)
-        t->bytes[r] =
-            (t->m.n * (r + 1) / size - t->m.n * r / size) * sizeof (float);
+        t->bytes[r] = (t->m.n * (r + 1) / size - t->m.n * r / size) * sizeof (float);
     t->begin = t->m.n * rank / size;
     t->end = t->m.n * (rank + 1) / size;
 }
 
-static int batch (struct training *t,
-                  struct slurmdl_comm *world,
-                  int64_t step,
+static int batch (struct training *t, struct slurmdl_comm *world, int64_t step,
                   struct slurmdl_error *err)
 {
     size_t size = (size_t)slurmdl_comm_size (world);
@@ -69,23 +66,18 @@ static int batch (struct training *t,
     memset (g, 0, t->m.n * sizeof (*g));
     for (size_t i = at + rank; i < end; i += size)
         mlp_gradient (&t->m, &t->train, t->order[i], t->work);
-    if (slurmdl_allreduce (world, g, g, t->m.n, SLURMDL_F32, SLURMDL_SUM, err)
-        < 0)
+    if (slurmdl_allreduce (world, g, g, t->m.n, SLURMDL_F32, SLURMDL_SUM, err) < 0)
         return -1;
     mlp_update (&t->m, &t->sgd, end - at, t->begin, t->end);
     memcpy (g, t->m.weights + t->begin, t->bytes[rank]);
-    return slurmdl_allgather (
-        world, g, t->bytes[rank], t->m.weights, t->bytes, err);
+    return slurmdl_allgather (world, g, t->bytes[rank], t->m.weights, t->bytes, err);
 }
 
-static void
-report (const struct training *t, struct slurmdl_comm *world, int64_t step)
+static void report (const struct training *t, struct slurmdl_comm *world, int64_t step)
 {
     if (slurmdl_comm_rank (world) == 0 && step % t->epoch == 0) {
-        printf ("epoch %lld error %.4f, %ld ranks\n",
-                (long long)(step / t->epoch),
-                1 - mlp_accuracy (&t->m, &t->valid),
-                slurmdl_comm_size (world));
+        printf ("epoch %lld error %.4f, %ld ranks\n", (long long)(step / t->epoch),
+                1 - mlp_accuracy (&t->m, &t->valid), slurmdl_comm_size (world));
         fflush (stdout);
     }
 }
@@ -100,11 +92,8 @@ static void begin (struct training *t, int64_t *step)
     *step = 0;
 }
 
-static int enter (struct slurmdl_elastic *e,
-                  struct training *t,
-                  struct slurmdl_comm *world,
-                  int64_t *step,
-                  struct slurmdl_error *err)
+static int enter (struct slurmdl_elastic *e, struct training *t, struct slurmdl_comm *world,
+                  int64_t *step, struct slurmdl_error *err)
 {
     struct slurmdl_elastic_world w;
     uint64_t all = t->m.n, offset, local;
@@ -113,15 +102,8 @@ static int enter (struct slurmdl_elastic *e,
     share (t, world);
     offset = t->begin;
     local = t->end - t->begin;
-    if (slurmdl_elastic_protect_shard (e,
-                                       "velocity",
-                                       SLURMDL_F32,
-                                       1,
-                                       &all,
-                                       &offset,
-                                       &local,
-                                       t->m.velocity + t->begin,
-                                       err)
+    if (slurmdl_elastic_protect_shard (e, "velocity", SLURMDL_F32, 1, &all, &offset, &local,
+                                       t->m.velocity + t->begin, err)
         < 0)
         return -1;
     if ((rv = slurmdl_elastic_restore (e, step, err)) < 0)
@@ -130,25 +112,18 @@ static int enter (struct slurmdl_elastic *e,
         begin (t, step);
     slurmdl_elastic_world (e, &w);
     if (slurmdl_comm_rank (world) == 0)
-        printf ("world %lld: %ld ranks, %ld lost, %ld left; step %lld\n",
-                (long long)w.generation,
-                w.size,
-                w.lost,
-                w.left,
-                (long long)*step);
+        printf ("world %lld: %ld ranks, %ld lost, %ld left; step %lld\n", (long long)w.generation,
+                w.size, w.lost, w.left, (long long)*step);
     return 0;
 }
 
-static int
-train (struct slurmdl_elastic *e, struct training *t, struct slurmdl_error *err)
+static int train (struct slurmdl_elastic *e, struct training *t, struct slurmdl_error *err)
 {
     struct slurmdl_comm *world;
     uint64_t n = t->m.n;
     int64_t step = 0;
 
-    if (slurmdl_elastic_protect (
-            e, "weights", SLURMDL_F32, 1, &n, t->m.weights, err)
-        < 0)
+    if (slurmdl_elastic_protect (e, "weights", SLURMDL_F32, 1, &n, t->m.weights, err) < 0)
         return -1;
     while (step < t->steps) {
         if (!(world = slurmdl_elastic_form (e, err)))
@@ -172,16 +147,13 @@ static int prepare (struct training *t, char **args, int n)
     if (n < 1 || data_read (args[0], &t->all) < 0)
         return -1;
     data_split (&t->all, &t->train, &t->valid);
-    t->sgd = (struct sgd){
-        .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .batch = BATCH
-    };
+    t->sgd = (struct sgd){ .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .batch = BATCH };
     t->epoch = (int64_t)((t->train.n + BATCH - 1) / BATCH);
     t->steps = t->epoch * (n > 1 ? atol (args[1]) : EPOCHS);
     t->order = calloc (t->train.n, sizeof (*t->order));
     t->work = calloc (2 * HIDDEN, sizeof (*t->work));
     t->bytes = calloc (65536, sizeof (*t->bytes));
-    if (!t->order || !t->work || !t->bytes
-        || mlp_init (&t->m, HIDDEN, RELU, 1) < 0
+    if (!t->order || !t->work || !t->bytes || mlp_init (&t->m, HIDDEN, RELU, 1) < 0
         || !(t->first = malloc (t->m.n * sizeof (float))))
         return -1;
     memcpy (t->first, t->m.weights, t->m.n * sizeof (float));

@@ -67,8 +67,7 @@ int mlp_init (struct mlp *m, int hidden, enum activation a, uint64_t seed)
     for (size_t i = 0; i < PIXELS * h; i++)
         m->weights[i] = sqrtf (2.0f / PIXELS) * gauss (&seed);
     for (size_t i = 0; i < h * CLASSES; i++)
-        out_weights (m, m->weights)[i] =
-            sqrtf (2.0f / (float)h) * gauss (&seed);
+        out_weights (m, m->weights)[i] = sqrtf (2.0f / (float)h) * gauss (&seed);
     return 0;
 }
 
@@ -83,8 +82,7 @@ void mlp_free (struct mlp *m)
 /* ---- forward ---- */
 
 /* y[o] = b[o] + sum over i of x[i] w[i][o] */
-static void affine (
-    const float *w, const float *b, const float *x, int in, int out, float *y)
+static void affine (const float *w, const float *b, const float *x, int in, int out, float *y)
 {
     memcpy (y, b, (size_t)out * sizeof (float));
     for (int i = 0; i < in; i++)
@@ -102,12 +100,7 @@ static void forward (const struct mlp *m, const float *x, float *h, float *out)
 {
     affine (m->weights, in_bias (m, m->weights), x, PIXELS, m->hidden, h);
     activate (m, h);
-    affine (out_weights (m, m->weights),
-            out_bias (m, m->weights),
-            h,
-            m->hidden,
-            CLASSES,
-            out);
+    affine (out_weights (m, m->weights), out_bias (m, m->weights), h, m->hidden, CLASSES, out);
 }
 
 /* Scores to probabilities; returns the cross-entropy of class y. */
@@ -146,8 +139,7 @@ double mlp_accuracy (const struct mlp *m, const struct data *d)
 
 /* ---- backward ---- */
 
-static void
-add_outer (float *g, const float *x, const float *d, int in, int out)
+static void add_outer (float *g, const float *x, const float *d, int in, int out)
 {
     for (int i = 0; i < in; i++)
         for (int o = 0; o < out; o++)
@@ -160,10 +152,7 @@ static void add (float *g, const float *d, int n)
         g[i] += d[i];
 }
 
-static void hidden_delta (const struct mlp *m,
-                          const float *h,
-                          const float *out,
-                          float *delta)
+static void hidden_delta (const struct mlp *m, const float *h, const float *out, float *delta)
 {
     const float *w = out_weights (m, m->weights);
 
@@ -194,15 +183,10 @@ double mlp_gradient (struct mlp *m, const struct data *d, size_t i, float *h)
     return loss;
 }
 
-void mlp_update (struct mlp *m,
-                 const struct sgd *sgd,
-                 size_t batch,
-                 size_t begin,
-                 size_t end)
+void mlp_update (struct mlp *m, const struct sgd *sgd, size_t batch, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
-        float g =
-            m->gradient[i] / (float)batch + sgd->weight_decay * m->weights[i];
+        float g = m->gradient[i] / (float)batch + sgd->weight_decay * m->weights[i];
         m->velocity[i] = sgd->momentum * m->velocity[i] + g;
         m->weights[i] -= sgd->lr * m->velocity[i];
     }
@@ -220,13 +204,8 @@ void mlp_order (size_t *order, size_t n, uint64_t seed)
     }
 }
 
-int mlp_epoch (struct mlp *m,
-               const struct data *d,
-               const struct sgd *sgd,
-               uint64_t seed,
-               int (*stop) (void *arg),
-               void *arg,
-               double *loss)
+int mlp_epoch (struct mlp *m, const struct data *d, const struct sgd *sgd, uint64_t seed,
+               int (*stop) (void *arg), void *arg, double *loss)
 {
     size_t *order = calloc (d->n, sizeof (*order));
     float *h = calloc ((size_t)m->hidden * 2, sizeof (*h));

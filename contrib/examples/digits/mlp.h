@@ -42,13 +42,8 @@ void mlp_free (struct mlp *m);
  * each batch; if it returns nonzero the pass ends early and 1 is returned.
  * '*loss' is the mean cross-entropy of the images that this rank took.
  */
-int mlp_epoch (struct mlp *m,
-               const struct data *d,
-               const struct sgd *sgd,
-               uint64_t seed,
-               int (*stop) (void *arg),
-               void *arg,
-               double *loss);
+int mlp_epoch (struct mlp *m, const struct data *d, const struct sgd *sgd, uint64_t seed,
+               int (*stop) (void *arg), void *arg, double *loss);
 
 /* The parts of an epoch: the order that 'seed' gives to n images; add the
  * gradient of image 'i' to m->gradient ('work': 2 * m->hidden numbers) and
@@ -56,13 +51,8 @@ int mlp_epoch (struct mlp *m,
  * gradient that is the sum over 'batch' images.
  */
 void mlp_order (size_t *order, size_t n, uint64_t seed);
-double
-mlp_gradient (struct mlp *m, const struct data *d, size_t i, float *work);
-void mlp_update (struct mlp *m,
-                 const struct sgd *sgd,
-                 size_t batch,
-                 size_t begin,
-                 size_t end);
+double mlp_gradient (struct mlp *m, const struct data *d, size_t i, float *work);
+void mlp_update (struct mlp *m, const struct sgd *sgd, size_t batch, size_t begin, size_t end);
 
 /* Part of 'd' that is classified rightly. */
 double mlp_accuracy (const struct mlp *m, const struct data *d);

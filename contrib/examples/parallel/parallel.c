@@ -31,8 +31,7 @@ static int sum_gradients (void *arg, float *gradient, size_t n)
 {
     struct training *t = arg;
 
-    return slurmdl_allreduce (
-        t->world, gradient, gradient, n, SLURMDL_F32, SLURMDL_SUM, &t->err);
+    return slurmdl_allreduce (t->world, gradient, gradient, n, SLURMDL_F32, SLURMDL_SUM, &t->err);
 }
 
 /* The same answer on all ranks, so that none waits for one that has left. */
@@ -43,12 +42,8 @@ static int stop_asked (void *arg)
     return slurmdl_stop_here (t->run, ++t->step);
 }
 
-static int epoch (struct training *t,
-                  struct mlp *m,
-                  const struct data *train,
-                  const struct data *valid,
-                  const struct sgd *sgd,
-                  int64_t number)
+static int epoch (struct training *t, struct mlp *m, const struct data *train,
+                  const struct data *valid, const struct sgd *sgd, int64_t number)
 {
     double loss, accuracy;
 
@@ -58,18 +53,12 @@ static int epoch (struct training *t,
     slurmdl_log (t->run, "training_loss", number, loss);
     slurmdl_log (t->run, "accuracy", number, accuracy);
     if (sgd->rank == 0)
-        printf ("epoch %" PRId64 " loss %.4f accuracy %.4f\n",
-                number,
-                loss,
-                accuracy);
+        printf ("epoch %" PRId64 " loss %.4f accuracy %.4f\n", number, loss, accuracy);
     fflush (stdout);
     return slurmdl_save (t->run, number, &t->err);
 }
 
-static int train (struct training *t,
-                  struct mlp *m,
-                  const struct data *all,
-                  int64_t epochs)
+static int train (struct training *t, struct mlp *m, const struct data *all, int64_t epochs)
 {
     struct sgd sgd = { .lr = 0.1f,
                        .momentum = 0.9f,
@@ -84,12 +73,10 @@ static int train (struct training *t,
     int rv;
 
     slurmdl_protect (t->run, "model/weights", SLURMDL_F32, 1, &n, m->weights);
-    slurmdl_protect (
-        t->run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
+    slurmdl_protect (t->run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
     rv = slurmdl_restore (t->run, &at, &t->err);
     data_split (all, &training, &valid);
-    while (rv >= 0 && at < epochs
-           && (rv = epoch (t, m, &training, &valid, &sgd, at + 1)) == 0)
+    while (rv >= 0 && at < epochs && (rv = epoch (t, m, &training, &valid, &sgd, at + 1)) == 0)
         at++;
     return rv;
 }
@@ -106,8 +93,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "usage: parallel digits.csv.gz [EPOCHS]\n");
         return EXIT_FAILURE;
     }
-    if ((t.run = slurmdl_open (NULL, &t.err))
-        && (t.world = slurmdl_comm_open (NULL, &t.err))
+    if ((t.run = slurmdl_open (NULL, &t.err)) && (t.world = slurmdl_comm_open (NULL, &t.err))
         && mlp_init (&m, HIDDEN, RELU, 1) == 0)
         rv = train (&t, &m, &all, epochs);
     if (rv < 0)

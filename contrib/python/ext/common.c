@@ -18,9 +18,8 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what)
 {
     bool told = err && *err->text;
     int e = errno;
-    PyObject *text = told
-                         ? PyUnicode_DecodeLocale (err->text, "surrogateescape")
-                         : PyUnicode_FromFormat ("%s: %s", what, strerror (e));
+    PyObject *text = told ? PyUnicode_DecodeLocale (err->text, "surrogateescape")
+                          : PyUnicode_FromFormat ("%s: %s", what, strerror (e));
     PyObject *number = PyLong_FromLong (e);
     PyObject *error = NULL;
 
@@ -34,8 +33,7 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what)
     return NULL;
 }
 
-PyObject *
-none_or_error (int rv, const struct slurmdl_error *err, const char *what)
+PyObject *none_or_error (int rv, const struct slurmdl_error *err, const char *what)
 {
     if (rv < 0)
         return raise_error (err, what);
@@ -47,10 +45,8 @@ bool ext_is_open (const void *handle, unsigned of, const char *what)
     if (!handle)
         PyErr_Format (PyExc_ValueError, "the %s is closed", what);
     else if (of != generation)
-        PyErr_Format (
-            PyExc_RuntimeError,
-            "the %s is that of the process that this one was forked from",
-            what);
+        PyErr_Format (PyExc_RuntimeError,
+                      "the %s is that of the process that this one was forked from", what);
     return handle && of == generation;
 }
 
@@ -107,9 +103,7 @@ PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec)
     PyObject *type = PyType_FromSpec (spec);
 
     /* the module takes it */
-    if (!type
-        || PyModule_AddObject (module, strrchr (spec->name, '.') + 1, type)
-               == 0)
+    if (!type || PyModule_AddObject (module, strrchr (spec->name, '.') + 1, type) == 0)
         return (PyTypeObject *)type;
     Py_DECREF (type);
     return NULL;
@@ -124,8 +118,7 @@ static int take_error (void)
     return ext_error ? 0 : -1;
 }
 
-PyObject *ext_module (struct PyModuleDef *definition,
-                      PyType_Spec *const *specs,
+PyObject *ext_module (struct PyModuleDef *definition, PyType_Spec *const *specs,
                       PyTypeObject **types)
 {
     PyObject *module = PyModule_Create (definition);

@@ -22,11 +22,11 @@
 #endif
 
 /* A statement that waits. */
-#define WITHOUT_GIL(statement)                                                 \
-    do {                                                                       \
-        Py_BEGIN_ALLOW_THREADS;                                                \
-        statement;                                                             \
-        Py_END_ALLOW_THREADS;                                                  \
+#define WITHOUT_GIL(statement)                                                                     \
+    do {                                                                                           \
+        Py_BEGIN_ALLOW_THREADS;                                                                    \
+        statement;                                                                                 \
+        Py_END_ALLOW_THREADS;                                                                      \
     } while (0)
 
 /* ---- common.c ---- */
@@ -40,8 +40,7 @@ extern unsigned generation;
 PyObject *raise_error (const struct slurmdl_error *err, const char *what);
 
 /* None; the same for a negative 'rv'. */
-PyObject *
-none_or_error (int rv, const struct slurmdl_error *err, const char *what);
+PyObject *none_or_error (int rv, const struct slurmdl_error *err, const char *what);
 
 /* Whether a handle is open in the process that opened it, or an error: "the
  * WHAT is closed".
@@ -72,24 +71,23 @@ int ext_count_forks (void);
 PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec);
 
 /* The same for a module beside slurmdl._slurmdl, whose Error it raises. */
-PyObject *ext_module (struct PyModuleDef *definition,
-                      PyType_Spec *const *specs,
+PyObject *ext_module (struct PyModuleDef *definition, PyType_Spec *const *specs,
                       PyTypeObject **types);
 
 /* PyType_Spec KIND_spec of struct KIND: its slots are KIND_new, KIND_dealloc,
  * KIND_methods, and what follows 'more', flags besides the default.
  */
-#define EXT_TYPE(kind, text, doc, more, ...)                                   \
-    static PyType_Slot kind##_slots[] = {                                      \
-        { Py_tp_doc, doc },                                                    \
-        { Py_tp_new, kind##_new },                                             \
-        { Py_tp_dealloc, kind##_dealloc },                                     \
-        { Py_tp_methods, kind##_methods },                                     \
-        __VA_ARGS__{ 0 },                                                      \
-    };                                                                         \
-    PyType_Spec kind##_spec = { .name = EXT_MODULE "." text,                   \
-                                .basicsize = sizeof (struct kind),             \
-                                .flags = Py_TPFLAGS_DEFAULT | (more),          \
+#define EXT_TYPE(kind, text, doc, more, ...)                                                       \
+    static PyType_Slot kind##_slots[] = {                                                          \
+        { Py_tp_doc, doc },                                                                        \
+        { Py_tp_new, kind##_new },                                                                 \
+        { Py_tp_dealloc, kind##_dealloc },                                                         \
+        { Py_tp_methods, kind##_methods },                                                         \
+        __VA_ARGS__{ 0 },                                                                          \
+    };                                                                                             \
+    PyType_Spec kind##_spec = { .name = EXT_MODULE "." text,                                       \
+                                .basicsize = sizeof (struct kind),                                 \
+                                .flags = Py_TPFLAGS_DEFAULT | (more),                              \
                                 .slots = kind##_slots }
 
 /* ---- memory.c ---- */
@@ -117,10 +115,7 @@ int dims_of (PyObject *tuple, uint64_t *dims);
 PyObject *tuple_of (const uint64_t *dims, int n);
 
 /* Bytes of a tensor; -1 with ValueError if 'l' has less. */
-int lent_fits (const struct lent *l,
-               enum slurmdl_type type,
-               int ndims,
-               const uint64_t *dims);
+int lent_fits (const struct lent *l, enum slurmdl_type type, int ndims, const uint64_t *dims);
 
 PyObject *format_of (PyObject *module, PyObject *o);
 PyObject *has_cuda (PyObject *module, PyObject *unused);
@@ -135,7 +130,7 @@ struct protect_args {
     int ndims;
     uint64_t dims[SLURMDL_DIMS_MAX];
     uint64_t at[SLURMDL_DIMS_MAX], part[SLURMDL_DIMS_MAX]; /* of a slab */
-    struct lent memory; /* lent_return() it */
+    struct lent memory;                                    /* lent_return() it */
     PyObject *owner;
 };
 

@@ -70,18 +70,14 @@ PyObject *item_size (PyObject *module, PyObject *name)
     const char *text = text_of (name, "type");
     int type = text ? type_of_name (text) : -1;
 
-    return type < 0
-               ? NULL
-               : PyLong_FromSize_t (size_of_type ((enum slurmdl_type)type));
+    return type < 0 ? NULL : PyLong_FromSize_t (size_of_type ((enum slurmdl_type)type));
 }
 
 size_t size_of_array (int type, Py_ssize_t n)
 {
     size_t bytes;
 
-    if (n < 0
-        || __builtin_mul_overflow (
-            (size_t)n, size_of_type ((enum slurmdl_type)type), &bytes))
+    if (n < 0 || __builtin_mul_overflow ((size_t)n, size_of_type ((enum slurmdl_type)type), &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -112,10 +108,8 @@ int lent_take (struct lent *l, PyObject *o, bool writable)
         l->data = PyLong_AsVoidPtr (o);
         return PyErr_Occurred () ? -1 : 0;
     }
-    if (PyObject_GetBuffer (o,
-                            &l->view,
-                            PyBUF_C_CONTIGUOUS | PyBUF_FORMAT
-                                | (writable ? PyBUF_WRITABLE : 0))
+    if (PyObject_GetBuffer (o, &l->view,
+                            PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))
         < 0)
         return -1;
     l->has_view = true;
@@ -130,10 +124,7 @@ void lent_return (struct lent *l)
         PyBuffer_Release (&l->view);
 }
 
-int lent_fits (const struct lent *l,
-               enum slurmdl_type type,
-               int ndims,
-               const uint64_t *dims)
+int lent_fits (const struct lent *l, enum slurmdl_type type, int ndims, const uint64_t *dims)
 {
     uint64_t bytes = size_of_type (type);
 
@@ -142,8 +133,7 @@ int lent_fits (const struct lent *l,
             bytes = UINT64_MAX;
     if (bytes <= l->bytes)
         return 0;
-    PyErr_SetString (PyExc_ValueError,
-                     "the memory is smaller than its shape says");
+    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
     return -1;
 }
 
@@ -166,9 +156,7 @@ PyObject *format_of (PyObject *module, PyObject *o)
                       "with at most 8 dimensions",
                       l.has_view && l.view.format ? l.view.format : "an int");
     else
-        result = Py_BuildValue ("(sNN)",
-                                name,
-                                tuple_of (dims, l.view.ndim),
+        result = Py_BuildValue ("(sNN)", name, tuple_of (dims, l.view.ndim),
                                 PyMemoryView_FromObject (o));
     lent_return (&l);
     return result;
@@ -183,10 +171,7 @@ PyObject *has_cuda (PyObject *module, PyObject *unused)
     char path[PATH_MAX];
     void *h;
 
-    snprintf (path,
-              sizeof (path),
-              "%s/slurmdl-cuda.so",
-              dir && *dir ? dir : PKGLIBDIR);
+    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", dir && *dir ? dir : PKGLIBDIR);
     h = dlopen (path, RTLD_NOW | RTLD_LOCAL);
     return PyBool_FromLong (h && dlsym (h, "slurmdl_memory_cuda"));
 }
@@ -198,8 +183,7 @@ int dims_of (PyObject *tuple, uint64_t *dims)
     Py_ssize_t n = PyTuple_Check (tuple) ? PyTuple_Size (tuple) : -1;
 
     if (n < 0 || n > SLURMDL_DIMS_MAX) {
-        PyErr_SetString (PyExc_ValueError,
-                         "a shape is a tuple of at most 8 numbers");
+        PyErr_SetString (PyExc_ValueError, "a shape is a tuple of at most 8 numbers");
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -249,15 +233,8 @@ int protect_args_of (PyObject *args, struct protect_args *p)
     const char *type_name;
     PyObject *shape, *memory;
 
-    if (!PyArg_ParseTuple (args,
-                           "ssOOO:protect",
-                           &p->name,
-                           &type_name,
-                           &shape,
-                           &memory,
-                           &p->owner)
-        || name_type (p, type_name) < 0
-        || (p->ndims = dims_of (shape, p->dims)) < 0)
+    if (!PyArg_ParseTuple (args, "ssOOO:protect", &p->name, &type_name, &shape, &memory, &p->owner)
+        || name_type (p, type_name) < 0 || (p->ndims = dims_of (shape, p->dims)) < 0)
         return -1;
     return take (p, memory, p->dims);
 }
@@ -267,17 +244,9 @@ int protect_slab_of (PyObject *args, struct protect_args *p)
     const char *type_name;
     PyObject *global, *offset, *local, *memory;
 
-    if (!PyArg_ParseTuple (args,
-                           "ssOOOOO:protect_shard",
-                           &p->name,
-                           &type_name,
-                           &global,
-                           &offset,
-                           &local,
-                           &memory,
-                           &p->owner)
-        || name_type (p, type_name) < 0
-        || (p->ndims = dims_of (global, p->dims)) < 0
+    if (!PyArg_ParseTuple (args, "ssOOOOO:protect_shard", &p->name, &type_name, &global, &offset,
+                           &local, &memory, &p->owner)
+        || name_type (p, type_name) < 0 || (p->ndims = dims_of (global, p->dims)) < 0
         || dims_of (offset, p->at) < 0 || dims_of (local, p->part) < 0)
         return -1;
     if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)

@@ -40,12 +40,9 @@ static int check_op (const struct comm_call *k)
 {
     if (!slurmdl_type_size (k->how.type))
         return refuse (k->err, "there is no such type of element");
-    if (k->how.op > SLURMDL_PRODUCT
-        || !reduce_defined (k->how.type, k->how.op)) {
+    if (k->how.op > SLURMDL_PRODUCT || !reduce_defined (k->how.type, k->how.op)) {
         errno = EINVAL;
-        return errorf (k->err,
-                       "this operation (%d) is not defined for %s",
-                       (int)k->how.op,
+        return errorf (k->err, "this operation (%d) is not defined for %s", (int)k->how.op,
                        slurmdl_type_name (k->how.type));
     }
     return 0;
@@ -89,8 +86,7 @@ static void stage_free (struct staged *s, void *p)
 }
 
 /* Device memory goes through the host where no back end takes it. */
-static int through_host (const struct comm_call *k,
-                         const struct memory_ops *ops)
+static int through_host (const struct comm_call *k, const struct memory_ops *ops)
 {
     struct staged s = { ops, NULL, NULL, ops->alloc_pinned != NULL };
     struct collective how = k->how;
@@ -105,8 +101,7 @@ static int through_host (const struct comm_call *k,
              || (both && ops->to_host (s.out, k->how.out, k->bytes_out) < 0))
         errorf (k->err, "the device's memory cannot be read");
     else if (on_host (k, &how) == 0)
-        rv =
-            k->bytes_out ? ops->to_device (k->how.out, s.out, k->bytes_out) : 0;
+        rv = k->bytes_out ? ops->to_device (k->how.out, s.out, k->bytes_out) : 0;
     stage_free (&s, s.in);
     stage_free (&s, s.out);
     return rv;
@@ -149,10 +144,9 @@ static int alone (const struct comm_call *k)
 /* On all ranks alike. */
 static bool is_empty (const struct comm_call *k)
 {
-    return k->how.what <= COMM_REDUCE_SCATTER ? k->how.n == 0
-           : k->how.what == COMM_ALLGATHER || k->how.what == COMM_BROADCAST
-               ? k->bytes_out == 0
-               : false;
+    return k->how.what <= COMM_REDUCE_SCATTER                               ? k->how.n == 0
+           : k->how.what == COMM_ALLGATHER || k->how.what == COMM_BROADCAST ? k->bytes_out == 0
+                                                                            : false;
 }
 
 static bool device_takes (const struct comm_call *k)
@@ -168,9 +162,7 @@ static bool host_takes_device (const struct comm_call *k)
 {
     const struct comm_backend *b = k->c->host;
 
-    return b->device
-           || (b->takes_device
-               && b->takes_device (k->c->host_self, k->how.what));
+    return b->device || (b->takes_device && b->takes_device (k->c->host_self, k->how.what));
 }
 
 /* A library that is not told of streams: what the default one has to do. */
@@ -203,9 +195,7 @@ static int perform (const struct comm_call *k)
     ops = memory_of (k);
     if (ops && comm_find_device (c, NULL, k->err) < 0)
         return comm_break (c, k->err);
-    mesh_tag (
-        c->mesh,
-        tag_of (k->how.what, k->how.type, k->how.op, k->how.root, ++c->calls));
+    mesh_tag (c->mesh, tag_of (k->how.what, k->how.type, k->how.op, k->how.root, ++c->calls));
     if (ops && device_takes (k))
         rv = c->device->run (c->device_self, &k->how, k->err);
     else if (ops && !host_takes_device (k))
@@ -233,9 +223,7 @@ static int all_can (struct slurmdl_comm *c, int can, struct slurmdl_error *err)
     return c->host->run (c->host_self, &least, err) < 0 ? -1 : all;
 }
 
-int comm_find_device (struct slurmdl_comm *c,
-                      const void *p,
-                      struct slurmdl_error *err)
+int comm_find_device (struct slurmdl_comm *c, const void *p, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     const struct comm_backend *b = NULL;
@@ -283,13 +271,8 @@ static size_t bytes_of (size_t n, enum slurmdl_type type)
     return n * slurmdl_type_size (type);
 }
 
-int slurmdl_allreduce (struct slurmdl_comm *c,
-                       const void *in,
-                       void *out,
-                       size_t n,
-                       enum slurmdl_type type,
-                       enum slurmdl_op op,
-                       struct slurmdl_error *err)
+int slurmdl_allreduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                       enum slurmdl_type type, enum slurmdl_op op, struct slurmdl_error *err)
 {
     struct comm_call k = { .c = c,
                            .how.what = COMM_ALLREDUCE,
@@ -305,13 +288,8 @@ int slurmdl_allreduce (struct slurmdl_comm *c,
     return begin (&k);
 }
 
-int slurmdl_reduce (struct slurmdl_comm *c,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    long root,
+int slurmdl_reduce (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                    enum slurmdl_type type, enum slurmdl_op op, long root,
                     struct slurmdl_error *err)
 {
     bool is_root = mesh_rank (c->mesh) == root;
@@ -351,13 +329,8 @@ static size_t *counts_of (long size, size_t n, bool same)
     return counts;
 }
 
-int slurmdl_reduce_scatter (struct slurmdl_comm *c,
-                            const void *in,
-                            void *out,
-                            size_t n,
-                            const size_t *counts,
-                            enum slurmdl_type type,
-                            enum slurmdl_op op,
+int slurmdl_reduce_scatter (struct slurmdl_comm *c, const void *in, void *out, size_t n,
+                            const size_t *counts, enum slurmdl_type type, enum slurmdl_op op,
                             struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
@@ -389,12 +362,8 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c,
     return rv;
 }
 
-int slurmdl_allgather (struct slurmdl_comm *c,
-                       const void *in,
-                       size_t own,
-                       void *out,
-                       const size_t *bytes,
-                       struct slurmdl_error *err)
+int slurmdl_allgather (struct slurmdl_comm *c, const void *in, size_t own, void *out,
+                       const size_t *bytes, struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
     size_t *even = bytes ? NULL : counts_of (size, own, true);
@@ -421,10 +390,7 @@ int slurmdl_allgather (struct slurmdl_comm *c,
     return rv;
 }
 
-int slurmdl_broadcast (struct slurmdl_comm *c,
-                       void *data,
-                       size_t bytes,
-                       long root,
+int slurmdl_broadcast (struct slurmdl_comm *c, void *data, size_t bytes, long root,
                        struct slurmdl_error *err)
 {
     struct comm_call k = { .c = c,
@@ -438,12 +404,8 @@ int slurmdl_broadcast (struct slurmdl_comm *c,
     return begin (&k);
 }
 
-int slurmdl_alltoall (struct slurmdl_comm *c,
-                      const void *in,
-                      const size_t *to,
-                      void *out,
-                      const size_t *from,
-                      struct slurmdl_error *err)
+int slurmdl_alltoall (struct slurmdl_comm *c, const void *in, const size_t *to, void *out,
+                      const size_t *from, struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
     struct comm_call k = { .c = c,

@@ -18,13 +18,10 @@ int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err)
     /* one rank computes nothing with others */
     if (mesh_size (c->mesh) == 1)
         return 0;
-    return c->host->probe (err) < 0
-               ? -1
-               : c->host->open (c->mesh, &c->host_self, err);
+    return c->host->probe (err) < 0 ? -1 : c->host->open (c->mesh, &c->host_self, err);
 }
 
-struct slurmdl_comm *comm_of_mesh (struct mesh *m,
-                                   const struct slurmdl_comm *parent,
+struct slurmdl_comm *comm_of_mesh (struct mesh *m, const struct slurmdl_comm *parent,
                                    struct slurmdl_error *err)
 {
     struct slurmdl_comm *c = m ? calloc (1, sizeof (*c)) : NULL;
@@ -124,8 +121,7 @@ long slurmdl_comm_nodes (const struct slurmdl_comm *c)
 
 const char *slurmdl_comm_host (const struct slurmdl_comm *c, long rank)
 {
-    return rank >= 0 && rank < mesh_size (c->mesh) ? mesh_host (c->mesh, rank)
-                                                   : NULL;
+    return rank >= 0 && rank < mesh_size (c->mesh) ? mesh_host (c->mesh, rank) : NULL;
 }
 
 const char *slurmdl_comm_backend (const struct slurmdl_comm *c)
@@ -138,8 +134,7 @@ const char *slurmdl_comm_bootstrap (const struct slurmdl_comm *c)
     return c->boot ? boot_name (c->boot) : "";
 }
 
-struct slurmdl_comm *comm_channel (struct slurmdl_comm *c,
-                                   unsigned channel,
+struct slurmdl_comm *comm_channel (struct slurmdl_comm *c, unsigned channel,
                                    struct slurmdl_error *err)
 {
     return comm_of_mesh (mesh_channel (c->mesh, channel, err), c, err);

@@ -23,7 +23,7 @@ struct slurmdl_comm {
     void *host_self;
     const struct comm_backend *device; /* nccl, or NULL */
     _Atomic (void *) device_self;      /* set after 'device' */
-    struct engine *engine; /* of named tensors; NULL until the first */
+    struct engine *engine;             /* of named tensors; NULL until the first */
     const struct comm_engine *engine_calls;
     unsigned next_channel;
     bool device_tried;  /* to find a back end for device memory */
@@ -36,13 +36,11 @@ struct slurmdl_comm {
 /* slurmdl_comm_open() where the ranks have met already: 'b' is taken, also on
  * failure.
  */
-struct slurmdl_comm *comm_open_boot (struct boot *b,
-                                     const struct slurmdl_comm_options *o,
+struct slurmdl_comm *comm_open_boot (struct boot *b, const struct slurmdl_comm_options *o,
                                      struct slurmdl_error *err);
 
 /* Of this mesh alone: the host's back end is opened. */
-struct slurmdl_comm *comm_of_mesh (struct mesh *m,
-                                   const struct slurmdl_comm *parent,
+struct slurmdl_comm *comm_of_mesh (struct mesh *m, const struct slurmdl_comm *parent,
                                    struct slurmdl_error *err);
 
 /* Open the back end for host memory. */
@@ -51,9 +49,7 @@ int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err);
 /* A back end for device memory if there is one, once; collective.  It takes
  * the device of the memory 'p', NULL: that which is current.
  */
-int comm_find_device (struct slurmdl_comm *c,
-                      const void *p,
-                      struct slurmdl_error *err);
+int comm_find_device (struct slurmdl_comm *c, const void *p, struct slurmdl_error *err);
 
 /* A back end has failed: no more can be done.  Returns -1. */
 int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);
@@ -62,13 +58,8 @@ int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);
  * time.  All ranks call it with the same number, which was not used before;
  * nothing is exchanged before its first collective.  slurmdl_comm_close().
  */
-struct slurmdl_comm *comm_channel (struct slurmdl_comm *c,
-                                   unsigned channel,
+struct slurmdl_comm *comm_channel (struct slurmdl_comm *c, unsigned channel,
                                    struct slurmdl_error *err);
 
 /* Channels that have a use; those of parts come after them. */
-enum {
-    COMM_CHANNEL_ENGINE = 1,
-    COMM_CHANNEL_ELASTIC = 2,
-    COMM_CHANNEL_PARTS = 16
-};
+enum { COMM_CHANNEL_ENGINE = 1, COMM_CHANNEL_ELASTIC = 2, COMM_CHANNEL_PARTS = 16 };

@@ -7,8 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/api/comm.h"
 
-static const char *wanted (const struct slurmdl_comm_options *o,
-                           struct slurmdl_error *err)
+static const char *wanted (const struct slurmdl_comm_options *o, struct slurmdl_error *err)
 {
     static const char *const names[] = { "native", "mpi", "nccl" };
     const char *name = o && o->backend ? o->backend : NULL;
@@ -25,8 +24,7 @@ static const char *wanted (const struct slurmdl_comm_options *o,
     return NULL;
 }
 
-struct slurmdl_comm *comm_open_boot (struct boot *b,
-                                     const struct slurmdl_comm_options *o,
+struct slurmdl_comm *comm_open_boot (struct boot *b, const struct slurmdl_comm_options *o,
                                      struct slurmdl_error *err)
 {
     const char *name = b ? wanted (o, err) : NULL;
@@ -40,8 +38,7 @@ struct slurmdl_comm *comm_open_boot (struct boot *b,
     c->boot = b;
     c->wanted = *name ? name : NULL;
     if (comm_open_host (c, err) == 0
-        && (!c->wanted || strcmp (c->wanted, "nccl")
-            || comm_find_device (c, NULL, err) == 0))
+        && (!c->wanted || strcmp (c->wanted, "nccl") || comm_find_device (c, NULL, err) == 0))
         return c;
     slurmdl_comm_close (c, NULL);
     return NULL;
@@ -73,8 +70,7 @@ static int by_key (const void *a, const void *b)
 }
 
 /* Those of our color, in their order; returns how many. */
-static long
-choose (struct split_choice *all, long size, int64_t color, long *ranks)
+static long choose (struct split_choice *all, long size, int64_t color, long *ranks)
 {
     long n = 0;
 
@@ -85,9 +81,7 @@ choose (struct split_choice *all, long size, int64_t color, long *ranks)
     return n;
 }
 
-struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c,
-                                         long color,
-                                         long key,
+struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c, long color, long key,
                                          struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
@@ -101,15 +95,11 @@ struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c,
         *err->text = '\0';
     if (!all || !ranks)
         errorf (err, "out of memory");
-    else if (slurmdl_allgather (c, &mine, sizeof (mine), all, NULL, err) == 0
-             && color < 0)
+    else if (slurmdl_allgather (c, &mine, sizeof (mine), all, NULL, err) == 0 && color < 0)
         errno = 0;
     else if (!c->broken)
         part = comm_of_mesh (
-            mesh_subset (
-                c->mesh, ranks, choose (all, size, color, ranks), channel, err),
-            c,
-            err);
+            mesh_subset (c->mesh, ranks, choose (all, size, color, ranks), channel, err), c, err);
     free (all);
     free (ranks);
     return part;

@@ -14,23 +14,13 @@ struct comm_services {
     const char *(*host) (const struct mesh *m, long rank);
     int (*check) (struct mesh *m, struct slurmdl_error *err);
     /* 'bytes' of each rank */
-    int (*gather) (struct mesh *m,
-                   const void *mine,
-                   size_t bytes,
-                   void *all,
+    int (*gather) (struct mesh *m, const void *mine, size_t bytes, void *all,
                    struct slurmdl_error *err);
     size_t (*type_size) (enum slurmdl_type type);
-    void (*pair) (void *out,
-                  const void *a,
-                  const void *b,
-                  size_t n,
-                  enum slurmdl_type type,
+    void (*pair) (void *out, const void *a, const void *b, size_t n, enum slurmdl_type type,
                   enum slurmdl_op op);
     void (*scale) (void *data, size_t n, enum slurmdl_type type, double factor);
-    void (*convert) (void *out,
-                     enum slurmdl_type to,
-                     const void *in,
-                     enum slurmdl_type from,
+    void (*convert) (void *out, enum slurmdl_type to, const void *in, enum slurmdl_type from,
                      size_t n);
     bool (*is_device) (const void *p);
 };
@@ -56,17 +46,12 @@ struct comm_queue {
      * queued; they return at once. */
     int (*begin) (void *self, struct slurmdl_error *err);
     /* What follows waits for this. */
-    int (*after) (void *self,
-                  const struct memory_mark *m,
-                  struct slurmdl_error *err);
+    int (*after) (void *self, const struct memory_mark *m, struct slurmdl_error *err);
     /* Device memory of 'n' bytes at least, which stays the back end's: the
      * 'which'-th, of two; its bytes are those of the call before, or lost. */
     void *(*room) (void *self, int which, size_t n, struct slurmdl_error *err);
     /* They do not depend on each other. */
-    int (*copy) (void *self,
-                 const struct comm_copy *list,
-                 size_t n,
-                 struct slurmdl_error *err);
+    int (*copy) (void *self, const struct comm_copy *list, size_t n, struct slurmdl_error *err);
     /* By which the next reduction, a sum or an average of numbers that are not
      * integers, multiplies what each rank gives, rounded to their type. */
     void (*factor) (void *self, double factor);
@@ -112,5 +97,4 @@ struct comm_backend {
 extern const struct comm_backend comm_backend_native;
 
 /* The module 'name', NULL with 'err' filled. */
-const struct comm_backend *comm_backend_load (const char *name,
-                                              struct slurmdl_error *err);
+const struct comm_backend *comm_backend_load (const char *name, struct slurmdl_error *err);

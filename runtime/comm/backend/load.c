@@ -14,10 +14,7 @@
 #include "runtime/comm/flat/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 
-static int gather (struct mesh *m,
-                   const void *mine,
-                   size_t bytes,
-                   void *all,
+static int gather (struct mesh *m, const void *mine, size_t bytes, void *all,
                    struct slurmdl_error *err)
 {
     size_t n = (size_t)mesh_size (m);
@@ -29,9 +26,7 @@ static int gather (struct mesh *m,
     for (size_t i = 0; i < n; i++)
         counts[i] = bytes;
     rv = flat_run (
-        m,
-        &(struct collective){
-            .what = COMM_ALLGATHER, .in = mine, .out = all, .counts = counts },
+        m, &(struct collective){ .what = COMM_ALLGATHER, .in = mine, .out = all, .counts = counts },
         err);
     free (counts);
     return rv;
@@ -42,11 +37,10 @@ static bool is_device (const void *p)
     return memory_ops_of (p) != NULL;
 }
 
-static const struct comm_services services = {
-    mesh_rank,   mesh_size,    mesh_timeout,   mesh_local_rank,
-    mesh_host,   mesh_check,   gather,         slurmdl_type_size,
-    reduce_pair, reduce_scale, reduce_convert, is_device
-};
+static const struct comm_services services = { mesh_rank,       mesh_size,         mesh_timeout,
+                                               mesh_local_rank, mesh_host,         mesh_check,
+                                               gather,          slurmdl_type_size, reduce_pair,
+                                               reduce_scale,    reduce_convert,    is_device };
 
 static const char *const names[] = { "mpi", "nccl", NULL };
 
@@ -58,8 +52,7 @@ static bool is_known (const char *name)
     return false;
 }
 
-const struct comm_backend *comm_backend_load (const char *name,
-                                              struct slurmdl_error *err)
+const struct comm_backend *comm_backend_load (const char *name, struct slurmdl_error *err)
 {
     const struct comm_backend *b = NULL;
     char path[PATH_MAX];
@@ -71,11 +64,8 @@ const struct comm_backend *comm_backend_load (const char *name,
         errorf (err, "'%s' is not a back end: native, mpi or nccl", name);
         return NULL;
     }
-    snprintf (path,
-              sizeof (path),
-              "%s/slurmdl-%s.so",
-              environment_text ("DL_BACKEND_DIR", PKGLIBDIR),
-              name);
+    snprintf (path, sizeof (path), "%s/slurmdl-%s.so",
+              environment_text ("DL_BACKEND_DIR", PKGLIBDIR), name);
     snprintf (symbol, sizeof (symbol), "slurmdl_backend_%s", name);
     /* never closed: MPI and CUDA leave threads and handlers behind */
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))

@@ -45,12 +45,10 @@ static int end (struct hierarchy *h, int rv, const struct slurmdl_error *err)
 /* Parts of given sizes are laid out by the hierarchy in a single node, too. */
 static bool is_for_node (const struct hierarchy *h, enum collective_kind what)
 {
-    return h->shape == HIERARCHY_NODE && what != COMM_REDUCE_SCATTER
-           && what != COMM_ALLGATHER;
+    return h->shape == HIERARCHY_NODE && what != COMM_REDUCE_SCATTER && what != COMM_ALLGATHER;
 }
 
-static int
-native_run (void *self, const struct collective *c, struct slurmdl_error *err)
+static int native_run (void *self, const struct collective *c, struct slurmdl_error *err)
 {
     struct hierarchy *h = self;
     int rv = hierarchy_prepare (h, err);

@@ -34,31 +34,21 @@ static struct handshake handshake_with (const struct boot_place *p, long rank)
     return h;
 }
 
-int boot_say_differs (bool plain,
-                      long rank,
-                      const char *host,
-                      struct slurmdl_error *err)
+int boot_say_differs (bool plain, long rank, const char *host, struct slurmdl_error *err)
 {
     errno = EOPNOTSUPP;
     return errorf (err,
                    "rank %ld (%s) %s DL_COMM_INTEGRITY=handshake, and another "
                    "rank %s: set it on all ranks, or on none",
-                   rank,
-                   host,
-                   plain ? "has" : "has not",
-                   plain ? "has not" : "has");
+                   rank, host, plain ? "has" : "has not", plain ? "has not" : "has");
 }
 
-int boot_introduce (struct boot_tree *t,
-                    const struct boot_place *p,
-                    int port,
-                    bool alone,
+int boot_introduce (struct boot_tree *t, const struct boot_place *p, int port, bool alone,
                     double deadline)
 {
     struct handshake with = handshake_with (p, t->parent.rank);
     long n = alone ? 0 : t->nchildren;
-    size_t size =
-        sizeof (struct boot_hello) + (size_t)(n + 1) * sizeof (uint32_t);
+    size_t size = sizeof (struct boot_hello) + (size_t)(n + 1) * sizeof (uint32_t);
     struct boot_hello *h = calloc (1, size);
     uint32_t *ranks;
     int rv;
@@ -74,8 +64,7 @@ int boot_introduce (struct boot_tree *t,
     ranks[0] = (uint32_t)p->rank;
     for (long i = 0; i < n; i++)
         ranks[i + 1] = (uint32_t)t->children[i].rank;
-    rv = handshake_call (
-        t->parent.stream.fd, &with, h, size, deadline, &t->parent.stream.seal);
+    rv = handshake_call (t->parent.stream.fd, &with, h, size, deadline, &t->parent.stream.seal);
     handshake_forget (with.key, sizeof (with.key));
     free (h);
     return rv;
@@ -91,8 +80,7 @@ void boot_peer_close (struct boot_peer *p)
 
 static int boot_tree_adopt (struct boot_tree *t, struct boot_peer *p)
 {
-    struct boot_peer *children =
-        array_grow (t->children, t->nchildren, sizeof (*children));
+    struct boot_peer *children = array_grow (t->children, t->nchildren, sizeof (*children));
 
     if (!children) {
         boot_peer_close (p);
@@ -103,8 +91,7 @@ static int boot_tree_adopt (struct boot_tree *t, struct boot_peer *p)
     return 0;
 }
 
-int boot_accept_open (struct boot_accept *m,
-                      const struct boot_place *p,
+int boot_accept_open (struct boot_accept *m, const struct boot_place *p,
                       const struct listen_sockets *listener)
 {
     memset (m, 0, sizeof (*m));
@@ -112,8 +99,7 @@ int boot_accept_open (struct boot_accept *m,
     m->listener = (struct listener){ .at = *listener,
                                      .handshake = handshake_with (p, p->rank),
                                      .expected = (size_t)p->size };
-    m->listener.most =
-        sizeof (struct boot_hello) + (size_t)p->size * sizeof (uint32_t);
+    m->listener.most = sizeof (struct boot_hello) + (size_t)p->size * sizeof (uint32_t);
     m->missing = calloc ((size_t)p->size, sizeof (*m->missing));
     return m->missing ? 0 : -1;
 }
@@ -157,8 +143,7 @@ static int add_peer (struct boot_accept *m, const struct boot_peer *p)
 
 static int refuse (struct boot_peer *p, const char *why)
 {
-    net_stream_send (
-        &p->stream, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
+    net_stream_send (&p->stream, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
     return -1;
 }
 
@@ -168,14 +153,9 @@ static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
     if (rank < m->place->size && m->missing[rank])
         return true;
     if (rank == 0 || rank >= m->place->size)
-        snprintf (why,
-                  BOOT_TEXT,
-                  "rank %u is not one of 1 to %ld",
-                  rank,
-                  m->place->size - 1);
+        snprintf (why, BOOT_TEXT, "rank %u is not one of 1 to %ld", rank, m->place->size - 1);
     else
-        snprintf (why,
-                  BOOT_TEXT,
+        snprintf (why, BOOT_TEXT,
                   "rank %u has come twice: are there two processes with the "
                   "same rank?",
                   rank);
@@ -198,8 +178,7 @@ static int take_ranks (struct boot_accept *m, struct boot_peer *p, uint32_t n)
     return 0;
 }
 
-static int
-introduce (struct boot_accept *m, struct boot_peer *p, const char *body)
+static int introduce (struct boot_accept *m, struct boot_peer *p, const char *body)
 {
     char why[BOOT_TEXT];
     struct boot_hello h;
@@ -207,13 +186,8 @@ introduce (struct boot_accept *m, struct boot_peer *p, const char *body)
 
     memcpy (&h, body, sizeof (h));
     if (h.size != m->place->size) {
-        snprintf (why,
-                  sizeof (why),
-                  "rank %ld is one of %ld ranks, and rank %ld one of %ld",
-                  (long)h.rank,
-                  (long)h.size,
-                  m->place->rank,
-                  m->place->size);
+        snprintf (why, sizeof (why), "rank %ld is one of %ld ranks, and rank %ld one of %ld",
+                  (long)h.rank, (long)h.size, m->place->rank, m->place->size);
         return refuse (p, why);
     }
     h.host[sizeof (h.host) - 1] = '\0';
@@ -234,8 +208,7 @@ static bool is_hello (const struct listener_arrival *a)
     if (a->length < sizeof (h))
         return false;
     memcpy (&h, a->body, sizeof (h));
-    return h.nranks > 0
-           && a->length == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
+    return h.nranks > 0 && a->length == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
 }
 
 static void admit (struct boot_accept *m, const struct listener_arrival *a)
@@ -247,8 +220,7 @@ static void admit (struct boot_accept *m, const struct listener_arrival *a)
     if (is_hello (a) && !a->agrees) {
         memcpy (&h, a->body, sizeof (h));
         h.host[sizeof (h.host) - 1] = '\0';
-        boot_say_differs (
-            !m->place->plain, (long)h.rank, clean_text (h.host), &m->differs);
+        boot_say_differs (!m->place->plain, (long)h.rank, clean_text (h.host), &m->differs);
     }
     if (!is_hello (a) || !a->agrees || add_peer (m, &p) < 0)
         boot_peer_close (&p);
@@ -269,8 +241,7 @@ static int wait_for_any (struct boot_accept *m, double deadline)
     if (!p)
         return -1;
     for (long i = 0; i < m->n; i++)
-        p[first + (size_t)i] =
-            (struct pollfd){ .fd = m->peers[i].stream.fd, .events = POLLRDHUP };
+        p[first + (size_t)i] = (struct pollfd){ .fd = m->peers[i].stream.fd, .events = POLLRDHUP };
     n = poll (p, (nfds_t)(first + (size_t)m->n), left > 1000 ? 1000 : left);
     if (n < 0)
         return errno == EINTR ? 0 : -1;

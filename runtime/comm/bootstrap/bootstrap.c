@@ -22,9 +22,7 @@ struct boot {
 };
 
 /* In the order in which they are tried. */
-static const struct boot_method *const methods[] = { &boot_pmix,
-                                                     &boot_pmi,
-                                                     &boot_tcp };
+static const struct boot_method *const methods[] = { &boot_pmix, &boot_pmi, &boot_tcp };
 enum { METHODS = sizeof (methods) / sizeof (*methods) };
 
 static double find_timeout (const struct slurmdl_comm_options *o)
@@ -48,10 +46,8 @@ static void find_own_name (char *buf, size_t size)
     buf[size - 1] = '\0';
 }
 
-static int try_method (struct boot *b,
-                       const struct boot_method *w,
-                       const struct slurmdl_comm_options *o,
-                       struct slurmdl_error *why)
+static int try_method (struct boot *b, const struct boot_method *w,
+                       const struct slurmdl_comm_options *o, struct slurmdl_error *why)
 {
     struct boot_place *p = &b->place;
     int plain = handshake_wants_plain (why);
@@ -69,8 +65,7 @@ static int try_method (struct boot *b,
     return -1;
 }
 
-static const struct boot_method *find_method (const char *name,
-                                              struct slurmdl_error *err)
+static const struct boot_method *find_method (const char *name, struct slurmdl_error *err)
 {
     for (int i = 0; i < METHODS; i++)
         if (!strcmp (methods[i]->name, name))
@@ -80,12 +75,10 @@ static const struct boot_method *find_method (const char *name,
     return NULL;
 }
 
-static int find_place (struct boot *b,
-                       const struct slurmdl_comm_options *o,
+static int find_place (struct boot *b, const struct slurmdl_comm_options *o,
                        struct slurmdl_error *err)
 {
-    const char *name =
-        o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
+    const char *name = o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
     const struct boot_method *w;
 
     if (o->size > 0 || (o->address && *o->address))
@@ -129,8 +122,7 @@ static struct boot *create (struct slurmdl_error *err)
     return b;
 }
 
-struct boot *boot_open (const struct slurmdl_comm_options *o,
-                        struct slurmdl_error *err)
+struct boot *boot_open (const struct slurmdl_comm_options *o, struct slurmdl_error *err)
 {
     static const struct slurmdl_comm_options none;
     struct boot *b = create (err);
@@ -145,8 +137,7 @@ struct boot *boot_open (const struct slurmdl_comm_options *o,
     return NULL;
 }
 
-struct boot *boot_open_place (const struct boot_place *p,
-                              struct slurmdl_error *err)
+struct boot *boot_open_place (const struct boot_place *p, struct slurmdl_error *err)
 {
     struct boot *b = create (err);
     int plain;
@@ -200,10 +191,7 @@ const char *boot_name (const struct boot *b)
     return b->place.size == 1 ? "one" : b->method ? b->method->name : "tcp";
 }
 
-int boot_allgather (struct boot *b,
-                    const void *mine,
-                    size_t bytes,
-                    void *all,
+int boot_allgather (struct boot *b, const void *mine, size_t bytes, void *all,
                     struct slurmdl_error *err)
 {
     if (bytes > BYTES_MAX) {

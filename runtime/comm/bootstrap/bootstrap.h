@@ -15,12 +15,10 @@ struct boot;
 /* Find the other ranks within the time-out; the ranks that did not come are
  * named with their hosts, on all that did.
  */
-struct boot *boot_open (const struct slurmdl_comm_options *o,
-                        struct slurmdl_error *err);
+struct boot *boot_open (const struct slurmdl_comm_options *o, struct slurmdl_error *err);
 /* The same where all is known, key and time-out too: over TCP. */
 struct boot_place;
-struct boot *boot_open_place (const struct boot_place *p,
-                              struct slurmdl_error *err);
+struct boot *boot_open_place (const struct boot_place *p, struct slurmdl_error *err);
 void boot_close (struct boot *b); /* NULL is accepted */
 
 long boot_rank (const struct boot *b);
@@ -32,8 +30,5 @@ const unsigned char *boot_key (const struct boot *b);
 bool boot_is_plain (const struct boot *b); /* handshake.h */
 
 /* All ranks give 'bytes' bytes (at most 4,096), 'all' gets size * bytes. */
-int boot_allgather (struct boot *b,
-                    const void *mine,
-                    size_t bytes,
-                    void *all,
+int boot_allgather (struct boot *b, const void *mine, size_t bytes, void *all,
                     struct slurmdl_error *err);

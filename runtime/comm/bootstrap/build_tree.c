@@ -29,17 +29,13 @@ static long parent_of (long place)
 
 static int lost (const struct boot_peer *p, struct slurmdl_error *err)
 {
-    return errorf (err,
-                   "rank %ld (%s) has ended or lost its connection",
-                   p->rank,
-                   p->host);
+    return errorf (err, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
 }
 
 /* "" of who is on rank 0's machine: others know it as they know rank 0. */
 static const char *address_of (const struct boot_peer *p)
 {
-    return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? ""
-                                                                     : p->from;
+    return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? "" : p->from;
 }
 
 static size_t compose (struct boot_plan *x, long place)
@@ -55,11 +51,9 @@ static size_t compose (struct boot_plan *x, long place)
         w.parent = parent->rank;
         w.parent_port = parent->port;
         memcpy (w.parent_host, parent->host, sizeof (w.parent_host));
-        snprintf (
-            w.parent_from, sizeof (w.parent_from), "%s", address_of (parent));
+        snprintf (w.parent_from, sizeof (w.parent_from), "%s", address_of (parent));
     }
-    for (long i = BOOT_FANOUT * place + 1;
-         x->n > BOOT_STAR && i <= x->n && parent_of (i) == place;
+    for (long i = BOOT_FANOUT * place + 1; x->n > BOOT_STAR && i <= x->n && parent_of (i) == place;
          i++, w.nchildren++) {
         c.rank = (uint32_t)peers[i].rank;
         c.nranks = x->below[i];
@@ -77,8 +71,7 @@ static int send_plan (struct boot_plan *x, struct slurmdl_error *err)
     for (long i = 1; i <= x->n; i++) {
         struct boot_peer *p = &x->t->children[i - 1];
         size_t n = compose (x, i);
-        if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline)
-            < 0)
+        if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline) < 0)
             return lost (p, err);
     }
     return 0;
@@ -98,16 +91,13 @@ static void keep_children (struct boot_plan *x)
         t->children[i].nranks = x->below[i + 1];
 }
 
-int boot_tree_build (struct boot_tree *t,
-                     const struct boot_place *p,
-                     struct slurmdl_error *err)
+int boot_tree_build (struct boot_tree *t, const struct boot_place *p, struct slurmdl_error *err)
 {
     struct boot_plan x = { .t = t, .p = p, .n = t->nchildren };
     int rv = -1;
 
     x.below = calloc ((size_t)x.n + 1, sizeof (*x.below));
-    x.message = malloc (sizeof (struct boot_welcome)
-                        + BOOT_FANOUT * sizeof (struct boot_child));
+    x.message = malloc (sizeof (struct boot_welcome) + BOOT_FANOUT * sizeof (struct boot_child));
     if (!x.below || !x.message)
         goto out;
     for (long i = x.n; i > 0; i--) {
@@ -123,10 +113,8 @@ out:
     return rv;
 }
 
-static int go_to_parent (struct boot_tree *t,
-                         const struct boot_place *p,
-                         const struct boot_welcome *w,
-                         struct slurmdl_error *err)
+static int go_to_parent (struct boot_tree *t, const struct boot_place *p,
+                         const struct boot_welcome *w, struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout;
     const char *at = *w->parent_from ? w->parent_from : t->parent.from;
@@ -137,29 +125,20 @@ static int go_to_parent (struct boot_tree *t,
         return errorf (err,
                        "rank %ld (%s) does not reach rank %ld (%s) at %s:%d: "
                        "%s",
-                       p->rank,
-                       p->own,
-                       (long)w->parent,
-                       w->parent_host,
-                       at,
-                       w->parent_port,
+                       p->rank, p->own, (long)w->parent, w->parent_host, at, w->parent_port,
                        strerror (errno));
     boot_peer_init (&parent, fd, NULL);
     parent.rank = w->parent;
     memcpy (parent.host, w->parent_host, sizeof (parent.host));
     boot_peer_close (&t->parent);
     t->parent = parent;
-    return boot_introduce (t, p, 0, true, deadline) < 0 ? lost (&t->parent, err)
-                                                        : 0;
+    return boot_introduce (t, p, 0, true, deadline) < 0 ? lost (&t->parent, err) : 0;
 }
 
 /* Rank 0 has said who comes here, and how many each of them represents. */
-static int receive_children (struct boot_tree *t,
-                             const struct boot_place *p,
-                             const struct listen_sockets *listener,
-                             const struct boot_child *c,
-                             uint32_t n,
-                             struct slurmdl_error *err)
+static int receive_children (struct boot_tree *t, const struct boot_place *p,
+                             const struct listen_sockets *listener, const struct boot_child *c,
+                             uint32_t n, struct slurmdl_error *err)
 {
     struct boot_accept m;
     long before = t->nchildren;
@@ -172,11 +151,7 @@ static int receive_children (struct boot_tree *t,
         boot_accept_expect (&m, c[i].rank);
     if (boot_accept_run (&m, monotonic () + p->timeout) < 0) {
         boot_name_ranks (names, sizeof (names), m.missing, p->size, p->layout);
-        errorf (err,
-                "rank %ld (%s) was not reached within %g s by %s",
-                p->rank,
-                p->own,
-                p->timeout,
+        errorf (err, "rank %ld (%s) was not reached within %g s by %s", p->rank, p->own, p->timeout,
                 names);
     } else if (boot_accept_end (&m, t) == 0)
         rv = 0;
@@ -188,26 +163,20 @@ out:
 }
 
 /* Those of this node stay with their leader. */
-static int
-welcome_node (struct boot_tree *t, long n, const struct boot_welcome *from)
+static int welcome_node (struct boot_tree *t, long n, const struct boot_welcome *from)
 {
     struct boot_welcome w = *from;
 
     w.parent = -1;
     w.nchildren = 0;
     for (long i = 0; i < n; i++)
-        if (net_stream_send (&t->children[i].stream,
-                             BOOT_WELCOME,
-                             &w,
-                             sizeof (w),
-                             monotonic () + 1)
+        if (net_stream_send (&t->children[i].stream, BOOT_WELCOME, &w, sizeof (w), monotonic () + 1)
             < 0)
             return -1;
     return 0;
 }
 
-static int check_welcome (const struct boot_place *p,
-                          const struct net_stream *w,
+static int check_welcome (const struct boot_place *p, const struct net_stream *w,
                           struct boot_welcome *welcome)
 {
     size_t n = w->head.length;
@@ -233,10 +202,8 @@ static int check_welcome (const struct boot_place *p,
     return 0;
 }
 
-int boot_tree_move (struct boot_tree *t,
-                    const struct boot_place *p,
-                    struct listen_sockets *listener,
-                    struct slurmdl_error *err)
+int boot_tree_move (struct boot_tree *t, const struct boot_place *p,
+                    struct listen_sockets *listener, struct slurmdl_error *err)
 {
     struct boot_child children[BOOT_FANOUT];
     struct boot_welcome w;
@@ -247,9 +214,7 @@ int boot_tree_move (struct boot_tree *t,
         errno = EPROTO;
         return errorf (err, "rank 0 at %s is of another release", p->host);
     }
-    memcpy (children,
-            t->parent.stream.body + sizeof (w),
-            w.nchildren * sizeof (*children));
+    memcpy (children, t->parent.stream.body + sizeof (w), w.nchildren * sizeof (*children));
     net_stream_next (&t->parent.stream);
     if (t->parent.rank == 0)
         memcpy (t->parent.host, w.host, sizeof (w.host));

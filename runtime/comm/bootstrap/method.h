@@ -11,8 +11,7 @@ struct boot_method {
     /* Fill p->rank, size, host, port, key; rank 0's p->listener is open then.
      * Set before: the time-out and own name.  All ranks call it.
      */
-    int (*find) (struct boot_place *p,
-                 const struct slurmdl_comm_options *o,
+    int (*find) (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err);
     void (*leave) (void); /* once for each find() that succeeded */
 };

@@ -40,8 +40,7 @@ long boot_node_leader (const struct boot_place *p)
  * and may take others.  A rank's node is part of it: nodes may be one machine,
  * in tests.
  */
-static socklen_t node_address (const struct boot_place *p,
-                               struct sockaddr_un *a)
+static socklen_t node_address (const struct boot_place *p, struct sockaddr_un *a)
 {
     unsigned char name[HANDSHAKE_KEY];
     char text[SECRET_DIGITS + 1];
@@ -51,11 +50,7 @@ static socklen_t node_address (const struct boot_place *p,
     a->sun_family = AF_UNIX;
     handshake_derive (p->key, "name", name, sizeof (name));
     secret_print (name, text);
-    n = snprintf (a->sun_path + 1,
-                  sizeof (a->sun_path) - 1,
-                  "slurmdl-boot-%s-%d-%d",
-                  text,
-                  p->port,
+    n = snprintf (a->sun_path + 1, sizeof (a->sun_path) - 1, "slurmdl-boot-%s-%d-%d", text, p->port,
                   (int)p->layout->node_of[p->rank]);
     return (socklen_t)(offsetof (struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
@@ -66,8 +61,7 @@ static int listen_on_node (const struct boot_place *p)
     socklen_t n = node_address (p, &a);
     int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd >= 0 && bind (fd, (struct sockaddr *)&a, n) == 0
-        && listen (fd, 4096) == 0)
+    if (fd >= 0 && bind (fd, (struct sockaddr *)&a, n) == 0 && listen (fd, 4096) == 0)
         return fd;
     if (fd >= 0)
         close (fd);

@@ -63,19 +63,14 @@ static char *value_of (char *line, const char *key, char *value, size_t size)
         p += *p == ' ';
         if (strncmp (p, key, n) || p[n] != '=')
             continue;
-        snprintf (
-            value, size, "%.*s", (int)strcspn (p + n + 1, " "), p + n + 1);
+        snprintf (value, size, "%.*s", (int)strcspn (p + n + 1, " "), p + n + 1);
         return value;
     }
     return NULL;
 }
 
 /* Ask, and read the answer, which must be the command 'answer'. */
-static int ask (int fd,
-                char *line,
-                const char *answer,
-                double deadline,
-                struct slurmdl_error *err)
+static int ask (int fd, char *line, const char *answer, double deadline, struct slurmdl_error *err)
 {
     char asked[32], value[64];
     size_t n = strlen (line);
@@ -84,16 +79,14 @@ static int ask (int fd,
     if (write (fd, line, n) != (ssize_t)n || read_line (fd, line, deadline) < 0)
         return errorf (err, "PMI: %s: %s", asked, strerror (errno));
     if (value_of (line, "cmd", value, sizeof (value)) && !strcmp (value, answer)
-        && (!value_of (line, "rc", value, sizeof (value))
-            || !strcmp (value, "0")))
+        && (!value_of (line, "rc", value, sizeof (value)) || !strcmp (value, "0")))
         return 0;
     errno = EPROTO;
     return errorf (err, "PMI: %s: it answers '%.80s'", asked, line);
 }
 
 /* All ranks: what rank 0 puts is seen after the barrier. */
-static int
-exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
+static int exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout / 2;
     char notice[BOOT_NOTICE], space[256];
@@ -111,11 +104,7 @@ exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
             boot_compose_failure (err ? err->text : why.text, notice);
         } else
             boot_compose (p, notice);
-        snprintf (line,
-                  LINE,
-                  "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n",
-                  space,
-                  turn,
+        snprintf (line, LINE, "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n", space, turn,
                   notice);
         if (ask (fd, line, "put_result", deadline, err) < 0)
             return -1;
@@ -125,8 +114,7 @@ exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
         return -1;
     if (p->rank == 0)
         return failed ? -1 : 0;
-    snprintf (
-        line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
+    snprintf (line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
     if (ask (fd, line, "get_result", deadline, err) < 0)
         return -1;
     if (!value_of (line, "value", notice, sizeof (notice))) {
@@ -139,9 +127,7 @@ exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
 static int begin (int fd, char *line, struct slurmdl_error *err)
 {
     strcpy (line, "cmd=init pmi_version=1 pmi_subversion=1\n");
-    return users > 0
-               ? 0
-               : ask (fd, line, "response_to_init", monotonic () + 10, err);
+    return users > 0 ? 0 : ask (fd, line, "response_to_init", monotonic () + 10, err);
 }
 
 static void leave (void)
@@ -149,15 +135,10 @@ static void leave (void)
     char line[LINE] = "cmd=finalize\n";
 
     if (--users == 0)
-        ask ((int)environment_number ("PMI_FD", -1),
-             line,
-             "finalize_ack",
-             monotonic () + 10,
-             NULL);
+        ask ((int)environment_number ("PMI_FD", -1), line, "finalize_ack", monotonic () + 10, NULL);
 }
 
-static int find (struct boot_place *p,
-                 const struct slurmdl_comm_options *o,
+static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err)
 {
     int fd = (int)environment_number ("PMI_FD", -1);
@@ -168,8 +149,7 @@ static int find (struct boot_place *p,
     p->size = environment_number ("PMI_SIZE", -1);
     if (fd < 0 || p->rank < 0 || p->size <= p->rank) {
         errno = EINVAL;
-        return errorf (err,
-                       "PMI: PMI_FD, PMI_RANK or PMI_SIZE is not a number");
+        return errorf (err, "PMI: PMI_FD, PMI_RANK or PMI_SIZE is not a number");
     }
     if (begin (fd, line, err) < 0)
         return -1;

@@ -29,10 +29,7 @@ static struct pmix {
     pmix_status_t (*finalize) (const pmix_info_t *, size_t);
     pmix_status_t (*put) (pmix_scope_t, const char *, pmix_value_t *);
     pmix_status_t (*commit) (void);
-    pmix_status_t (*get) (const pmix_proc_t *,
-                          const char *,
-                          const pmix_info_t *,
-                          size_t,
+    pmix_status_t (*get) (const pmix_proc_t *, const char *, const pmix_info_t *, size_t,
                           pmix_value_t **);
     const char *(*text) (pmix_status_t);
 } pmix;
@@ -69,8 +66,7 @@ static int load (struct slurmdl_error *err)
     return errorf (err, "PMIx: no %s in libpmix.so.2", missing);
 }
 
-static int
-failure (pmix_status_t s, const char *what, struct slurmdl_error *err)
+static int failure (pmix_status_t s, const char *what, struct slurmdl_error *err)
 {
     errno = s == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EIO;
     return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
@@ -84,9 +80,7 @@ static void next_key (char *key, size_t size)
     snprintf (key, size, "slurmdl.boot.%u", atomic_fetch_add (&turn, 1));
 }
 
-static int find_size (const pmix_proc_t *self,
-                      struct boot_place *p,
-                      struct slurmdl_error *err)
+static int find_size (const pmix_proc_t *self, struct boot_place *p, struct slurmdl_error *err)
 {
     pmix_proc_t all = *self;
     pmix_value_t *v = NULL;
@@ -102,8 +96,7 @@ static int find_size (const pmix_proc_t *self,
     return 0;
 }
 
-static int
-publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
+static int publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
 {
     char notice[BOOT_NOTICE];
     pmix_value_t v = { .type = PMIX_STRING };
@@ -126,9 +119,7 @@ publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
 }
 
 /* No fence: it would wait for ranks that do not come, without a name. */
-static int look_up (const pmix_proc_t *self,
-                    struct boot_place *p,
-                    const char *key,
+static int look_up (const pmix_proc_t *self, struct boot_place *p, const char *key,
                     struct slurmdl_error *err)
 {
     pmix_proc_t first = *self;
@@ -145,8 +136,8 @@ static int look_up (const pmix_proc_t *self,
     wait.value.data.integer = (int)(p->timeout + 0.999);
     first.rank = 0;
     /* some servers wait for it, and others do not know it yet */
-    while ((s = pmix.get (&first, key, &wait, 1, &v)) != PMIX_SUCCESS
-           && s != PMIX_ERR_UNREACH && monotonic () < deadline)
+    while ((s = pmix.get (&first, key, &wait, 1, &v)) != PMIX_SUCCESS && s != PMIX_ERR_UNREACH
+           && monotonic () < deadline)
         nanosleep (&pause, NULL);
     if (s != PMIX_SUCCESS) {
         failure (s, "rank 0 did not come", err);
@@ -161,8 +152,7 @@ static int look_up (const pmix_proc_t *self,
     return rv;
 }
 
-static int find (struct boot_place *p,
-                 const struct slurmdl_comm_options *o,
+static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err)
 {
     pmix_proc_t self;
@@ -179,8 +169,7 @@ static int find (struct boot_place *p,
     next_key (key, sizeof (key));
     rv = find_size (&self, p, err);
     if (rv == 0 && p->size > 1)
-        rv =
-            p->rank == 0 ? publish (p, key, err) : look_up (&self, p, key, err);
+        rv = p->rank == 0 ? publish (p, key, err) : look_up (&self, p, key, err);
     if (rv < 0)
         pmix.finalize (NULL, 0);
     return rv;
@@ -193,18 +182,16 @@ static void leave (void)
 
 #else
 
-static int find (struct boot_place *p,
-                 const struct slurmdl_comm_options *o,
+static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err)
 {
     (void)p;
     (void)o;
     errno = ENOTSUP;
-    return errorf (err,
-                   "this step has PMIx (srun --mpi=pmix), and "
-                   "libslurmdl-comm was built without it: build it where "
-                   "libpmix-dev is installed, or say srun --mpi=none, "
-                   "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
+    return errorf (err, "this step has PMIx (srun --mpi=pmix), and "
+                        "libslurmdl-comm was built without it: build it where "
+                        "libpmix-dev is installed, or say srun --mpi=none, "
+                        "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
 }
 
 static void leave (void)

@@ -12,8 +12,7 @@ static const char *host_of (const struct rank_layout *layout, long rank)
 }
 
 /* The first rank after 'from' that does not go on with it. */
-static long
-end_of (const bool *missing, long n, long from, const struct rank_layout *l)
+static long end_of (const bool *missing, long n, long from, const struct rank_layout *l)
 {
     const char *host = host_of (l, from);
     long to = from + 1;
@@ -23,8 +22,7 @@ end_of (const bool *missing, long n, long from, const struct rank_layout *l)
     return to;
 }
 
-static void
-put_run (char *buf, size_t size, long from, long to, const char *host)
+static void put_run (char *buf, size_t size, long from, long to, const char *host)
 {
     char range[48];
 
@@ -38,10 +36,7 @@ put_run (char *buf, size_t size, long from, long to, const char *host)
         snprintf (buf, size, "%s", range);
 }
 
-void boot_name_ranks (char *buf,
-                      size_t size,
-                      const bool *missing,
-                      long n,
+void boot_name_ranks (char *buf, size_t size, const bool *missing, long n,
                       const struct rank_layout *layout)
 {
     enum { MORE = 24 }; /* room for the number of those that have none */
@@ -60,15 +55,10 @@ void boot_name_ranks (char *buf,
         to = end_of (missing, n, r, layout);
         put_run (run, sizeof (run), r, to, host_of (layout, r));
         if (used + strlen (run) + 2 + (left > to - r ? MORE : 1) > size) {
-            snprintf (buf + used,
-                      size - used,
-                      "%s%ld more",
-                      used ? " and " : "",
-                      left);
+            snprintf (buf + used, size - used, "%s%ld more", used ? " and " : "", left);
             return;
         }
-        used += (size_t)snprintf (
-            buf + used, size - used, "%s%s", used ? ", " : "", run);
+        used += (size_t)snprintf (buf + used, size - used, "%s%s", used ? ", " : "", run);
         left -= to - r;
     }
 }

@@ -30,12 +30,7 @@ static void *ask (void *arg)
     struct lookup *l = arg;
 
     if (getaddrinfo (l->name, NULL, &hints, &list) == 0) {
-        if (getnameinfo (list->ai_addr,
-                         list->ai_addrlen,
-                         l->address,
-                         sizeof (l->address),
-                         NULL,
-                         0,
+        if (getnameinfo (list->ai_addr, list->ai_addrlen, l->address, sizeof (l->address), NULL, 0,
                          NI_NUMERICHOST)
             == 0)
             atomic_store (&l->known, true);

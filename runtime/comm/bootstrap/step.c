@@ -51,12 +51,7 @@ void boot_compose (struct boot_place *p, char *notice)
         address_own (is_no_host () ? NULL : p->own, hosts, sizeof (hosts));
     if (!*p->notice || !p->has_key)
         secret_print (p->key, key);
-    snprintf (notice,
-              BOOT_NOTICE,
-              "%d/%s/%s/%s",
-              p->listener.port,
-              key,
-              *machine ? machine : "?",
+    snprintf (notice, BOOT_NOTICE, "%d/%s/%s/%s", p->listener.port, key, *machine ? machine : "?",
               *hosts ? hosts : "-");
     handshake_forget (key, sizeof (key));
 }
@@ -83,9 +78,7 @@ static int take_failure (const char *notice, struct slurmdl_error *err)
 }
 
 /* Loopback is where rank 0 is only on its own machine. */
-static int take_hosts (struct boot_place *p,
-                       const char *machine,
-                       const char *hosts,
+static int take_hosts (struct boot_place *p, const char *machine, const char *hosts,
                        struct slurmdl_error *err)
 {
     char own[64];
@@ -95,18 +88,15 @@ static int take_hosts (struct boot_place *p,
         hosts = boot_is_loopback (hosts) ? hosts : "127.0.0.1";
     else if (boot_is_loopback (hosts) || !strcmp (hosts, "-")) {
         errno = ECONNREFUSED;
-        return errorf (err,
-                       "rank 0 listens at loopback of another node only: give "
-                       "all ranks an address that they reach "
-                       "(DL_COMM_ADDRESS, MASTER_ADDR)");
+        return errorf (err, "rank 0 listens at loopback of another node only: give "
+                            "all ranks an address that they reach "
+                            "(DL_COMM_ADDRESS, MASTER_ADDR)");
     }
     snprintf (p->host, sizeof (p->host), "%s", hosts);
     return 0;
 }
 
-int boot_parse (struct boot_place *p,
-                const char *notice,
-                struct slurmdl_error *err)
+int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *err)
 {
     char key[SECRET_DIGITS + 1], machine[64], hosts[256];
     int rv;
@@ -114,9 +104,7 @@ int boot_parse (struct boot_place *p,
     if (*notice == '!')
         return take_failure (notice, err);
     errno = EPROTO;
-    if (sscanf (
-            notice, "%d/%32[^/]/%63[^/]/%255s", &p->port, key, machine, hosts)
-        != 4)
+    if (sscanf (notice, "%d/%32[^/]/%63[^/]/%255s", &p->port, key, machine, hosts) != 4)
         return errorf (err, "rank 0 is of another release");
     rv = p->has_key && !strcmp (key, "-") ? 0 : secret_parse (key, p->key);
     handshake_forget (key, sizeof (key));
@@ -132,8 +120,7 @@ static void find_ranks (struct boot_place *p)
     if (p->rank >= 0 && p->size > 0)
         return;
     p->rank = environment_number ("SLURM_PROCID", -1);
-    p->size = environment_number ("SLURM_STEP_NUM_TASKS",
-                                  environment_number ("SLURM_NTASKS", -1));
+    p->size = environment_number ("SLURM_STEP_NUM_TASKS", environment_number ("SLURM_NTASKS", -1));
     /* a batch script is one process, whatever the job's tasks are */
     if (p->rank < 0 || p->size < 1 || !getenv ("SLURM_STEP_NODELIST")) {
         p->rank = 0;
@@ -163,9 +150,7 @@ static int find_step_address (struct boot_place *p)
         return -1;
     ports = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
                            (uint32_t)environment_number ("SLURM_JOB_ID", 0),
-                           (uint32_t)environment_number ("SLURM_STEP_ID", 0),
-                           ephemeral (),
-                           1);
+                           (uint32_t)environment_number ("SLURM_STEP_ID", 0), ephemeral (), 1);
     p->port = ports.few ? ports.second : ports.comm;
     p->nearby = is_no_host () || (p->rank != 0 && !address_is_known (p->host));
     return 0;
@@ -177,18 +162,15 @@ static bool is_of_slurm (const struct boot_place *p)
     return getenv ("SLURM_STEP_NODELIST")
            && (!getenv ("MASTER_ADDR")
                || (environment_number ("SLURM_PROCID", -1) == p->rank
-                   && environment_number ("SLURM_STEP_NUM_TASKS", -1)
-                          == p->size));
+                   && environment_number ("SLURM_STEP_NUM_TASKS", -1) == p->size));
 }
 
 bool boot_is_loopback (const char *host)
 {
-    return !strncmp (host, "127.", 4) || !strcmp (host, "::1")
-           || !strcasecmp (host, "localhost");
+    return !strncmp (host, "127.", 4) || !strcmp (host, "::1") || !strcasecmp (host, "localhost");
 }
 
-static int find_address (struct boot_place *p,
-                         const struct slurmdl_comm_options *o,
+static int find_address (struct boot_place *p, const struct slurmdl_comm_options *o,
                          struct slurmdl_error *err)
 {
     const char *address = o->address ? o->address : getenv ("DL_COMM_ADDRESS");
@@ -209,9 +191,8 @@ static int find_address (struct boot_place *p,
         return 0;
     }
     errno = EINVAL;
-    return errorf (err,
-                   "the address of rank 0 is unknown: start the ranks with "
-                   "srun, or set DL_COMM_ADDRESS to HOST:PORT");
+    return errorf (err, "the address of rank 0 is unknown: start the ranks with "
+                        "srun, or set DL_COMM_ADDRESS to HOST:PORT");
 }
 
 /* A name for the notice that is the same on all ranks, and that of no others
@@ -229,14 +210,12 @@ static void name_notice (struct boot_place *p)
     snprintf (what, sizeof (what), "%d", p->port);
     if (p->has_key)
         snprintf (what, sizeof (what), "%d.%.16s", p->port, hex);
-    if (is_of_slurm (p)
-        && notice_step_name (p->notice, sizeof (p->notice), what) == 0)
+    if (is_of_slurm (p) && notice_step_name (p->notice, sizeof (p->notice), what) == 0)
         return;
     /* a loopback address is one of each machine */
     if (boot_is_loopback (p->host))
         gethostname (own, sizeof (own) - 1);
-    n = snprintf (
-        p->notice, sizeof (p->notice), "%.80s%.80s.%s", own, p->host, what);
+    n = snprintf (p->notice, sizeof (p->notice), "%.80s%.80s.%s", own, p->host, what);
     for (int i = 0; i < n; i++)
         if (p->notice[i] == '/')
             p->notice[i] = '_';
@@ -258,8 +237,7 @@ static bool is_there (void)
     return true;
 }
 
-static int find (struct boot_place *p,
-                 const struct slurmdl_comm_options *o,
+static int find (struct boot_place *p, const struct slurmdl_comm_options *o,
                  struct slurmdl_error *err)
 {
     p->rank = o->rank;
@@ -270,9 +248,7 @@ static int find (struct boot_place *p,
         errno = EINVAL;
         return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
     }
-    return p->size == 1                   ? 0
-           : find_address (p, o, err) < 0 ? -1
-                                          : find_secret (p, err);
+    return p->size == 1 ? 0 : find_address (p, o, err) < 0 ? -1 : find_secret (p, err);
 }
 
 static void leave (void)
@@ -283,19 +259,16 @@ const struct boot_method boot_tcp = { "tcp", is_there, find, leave };
 
 struct rank_layout *boot_layout (const struct boot_place *p)
 {
-    struct layout_facts f = {
-        .hosts = getenv ("SLURM_STEP_NODELIST"),
-        .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
-        .distribution = getenv ("SLURM_DISTRIBUTION"),
-        .plane = environment_number ("SLURM_DIST_PLANESIZE", 0),
-        .ranks = environment_number ("SLURM_STEP_NUM_TASKS", 0),
-        .node = environment_number ("SLURM_NODEID", 0),
-        .gtids = getenv ("SLURM_GTIDS")
-    };
+    struct layout_facts f = { .hosts = getenv ("SLURM_STEP_NODELIST"),
+                              .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
+                              .distribution = getenv ("SLURM_DISTRIBUTION"),
+                              .plane = environment_number ("SLURM_DIST_PLANESIZE", 0),
+                              .ranks = environment_number ("SLURM_STEP_NUM_TASKS", 0),
+                              .node = environment_number ("SLURM_NODEID", 0),
+                              .gtids = getenv ("SLURM_GTIDS") };
     struct rank_layout *l;
 
-    if (!f.hosts || !f.tasks || environment_number ("SLURM_HET_SIZE", 0) > 1
-        || f.ranks != p->size
+    if (!f.hosts || !f.tasks || environment_number ("SLURM_HET_SIZE", 0) > 1 || f.ranks != p->size
         || environment_number ("SLURM_PROCID", -1) != p->rank)
         return NULL;
     if ((l = malloc (sizeof (*l))) && layout_fill (l, &f) == 0)

@@ -18,9 +18,8 @@
 
 enum {
     ATTEMPT_S = 5, /* to connect */
-    NOTICE_S =
-        1, /* for the notice, before who has the secret looks elsewhere */
-    LINGER_S = 5, /* for the others to see why rank 0 has ended */
+    NOTICE_S = 1,  /* for the notice, before who has the secret looks elsewhere */
+    LINGER_S = 5,  /* for the others to see why rank 0 has ended */
     SPARE_FILES = 64
 };
 
@@ -56,11 +55,7 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
     char names[160];
 
     boot_name_ranks (names, sizeof (names), m->missing, p->size, p->layout);
-    errorf (err,
-            "%ld of %ld ranks did not come within %g s: %s",
-            m->left,
-            p->size,
-            p->timeout,
+    errorf (err, "%ld of %ld ranks did not come within %g s: %s", m->left, p->size, p->timeout,
             names);
     errno = ETIMEDOUT;
     return -1;
@@ -75,9 +70,7 @@ static int open_any (struct boot_place *p, struct slurmdl_error *err)
         return 0;
     if (!boot_is_loopback (p->host))
         return listen_open_range (&p->listener, NULL, 0, err);
-    return listen_open (&p->listener, p->host, 0) < 0
-               ? errorf (err, "%s", strerror (errno))
-               : 0;
+    return listen_open (&p->listener, p->host, 0) < 0 ? errorf (err, "%s", strerror (errno)) : 0;
 }
 
 /* Who has the secret, and cannot publish, can still be where it is looked for.
@@ -105,9 +98,7 @@ static int publish (struct boot_place *p, struct slurmdl_error *err)
                    "rank 0 (%s) cannot listen on port %d, which is taken, and "
                    "cannot publish another one: %s: make that possible, or set "
                    "DL_COMM_ADDRESS to HOST:PORT with a free port",
-                   p->own,
-                   p->port,
-                   why.text);
+                   p->own, p->port, why.text);
 }
 
 /* The others are not to wait for what does not come. */
@@ -147,9 +138,7 @@ static void remove_notice (const struct boot_place *p)
         notice_remove (p->notice);
 }
 
-static int host_meeting (struct boot_tree *t,
-                         struct boot_place *p,
-                         struct slurmdl_error *err)
+static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     struct boot_accept m;
     int rv = -1;
@@ -186,14 +175,12 @@ out:
 /* ---- the others ---- */
 
 /* Returns 0, 1: try again, or -1: told not to. */
-static int hear_answer (struct boot_tree *t,
-                        const struct boot_place *p,
-                        struct listen_sockets *listener,
-                        struct slurmdl_error *err)
+static int hear_answer (struct boot_tree *t, const struct boot_place *p,
+                        struct listen_sockets *listener, struct slurmdl_error *err)
 {
     struct net_stream *w = &t->parent.stream;
-    size_t most = BOOT_TEXT + sizeof (struct boot_welcome)
-                  + (size_t)p->size * sizeof (struct boot_child);
+    size_t most =
+        BOOT_TEXT + sizeof (struct boot_welcome) + (size_t)p->size * sizeof (struct boot_child);
 
     if (net_stream_wait (w, most, monotonic () + p->timeout + slack) < 0)
         return errno == EBADMSG ? boot_say_altered (&t->parent, err) : 1;
@@ -204,8 +191,7 @@ static int hear_answer (struct boot_tree *t,
         return boot_tree_move (t, p, listener, err);
     case BOOT_REFUSED:
         errno = EEXIST;
-        return errorf (
-            err, "rank 0 (%s): %s", t->parent.from, clean_text (w->body));
+        return errorf (err, "rank 0 (%s): %s", t->parent.from, clean_text (w->body));
     case BOOT_FAILED:
         return errorf (err, "%s", boot_tree_reason (w));
     }
@@ -213,20 +199,15 @@ static int hear_answer (struct boot_tree *t,
     return 1;
 }
 
-static int introduce_at (struct boot_tree *t,
-                         const struct boot_place *p,
-                         struct listen_sockets *listener,
-                         double deadline,
+static int introduce_at (struct boot_tree *t, const struct boot_place *p,
+                         struct listen_sockets *listener, double deadline,
                          struct slurmdl_error *err)
 {
     double until = monotonic () + ATTEMPT_S;
     int rv = 1;
 
     /* what does not answer there may be somebody else's */
-    if (boot_introduce (t,
-                        p,
-                        listener->n ? listener->port : 0,
-                        false,
+    if (boot_introduce (t, p, listener->n ? listener->port : 0, false,
                         until < deadline ? until : deadline)
         == 0)
         rv = hear_answer (t, p, listener, err);
@@ -240,8 +221,7 @@ static int introduce_at (struct boot_tree *t,
     return rv;
 }
 
-static int come_to_leader (struct boot_tree *t,
-                           const struct boot_place *p,
+static int come_to_leader (struct boot_tree *t, const struct boot_place *p,
                            struct slurmdl_error *err)
 {
     int fd = boot_node_connect (p);
@@ -266,17 +246,14 @@ static bool is_beside_root (const struct boot_place *p)
 /* Where rank 0 is if its notice is not seen; NULL: that is not known, or only
  * somebody else can be there.
  */
-static const char *host_of_root (const struct boot_place *p,
-                                 struct lookup *name)
+static const char *host_of_root (const struct boot_place *p, struct lookup *name)
 {
     const char *host = p->nearby ? lookup_answer (name) : p->host;
 
     if (!host && is_beside_root (p))
         return "127.0.0.1";
-    return *p->notice && host && boot_is_loopback (host) && p->layout
-                   && !is_beside_root (p)
-               ? NULL
-               : host;
+    return *p->notice && host && boot_is_loopback (host) && p->layout && !is_beside_root (p) ? NULL
+                                                                                             : host;
 }
 
 static int connect_to (const char *host, int port, double deadline)
@@ -284,16 +261,13 @@ static int connect_to (const char *host, int port, double deadline)
     double until = monotonic () + ATTEMPT_S;
 
     errno = EHOSTUNREACH;
-    return host ? socket_connect (
-               host, port, until < deadline ? until : deadline)
-                : -1;
+    return host ? socket_connect (host, port, until < deadline ? until : deadline) : -1;
 }
 
 /* 1: rank 0 has published nothing yet; -1: it never will, or it has said why it
  * failed.
  */
-static int read_notice (const struct boot_place *p,
-                        struct boot_place *found,
+static int read_notice (const struct boot_place *p, struct boot_place *found,
                         struct slurmdl_error *err)
 {
     char text[NOTICE_TEXT];
@@ -325,17 +299,12 @@ static int await_secret (struct boot_place *p)
  */
 static bool may_try (const struct boot_place *p, int notice, double begun)
 {
-    return !*p->notice
-           || (p->has_key && (notice < 0 || monotonic () > begun + NOTICE_S));
+    return !*p->notice || (p->has_key && (notice < 0 || monotonic () > begun + NOTICE_S));
 }
 
 /* Where its notice says, or else where it might be; as in introduce_at(). */
-static int try_root (struct boot_tree *t,
-                     struct boot_place *p,
-                     struct lookup *name,
-                     struct listen_sockets *listener,
-                     double begun,
-                     struct slurmdl_error *err)
+static int try_root (struct boot_tree *t, struct boot_place *p, struct lookup *name,
+                     struct listen_sockets *listener, double begun, struct slurmdl_error *err)
 {
     double deadline = begun + p->timeout;
     struct boot_place found = *p;
@@ -360,28 +329,20 @@ static int try_root (struct boot_tree *t,
     return introduce_at (t, p, listener, deadline, err);
 }
 
-static int no_answer (const struct boot_place *p,
-                      const struct slurmdl_error *why,
-                      bool strange,
+static int no_answer (const struct boot_place *p, const struct slurmdl_error *why, bool strange,
                       struct slurmdl_error *err)
 {
     const char *text = *why->text ? why->text : strerror (errno);
 
     if (strange)
         text = "what listens there does not know this step's secret";
-    errorf (err,
-            "rank 0 did not answer at %s:%d within %g s: %s",
-            p->host,
-            p->port,
-            p->timeout,
+    errorf (err, "rank 0 did not answer at %s:%d within %g s: %s", p->host, p->port, p->timeout,
             text);
     errno = ETIMEDOUT;
     return -1;
 }
 
-static int come_to_root (struct boot_tree *t,
-                         struct boot_place *p,
-                         struct listen_sockets *listener,
+static int come_to_root (struct boot_tree *t, struct boot_place *p, struct listen_sockets *listener,
                          struct slurmdl_error *err)
 {
     double begun = monotonic (), deadline = begun + p->timeout;
@@ -407,9 +368,7 @@ static int come_to_root (struct boot_tree *t,
     return rv < 0 ? errorf (err, "%s", why.text) : 0;
 }
 
-static int join_meeting (struct boot_tree *t,
-                         struct boot_place *p,
-                         struct slurmdl_error *err)
+static int join_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     long leader = p->size > BOOT_STAR ? boot_node_leader (p) : -1;
     struct listen_sockets listener = { 0 };
@@ -422,8 +381,7 @@ static int join_meeting (struct boot_tree *t,
         boot_node_gather (t, p);
     else if (leader > 0)
         rv = come_to_leader (t, p, err);
-    if (rv == 1 && p->size > BOOT_STAR
-        && listen_open_range (&listener, NULL, 0, err) < 0)
+    if (rv == 1 && p->size > BOOT_STAR && listen_open_range (&listener, NULL, 0, err) < 0)
         return -1;
     if (rv == 1)
         rv = come_to_root (t, p, &listener, err);
@@ -431,9 +389,7 @@ static int join_meeting (struct boot_tree *t,
     return rv;
 }
 
-int boot_tree_open (struct boot_tree *t,
-                    struct boot_place *p,
-                    struct slurmdl_error *err)
+int boot_tree_open (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     int rv;

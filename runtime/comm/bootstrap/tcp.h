@@ -19,7 +19,7 @@ struct boot_place {
      */
     char host[256];
     int port;
-    bool nearby; /* 'host' may be no host's name, but a node's of this one */
+    bool nearby;                    /* 'host' may be no host's name, but a node's of this one */
     struct listen_sockets listener; /* rank 0's, if it listens already */
     /* The same on all ranks of this step, and on no others; false: it is in the
      * notice.
@@ -33,7 +33,7 @@ struct boot_place {
     double timeout;                   /* seconds */
     char own[64];                     /* name of this host */
     const struct rank_layout *layout; /* which rank is where; or NULL */
-    bool *heard; /* set once rank 0 has answered, whatever it said; or NULL */
+    bool *heard;                      /* set once rank 0 has answered, whatever it said; or NULL */
 };
 
 /* Another rank, and those that it represents. */
@@ -70,9 +70,7 @@ void boot_compose_failure (const char *why, char *notice);
  * why.  Whoever is on the same machine gets loopback for a host, and others
  * none.
  */
-int boot_parse (struct boot_place *p,
-                const char *notice,
-                struct slurmdl_error *err);
+int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *err);
 
 bool boot_is_loopback (const char *host);
 
@@ -88,25 +86,16 @@ enum boot_kind {
 };
 
 /* Meet; -1 with 'err' naming those who did not come. */
-int boot_tree_open (struct boot_tree *t,
-                    struct boot_place *p,
-                    struct slurmdl_error *err);
-void boot_tree_close (struct boot_tree *t,
-                      bool ours); /* not a parent process's */
+int boot_tree_open (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err);
+void boot_tree_close (struct boot_tree *t, bool ours); /* not a parent process's */
 
-int boot_tree_allgather (struct boot_tree *t,
-                         const void *mine,
-                         size_t bytes,
-                         void *all,
+int boot_tree_allgather (struct boot_tree *t, const void *mine, size_t bytes, void *all,
                          struct slurmdl_error *err);
 
 /* Tell all peers but 'but' why this ends; and hear it from one: errno is set,
  * the reason is returned.
  */
-void boot_tree_tell (struct boot_tree *t,
-                     const struct boot_peer *but,
-                     int error,
-                     const char *why);
+void boot_tree_tell (struct boot_tree *t, const struct boot_peer *but, int error, const char *why);
 /* What was told arrives only if nothing that was sent here is left unread. */
 void boot_tree_drain (struct boot_tree *t);
 const char *boot_tree_reason (const struct net_stream *w);
@@ -130,17 +119,11 @@ struct boot_hello {
 /* Say to the parent of 't' who this rank is, where it listens (0: nowhere), and
  * that it represents the children of 't'; or, 'alone', none.
  */
-int boot_introduce (struct boot_tree *t,
-                    const struct boot_place *p,
-                    int port,
-                    bool alone,
+int boot_introduce (struct boot_tree *t, const struct boot_place *p, int port, bool alone,
                     double deadline);
 
 /* Of two ranks one is plain: EOPNOTSUPP. */
-int boot_say_differs (bool plain,
-                      long rank,
-                      const char *host,
-                      struct slurmdl_error *err);
+int boot_say_differs (bool plain, long rank, const char *host, struct slurmdl_error *err);
 
 /* Ranks that come to a listener. */
 struct boot_accept {
@@ -154,8 +137,7 @@ struct boot_accept {
 };
 
 /* The listener is taken. */
-int boot_accept_open (struct boot_accept *m,
-                      const struct boot_place *p,
+int boot_accept_open (struct boot_accept *m, const struct boot_place *p,
                       const struct listen_sockets *listener);
 void boot_accept_expect (struct boot_accept *m, long rank);
 /* Wait for all: 0, or -1, ETIMEDOUT if some did not come, EOPNOTSUPP if one
@@ -188,20 +170,13 @@ struct boot_welcome {
     int32_t parent_port;
     uint32_t nchildren; /* that follow, and come to it */
 };
-int boot_tree_build (struct boot_tree *t,
-                     const struct boot_place *p,
-                     struct slurmdl_error *err);
+int boot_tree_build (struct boot_tree *t, const struct boot_place *p, struct slurmdl_error *err);
 /* On the message that has come from the parent; listener->n is 0 if taken. */
-int boot_tree_move (struct boot_tree *t,
-                    const struct boot_place *p,
-                    struct listen_sockets *listener,
-                    struct slurmdl_error *err);
+int boot_tree_move (struct boot_tree *t, const struct boot_place *p,
+                    struct listen_sockets *listener, struct slurmdl_error *err);
 
 /* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with
  * their hosts where 'layout' is not NULL; "and 12 more" if there is no room.
  */
-void boot_name_ranks (char *buf,
-                      size_t size,
-                      const bool *missing,
-                      long n,
+void boot_name_ranks (char *buf, size_t size, const bool *missing, long n,
                       const struct rank_layout *layout);

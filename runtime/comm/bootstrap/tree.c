@@ -23,10 +23,7 @@ struct boot_exchange {
     struct pollfd *poll;
 };
 
-void boot_tree_tell (struct boot_tree *t,
-                     const struct boot_peer *but,
-                     int error,
-                     const char *why)
+void boot_tree_tell (struct boot_tree *t, const struct boot_peer *but, int error, const char *why)
 {
     double deadline = monotonic () + 1;
     char body[BOOT_TEXT];
@@ -42,8 +39,7 @@ void boot_tree_tell (struct boot_tree *t,
         net_stream_send (&t->parent.stream, BOOT_FAILED, body, n, deadline);
     for (long i = 0; i < t->nchildren; i++)
         if (t->children[i].stream.fd >= 0 && but != &t->children[i])
-            net_stream_send (
-                &t->children[i].stream, BOOT_FAILED, body, n, deadline);
+            net_stream_send (&t->children[i].stream, BOOT_FAILED, body, n, deadline);
 }
 
 static void drain (struct boot_peer *p, double deadline)
@@ -92,12 +88,10 @@ static int fail (struct boot_tree *t, const struct boot_peer *from, int error)
 int boot_say_altered (const struct boot_peer *from, struct slurmdl_error *err)
 {
     errno = EBADMSG;
-    return errorf (
-        err,
-        "what rank %ld (%s) sent was altered on its way (wrong MAC): "
-        "the connection is ended",
-        from->rank,
-        *from->host ? from->host : from->from);
+    return errorf (err,
+                   "what rank %ld (%s) sent was altered on its way (wrong MAC): "
+                   "the connection is ended",
+                   from->rank, *from->host ? from->host : from->from);
 }
 
 static int lost (struct boot_exchange *x, struct boot_peer *p)
@@ -107,15 +101,9 @@ static int lost (struct boot_exchange *x, struct boot_peer *p)
     if (error == EBADMSG)
         boot_say_altered (p, &x->t->why);
     else if (error == EPROTO)
-        errorf (&x->t->why,
-                "rank %ld (%s) is in another exchange",
-                p->rank,
-                p->host);
+        errorf (&x->t->why, "rank %ld (%s) is in another exchange", p->rank, p->host);
     else
-        errorf (&x->t->why,
-                "rank %ld (%s) has ended or lost its connection",
-                p->rank,
-                p->host);
+        errorf (&x->t->why, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
     return fail (x->t, error == EPROTO ? NULL : p, error);
 }
 
@@ -172,8 +160,7 @@ static int poll_peers (struct boot_exchange *x, double deadline)
 
     x->poll[0] = (struct pollfd){ .fd = t->parent.stream.fd, .events = POLLIN };
     for (long i = 0; i < t->nchildren; i++)
-        x->poll[i + 1] =
-            (struct pollfd){ .fd = t->children[i].stream.fd, .events = POLLIN };
+        x->poll[i + 1] = (struct pollfd){ .fd = t->children[i].stream.fd, .events = POLLIN };
     do
         n = poll (x->poll, (nfds_t)t->nchildren + 1, socket_left (deadline));
     while (n < 0 && errno == EINTR);
@@ -220,8 +207,7 @@ static int send_up (struct boot_exchange *x, double deadline)
         memcpy (to + sizeof (r), x->all + r * x->bytes, x->bytes);
         to += x->record;
     }
-    rv = net_stream_send (
-        &t->parent.stream, BOOT_GATHER, body, n * x->record, deadline);
+    rv = net_stream_send (&t->parent.stream, BOOT_GATHER, body, n * x->record, deadline);
     free (body);
     return rv < 0 ? lost (x, &t->parent) : 0;
 }
@@ -231,10 +217,7 @@ static int send_down (struct boot_exchange *x, double deadline)
     struct boot_tree *t = x->t;
 
     for (long i = 0; i < t->nchildren; i++)
-        if (net_stream_send (&t->children[i].stream,
-                             BOOT_ALL,
-                             x->all,
-                             (size_t)t->size * x->bytes,
+        if (net_stream_send (&t->children[i].stream, BOOT_ALL, x->all, (size_t)t->size * x->bytes,
                              deadline)
             < 0)
             return lost (x, &t->children[i]);
@@ -247,10 +230,7 @@ static int say_late (struct boot_exchange *x)
     char names[160];
 
     boot_name_ranks (names, sizeof (names), x->missing, t->size, t->layout);
-    errorf (&t->why,
-            "rank %ld has waited for %g s for an exchange with %s",
-            t->rank,
-            t->timeout,
+    errorf (&t->why, "rank %ld has waited for %g s for an exchange with %s", t->rank, t->timeout,
             names);
     return fail (t, NULL, ETIMEDOUT);
 }
@@ -301,10 +281,7 @@ static int prepare (struct boot_exchange *x, const void *mine)
     return 0;
 }
 
-int boot_tree_allgather (struct boot_tree *t,
-                         const void *mine,
-                         size_t bytes,
-                         void *all,
+int boot_tree_allgather (struct boot_tree *t, const void *mine, size_t bytes, void *all,
                          struct slurmdl_error *err)
 {
     struct boot_exchange x = { .t = t, .bytes = bytes, .all = all };

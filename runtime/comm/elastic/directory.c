@@ -8,11 +8,8 @@
 
 #include "runtime/base/error.h"
 
-static void add (struct directory_entry *list,
-                 size_t *n,
-                 const struct slurmdl_elastic *e,
-                 const struct slot *s,
-                 const struct elastic_piece *p)
+static void add (struct directory_entry *list, size_t *n, const struct slurmdl_elastic *e,
+                 const struct slot *s, const struct elastic_piece *p)
 {
     struct directory_entry *x = &list[(*n)++];
 
@@ -55,8 +52,7 @@ static struct directory_entry *say (const struct slurmdl_elastic *e, size_t *n)
     return list;
 }
 
-static int compare_pieces (const struct elastic_piece *a,
-                           const struct elastic_piece *b)
+static int compare_pieces (const struct elastic_piece *a, const struct elastic_piece *b)
 {
     int c = strcmp (a->name, b->name);
 
@@ -79,9 +75,7 @@ static int compare_entries (const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-int directory_gather (struct slurmdl_elastic *e,
-                      struct directory *d,
-                      struct slurmdl_error *err)
+int directory_gather (struct slurmdl_elastic *e, struct directory *d, struct slurmdl_error *err)
 {
     size_t size = (size_t)slurmdl_comm_size (e->comm);
     size_t *bytes = calloc (size, sizeof (*bytes));
@@ -103,8 +97,7 @@ int directory_gather (struct slurmdl_elastic *e,
         goto done;
     }
     d->n = total / sizeof (*d->list);
-    if (total > 0
-        && slurmdl_allgather (e->comm, mine, own, d->list, bytes, err) < 0)
+    if (total > 0 && slurmdl_allgather (e->comm, mine, own, d->list, bytes, err) < 0)
         goto done;
     qsort (d->list, d->n, sizeof (*d->list), compare_entries);
     rv = 0;
@@ -114,11 +107,9 @@ done:
     return rv;
 }
 
-bool same_name (const struct directory_entry *a,
-                const struct directory_entry *b)
+bool same_name (const struct directory_entry *a, const struct directory_entry *b)
 {
-    return a->id == b->id && !a->summary && !b->summary
-           && !strcmp (a->piece.name, b->piece.name);
+    return a->id == b->id && !a->summary && !b->summary && !strcmp (a->piece.name, b->piece.name);
 }
 
 bool same_box (const struct directory_entry *a, const struct directory_entry *b)
@@ -138,8 +129,7 @@ size_t run_end (const struct directory *d, size_t i, same_f same)
 /* Whether the boxes of the entries i .. end of one tensor cover it.  Copies
  * count once where 'once', as boxes are disjoint otherwise.
  */
-static bool
-is_covered (const struct directory *d, size_t i, size_t end, bool once)
+static bool is_covered (const struct directory *d, size_t i, size_t end, bool once)
 {
     const struct elastic_piece *p = &d->list[i].piece;
     struct slab whole = slab_whole (p->box.ndims, p->dims);
@@ -155,8 +145,7 @@ is_covered (const struct directory *d, size_t i, size_t end, bool once)
 /* Whether all slabs of the commit that begins at 'i' are there; '*end' is
  * after its last entry.
  */
-static bool
-is_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
+static bool is_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
 {
     uint64_t id = d->list[i].id;
     bool whole = true;
@@ -176,8 +165,7 @@ is_whole (const struct directory *d, size_t i, size_t *end, const char **lost)
     return whole;
 }
 
-static int sort_ranks (const struct slurmdl_elastic *e,
-                       struct directory *d,
+static int sort_ranks (const struct slurmdl_elastic *e, struct directory *d,
                        struct slurmdl_error *err)
 {
     long size = slurmdl_comm_size (e->comm);
@@ -201,8 +189,7 @@ static int sort_ranks (const struct slurmdl_elastic *e,
     return 0;
 }
 
-int directory_choose (const struct slurmdl_elastic *e,
-                      struct directory *d,
+int directory_choose (const struct slurmdl_elastic *e, struct directory *d,
                       struct slurmdl_error *err)
 {
     const char *lost = NULL;
@@ -222,9 +209,7 @@ int directory_choose (const struct slurmdl_elastic *e,
                 "slabs of '%s' of step %lld are lost: %ld ranks, among them "
                 "one and that which had its copies; go on from the checkpoint "
                 "on disk",
-                lost,
-                (long long)step,
-                (long)e->membership.generation->lost);
+                lost, (long long)step, (long)e->membership.generation->lost);
     if (!d->id)
         return 0;
     return sort_ranks (e, d, err) < 0 ? -1 : 1;

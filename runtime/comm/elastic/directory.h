@@ -14,9 +14,8 @@ struct directory_entry {
 };
 
 struct directory {
-    struct directory_entry
-        *list; /* the newest commit first: summaries, then the boxes of
-        each tensor; at the end what is wanted */
+    struct directory_entry *list; /* the newest commit first: summaries, then the boxes of
+                           each tensor; at the end what is wanted */
     size_t n;
     uint64_t id; /* of the commit that all restore; 0: none */
     int64_t step;
@@ -25,31 +24,23 @@ struct directory {
 };
 
 /* All ranks say what they have.  -1 if one was lost. */
-int directory_gather (struct slurmdl_elastic *e,
-                      struct directory *d,
-                      struct slurmdl_error *err);
+int directory_gather (struct slurmdl_elastic *e, struct directory *d, struct slurmdl_error *err);
 /* Choose the newest commit that is there as a whole, the same on all ranks.  1;
  * 0 if there is none, and 'err' says if there was one; -1: out of memory.
  */
-int directory_choose (const struct slurmdl_elastic *e,
-                      struct directory *d,
+int directory_choose (const struct slurmdl_elastic *e, struct directory *d,
                       struct slurmdl_error *err);
 /* Whether the slabs that are wanted cover each tensor once. */
 int directory_check (const struct directory *d, struct slurmdl_error *err);
 void directory_free (struct directory *d);
 
 /* After the last entry from 'i' on for which 'same' is true. */
-typedef bool (*same_f) (const struct directory_entry *a,
-                        const struct directory_entry *b);
+typedef bool (*same_f) (const struct directory_entry *a, const struct directory_entry *b);
 size_t run_end (const struct directory *d, size_t i, same_f same);
-bool same_name (const struct directory_entry *a,
-                const struct directory_entry *b);
-bool same_box (const struct directory_entry *a,
-               const struct directory_entry *b);
+bool same_name (const struct directory_entry *a, const struct directory_entry *b);
+bool same_box (const struct directory_entry *a, const struct directory_entry *b);
 
 struct slot *elastic_slot (struct slurmdl_elastic *e, uint64_t id);
 
 /* Move the slabs of the chosen commit to those who want them. */
-int restore_slabs (struct slurmdl_elastic *e,
-                   const struct directory *d,
-                   struct slurmdl_error *err);
+int restore_slabs (struct slurmdl_elastic *e, const struct directory *d, struct slurmdl_error *err);

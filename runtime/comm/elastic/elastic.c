@@ -10,9 +10,8 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
 
-struct slurmdl_elastic *
-slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
-                      struct slurmdl_error *err)
+struct slurmdl_elastic *slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
+                                              struct slurmdl_error *err)
 {
     struct slurmdl_elastic *e = calloc (1, sizeof (*e));
 
@@ -37,8 +36,7 @@ static void leave_generation (struct slurmdl_elastic *e)
     long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
     if (silent >= 0 && !e->membership.by_hand) {
-        e->membership.self.silent =
-            e->membership.generation->members[silent].self.nonce;
+        e->membership.self.silent = e->membership.generation->members[silent].self.nonce;
         e->membership.self.isolated = membership_is_isolated (&e->membership);
     }
     if (e->comm && e->broken)
@@ -47,8 +45,7 @@ static void leave_generation (struct slurmdl_elastic *e)
     e->comm = NULL;
 }
 
-static int open_generation (struct slurmdl_elastic *e,
-                            struct slurmdl_error *err)
+static int open_generation (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
     bool heard = e->membership.rank == 0;
     struct boot_place p;
@@ -126,10 +123,9 @@ static int form_by_hand (struct slurmdl_elastic *e, struct slurmdl_error *err)
 
     if (e->report.size > 1) {
         errno = ENOTCONN;
-        return errorf (err,
-                       "ranks that were started by hand cannot go on without "
-                       "one of them: start them with dl elastic or srun, or "
-                       "set DL_ELASTIC_DIR to a folder that all of them see");
+        return errorf (err, "ranks that were started by hand cannot go on without "
+                            "one of them: start them with dl elastic or srun, or "
+                            "set DL_ELASTIC_DIR to a folder that all of them see");
     }
     if (!(e->comm = slurmdl_comm_open (NULL, err)))
         return -1;
@@ -144,20 +140,17 @@ static int form_by_hand (struct slurmdl_elastic *e, struct slurmdl_error *err)
     return 0;
 }
 
-struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
-                                           struct slurmdl_error *err)
+struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
     leave_generation (e);
     e->ended = false;
     error_clear (err);
-    e->broken =
-        (e->membership.by_hand ? form_by_hand (e, err) : form (e, err)) < 0;
+    e->broken = (e->membership.by_hand ? form_by_hand (e, err) : form (e, err)) < 0;
     e->membership.self.request = 0;
     return e->comm;
 }
 
-void slurmdl_elastic_world (const struct slurmdl_elastic *e,
-                            struct slurmdl_elastic_world *world)
+void slurmdl_elastic_world (const struct slurmdl_elastic *e, struct slurmdl_elastic_world *world)
 {
     *world = e->report;
 }
@@ -189,9 +182,7 @@ static int bad (struct slurmdl_error *err, const char *name, const char *why)
 }
 
 /* Put it in the place of the one with its name. */
-static int put (struct slurmdl_elastic *e,
-                const struct elastic_piece *p,
-                struct slurmdl_error *err)
+static int put (struct slurmdl_elastic *e, const struct elastic_piece *p, struct slurmdl_error *err)
 {
     struct elastic_piece *at = pieces_find (&e->wants, p->name);
     struct elastic_piece *list;
@@ -210,12 +201,8 @@ static int put (struct slurmdl_elastic *e,
     return 0;
 }
 
-static int fill_piece (struct elastic_piece *p,
-                       const char *name,
-                       enum slurmdl_type type,
-                       int ndims,
-                       const uint64_t *dims,
-                       struct slurmdl_error *err)
+static int fill_piece (struct elastic_piece *p, const char *name, enum slurmdl_type type, int ndims,
+                       const uint64_t *dims, struct slurmdl_error *err)
 {
     memset (p, 0, sizeof (*p));
     if (!name || !*name || strlen (name) >= sizeof (p->name))
@@ -232,13 +219,10 @@ static int fill_piece (struct elastic_piece *p,
     return 0;
 }
 
-static int finish_piece (struct slurmdl_elastic *e,
-                         struct elastic_piece *p,
-                         void *data,
+static int finish_piece (struct slurmdl_elastic *e, struct elastic_piece *p, void *data,
                          struct slurmdl_error *err)
 {
-    if (__builtin_mul_overflow (
-            slab_elements (&p->box), slurmdl_type_size (p->type), &p->bytes)
+    if (__builtin_mul_overflow (slab_elements (&p->box), slurmdl_type_size (p->type), &p->bytes)
         || p->bytes > SIZE_MAX / 2)
         return bad (err, p->name, "it is too large");
     if (p->bytes && !data)
@@ -247,13 +231,8 @@ static int finish_piece (struct slurmdl_elastic *e,
     return put (e, p, err);
 }
 
-int slurmdl_elastic_protect (struct slurmdl_elastic *e,
-                             const char *name,
-                             enum slurmdl_type type,
-                             int ndims,
-                             const uint64_t *dims,
-                             void *data,
-                             struct slurmdl_error *err)
+int slurmdl_elastic_protect (struct slurmdl_elastic *e, const char *name, enum slurmdl_type type,
+                             int ndims, const uint64_t *dims, void *data, struct slurmdl_error *err)
 {
     struct elastic_piece p;
 
@@ -264,14 +243,9 @@ int slurmdl_elastic_protect (struct slurmdl_elastic *e,
     return finish_piece (e, &p, data, err);
 }
 
-int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
-                                   const char *name,
-                                   enum slurmdl_type type,
-                                   int ndims,
-                                   const uint64_t *global,
-                                   const uint64_t *offset,
-                                   const uint64_t *local,
-                                   void *data,
+int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e, const char *name,
+                                   enum slurmdl_type type, int ndims, const uint64_t *global,
+                                   const uint64_t *offset, const uint64_t *local, void *data,
                                    struct slurmdl_error *err)
 {
     struct elastic_piece p;
@@ -289,10 +263,7 @@ int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
     return finish_piece (e, &p, data, err);
 }
 
-int slurmdl_elastic_state (struct slurmdl_elastic *e,
-                           const char *name,
-                           const void *bytes,
-                           size_t n,
+int slurmdl_elastic_state (struct slurmdl_elastic *e, const char *name, const void *bytes, size_t n,
                            struct slurmdl_error *err)
 {
     uint64_t dims = n;
@@ -313,9 +284,7 @@ int slurmdl_elastic_state (struct slurmdl_elastic *e,
     return -1;
 }
 
-int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
-                                const char *name,
-                                void **bytes,
+int slurmdl_elastic_read_state (struct slurmdl_elastic *e, const char *name, void **bytes,
                                 size_t *n)
 {
     const struct elastic_piece *p = name ? pieces_find (&e->wants, name) : NULL;
@@ -331,9 +300,7 @@ int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
     return 0;
 }
 
-int slurmdl_elastic_commit (struct slurmdl_elastic *e,
-                            int64_t step,
-                            struct slurmdl_error *err)
+int slurmdl_elastic_commit (struct slurmdl_elastic *e, int64_t step, struct slurmdl_error *err)
 {
     long request;
 

@@ -66,26 +66,24 @@ struct membership {
     double wait; /* of calls of its communicators */
     struct elastic_member self;
     struct listen_sockets listener;
-    long start; /* ranks that the first generation is to have */
+    long start;                    /* ranks that the first generation is to have */
     struct generation *generation; /* of which we are, or NULL */
     long rank;                     /* in it */
     bool joining;                  /* we were not in the generation before it */
     double since;                  /* when it began to be formed, for us */
-    double hold, penalty; /* until when, and how long, it does not ask */
-    double looked;        /* membership_request() */
+    double hold, penalty;          /* until when, and how long, it does not ask */
+    double looked;                 /* membership_request() */
     long asked;
 };
 
-int membership_open (struct membership *g,
-                     const struct slurmdl_elastic_options *o,
+int membership_open (struct membership *g, const struct slurmdl_elastic_options *o,
                      struct slurmdl_error *err);
 void membership_close (struct membership *g);
 
 /* Come into a new generation: fills g->generation, g->rank, g->joining. */
 int membership_form (struct membership *g, struct slurmdl_error *err);
 /* The same for ranks that were started by hand, and have met. */
-int membership_of_comm (struct membership *g,
-                        const struct slurmdl_comm *c,
+int membership_of_comm (struct membership *g, const struct slurmdl_comm *c,
                         struct slurmdl_error *err);
 /* Where rank 0 of it listens. */
 void membership_boot_place (const struct membership *g, struct boot_place *p);
@@ -142,9 +140,9 @@ struct slot {
 struct slurmdl_elastic {
     struct membership membership;
     struct slurmdl_comm *comm;
-    bool broken;      /* the next thing is to form a generation */
-    bool ended;       /* the last commit was whole: it may be the last */
-    uint32_t commits; /* begun in this generation: the same on all its ranks */
+    bool broken;         /* the next thing is to form a generation */
+    bool ended;          /* the last commit was whole: it may be the last */
+    uint32_t commits;    /* begun in this generation: the same on all its ranks */
     struct pieces wants; /* what the program protects */
     struct slot slots[2];
     int newest;        /* of both: the last that is whole on all ranks */
@@ -156,8 +154,7 @@ struct slurmdl_elastic {
 struct elastic_piece *pieces_find (const struct pieces *p, const char *name);
 void pieces_free (struct pieces *p);
 void slot_clear (struct slot *s);
-bool piece_is_same (const struct elastic_piece *a,
-                    const struct elastic_piece *b);
+bool piece_is_same (const struct elastic_piece *a, const struct elastic_piece *b);
 int box_compare (const struct slab *a, const struct slab *b);
 
 /* Copy to the program's memory, of the host or a device. */
@@ -172,7 +169,5 @@ void ring_find (struct slurmdl_elastic *e);
  * ranks have it afterwards.  Of a smaller generation, those that are to leave
  * it give their slabs to others.
  */
-int state_commit (struct slurmdl_elastic *e,
-                  int64_t step,
-                  long *request,
+int state_commit (struct slurmdl_elastic *e, int64_t step, long *request,
                   struct slurmdl_error *err);

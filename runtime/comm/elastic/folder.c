@@ -16,39 +16,28 @@
 
 /* ---- files ---- */
 
-static void
-path_of (char *buf, const char *dir, const char *kind, uint64_t generation)
+static void path_of (char *buf, const char *dir, const char *kind, uint64_t generation)
 {
-    snprintf (
-        buf, PATH_MAX, "%s/%s.%llu", dir, kind, (unsigned long long)generation);
+    snprintf (buf, PATH_MAX, "%s/%s.%llu", dir, kind, (unsigned long long)generation);
 }
 
-static void
-member_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
+static void member_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
 {
     if (generation)
-        snprintf (buf,
-                  PATH_MAX,
-                  "%s/member.%llu.%016llx",
-                  dir,
-                  (unsigned long long)generation,
+        snprintf (buf, PATH_MAX, "%s/member.%llu.%016llx", dir, (unsigned long long)generation,
                   (unsigned long long)nonce);
     else
-        snprintf (
-            buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
+        snprintf (buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
 }
 
 /* Whether its texts end, whoever has written them. */
 static bool is_sane (const struct elastic_member *s)
 {
-    return memchr (s->host, '\0', sizeof (s->host))
-           && memchr (s->unit, '\0', sizeof (s->unit))
+    return memchr (s->host, '\0', sizeof (s->host)) && memchr (s->unit, '\0', sizeof (s->unit))
            && memchr (s->self.boot, '\0', sizeof (s->self.boot));
 }
 
-int folder_put_member (const char *dir,
-                       uint64_t generation,
-                       const struct elastic_member *s)
+int folder_put_member (const char *dir, uint64_t generation, const struct elastic_member *s)
 {
     char path[PATH_MAX];
 
@@ -77,9 +66,7 @@ int folder_put_generation (const char *dir, const struct generation *w)
 
     path_of (path, dir, "world", w->number);
     link_tmp_name (tmp, sizeof (tmp), path);
-    if (message_put (
-            tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->members))
-        < 0)
+    if (message_put (tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->members)) < 0)
         return -1;
     rv = link_if_absent (tmp, path);
     if (rv != 0)
@@ -107,8 +94,7 @@ struct generation *folder_get_generation (const char *dir, uint64_t generation)
         return NULL;
     w = data;
     if (n >= sizeof (*w) && w->size > 0 && w->number == generation
-        && (n - sizeof (*w)) / sizeof (*w->members) == (size_t)w->size
-        && has_sane_members (w))
+        && (n - sizeof (*w)) / sizeof (*w->members) == (size_t)w->size && has_sane_members (w))
         return w;
     free (data);
     errno = EBADMSG;
@@ -165,8 +151,7 @@ long membership_target (const char *dir)
 
 /* ---- a look ---- */
 
-static struct sign *
-find (const struct signs *v, uint64_t generation, uint64_t n)
+static struct sign *find (const struct signs *v, uint64_t generation, uint64_t n)
 {
     for (long i = 0; i < v->nsigns; i++)
         if (v->signs[i].nonce == n && v->signs[i].generation == generation)
@@ -192,8 +177,7 @@ static int read_member (const char *dir, struct sign *s)
     return rv;
 }
 
-static int
-add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
+static int add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
 {
     struct sign s = { .generation = generation, .nonce = nonce, .seen = true };
     struct sign *known = find (v, generation, nonce);
@@ -298,8 +282,7 @@ void signs_free (struct signs *v)
     memset (v, 0, sizeof (*v));
 }
 
-const struct sign *
-signs_find (const struct signs *v, uint64_t generation, uint64_t nonce)
+const struct sign *signs_find (const struct signs *v, uint64_t generation, uint64_t nonce)
 {
     return find (v, generation, nonce);
 }
@@ -321,12 +304,10 @@ bool signs_has_bye (const struct signs *v, uint64_t nonce)
     return false;
 }
 
-bool signs_is_over (const struct signs *v,
-                    const struct elastic_member *s,
+bool signs_is_over (const struct signs *v, const struct elastic_member *s,
                     const struct elastic_member *self)
 {
-    if (signs_has_bye (v, s->self.nonce)
-        || process_id_has_ended (&s->self, &self->self))
+    if (signs_has_bye (v, s->self.nonce) || process_id_has_ended (&s->self, &self->self))
         return true;
     for (long i = 0; *s->unit && i < v->nended; i++)
         if (!strcmp (v->ended[i], s->unit))
@@ -334,15 +315,12 @@ bool signs_is_over (const struct signs *v,
     return false;
 }
 
-long signs_waiting (const struct signs *v,
-                    const struct elastic_member *self,
-                    uint64_t next)
+long signs_waiting (const struct signs *v, const struct elastic_member *self, uint64_t next)
 {
     long n = 0;
 
     for (long i = 0; i < v->nsigns; i++)
-        n += v->signs[i].generation == 0
-             && (next == 0 || !signs_find (v, next, v->signs[i].nonce))
+        n += v->signs[i].generation == 0 && (next == 0 || !signs_find (v, next, v->signs[i].nonce))
              && !signs_is_over (v, &v->signs[i].member, self);
     return n;
 }

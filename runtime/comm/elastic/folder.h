@@ -29,22 +29,17 @@ int signs_look (struct signs *v, const char *dir, struct slurmdl_error *err);
 void signs_free (struct signs *v);
 
 /* The sign of a process: generation 0, that it asks. */
-const struct sign *
-signs_find (const struct signs *v, uint64_t generation, uint64_t nonce);
+const struct sign *signs_find (const struct signs *v, uint64_t generation, uint64_t nonce);
 long signs_count (const struct signs *v, uint64_t generation);
 /* Whether that process has ended, or has done with training. */
-bool signs_is_over (const struct signs *v,
-                    const struct elastic_member *s,
+bool signs_is_over (const struct signs *v, const struct elastic_member *s,
                     const struct elastic_member *self);
 /* Those that ask, and have not answered; next 0: all that ask. */
-long signs_waiting (const struct signs *v,
-                    const struct elastic_member *self,
-                    uint64_t next);
+long signs_waiting (const struct signs *v, const struct elastic_member *self, uint64_t next);
 bool signs_has_bye (const struct signs *v, uint64_t nonce);
 
 /* Where a rank of a generation is found from another place. */
-const char *member_host (const struct generation *w,
-                         const struct elastic_member *of,
+const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from);
 
 /* As the run has it: from its least to its largest number. */
@@ -58,9 +53,7 @@ void membership_outlast (const struct generation *w);
 
 /* ---- files ---- */
 
-int folder_put_member (const char *dir,
-                       uint64_t generation,
-                       const struct elastic_member *s);
+int folder_put_member (const char *dir, uint64_t generation, const struct elastic_member *s);
 void folder_take_ask (const char *dir, uint64_t nonce);
 void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce);
 /* 0 if it is ours, 1 if there is another one. */

@@ -24,19 +24,17 @@ struct formation {
     struct membership *g;
     struct signs view;
     struct generation *last; /* the newest generation, NULL: none yet */
-    uint64_t put; /* the generation for which we have put our entry */
+    uint64_t put;            /* the generation for which we have put our entry */
     bool asked;
     double begin;
-    double
-        called; /* since when we see that a generation is formed; 0: not yet */
+    double called; /* since when we see that a generation is formed; 0: not yet */
     double changed;
     long count;
 };
 
 /* ---- to look ---- */
 
-static bool was_in_last (const struct formation *m,
-                         const struct elastic_member *s)
+static bool was_in_last (const struct formation *m, const struct elastic_member *s)
 {
     return m->last && s->was == m->last->number;
 }
@@ -110,15 +108,13 @@ static int passed_over (struct formation *m)
 static bool is_called (const struct formation *m, uint64_t next)
 {
     for (long i = 0; i < m->view.nsigns; i++)
-        if (m->view.signs[i].generation == next
-            && was_in_last (m, &m->view.signs[i].member))
+        if (m->view.signs[i].generation == next && was_in_last (m, &m->view.signs[i].member))
             return true;
     return false;
 }
 
 /* How many of those that have come know that the host does not answer. */
-static long
-accusers (const struct formation *m, uint64_t next, const char *host)
+static long accusers (const struct formation *m, uint64_t next, const char *host)
 {
     long n = 0;
 
@@ -178,8 +174,7 @@ static bool has_ended_well (const struct formation *m)
 static bool reaches (struct membership *g, const struct generation *w)
 {
     const struct elastic_member *s = &w->members[w->size - 1];
-    int fd = socket_connect (
-        member_host (w, s, &g->self), s->port, monotonic () + reach);
+    int fd = socket_connect (member_host (w, s, &g->self), s->port, monotonic () + reach);
 
     if (fd >= 0) {
         close (fd);
@@ -193,16 +188,14 @@ static bool may_ask (struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self) || m->asked)
         return true;
-    return monotonic () >= m->g->hold
-           && (is_deserted (m) || reaches (m->g, m->last));
+    return monotonic () >= m->g->hold && (is_deserted (m) || reaches (m->g, m->last));
 }
 
 static int put_member (struct formation *m, uint64_t next)
 {
     struct membership *g = m->g;
     const struct sign *mine = signs_find (&m->view, 0, g->self.self.nonce);
-    bool in = !m->last || was_in_last (m, &g->self) || is_called (m, next)
-              || is_deserted (m);
+    bool in = !m->last || was_in_last (m, &g->self) || is_called (m, next) || is_deserted (m);
 
     if (!may_ask (m))
         return 0;
@@ -286,8 +279,7 @@ static int compare_members (const void *a, const void *b)
     return x->self.nonce < y->self.nonce ? -1 : x->self.nonce > y->self.nonce;
 }
 
-static void
-count_changes (const struct formation *m, struct generation *w, long came)
+static void count_changes (const struct formation *m, struct generation *w, long came)
 {
     for (long r = 0; r < w->size; r++)
         w->kept += w->members[r].was != 0;
@@ -299,8 +291,7 @@ count_changes (const struct formation *m, struct generation *w, long came)
 /* Of a generation whose ranks did not all meet, those that rank 0 has met and
  * those that it has not do not reach each other: the more of them go on.
  */
-static enum elastic_outcome
-outcast (const struct formation *m, uint64_t next, bool connected)
+static enum elastic_outcome outcast (const struct formation *m, uint64_t next, bool connected)
 {
     long n[3] = { 0 };
 
@@ -317,12 +308,9 @@ outcast (const struct formation *m, uint64_t next, bool connected)
 }
 
 /* Who sees the folder and not the ranks on most of the hosts. */
-static bool is_cut_off (const struct formation *m,
-                        uint64_t next,
-                        const struct elastic_member *s)
+static bool is_cut_off (const struct formation *m, uint64_t next, const struct elastic_member *s)
 {
-    return s->was
-           && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
+    return s->was && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
 }
 
 /* Whether enough reach another host to go on without those that reach none. */
@@ -331,8 +319,7 @@ static bool is_connected (const struct formation *m, uint64_t next)
     long n = 0;
 
     for (long i = 0; i < m->view.nsigns; i++)
-        n += m->view.signs[i].generation == next
-             && !m->view.signs[i].member.isolated;
+        n += m->view.signs[i].generation == next && !m->view.signs[i].member.isolated;
     return n > 0 && n >= m->g->min;
 }
 
@@ -341,8 +328,7 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
     bool connected = is_connected (m, next);
     enum elastic_outcome out = outcast (m, next, connected);
     long n = signs_count (&m->view, next);
-    struct generation *w =
-        calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->members));
+    struct generation *w = calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->members));
     long came = 0;
 
     if (!w)
@@ -372,8 +358,7 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
     return w;
 }
 
-static int
-decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
+static int decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
 {
     struct generation *w;
     int rv;
@@ -385,8 +370,7 @@ decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
     rv = w->size < m->g->min ? 0 : folder_put_generation (m->g->folder.path, w);
     free (w);
     if (rv < 0)
-        return errorf (
-            err, "%s: cannot write: %s", m->g->dir, strerror (errno));
+        return errorf (err, "%s: cannot write: %s", m->g->dir, strerror (errno));
     return 0;
 }
 
@@ -398,15 +382,10 @@ static int late (const struct formation *m, struct slurmdl_error *err)
     return errorf (err,
                    "%ld of at least %ld ranks came in %.0f s "
                    "(DL_ELASTIC_TIMEOUT) to %s",
-                   m->count,
-                   m->g->min,
-                   m->g->timeout,
-                   m->g->dir);
+                   m->count, m->g->min, m->g->timeout, m->g->dir);
 }
 
-static int not_needed (const struct membership *g,
-                       const char *why,
-                       struct slurmdl_error *err)
+static int not_needed (const struct membership *g, const char *why, struct slurmdl_error *err)
 {
     folder_take_ask (g->folder.path, g->self.self.nonce);
     errno = ECANCELED;
@@ -449,8 +428,7 @@ static bool is_late (const struct formation *m)
 
 static int new_listener (struct membership *g, struct slurmdl_error *err)
 {
-    if (g->listener.n == 0
-        && listen_open_range (&g->listener, NULL, 0, err) < 0)
+    if (g->listener.n == 0 && listen_open_range (&g->listener, NULL, 0, err) < 0)
         return -1;
     g->self.port = g->listener.port;
     return 0;

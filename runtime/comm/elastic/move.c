@@ -27,13 +27,8 @@ typedef int (*move_f) (const struct move *m, long giver, long taker, void *arg);
 /* Each overlap of what there is of a tensor (entries i .. end) and what is
  * wanted of it (w .. wend), the taker's rank first, in one order for all.
  */
-static int each_move (const struct directory *d,
-                      size_t i,
-                      size_t end,
-                      size_t w,
-                      size_t wend,
-                      move_f f,
-                      void *arg)
+static int each_move (const struct directory *d, size_t i, size_t end, size_t w, size_t wend,
+                      move_f f, void *arg)
 {
     for (; w < wend; w++)
         for (size_t k = i, next; k < end; k = next) {
@@ -42,10 +37,7 @@ static int each_move (const struct directory *d,
             int rv;
             next = run_end (d, k, same_box);
             if (slab_overlap (&m.from->box, &m.to->box, &both)
-                && (rv = f (&m,
-                            box_giver (d, k, next, d->list[w].rank),
-                            d->list[w].rank,
-                            arg)))
+                && (rv = f (&m, box_giver (d, k, next, d->list[w].rank), d->list[w].rank, arg)))
                 return rv;
         }
     return 0;
@@ -81,8 +73,7 @@ static int count_move (const struct move *m, long giver, long taker, void *arg)
     return 0;
 }
 
-static const struct elastic_piece *held (const struct slot *s,
-                                         const struct elastic_piece *like)
+static const struct elastic_piece *held (const struct slot *s, const struct elastic_piece *like)
 {
     const struct pieces *lists[] = { &s->own, &s->copies };
 
@@ -104,8 +95,7 @@ static int pack (const struct move *m, long giver, long taker, void *arg)
     if (!(mine = held (p->slot, m->from)))
         return -1;
     slab_overlap (&m->from->box, &m->to->box, &both);
-    slab_copy (
-        &both, p->out + p->at_out[taker], &mine->box, mine->data, p->size);
+    slab_copy (&both, p->out + p->at_out[taker], &mine->box, mine->data, p->size);
     p->at_out[taker] += move_bytes (m, p->size);
     return 0;
 }
@@ -142,9 +132,7 @@ static size_t sum (const size_t *bytes, size_t size)
     return n;
 }
 
-static int move_tensor (struct packing *p,
-                        const struct directory *d,
-                        const size_t at[4],
+static int move_tensor (struct packing *p, const struct directory *d, const size_t at[4],
                         struct slurmdl_error *err)
 {
     size_t size = (size_t)slurmdl_comm_size (p->e->comm);
@@ -187,17 +175,14 @@ static bool find_wants (const struct directory *d, size_t i, size_t at[4])
 
     while (w > 0 && d->list[w - 1].id == 0)
         w--;
-    while (w < d->n
-           && strcmp (d->list[w].piece.name, d->list[i].piece.name) != 0)
+    while (w < d->n && strcmp (d->list[w].piece.name, d->list[i].piece.name) != 0)
         w++;
     at[2] = w;
     at[3] = w < d->n ? run_end (d, w, same_name) : w;
     return w < d->n;
 }
 
-int restore_slabs (struct slurmdl_elastic *e,
-                   const struct directory *d,
-                   struct slurmdl_error *err)
+int restore_slabs (struct slurmdl_elastic *e, const struct directory *d, struct slurmdl_error *err)
 {
     size_t size = (size_t)slurmdl_comm_size (e->comm);
     size_t *numbers = calloc (size * 4, sizeof (*numbers));

@@ -38,12 +38,7 @@ static int name_folder (char *buf, size_t size)
         return snprintf (buf, size, "%s", dir);
     if (!job || !*step)
         return -1;
-    return snprintf (buf,
-                     size,
-                     "%s/elastic.%s.%s.%s",
-                     run && *run ? run : ".",
-                     job,
-                     step,
+    return snprintf (buf, size, "%s/elastic.%s.%s.%s", run && *run ? run : ".", job, step,
                      again ? again : "0");
 }
 
@@ -66,13 +61,11 @@ static void describe (struct elastic_member *s)
         snprintf (s->host, sizeof (s->host), "localhost");
 }
 
-int membership_open (struct membership *g,
-                     const struct slurmdl_elastic_options *o,
+int membership_open (struct membership *g, const struct slurmdl_elastic_options *o,
                      struct slurmdl_error *err)
 {
     static const struct slurmdl_elastic_options none;
-    long ranks =
-        (long)number ("SLURM_STEP_NUM_TASKS", 0, number ("WORLD_SIZE", 0, 1));
+    long ranks = (long)number ("SLURM_STEP_NUM_TASKS", 0, number ("WORLD_SIZE", 0, 1));
     int n;
 
     o = o ? o : &none;
@@ -86,10 +79,7 @@ int membership_open (struct membership *g,
     g->wait = number ("DL_COMM_TIMEOUT", 0, 300);
     errno = EINVAL;
     if (g->max > 0 && g->max < g->min)
-        return errorf (err,
-                       "at most %ld ranks are fewer than at least %ld",
-                       g->max,
-                       g->min);
+        return errorf (err, "at most %ld ranks are fewer than at least %ld", g->max, g->min);
     n = o->dir ? snprintf (g->dir, sizeof (g->dir), "%s", o->dir)
                : name_folder (g->dir, sizeof (g->dir));
     if (n >= (int)sizeof (g->dir)) {
@@ -103,13 +93,11 @@ int membership_open (struct membership *g,
     return 0;
 }
 
-int membership_of_comm (struct membership *g,
-                        const struct slurmdl_comm *c,
+int membership_of_comm (struct membership *g, const struct slurmdl_comm *c,
                         struct slurmdl_error *err)
 {
     long size = slurmdl_comm_size (c);
-    struct generation *w =
-        calloc (1, sizeof (*w) + (size_t)size * sizeof (*w->members));
+    struct generation *w = calloc (1, sizeof (*w) + (size_t)size * sizeof (*w->members));
 
     if (!w)
         return errorf (err, "out of memory");
@@ -135,8 +123,7 @@ void membership_close (struct membership *g)
     g->generation = NULL;
 }
 
-static bool is_beside (const struct elastic_member *a,
-                       const struct elastic_member *b)
+static bool is_beside (const struct elastic_member *a, const struct elastic_member *b)
 {
     return a->netns == b->netns && !strcmp (a->self.boot, b->self.boot);
 }
@@ -150,8 +137,7 @@ static bool is_one_machine (const struct generation *w)
 }
 
 /* A machine's own name may have no address. */
-const char *member_host (const struct generation *w,
-                         const struct elastic_member *of,
+const char *member_host (const struct generation *w, const struct elastic_member *of,
                          const struct elastic_member *from)
 {
     return is_one_machine (w) && is_beside (of, from) ? "127.0.0.1" : of->host;
@@ -164,10 +150,7 @@ void membership_boot_place (const struct membership *g, struct boot_place *p)
     memset (p, 0, sizeof (*p));
     p->rank = g->rank;
     p->size = w->size;
-    snprintf (p->host,
-              sizeof (p->host),
-              "%s",
-              member_host (w, &w->members[0], &g->self));
+    snprintf (p->host, sizeof (p->host), "%s", member_host (w, &w->members[0], &g->self));
     p->port = w->members[0].port;
     if (g->rank == 0)
         p->listener = g->listener;
@@ -214,10 +197,7 @@ void membership_leave (const struct membership *g)
 
     if (g->by_hand)
         return;
-    snprintf (name,
-              sizeof (name),
-              "bye.%016llx",
-              (unsigned long long)g->self.self.nonce);
+    snprintf (name, sizeof (name), "bye.%016llx", (unsigned long long)g->self.self.nonce);
     folder_put_empty (g->folder.path, name);
 }
 
@@ -258,8 +238,7 @@ bool membership_has_done (const char *dir, const char *unit)
     if (signs_look (&v, dir, NULL) == 0 && v.highest > 0)
         w = folder_get_generation (dir, v.highest);
     for (long r = 0; w && r < w->size; r++)
-        rv |= !strcmp (w->members[r].unit, unit)
-              && signs_has_bye (&v, w->members[r].self.nonce);
+        rv |= !strcmp (w->members[r].unit, unit) && signs_has_bye (&v, w->members[r].self.nonce);
     free (w);
     signs_free (&v);
     return rv;

@@ -23,12 +23,10 @@ long membership_request (struct membership *g)
     long asked, want, size = g->generation->size;
     bool more, over;
 
-    if (g->by_hand || now - g->looked < between
-        || signs_look (&v, g->folder.path, NULL) < 0)
+    if (g->by_hand || now - g->looked < between || signs_look (&v, g->folder.path, NULL) < 0)
         return 0;
     g->looked = now;
-    want =
-        membership_bounded (g, v.target > 0 ? v.target : g->generation->wanted);
+    want = membership_bounded (g, v.target > 0 ? v.target : g->generation->wanted);
     asked = signs_waiting (&v, &g->self, 0);
     /* the ranks of a node come together: see whether more do */
     more = want > size && asked > 0 && asked == g->asked;

@@ -19,8 +19,7 @@ struct elastic_piece *pieces_find (const struct pieces *p, const char *name)
     return NULL;
 }
 
-static struct elastic_piece *pieces_add (struct pieces *p,
-                                         const struct elastic_piece *like)
+static struct elastic_piece *pieces_add (struct pieces *p, const struct elastic_piece *like)
 {
     struct elastic_piece *list = realloc (p->list, (p->n + 1) * sizeof (*list));
     struct elastic_piece *new;
@@ -67,8 +66,7 @@ int box_compare (const struct slab *a, const struct slab *b)
     return c ? c : memcmp (a->dims, b->dims, sizeof (a->dims));
 }
 
-bool piece_is_same (const struct elastic_piece *a,
-                    const struct elastic_piece *b)
+bool piece_is_same (const struct elastic_piece *a, const struct elastic_piece *b)
 {
     return a->kind == b->kind && a->type == b->type && a->bytes == b->bytes
            && !strcmp (a->name, b->name) && box_compare (&a->box, &b->box) == 0
@@ -78,10 +76,7 @@ bool piece_is_same (const struct elastic_piece *a,
 /* Make the pieces of 'p' after the first 'keep' like the 'n' of 'like'; memory
  * of the same pieces, the usual case, is used again.
  */
-static int shape (struct pieces *p,
-                  size_t keep,
-                  const struct elastic_piece *like,
-                  size_t n)
+static int shape (struct pieces *p, size_t keep, const struct elastic_piece *like, size_t n)
 {
     size_t same = keep, end = keep + n;
 
@@ -116,17 +111,13 @@ int piece_store (const struct elastic_piece *program, const void *ours)
     return 0;
 }
 
-static int
-copy_own (struct slurmdl_elastic *e, struct slot *s, struct slurmdl_error *err)
+static int copy_own (struct slurmdl_elastic *e, struct slot *s, struct slurmdl_error *err)
 {
     if (shape (&s->own, 0, e->wants.list, e->wants.n) < 0)
         return errorf (err, "out of memory: no copy of the state");
     for (size_t i = 0; i < e->wants.n; i++)
-        if (e->wants.list[i].bytes
-            && piece_load (s->own.list[i].data, &e->wants.list[i]) < 0)
-            return errorf (err,
-                           "%s: cannot copy it from the device",
-                           e->wants.list[i].name);
+        if (e->wants.list[i].bytes && piece_load (s->own.list[i].data, &e->wants.list[i]) < 0)
+            return errorf (err, "%s: cannot copy it from the device", e->wants.list[i].name);
     return 0;
 }
 
@@ -181,13 +172,8 @@ static struct elastic_piece *slabs_of (const struct pieces *p, uint64_t *n)
 }
 
 /* To one rank and from another at once; -1 is none. */
-static int pass (struct slurmdl_elastic *e,
-                 const long peers[2],
-                 const void *out,
-                 size_t nout,
-                 void *in,
-                 size_t nin,
-                 struct slurmdl_error *err)
+static int pass (struct slurmdl_elastic *e, const long peers[2], const void *out, size_t nout,
+                 void *in, size_t nin, struct slurmdl_error *err)
 {
     struct mesh *m = e->comm->mesh;
     bool to = peers[0] >= 0 && nout > 0, from = peers[1] >= 0 && nin > 0;
@@ -202,10 +188,7 @@ static int pass (struct slurmdl_elastic *e,
 /* Data of our slabs go, and come for the copies from 'k' on.  The lists may
  * differ in length.
  */
-static int pass_data (struct slurmdl_elastic *e,
-                      const long peers[2],
-                      struct slot *s,
-                      size_t k,
+static int pass_data (struct slurmdl_elastic *e, const long peers[2], struct slot *s, size_t k,
                       struct slurmdl_error *err)
 {
     size_t i = 0;
@@ -219,13 +202,8 @@ static int pass_data (struct slurmdl_elastic *e,
             in = &s->copies.list[k++];
         if (!out && !in)
             return 0;
-        if (pass (e,
-                  peers,
-                  out ? out->data : NULL,
-                  out ? out->bytes : 0,
-                  in ? in->data : NULL,
-                  in ? in->bytes : 0,
-                  err)
+        if (pass (e, peers, out ? out->data : NULL, out ? out->bytes : 0, in ? in->data : NULL,
+                  in ? in->bytes : 0, err)
             < 0)
             return -1;
     }
@@ -234,10 +212,7 @@ static int pass_data (struct slurmdl_elastic *e,
 /* Our slabs to peers[0], those of peers[1] to the copies, after the first
  * 'keep' of them.
  */
-static int pass_slabs (struct slurmdl_elastic *e,
-                       const long peers[2],
-                       struct slot *s,
-                       size_t keep,
+static int pass_slabs (struct slurmdl_elastic *e, const long peers[2], struct slot *s, size_t keep,
                        struct slurmdl_error *err)
 {
     uint64_t out = 0, in = 0;
@@ -254,14 +229,7 @@ static int pass_slabs (struct slurmdl_elastic *e,
         errorf (err, "out of memory");
         goto done;
     }
-    if (pass (e,
-              peers,
-              mine,
-              out * sizeof (*mine),
-              theirs,
-              in * sizeof (*theirs),
-              err)
-        < 0)
+    if (pass (e, peers, mine, out * sizeof (*mine), theirs, in * sizeof (*theirs), err) < 0)
         goto done;
     if (shape (&s->copies, keep, theirs, in) < 0)
         errorf (err, "out of memory: no copies of another rank's slabs");
@@ -276,9 +244,7 @@ done:
 /* The ranks that are to leave, the last ones, give their slabs to the others
  * in turn.
  */
-static int hand_over (struct slurmdl_elastic *e,
-                      struct slot *s,
-                      long stay,
+static int hand_over (struct slurmdl_elastic *e, struct slot *s, long stay,
                       struct slurmdl_error *err)
 {
     long size = e->membership.generation->size;
@@ -287,8 +253,7 @@ static int hand_over (struct slurmdl_elastic *e,
         long taker = r % stay;
         long peers[2] = { e->membership.rank == r ? taker : -1,
                           e->membership.rank == taker ? r : -1 };
-        if ((peers[0] >= 0 || peers[1] >= 0)
-            && pass_slabs (e, peers, s, s->copies.n, err) < 0)
+        if ((peers[0] >= 0 || peers[1] >= 0) && pass_slabs (e, peers, s, s->copies.n, err) < 0)
             return -1;
     }
     return 0;
@@ -297,15 +262,11 @@ static int hand_over (struct slurmdl_elastic *e,
 /* ---- a commit ---- */
 
 /* All have come here: all have what is theirs to have. */
-static int agree (struct slurmdl_elastic *e,
-                  int64_t step,
-                  long *request,
-                  struct slurmdl_error *err)
+static int agree (struct slurmdl_elastic *e, int64_t step, long *request, struct slurmdl_error *err)
 {
     int64_t all[3] = { *request, step, -step };
 
-    if (slurmdl_allreduce (e->comm, all, all, 3, SLURMDL_I64, SLURMDL_MAX, err)
-        < 0)
+    if (slurmdl_allreduce (e->comm, all, all, 3, SLURMDL_I64, SLURMDL_MAX, err) < 0)
         return -1;
     *request = (long)all[0];
     if (*request == REQUEST_OVER) {
@@ -318,16 +279,11 @@ static int agree (struct slurmdl_elastic *e,
     if (all[1] == -all[2])
         return 0;
     errno = EPROTO;
-    return errorf (err,
-                   "ranks commit different steps, from %lld to %lld",
-                   (long long)-all[2],
+    return errorf (err, "ranks commit different steps, from %lld to %lld", (long long)-all[2],
                    (long long)all[1]);
 }
 
-int state_commit (struct slurmdl_elastic *e,
-                  int64_t step,
-                  long *request,
-                  struct slurmdl_error *err)
+int state_commit (struct slurmdl_elastic *e, int64_t step, long *request, struct slurmdl_error *err)
 {
     int which = e->slots[e->newest].id ? !e->newest : e->newest;
     const long ring[2] = { e->next, e->before };
@@ -335,8 +291,7 @@ int state_commit (struct slurmdl_elastic *e,
 
     s->id = 0;
     s->step = step;
-    if (copy_own (e, s, err) < 0
-        || (e->next >= 0 && pass_slabs (e, ring, s, 0, err) < 0))
+    if (copy_own (e, s, err) < 0 || (e->next >= 0 && pass_slabs (e, ring, s, 0, err) < 0))
         return -1;
     s->id = e->membership.generation->number << 32 | ++e->commits;
     if (agree (e, step, request, err) < 0)

@@ -14,8 +14,7 @@ static size_t result_elements (const struct engine *e, const struct tensor *t)
     return tensor_total (t, e->size);
 }
 
-static int make_result (const struct engine *e,
-                        const struct engine_item *it,
+static int make_result (const struct engine *e, const struct engine_item *it,
                         struct slurmdl_error *err)
 {
     struct engine_task *t = it->task;
@@ -63,16 +62,12 @@ bool batch_may_pack (const struct engine *e, const struct engine_batch *b)
     return true;
 }
 
-static int pack_on_host (struct engine *e,
-                         struct engine_batch *b,
-                         struct slurmdl_error *err)
+static int pack_on_host (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     return batch_await (e, b, err) < 0 ? -1 : steps_of (b)->pack (e, b, err);
 }
 
-int batch_pack (struct engine *e,
-                struct engine_batch *b,
-                struct slurmdl_error *err)
+int batch_pack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
         if (make_result (e, &b->items[i], err) < 0)
@@ -81,9 +76,7 @@ int batch_pack (struct engine *e,
     return b->device ? 0 : pack_on_host (e, b, err);
 }
 
-int batch_run (struct engine *e,
-               struct engine_batch *b,
-               struct slurmdl_error *err)
+int batch_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     int there = b->device ? device_find (e, b, err) : 0;
 
@@ -97,9 +90,7 @@ int batch_run (struct engine *e,
     return steps_of (b)->run (e, b, err);
 }
 
-int batch_unpack (struct engine *e,
-                  struct engine_batch *b,
-                  struct slurmdl_error *err)
+int batch_unpack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     return b->device ? 0 : steps_of (b)->unpack (e, b, err);
 }

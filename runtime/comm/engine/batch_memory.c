@@ -62,8 +62,7 @@ size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
 {
     size_t rows = t->n / t->row;
 
-    return (rows / (size_t)e->size + ((size_t)rank < rows % (size_t)e->size))
-           * t->row;
+    return (rows / (size_t)e->size + ((size_t)rank < rows % (size_t)e->size)) * t->row;
 }
 
 size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
@@ -71,8 +70,7 @@ size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
     size_t rows = t->n / t->row;
     size_t more = rows % (size_t)e->size;
 
-    return ((size_t)rank * (rows / (size_t)e->size)
-            + ((size_t)rank < more ? (size_t)rank : more))
+    return ((size_t)rank * (rows / (size_t)e->size) + ((size_t)rank < more ? (size_t)rank : more))
            * t->row;
 }
 
@@ -85,8 +83,7 @@ size_t batch_elements (const struct engine_batch *b)
     return n;
 }
 
-void batch_scale (
-    void *out, const void *in, size_t n, enum slurmdl_type type, double factor)
+void batch_scale (void *out, const void *in, size_t n, enum slurmdl_type type, double factor)
 {
     size_t size = slurmdl_type_size (type);
 

@@ -8,8 +8,7 @@
  * two copies. */
 enum { ALONE_BYTES = 1 << 20 };
 
-static size_t size_of (const struct coordinator *c,
-                       const struct tensor_entry *f)
+static size_t size_of (const struct coordinator *c, const struct tensor_entry *f)
 {
     const struct tensor *t = f->t;
     size_t n = 0;
@@ -27,8 +26,7 @@ static bool alone (const struct coordinator *c, const struct tensor_entry *f)
 }
 
 /* Take the first that is ready out of the list, and all that go with it. */
-static struct tensor_entry *
-choose (struct coordinator *c, size_t fusion, size_t *n)
+static struct tensor_entry *choose (struct coordinator *c, size_t fusion, size_t *n)
 {
     struct tensor_entry *head = c->ready;
     struct tensor_entry **at;
@@ -41,8 +39,7 @@ choose (struct coordinator *c, size_t fusion, size_t *n)
     for (at = alone (c, head) ? NULL : &c->ready; at && *at;) {
         struct tensor_entry *f = *at;
         size_t more = size_of (c, f);
-        if (bytes + more > fusion || alone (c, f)
-            || !tensor_fuses (head->t, f->t)) {
+        if (bytes + more > fusion || alone (c, f) || !tensor_fuses (head->t, f->t)) {
             at = &f->next;
             continue;
         }

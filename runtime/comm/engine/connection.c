@@ -73,8 +73,7 @@ void connection_close (struct connection *w)
 int connection_flush (struct connection *w)
 {
     while (w->out.at < w->out.n) {
-        ssize_t n = send (
-            w->fd, w->out.data + w->out.at, w->out.n - w->out.at, MSG_NOSIGNAL);
+        ssize_t n = send (w->fd, w->out.data + w->out.at, w->out.n - w->out.at, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

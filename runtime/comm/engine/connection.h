@@ -10,12 +10,12 @@ struct connection {
     int fd;                /* -1: closed, or not there yet; the connection's */
     struct net_seal *seal; /* likewise */
     bool expected;         /* it is not there yet: what is sent is kept */
-    bool begun;      /* the length of the next packet is known to be right */
-    uint32_t length; /* of it */
-    bool altered;    /* what came was changed on its way: no more is taken */
-    struct packet early; /* what is kept */
-    struct packet in;    /* what has come, from 'in.at' on not taken */
-    struct packet out;   /* what could not be sent yet, likewise */
+    bool begun;            /* the length of the next packet is known to be right */
+    uint32_t length;       /* of it */
+    bool altered;          /* what came was changed on its way: no more is taken */
+    struct packet early;   /* what is kept */
+    struct packet in;      /* what has come, from 'in.at' on not taken */
+    struct packet out;     /* what could not be sent yet, likewise */
 };
 
 /* Makes it non-blocking. */
@@ -27,8 +27,7 @@ void connection_close (struct connection *w);
  * the peer has gone. */
 int connection_send (struct connection *w, const struct packet *p);
 int connection_flush (struct connection *w);
-bool connection_waits (
-    const struct connection *w); /* there is something to flush */
+bool connection_waits (const struct connection *w); /* there is something to flush */
 
 /* Take in what has come.  0: nothing more now; -1: the peer has gone, or sends
  * what makes no sense. */

@@ -54,8 +54,7 @@ static int find_place (struct control *k)
     for (long r = 0; node && r < k->e->size; r++)
         node[r] = mesh_node_of (m, r);
     if (node)
-        rv = engine_tree_make (
-            &k->tree, k->e->rank, k->e->size, node, fan > 0 ? fan : FAN);
+        rv = engine_tree_make (&k->tree, k->e->rank, k->e->size, node, fan > 0 ? fan : FAN);
     free (node);
     return rv;
 }
@@ -105,11 +104,7 @@ static void lost (struct control *k, long rank)
 {
     char text[256];
 
-    snprintf (text,
-              sizeof (text),
-              "rank %ld (%s) has gone",
-              rank,
-              host_of (k->e, rank));
+    snprintf (text, sizeof (text), "rank %ld (%s) has gone", rank, host_of (k->e, rank));
     engine_fail (k->e, ECONNRESET, text);
 }
 
@@ -117,12 +112,10 @@ static void altered (struct control *k, long rank)
 {
     char text[256];
 
-    snprintf (text,
-              sizeof (text),
+    snprintf (text, sizeof (text),
               "what rank %ld (%s) sent was altered on its way (wrong MAC): the "
               "connection is ended",
-              rank,
-              host_of (k->e, rank));
+              rank, host_of (k->e, rank));
     engine_fail (k->e, EBADMSG, text);
 }
 
@@ -273,10 +266,8 @@ static size_t fill (const struct control *k, struct pollfd *p)
         if (connection_waits (&k->children[i]))
             p[i + 2].events |= POLLOUT;
     }
-    p[k->tree.n + 2] =
-        (struct pollfd){ .fd =
-                             k->absent ? mesh_event (k->e->channel->mesh) : -1,
-                         .events = POLLIN };
+    p[k->tree.n + 2] = (struct pollfd){ .fd = k->absent ? mesh_event (k->e->channel->mesh) : -1,
+                                        .events = POLLIN };
     return k->tree.n + 2;
 }
 
@@ -296,8 +287,7 @@ static double wait_seconds (const struct control *k, double now)
 
 static int sleep_until (struct pollfd *p, size_t n, double seconds)
 {
-    struct timespec t = { (time_t)seconds,
-                          (long)((seconds - (double)(time_t)seconds) * 1e9) };
+    struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
 
     return ppoll (p, n, seconds < 0 ? NULL : &t, NULL);
 }
@@ -410,8 +400,7 @@ static void goodbye (struct control *k, struct pollfd *p, double until)
             struct packet rest;
             if (p[i].fd < 0 || !p[i].revents)
                 continue;
-            if (p[i].revents & POLLOUT
-                && (connection_flush (w) < 0 || !connection_waits (w))) {
+            if (p[i].revents & POLLOUT && (connection_flush (w) < 0 || !connection_waits (w))) {
                 shutdown (p[i].fd, SHUT_WR);
                 p[i].events = POLLIN;
             }

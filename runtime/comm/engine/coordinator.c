@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct coordinator *coordinator_create (long size,
-                                        host_f host,
-                                        const void *arg,
+struct coordinator *coordinator_create (long size, host_f host, const void *arg,
                                         struct packet *down)
 {
     struct coordinator *c = calloc (1, sizeof (*c));
@@ -53,8 +51,7 @@ void coordinator_destroy (struct coordinator *c)
     free (c);
 }
 
-static void
-put_error (struct coordinator *c, const char *name, int code, const char *text)
+static void put_error (struct coordinator *c, const char *name, int code, const char *text)
 {
     packet_number (c->down, DOWN_ERROR);
     packet_text (c->down, name);
@@ -62,8 +59,7 @@ put_error (struct coordinator *c, const char *name, int code, const char *text)
     packet_text (c->down, text);
 }
 
-static void
-fail (struct coordinator *c, struct tensor_entry *f, const char *text)
+static void fail (struct coordinator *c, struct tensor_entry *f, const char *text)
 {
     put_error (c, f->name, EPROTO, text);
     tensor_entry_reset (f);
@@ -71,10 +67,7 @@ fail (struct coordinator *c, struct tensor_entry *f, const char *text)
         tensor_entry_forget (c, f);
 }
 
-static void mismatch (struct coordinator *c,
-                      const struct tensor_entry *f,
-                      char *text,
-                      size_t size)
+static void mismatch (struct coordinator *c, const struct tensor_entry *f, char *text, size_t size)
 {
     bool swap = f->other < f->first;
     const struct tensor *a = swap ? f->differs : f->t;
@@ -84,16 +77,8 @@ static void mismatch (struct coordinator *c,
     char ours[80], theirs[80];
 
     tensor_differs (a, b, ours, theirs, sizeof (ours));
-    snprintf (text,
-              size,
-              "%s \"%.80s\": rank %ld (%.40s) has %s, rank %ld (%.40s) %s",
-              tensor_noun (a),
-              f->name,
-              ra,
-              c->host (c->arg, ra),
-              ours,
-              rb,
-              c->host (c->arg, rb),
+    snprintf (text, size, "%s \"%.80s\": rank %ld (%.40s) has %s, rank %ld (%.40s) %s",
+              tensor_noun (a), f->name, ra, c->host (c->arg, ra), ours, rb, c->host (c->arg, rb),
               theirs);
 }
 
@@ -102,25 +87,18 @@ static bool joinable (const struct coordinator *c, const struct tensor *t)
 {
     if (t->what == SLURMDL_BROADCAST)
         return t->root >= 0 && t->root < c->size && !c->has_joined[t->root];
-    return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM
-           || t->op == SLURMDL_AVERAGE;
+    return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM || t->op == SLURMDL_AVERAGE;
 }
 
-static bool wrong (struct coordinator *c,
-                   const struct tensor_entry *f,
-                   char *text,
-                   size_t size)
+static bool wrong (struct coordinator *c, const struct tensor_entry *f, char *text, size_t size)
 {
     if (f->differs) {
         mismatch (c, f, text, size);
         return true;
     }
     if (c->joined && !joinable (c, f->t)) {
-        snprintf (text,
-                  size,
-                  "%s \"%.80s\": a rank has joined, and has nothing to give",
-                  tensor_noun (f->t),
-                  f->name);
+        snprintf (text, size, "%s \"%.80s\": a rank has joined, and has nothing to give",
+                  tensor_noun (f->t), f->name);
         return true;
     }
     return false;
@@ -167,8 +145,7 @@ static void release (struct coordinator *c, struct tensor_group *g)
     free (g);
 }
 
-static int
-into_group (struct coordinator *c, struct tensor_entry *f, const char *why)
+static int into_group (struct coordinator *c, struct tensor_entry *f, const char *why)
 {
     uint64_t hash = map_hash (f->t->group);
     struct tensor_group *g = gang_of (c, hash);
@@ -202,9 +179,7 @@ static int complete (struct coordinator *c, struct tensor_entry *f)
 }
 
 /* A rank describes it again, so it is not what it was. */
-static int first_request (struct coordinator *c,
-                          struct tensor_entry *f,
-                          long rank,
+static int first_request (struct coordinator *c, struct tensor_entry *f, long rank,
                           struct tensor *t)
 {
     tensor_free (f->t);
@@ -249,8 +224,7 @@ int coordinator_ready (struct coordinator *c, uint32_t id)
     if (!f || c->left)
         return 0;
     if (c->joined && f->t->what == SLURMDL_ALLGATHER) {
-        tensor_entry_drop (
-            c, f); /* the counts of those that have joined are 0 now */
+        tensor_entry_drop (c, f); /* the counts of those that have joined are 0 now */
         return 0;
     }
     return complete (c, f);

@@ -34,9 +34,7 @@ struct coordinator;
 
 typedef const char *(*host_f) (const void *arg, long rank);
 
-struct coordinator *coordinator_create (long size,
-                                        host_f host,
-                                        const void *arg,
+struct coordinator *coordinator_create (long size, host_f host, const void *arg,
                                         struct packet *down);
 void coordinator_destroy (struct coordinator *c); /* NULL is accepted */
 

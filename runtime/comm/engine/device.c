@@ -26,8 +26,7 @@ static bool sums (const struct tensor *t)
 static bool scales_well (const struct tensor *t)
 {
     return factor_of (t) == 1
-           || (sums (t) && t->type != SLURMDL_F8_E4M3
-               && t->type != SLURMDL_F8_E5M2);
+           || (sums (t) && t->type != SLURMDL_F8_E4M3 && t->type != SLURMDL_F8_E5M2);
 }
 
 bool device_suits (const struct engine *e, const struct engine_batch *b)
@@ -36,8 +35,7 @@ bool device_suits (const struct engine *e, const struct engine_batch *b)
 
     if (!t->device || t->compression != SLURMDL_PLAIN)
         return false;
-    return !reduces (t)
-           || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
+    return !reduces (t) || (e->size == 1 ? factor_of (t) == 1 : scales_well (t));
 }
 
 /* Of this rank, if it has not joined. */
@@ -49,9 +47,7 @@ static const void *memory_of (const struct engine_batch *b)
     return NULL;
 }
 
-int device_find (struct engine *e,
-                 const struct engine_batch *b,
-                 struct slurmdl_error *err)
+int device_find (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     const struct comm_backend *d;
@@ -60,18 +56,14 @@ int device_find (struct engine *e,
         && comm_find_device (e->channel, memory_of (b), err) < 0)
         return -1;
     d = e->channel->device;
-    atomic_store (&e->device,
-                  e->size == 1 || (d && d->queue) ? DEVICE_HERE : DEVICE_NONE);
+    atomic_store (&e->device, e->size == 1 || (d && d->queue) ? DEVICE_HERE : DEVICE_NONE);
     if (e->size == 1)
         return 1;
     return d && d->queue
-           && (!reduces (t) || !d->takes
-               || d->takes (e->channel->device_self, t->type, t->op));
+           && (!reduces (t) || !d->takes || d->takes (e->channel->device_self, t->type, t->op));
 }
 
-static int await_one (struct engine *e,
-                      const struct engine_task *t,
-                      double deadline,
+static int await_one (struct engine *e, const struct engine_task *t, double deadline,
                       struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 50000 };
@@ -85,9 +77,7 @@ static int await_one (struct engine *e,
             return errorf (err,
                            "rank %ld (%s): the work on its stream before %.80s "
                            "took more than %g s",
-                           e->rank,
-                           slurmdl_comm_host (e->owner, e->rank),
-                           t->name->text,
+                           e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text,
                            e->timeout);
         }
         nanosleep (&nap, NULL);
@@ -96,14 +86,10 @@ static int await_one (struct engine *e,
                       : errorf (err,
                                 "rank %ld (%s): what its stream had to do "
                                 "before %.80s has failed",
-                                e->rank,
-                                slurmdl_comm_host (e->owner, e->rank),
-                                t->name->text);
+                                e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text);
 }
 
-int batch_await (struct engine *e,
-                 const struct engine_batch *b,
-                 struct slurmdl_error *err)
+int batch_await (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
 {
     double deadline = monotonic () + e->timeout;
 
@@ -115,30 +101,22 @@ int batch_await (struct engine *e,
     return 0;
 }
 
-static int alone (struct engine *e,
-                  const struct engine_batch *b,
-                  struct slurmdl_error *err)
+static int alone (struct engine *e, const struct engine_batch *b, struct slurmdl_error *err)
 {
     if (batch_await (e, b, err) < 0)
         return -1;
     for (size_t i = 0; i < b->n; i++) {
         const struct engine_item *it = &b->items[i];
         if (it->task
-            && slurmdl_allgather (e->channel,
-                                  it->task->in,
-                                  tensor_weight (it->t),
-                                  batch_target (it->task),
-                                  NULL,
-                                  err)
+            && slurmdl_allgather (e->channel, it->task->in, tensor_weight (it->t),
+                                  batch_target (it->task), NULL, err)
                    < 0)
             return -1;
     }
     return 0;
 }
 
-int device_run (struct engine *e,
-                struct engine_batch *b,
-                struct slurmdl_error *err)
+int device_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     return e->size == 1 ? alone (e, b, err) : queue_run (e, b, err);
 }

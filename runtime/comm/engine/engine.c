@@ -90,8 +90,7 @@ static void engine_free (struct engine *e)
     free (e);
 }
 
-static struct engine *engine_open (struct slurmdl_comm *c,
-                                   struct slurmdl_error *err)
+static struct engine *engine_open (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
     struct engine *e = calloc (1, sizeof (*e));
     const char *path = getenv ("DL_TIMELINE");
@@ -111,12 +110,8 @@ static struct engine *engine_open (struct slurmdl_comm *c,
         goto fail;
     settings (e);
     if (path && *path
-        && timeline_open (&e->timeline,
-                          path,
-                          e->rank,
-                          slurmdl_comm_host (c, e->rank),
-                          cycles && *cycles && strcmp (cycles, "0"),
-                          err)
+        && timeline_open (&e->timeline, path, e->rank, slurmdl_comm_host (c, e->rank),
+                          cycles && *cycles && strcmp (cycles, "0"), err)
                < 0)
         goto fail;
     if (start_threads (e) == 0)
@@ -171,12 +166,8 @@ static void engine_abort (struct engine *e, const char *why)
 {
     char text[256];
 
-    snprintf (text,
-              sizeof (text),
-              "rank %ld (%s): %s",
-              e->rank,
-              slurmdl_comm_host (e->owner, e->rank),
-              why);
+    snprintf (text, sizeof (text), "rank %ld (%s): %s", e->rank,
+              slurmdl_comm_host (e->owner, e->rank), why);
     engine_fail (e, ECONNRESET, text);
     pthread_mutex_lock (&e->lock);
     engine_abort_channel (e);
@@ -185,8 +176,7 @@ static void engine_abort (struct engine *e, const char *why)
 
 static const struct comm_engine engine_calls = { engine_close, engine_abort };
 
-struct engine *
-engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
+struct engine *engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
 {
     struct engine *e;
 

@@ -39,9 +39,9 @@ enum task_state {
 struct engine_task {
     int64_t ticket;
     struct name *name;
-    struct tensor t; /* name is name->text; the group is the task's */
+    struct tensor t;                 /* name is name->text; the group is the task's */
     const struct memory_ops *memory; /* of 'mark' */
-    struct memory_mark *mark; /* what comes before it in the stream; or NULL */
+    struct memory_mark *mark;        /* what comes before it in the stream; or NULL */
     const void *in;
     void *out;
     void *result;   /* instead of 'out', for slurmdl_take() */
@@ -54,8 +54,8 @@ struct engine_task {
     int code;
     struct slurmdl_error err;
     double submitted;
-    struct engine_task *next;           /* of those that are fresh */
-    struct engine_task *before, *after; /* of those without an answer, by age */
+    struct engine_task *next;            /* of those that are fresh */
+    struct engine_task *before, *after;  /* of those without an answer, by age */
     struct engine_task *earlier, *later; /* of all that have a ticket */
 };
 
@@ -150,10 +150,7 @@ void engine_fail_locked (struct engine *e, int code, const char *text);
 int engine_code (struct engine *e);
 
 /* With the lock held: the task is done, and may not be touched any more. */
-void engine_finish (struct engine *e,
-                    struct engine_task *t,
-                    int code,
-                    const char *text);
+void engine_finish (struct engine *e, struct engine_task *t, int code, const char *text);
 
 /* With the lock held: those whose batch is not known yet fail. */
 void engine_fail_unanswered (struct engine *e, int code, const char *text);
@@ -188,15 +185,9 @@ bool executor_help (struct engine *e);
  * slot's buffers and the tasks'.  may_pack(): pack() would not wait for what a
  * stream has still to do. */
 bool batch_may_pack (const struct engine *e, const struct engine_batch *b);
-int batch_pack (struct engine *e,
-                struct engine_batch *b,
-                struct slurmdl_error *err);
-int batch_run (struct engine *e,
-               struct engine_batch *b,
-               struct slurmdl_error *err);
-int batch_unpack (struct engine *e,
-                  struct engine_batch *b,
-                  struct slurmdl_error *err);
+int batch_pack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
+int batch_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
+int batch_unpack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
 
 /* At least 'n' bytes; NULL: no memory. */
 void *engine_buffer_room (struct engine_buffer *b, size_t n);

@@ -32,19 +32,11 @@ static void draw (struct engine *e, const struct engine_batch *b, double now)
         all += bytes;
         if (!it->task)
             continue;
-        timeline_span (e->timeline,
-                       row,
-                       events[it->t->what].negotiation,
-                       it->task->submitted,
-                       b->agreed,
-                       0);
+        timeline_span (e->timeline, row, events[it->t->what].negotiation, it->task->submitted,
+                       b->agreed, 0);
         timeline_span (e->timeline, row, "QUEUE", b->agreed, b->packing, 0);
         timeline_span (e->timeline, row, "PACK", b->packing, b->packed, 0);
-        timeline_span (e->timeline,
-                       row,
-                       events[it->t->what].collective,
-                       b->started,
-                       b->ended,
+        timeline_span (e->timeline, row, events[it->t->what].collective, b->started, b->ended,
                        bytes);
         timeline_span (e->timeline, row, "UNPACK", b->ended, now, 0);
     }
@@ -116,8 +108,7 @@ bool executor_help (struct engine *e)
 }
 
 /* With the lock held, which is let go meanwhile. */
-static int
-reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     int rv;
 

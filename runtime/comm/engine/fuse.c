@@ -32,12 +32,8 @@ static double scale_after (const struct engine *e, const struct tensor *t)
 }
 
 /* Scaled before it is rounded. */
-static void narrow (void *out,
-                    enum slurmdl_type wire,
-                    const void *in,
-                    enum slurmdl_type type,
-                    size_t n,
-                    double factor)
+static void narrow (void *out, enum slurmdl_type wire, const void *in, enum slurmdl_type type,
+                    size_t n, double factor)
 {
     size_t size = slurmdl_type_size (type);
     double chunk[CHUNK];
@@ -54,20 +50,12 @@ static void narrow (void *out,
         size_t some = n - i < CHUNK ? n - i : CHUNK;
         memcpy (chunk, (const char *)in + i * size, some * size);
         reduce_scale (chunk, some, type, factor);
-        reduce_convert ((char *)out + i * slurmdl_type_size (wire),
-                        wire,
-                        chunk,
-                        type,
-                        some);
+        reduce_convert ((char *)out + i * slurmdl_type_size (wire), wire, chunk, type, some);
     }
 }
 
-static void widen (void *out,
-                   enum slurmdl_type type,
-                   const void *in,
-                   enum slurmdl_type wire,
-                   size_t n,
-                   double factor)
+static void widen (void *out, enum slurmdl_type type, const void *in, enum slurmdl_type wire,
+                   size_t n, double factor)
 {
     if (wire == type) {
         batch_scale (out, in, n, type, factor);
@@ -97,9 +85,7 @@ static bool reduce_in_place (struct engine_batch *b)
     return true;
 }
 
-static int pack_reduce (struct engine *e,
-                        struct engine_batch *b,
-                        struct slurmdl_error *err)
+static int pack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     enum slurmdl_type wire = wire_type (b->items->t);
     size_t each = slurmdl_type_size (wire);
@@ -107,17 +93,14 @@ static int pack_reduce (struct engine *e,
 
     if (reduce_in_place (b))
         return 0;
-    if (!(to = engine_buffer_room (&e->slots[b->slot][0],
-                                   batch_elements (b) * each)))
+    if (!(to = engine_buffer_room (&e->slots[b->slot][0], batch_elements (b) * each)))
         return errorf (err, "no memory to put tensors together");
     b->in = b->out = to;
     for (size_t i = 0; i < b->n; i++) {
         const struct engine_item *it = &b->items[i];
         const void *in = NULL;
         if (it->task
-            && !(in = batch_view (it->task->in,
-                                  tensor_weight (it->t),
-                                  &e->slots[b->slot][1]))
+            && !(in = batch_view (it->task->in, tensor_weight (it->t), &e->slots[b->slot][1]))
             && it->t->n)
             return errorf (err, "%.80s cannot be read", it->name->text);
         if (in)
@@ -129,26 +112,17 @@ static int pack_reduce (struct engine *e,
     return 0;
 }
 
-static int
-run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
 
-    return slurmdl_allreduce (e->channel,
-                              b->in,
-                              b->out,
-                              batch_elements (b),
-                              wire_type (t),
-                              wire_op (t),
-                              err);
+    return slurmdl_allreduce (e->channel, b->in, b->out, batch_elements (b), wire_type (t),
+                              wire_op (t), err);
 }
 
 /* Elements of the result, from host memory to wherever they belong. */
-static int deliver (struct engine *e,
-                    struct engine_batch *b,
-                    const struct engine_item *it,
-                    const void *from,
-                    size_t n)
+static int deliver (struct engine *e, struct engine_batch *b, const struct engine_item *it,
+                    const void *from, size_t n)
 {
     enum slurmdl_type type = it->t->type;
     struct engine_buffer *between = &e->slots[b->slot][1];
@@ -163,18 +137,11 @@ static int deliver (struct engine *e,
     }
     if (!engine_buffer_room (between, bytes))
         return -1;
-    widen (between->data,
-           type,
-           from,
-           wire_type (it->t),
-           n,
-           scale_after (e, it->t));
+    widen (between->data, type, from, wire_type (it->t), n, scale_after (e, it->t));
     return batch_write (to, between->data, bytes);
 }
 
-static int unpack_reduce (struct engine *e,
-                          struct engine_batch *b,
-                          struct slurmdl_error *err)
+static int unpack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const char *from = b->out;
 
@@ -187,15 +154,11 @@ static int unpack_reduce (struct engine *e,
     return 0;
 }
 
-const struct batch_steps batch_steps_reduce = { pack_reduce,
-                                                run_reduce,
-                                                unpack_reduce };
+const struct batch_steps batch_steps_reduce = { pack_reduce, run_reduce, unpack_reduce };
 
 /* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
 
-static int pack_scatter (struct engine *e,
-                         struct engine_batch *b,
-                         struct slurmdl_error *err)
+static int pack_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     size_t each = slurmdl_type_size (b->items->t->type);
     size_t total = batch_elements (b) * each;
@@ -212,9 +175,7 @@ static int pack_scatter (struct engine *e,
             size_t begin = batch_part_at (e, it->t, r) * each;
             if (!it->task)
                 memset (to, 0, n * each);
-            else if (batch_read (
-                         to, (const char *)it->task->in + begin, n * each)
-                     < 0)
+            else if (batch_read (to, (const char *)it->task->in + begin, n * each) < 0)
                 return errorf (err, "%.80s cannot be read", it->name->text);
             if (it->t->prescale != 1)
                 reduce_scale (to, n, it->t->type, it->t->prescale);
@@ -223,9 +184,7 @@ static int pack_scatter (struct engine *e,
     return 0;
 }
 
-static int run_scatter (struct engine *e,
-                        struct engine_batch *b,
-                        struct slurmdl_error *err)
+static int run_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     size_t *counts = calloc ((size_t)e->size, sizeof (*counts));
@@ -236,21 +195,13 @@ static int run_scatter (struct engine *e,
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < b->n; i++)
             counts[r] += batch_part (e, b->items[i].t, r);
-    rv = slurmdl_reduce_scatter (e->channel,
-                                 b->in,
-                                 b->out,
-                                 batch_elements (b),
-                                 counts,
-                                 t->type,
-                                 t->op,
-                                 err);
+    rv = slurmdl_reduce_scatter (e->channel, b->in, b->out, batch_elements (b), counts, t->type,
+                                 t->op, err);
     free (counts);
     return rv;
 }
 
-static int unpack_scatter (struct engine *e,
-                           struct engine_batch *b,
-                           struct slurmdl_error *err)
+static int unpack_scatter (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     size_t each = slurmdl_type_size (b->items->t->type);
     char *from = b->out;
@@ -260,14 +211,11 @@ static int unpack_scatter (struct engine *e,
         size_t n = batch_part (e, it->t, e->rank);
         if (it->t->postscale != 1)
             reduce_scale (from, n, it->t->type, it->t->postscale);
-        if (it->task
-            && batch_write (batch_target (it->task), from, n * each) < 0)
+        if (it->task && batch_write (batch_target (it->task), from, n * each) < 0)
             return errorf (err, "%.80s cannot be written", it->name->text);
         from += n * each;
     }
     return 0;
 }
 
-const struct batch_steps batch_steps_scatter = { pack_scatter,
-                                                 run_scatter,
-                                                 unpack_scatter };
+const struct batch_steps batch_steps_scatter = { pack_scatter, run_scatter, unpack_scatter };

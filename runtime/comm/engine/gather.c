@@ -23,17 +23,14 @@ static size_t blocks (const struct engine *e, const struct engine_batch *b)
     return n;
 }
 
-static int pack_gather (struct engine *e,
-                        struct engine_batch *b,
-                        struct slurmdl_error *err)
+static int pack_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct engine_item *it = b->items;
     struct engine_buffer *slot = e->slots[b->slot];
     bool direct = b->n == 1 && it->task;
     char *to;
 
-    if (direct && !memory_ops_of (batch_target (it->task))
-        && !memory_ops_of (it->task->in)) {
+    if (direct && !memory_ops_of (batch_target (it->task)) && !memory_ops_of (it->task->in)) {
         b->in = it->task->in;
         b->out = batch_target (it->task);
         return 0;
@@ -54,8 +51,7 @@ static int pack_gather (struct engine *e,
     return 0;
 }
 
-static int
-run_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
+static int run_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     size_t *bytes = calloc ((size_t)e->size, sizeof (*bytes));
     int rv;
@@ -64,15 +60,12 @@ run_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
         return errorf (err, "no memory for an all-gather");
     for (long r = 0; r < e->size; r++)
         bytes[r] = block (b, r);
-    rv = slurmdl_allgather (
-        e->channel, b->in, bytes[e->rank], b->out, bytes, err);
+    rv = slurmdl_allgather (e->channel, b->in, bytes[e->rank], b->out, bytes, err);
     free (bytes);
     return rv;
 }
 
-static int unpack_gather (struct engine *e,
-                          struct engine_batch *b,
-                          struct slurmdl_error *err)
+static int unpack_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const char *from = b->out;
 
@@ -84,10 +77,7 @@ static int unpack_gather (struct engine *e,
         for (size_t i = 0; i < b->n; i++) {
             struct engine_item *it = &b->items[i];
             size_t n = it->t->counts[r] * tensor_item (it->t);
-            if (it->task
-                && batch_write (
-                       (char *)batch_target (it->task) + it->done, from, n)
-                       < 0)
+            if (it->task && batch_write ((char *)batch_target (it->task) + it->done, from, n) < 0)
                 return errorf (err, "%.80s cannot be written", it->name->text);
             it->done += n;
             from += n;
@@ -95,9 +85,7 @@ static int unpack_gather (struct engine *e,
     return 0;
 }
 
-const struct batch_steps batch_steps_gather = { pack_gather,
-                                                run_gather,
-                                                unpack_gather };
+const struct batch_steps batch_steps_gather = { pack_gather, run_gather, unpack_gather };
 
 static size_t batch_bytes (const struct engine_batch *b)
 {
@@ -108,9 +96,7 @@ static size_t batch_bytes (const struct engine_batch *b)
     return n;
 }
 
-static int pack_broadcast (struct engine *e,
-                           struct engine_batch *b,
-                           struct slurmdl_error *err)
+static int pack_broadcast (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct engine_item *it = b->items;
     bool is_root = it->t->root == e->rank;
@@ -134,17 +120,12 @@ static int pack_broadcast (struct engine *e,
     return 0;
 }
 
-static int run_broadcast (struct engine *e,
-                          struct engine_batch *b,
-                          struct slurmdl_error *err)
+static int run_broadcast (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
-    return slurmdl_broadcast (
-        e->channel, b->out, batch_bytes (b), b->items->t->root, err);
+    return slurmdl_broadcast (e->channel, b->out, batch_bytes (b), b->items->t->root, err);
 }
 
-static int unpack_broadcast (struct engine *e,
-                             struct engine_batch *b,
-                             struct slurmdl_error *err)
+static int unpack_broadcast (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const char *from = b->out;
 
@@ -160,6 +141,5 @@ static int unpack_broadcast (struct engine *e,
     return 0;
 }
 
-const struct batch_steps batch_steps_broadcast = { pack_broadcast,
-                                                   run_broadcast,
+const struct batch_steps batch_steps_broadcast = { pack_broadcast, run_broadcast,
                                                    unpack_broadcast };

@@ -27,10 +27,7 @@ static int begin_join (struct engine *e, unsigned *seen, uint64_t *joins)
     return 0;
 }
 
-static int end_join (struct engine *e,
-                     uint64_t joins,
-                     long *last,
-                     struct slurmdl_error *err)
+static int end_join (struct engine *e, uint64_t joins, long *last, struct slurmdl_error *err)
 {
     int rv = 0;
 
@@ -68,9 +65,7 @@ int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err)
     return rv;
 }
 
-int slurmdl_timeline (struct slurmdl_comm *c,
-                      const char *path,
-                      int cycles,
+int slurmdl_timeline (struct slurmdl_comm *c, const char *path, int cycles,
                       struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, path != NULL, err);
@@ -80,9 +75,7 @@ int slurmdl_timeline (struct slurmdl_comm *c,
     if (!e)
         return path ? -1 : 0;
     if (path
-        && timeline_open (
-               &t, path, e->rank, slurmdl_comm_host (c, e->rank), cycles, err)
-               < 0) {
+        && timeline_open (&t, path, e->rank, slurmdl_comm_host (c, e->rank), cycles, err) < 0) {
         engine_leave (e);
         return -1;
     }
@@ -113,8 +106,7 @@ int slurmdl_comm_trouble (struct slurmdl_comm *c, struct slurmdl_error *err)
     return news;
 }
 
-void slurmdl_comm_stats (struct slurmdl_comm *c,
-                         struct slurmdl_comm_stats *stats)
+void slurmdl_comm_stats (struct slurmdl_comm *c, struct slurmdl_comm_stats *stats)
 {
     struct engine *e = engine_enter (c, false, NULL);
 

@@ -17,8 +17,7 @@ static struct map_slot *find (const struct map *m, uint64_t key)
 {
     size_t i = first (m, key);
 
-    while (m->slots[i].value
-           && (m->slots[i].key != key || m->slots[i].value == &gone))
+    while (m->slots[i].value && (m->slots[i].key != key || m->slots[i].value == &gone))
         i = (i + 1) & (m->room - 1);
     return m->slots + i;
 }

@@ -63,8 +63,8 @@ static int reduce (struct queue_plan *p, const void *in, void *out)
     const struct tensor *t = p->b->items->t;
 
     set_factor (p);
-    return slurmdl_allreduce (
-        p->e->channel, in, out, batch_elements (p->b), t->type, t->op, p->err);
+    return slurmdl_allreduce (p->e->channel, in, out, batch_elements (p->b), t->type, t->op,
+                              p->err);
 }
 
 static int run_reduce (struct queue_plan *p)
@@ -106,13 +106,7 @@ static int scatter (struct queue_plan *p, const void *in, void *out)
         for (size_t i = 0; i < p->b->n; i++)
             counts[r] += batch_part (e, p->b->items[i].t, r);
     set_factor (p);
-    rv = slurmdl_reduce_scatter (e->channel,
-                                 in,
-                                 out,
-                                 batch_elements (p->b),
-                                 counts,
-                                 t->type,
-                                 t->op,
+    rv = slurmdl_reduce_scatter (e->channel, in, out, batch_elements (p->b), counts, t->type, t->op,
                                  p->err);
     free (counts);
     return rv;
@@ -259,9 +253,7 @@ static int run_broadcast (struct queue_plan *p)
         return -1;
     if (is_root && !is_direct (p))
         put_values (p, all);
-    if (copy (p) < 0
-        || slurmdl_broadcast (p->e->channel, all, bytes, it->t->root, p->err)
-               < 0)
+    if (copy (p) < 0 || slurmdl_broadcast (p->e->channel, all, bytes, it->t->root, p->err) < 0)
         return -1;
     for (it = b->items; it < b->items + b->n; it++) {
         if (it->task)
@@ -294,9 +286,7 @@ static int queue_all (struct queue_plan *p)
     return rv;
 }
 
-int queue_run (struct engine *e,
-               struct engine_batch *b,
-               struct slurmdl_error *err)
+int queue_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     struct queue_plan p = { .e = e, .b = b, .err = err };
     int rv, saved, end;

@@ -164,11 +164,7 @@ static long parent_of (long rank, const long *node, const long *first, long fan)
 /* Parents have smaller ranks than their children, so that one pass from the
  * end counts what is below each.
  */
-static int fill (struct engine_tree *t,
-                 long rank,
-                 long size,
-                 const long *parent,
-                 long *below)
+static int fill (struct engine_tree *t, long rank, long size, const long *parent, long *below)
 {
     for (long r = size - 1; r > 0; r--)
         below[parent[r]] += ++below[r];
@@ -186,8 +182,7 @@ static int fill (struct engine_tree *t,
     return 0;
 }
 
-int engine_tree_make (
-    struct engine_tree *t, long rank, long size, const long *node, long fan)
+int engine_tree_make (struct engine_tree *t, long rank, long size, const long *node, long fan)
 {
     long n;
     long *first = leaders (size, node, &n);

@@ -16,8 +16,7 @@ struct readiness;
 struct readiness *readiness_create (size_t units, const long *ranks);
 void readiness_destroy (struct readiness *r); /* NULL is accepted */
 
-int readiness_assign (struct readiness *r,
-                      uint32_t id); /* it may be counted now */
+int readiness_assign (struct readiness *r, uint32_t id); /* it may be counted now */
 void readiness_drop (struct readiness *r, uint32_t id);
 
 /* All ranks of a unit that have not joined are ready; unknown ones are late
@@ -44,6 +43,5 @@ struct engine_tree {
 /* ...: each rank is below the first one of its node, and those are a tree of
  * 'fan' children each.  node[rank] counts from 0 in the order of first ranks.
  */
-int engine_tree_make (
-    struct engine_tree *t, long rank, long size, const long *node, long fan);
+int engine_tree_make (struct engine_tree *t, long rank, long size, const long *node, long fan);
 void engine_tree_free (struct engine_tree *t);

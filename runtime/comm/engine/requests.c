@@ -46,9 +46,8 @@ int control_ask_again (struct control *k, struct engine_task *t)
 
 static bool is_due (const struct engine *e, double now)
 {
-    return e->hurry || e->joining == JOIN_ASKED || e->leave
-           || e->fresh_bytes >= e->fusion || e->unanswered == e->known
-           || now >= e->fresh_since + e->cycle;
+    return e->hurry || e->joining == JOIN_ASKED || e->leave || e->fresh_bytes >= e->fusion
+           || e->unanswered == e->known || now >= e->fresh_since + e->cycle;
 }
 
 /* With the lock held. */
@@ -120,8 +119,7 @@ static double next_report (const struct control *k)
 
     if (e->stall_seconds > 0 && at <= k->stalled)
         at = k->stalled + e->stall_seconds;
-    if (e->stall_abort > 0 && since + e->stall_abort > k->stalled
-        && since + e->stall_abort < at)
+    if (e->stall_abort > 0 && since + e->stall_abort > k->stalled && since + e->stall_abort < at)
         at = since + e->stall_abort;
     return at;
 }
@@ -169,30 +167,21 @@ void control_report_late (struct control *k, double age, const char *text)
 }
 
 /* Above us nobody has begun: those below are told. */
-static void report_stall_here (struct control *k,
-                               const char *name,
-                               double age,
-                               uint64_t others)
+static void report_stall_here (struct control *k, const char *name, double age, uint64_t others)
 {
     char text[256];
     size_t n = stall_waits (name, age, others, text, sizeof (text));
 
-    snprintf (text + n,
-              sizeof (text) - n,
-              "rank %ld (%.30s)",
-              k->tree.parent,
+    snprintf (text + n, sizeof (text) - n, "rank %ld (%.30s)", k->tree.parent,
               mesh_host (k->e->channel->mesh, k->tree.parent));
     control_report_late (k, age, text);
 }
 
-static void report_stall (struct control *k,
-                          const struct engine_task *t,
-                          double age,
+static void report_stall (struct control *k, const struct engine_task *t, double age,
                           uint64_t others)
 {
     if (k->root) {
-        stall_report (
-            k->stall, t->name->text, age, others, monotonic (), &k->down);
+        stall_report (k->stall, t->name->text, age, others, monotonic (), &k->down);
         return;
     }
     if (!k->heard) {
@@ -212,8 +201,7 @@ void control_report_stall (struct control *k, double now)
     pthread_mutex_lock (&e->lock);
     if (e->oldest && now >= next_report (k)) {
         k->stalled = now;
-        report_stall (
-            k, e->oldest, now - e->oldest->submitted, e->unanswered - 1);
+        report_stall (k, e->oldest, now - e->oldest->submitted, e->unanswered - 1);
     }
     pthread_mutex_unlock (&e->lock);
 }

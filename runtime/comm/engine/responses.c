@@ -88,8 +88,7 @@ static size_t count_ids (struct packet *p)
 }
 
 /* A rank that has joined has no task. */
-static int
-fill_batch (struct control *k, struct engine_batch *b, struct packet *p)
+static int fill_batch (struct control *k, struct engine_batch *b, struct packet *p)
 {
     struct packet_run run = packet_take_ids (p);
     uint32_t id;
@@ -219,10 +218,7 @@ static int down_left (struct control *k, struct packet *p)
     if (rank < 0 || rank >= k->e->size)
         return -1;
     k->ended = true;
-    snprintf (text,
-              sizeof (text),
-              "rank %ld (%s) has closed the communicator",
-              rank,
+    snprintf (text, sizeof (text), "rank %ld (%s) has closed the communicator", rank,
               mesh_host (e->channel->mesh, rank));
     pthread_mutex_lock (&e->lock);
     e->left = true;
@@ -253,11 +249,10 @@ static int down_here (struct control *k, struct packet *p)
 int control_down (struct control *k, struct packet *p)
 {
     static int (*const take[]) (struct control *, struct packet *) = {
-        [DOWN_ASSIGN] = down_assign,   [DOWN_DROP] = down_drop,
-        [DOWN_BATCH] = down_batch,     [DOWN_ERROR] = down_error,
-        [DOWN_JOINED] = down_joined,   [DOWN_WHO] = down_who,
-        [DOWN_TROUBLE] = down_trouble, [DOWN_LEFT] = down_left,
-        [DOWN_FAIL] = down_fail,       [DOWN_HERE] = down_here,
+        [DOWN_ASSIGN] = down_assign,   [DOWN_DROP] = down_drop,     [DOWN_BATCH] = down_batch,
+        [DOWN_ERROR] = down_error,     [DOWN_JOINED] = down_joined, [DOWN_WHO] = down_who,
+        [DOWN_TROUBLE] = down_trouble, [DOWN_LEFT] = down_left,     [DOWN_FAIL] = down_fail,
+        [DOWN_HERE] = down_here,
     };
 
     while (packet_more (p)) {

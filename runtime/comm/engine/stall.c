@@ -83,11 +83,7 @@ static struct question *ask (struct stall *s, const char *name)
     return *end = q;
 }
 
-void stall_report (struct stall *s,
-                   const char *name,
-                   double age,
-                   uint64_t others,
-                   double now,
+void stall_report (struct stall *s, const char *name, double age, uint64_t others, double now,
                    struct packet *down)
 {
     struct question *q = find (s, name);
@@ -126,8 +122,7 @@ double stall_wait_seconds (const struct stall *s, double now)
     return wait;
 }
 
-static long
-count (const struct stall *s, const struct question *q, unsigned char said)
+static long count (const struct stall *s, const struct question *q, unsigned char said)
 {
     long n = 0;
 
@@ -139,10 +134,7 @@ count (const struct stall *s, const struct question *q, unsigned char said)
 /* "rank 1 (node01), rank 2 (node01)" and "12 more"; of those that say nothing
  * only their number if others have said no: these may keep them, too.
  */
-static size_t put_ranks (const struct stall *s,
-                         const struct question *q,
-                         char *text,
-                         size_t size)
+static size_t put_ranks (const struct stall *s, const struct question *q, char *text, size_t size)
 {
     long no = count (s, q, NOT_HERE), silent = count (s, q, 0), named = 0;
     unsigned char which = no ? NOT_HERE : 0;
@@ -153,44 +145,30 @@ static size_t put_ranks (const struct stall *s,
         if (q->said[r] != which)
             continue;
         if (named == 4 && missing > 5) {
-            n += (size_t)snprintf (
-                text + n, size - n, " and %ld more ranks", missing - named);
+            n += (size_t)snprintf (text + n, size - n, " and %ld more ranks", missing - named);
             break;
         }
-        n += (size_t)snprintf (text + n,
-                               size - n,
-                               "%srank %ld (%.30s)",
-                               named++ ? ", " : "",
-                               r,
+        n += (size_t)snprintf (text + n, size - n, "%srank %ld (%.30s)", named++ ? ", " : "", r,
                                s->host (s->arg, r));
     }
     if (no && silent && n < size)
-        n += (size_t)snprintf (
-            text + n, size - n, " (%ld do not answer)", silent);
+        n += (size_t)snprintf (text + n, size - n, " (%ld do not answer)", silent);
     return n;
 }
 
-size_t stall_waits (
-    const char *name, double age, uint64_t others, char *text, size_t size)
+size_t stall_waits (const char *name, double age, uint64_t others, char *text, size_t size)
 {
     int n;
 
     if (others)
-        n = snprintf (text,
-                      size,
-                      "\"%.60s\" and %llu more have waited %.0f s for ",
-                      name,
-                      (unsigned long long)others,
-                      age);
+        n = snprintf (text, size, "\"%.60s\" and %llu more have waited %.0f s for ", name,
+                      (unsigned long long)others, age);
     else
-        n = snprintf (
-            text, size, "\"%.60s\" has waited %.0f s for ", name, age);
+        n = snprintf (text, size, "\"%.60s\" has waited %.0f s for ", name, age);
     return (size_t)n < size ? (size_t)n : size - 1;
 }
 
-static size_t put_question (const struct stall *s,
-                            const struct question *q,
-                            char *text,
+static size_t put_question (const struct stall *s, const struct question *q, char *text,
                             size_t size)
 {
     size_t n = stall_waits (q->name, q->age, q->others, text, size);
@@ -207,8 +185,7 @@ static bool is_stalled (const struct stall *s, const struct question *q)
     return false;
 }
 
-bool stall_text (
-    struct stall *s, double now, char *text, size_t size, double *age)
+bool stall_text (struct stall *s, double now, char *text, size_t size, double *age)
 {
     size_t n = 0;
 

@@ -14,16 +14,11 @@ struct stall *stall_create (long size, host_f host, const void *arg);
 void stall_destroy (struct stall *s); /* NULL is accepted */
 
 /* UP_STALL came: DOWN_WHO is written for names that are not asked for yet. */
-void stall_report (struct stall *s,
-                   const char *name,
-                   double age,
-                   uint64_t others,
-                   double now,
+void stall_report (struct stall *s, const char *name, double age, uint64_t others, double now,
                    struct packet *down);
 
 /* "\"w\" and 2 more have waited 12 s for ", of a size > 0; its length. */
-size_t stall_waits (
-    const char *name, double age, uint64_t others, char *text, size_t size);
+size_t stall_waits (const char *name, double age, uint64_t others, char *text, size_t size);
 
 /* UP_HERE came. */
 void stall_answer (struct stall *s, long rank, const char *name, bool here);
@@ -32,5 +27,4 @@ void stall_answer (struct stall *s, long rank, const char *name, bool here);
 double stall_wait_seconds (const struct stall *s, double now);
 
 /* Whether there is something to tell; '*age' of the oldest in seconds. */
-bool stall_text (
-    struct stall *s, double now, char *text, size_t size, double *age);
+bool stall_text (struct stall *s, double now, char *text, size_t size, double *age);

@@ -20,9 +20,8 @@ static bool is_real (enum slurmdl_type type)
 
 static bool is_integer (enum slurmdl_type type)
 {
-    return type != SLURMDL_F16 && type != SLURMDL_BF16 && !is_real (type)
-           && type != SLURMDL_C64 && type != SLURMDL_C128
-           && type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2;
+    return type != SLURMDL_F16 && type != SLURMDL_BF16 && !is_real (type) && type != SLURMDL_C64
+           && type != SLURMDL_C128 && type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2;
 }
 
 static bool reduces (const struct slurmdl_request *r)
@@ -42,8 +41,7 @@ static bool is_zero_width (const struct slurmdl_request *r)
 
 static bool scales (const struct slurmdl_request *r)
 {
-    return (r->prescale != 0 && r->prescale != 1)
-           || (r->postscale != 0 && r->postscale != 1);
+    return (r->prescale != 0 && r->prescale != 1) || (r->postscale != 0 && r->postscale != 1);
 }
 
 /* What is wrong with it, NULL: nothing. */
@@ -53,8 +51,7 @@ static const char *check_compression (const struct slurmdl_request *r)
         return NULL;
     if ((unsigned)r->compression > SLURMDL_AS_BF16)
         return "there is no such compression";
-    return r->what != SLURMDL_ALLREDUCE ? "only an all-reduce is compressed"
-                                        : NULL;
+    return r->what != SLURMDL_ALLREDUCE ? "only an all-reduce is compressed" : NULL;
 }
 
 static const char *check_reduction (const struct slurmdl_request *r)
@@ -66,8 +63,7 @@ static const char *check_reduction (const struct slurmdl_request *r)
     return NULL;
 }
 
-static const char *check (const struct engine *e,
-                          const struct slurmdl_request *r)
+static const char *check (const struct engine *e, const struct slurmdl_request *r)
 {
     if (!r->name || !*r->name)
         return "a tensor has a name";
@@ -77,8 +73,7 @@ static const char *check (const struct engine *e,
         return "there is no such type";
     if (is_zero_width (r) && r->what != SLURMDL_ALLGATHER)
         return "only what is gathered has rows of zero width";
-    if (!r->in && r->n && !is_zero_width (r)
-        && !(r->what == SLURMDL_BROADCAST && r->out))
+    if (!r->in && r->n && !is_zero_width (r) && !(r->what == SLURMDL_BROADCAST && r->out))
         return "it has no memory";
     if (in_rows (r) && r->row && !is_zero_width (r) && r->n % r->row)
         return "it is not a whole number of rows";
@@ -106,8 +101,7 @@ static const void *input_of (const struct slurmdl_request *r)
     return r->in && (r->n || !r->out) ? r->in : r->out;
 }
 
-static int find_place (const struct slurmdl_request *r,
-                       struct memory_place *p,
+static int find_place (const struct slurmdl_request *r, struct memory_place *p,
                        struct slurmdl_error *err)
 {
     const void *in = input_of (r);
@@ -117,13 +111,9 @@ static int find_place (const struct slurmdl_request *r,
     p->out = r->out == in ? p->in : r->out ? memory_ops_of (r->out) : NULL;
     p->mark = NULL;
     ops = p->in ? p->in : p->out;
-    if (!ops || !ops->mark
-        || (p->mark = ops->mark (p->in ? in : r->out, r->stream)))
+    if (!ops || !ops->mark || (p->mark = ops->mark (p->in ? in : r->out, r->stream)))
         return 0;
-    return errorf (
-        err,
-        "%.80s: its stream belongs to another device than its memory",
-        r->name);
+    return errorf (err, "%.80s: its stream belongs to another device than its memory", r->name);
 }
 
 static void leave_place (struct memory_place *p)
@@ -133,8 +123,7 @@ static void leave_place (struct memory_place *p)
 }
 
 /* Fields that do not matter are the same on all ranks. */
-static void normalize (const struct slurmdl_request *r,
-                       const struct memory_place *p,
+static void normalize (const struct slurmdl_request *r, const struct memory_place *p,
                        struct tensor *t)
 {
     *t = (struct tensor){ .what = r->what,
@@ -160,8 +149,7 @@ static void normalize (const struct slurmdl_request *r,
     t->device = p->in && p->out;
 }
 
-static struct engine_task *task_make (struct engine *e,
-                                      const struct slurmdl_request *r,
+static struct engine_task *task_make (struct engine *e, const struct slurmdl_request *r,
                                       struct memory_place *p)
 {
     struct engine_task *t = e->spare;
@@ -222,8 +210,7 @@ static void unlink_task (struct engine *e, struct engine_task *t)
  */
 static bool is_time_to_wake (const struct engine *e)
 {
-    return e->nfresh == 1 || e->fresh_bytes >= e->fusion
-           || e->unanswered == e->known;
+    return e->nfresh == 1 || e->fresh_bytes >= e->fusion || e->unanswered == e->known;
 }
 
 static int refuse (const struct engine *e, struct slurmdl_error *err)
@@ -233,17 +220,14 @@ static int refuse (const struct engine *e, struct slurmdl_error *err)
         return errorf (err, "%s", e->why.text);
     }
     errno = e->closing ? ENOTCONN : EINVAL;
-    return errorf (err,
-                   "%s",
+    return errorf (err, "%s",
                    e->closing ? "the communicator is being closed"
                               : "this rank has joined the others");
 }
 
 /* The mark of the place is the task's afterwards. */
-static int64_t submit_locked (struct engine *e,
-                              const struct slurmdl_request *r,
-                              struct memory_place *p,
-                              struct slurmdl_error *err)
+static int64_t submit_locked (struct engine *e, const struct slurmdl_request *r,
+                              struct memory_place *p, struct slurmdl_error *err)
 {
     struct name *name;
     struct engine_task *t;
@@ -269,9 +253,7 @@ static int64_t submit_locked (struct engine *e,
     return t->ticket;
 }
 
-static int64_t submit (struct engine *e,
-                       const struct slurmdl_request *r,
-                       struct slurmdl_error *err)
+static int64_t submit (struct engine *e, const struct slurmdl_request *r, struct slurmdl_error *err)
 {
     const char *wrong = check (e, r);
     struct memory_place place;
@@ -293,8 +275,7 @@ static int64_t submit (struct engine *e,
     return ticket;
 }
 
-int64_t slurmdl_submit (struct slurmdl_comm *c,
-                        const struct slurmdl_request *r,
+int64_t slurmdl_submit (struct slurmdl_comm *c, const struct slurmdl_request *r,
                         struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, true, err);
@@ -393,8 +374,7 @@ static int wait_all (struct engine *e, struct slurmdl_error *err)
     return code ? -1 : 0;
 }
 
-static int
-wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
+static int wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
 {
     struct engine_task *t = task_of (e, ticket);
     int rv;
@@ -408,9 +388,7 @@ wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
     return rv;
 }
 
-int slurmdl_wait (struct slurmdl_comm *c,
-                  int64_t ticket,
-                  struct slurmdl_error *err)
+int slurmdl_wait (struct slurmdl_comm *c, int64_t ticket, struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, false, err);
     int saved;
@@ -427,10 +405,7 @@ int slurmdl_wait (struct slurmdl_comm *c,
     return rv;
 }
 
-static void give_result (struct engine *e,
-                         struct engine_task *t,
-                         void **out,
-                         size_t *n,
+static void give_result (struct engine *e, struct engine_task *t, void **out, size_t *n,
                          size_t *counts)
 {
     *out = t->result;
@@ -440,11 +415,7 @@ static void give_result (struct engine *e,
     t->result = NULL;
 }
 
-static int take_one (struct engine *e,
-                     int64_t ticket,
-                     void **out,
-                     size_t *n,
-                     size_t *counts,
+static int take_one (struct engine *e, int64_t ticket, void **out, size_t *n, size_t *counts,
                      struct slurmdl_error *err)
 {
     struct engine_task *t = task_of (e, ticket);
@@ -465,11 +436,7 @@ static int take_one (struct engine *e,
     return rv;
 }
 
-int slurmdl_take (struct slurmdl_comm *c,
-                  int64_t ticket,
-                  void **out,
-                  size_t *n,
-                  size_t *counts,
+int slurmdl_take (struct slurmdl_comm *c, int64_t ticket, void **out, size_t *n, size_t *counts,
                   struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, false, err);

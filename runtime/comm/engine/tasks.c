@@ -76,10 +76,7 @@ void engine_answered (struct engine *e, struct engine_task *t)
     t->state = TASK_BATCH;
 }
 
-void engine_finish (struct engine *e,
-                    struct engine_task *t,
-                    int code,
-                    const char *text)
+void engine_finish (struct engine *e, struct engine_task *t, int code, const char *text)
 {
     struct name *n = t->name;
 

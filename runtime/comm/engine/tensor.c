@@ -14,9 +14,8 @@ static const char *const nouns[] = {
 };
 
 static const char *const ops[] = {
-    [SLURMDL_SUM] = "sum",         [SLURMDL_AVERAGE] = "average",
-    [SLURMDL_MIN] = "minimum",     [SLURMDL_MAX] = "maximum",
-    [SLURMDL_PRODUCT] = "product",
+    [SLURMDL_SUM] = "sum",     [SLURMDL_AVERAGE] = "average", [SLURMDL_MIN] = "minimum",
+    [SLURMDL_MAX] = "maximum", [SLURMDL_PRODUCT] = "product",
 };
 
 static const char *const compressions[] = {
@@ -100,9 +99,9 @@ static bool same_scale (const struct tensor *a, const struct tensor *b)
 
 bool tensor_agrees (const struct tensor *a, const struct tensor *b)
 {
-    return a->what == b->what && same_shape (a, b) && a->op == b->op
-           && a->root == b->root && a->compression == b->compression
-           && a->device == b->device && same_scale (a, b) && same_group (a, b);
+    return a->what == b->what && same_shape (a, b) && a->op == b->op && a->root == b->root
+           && a->compression == b->compression && a->device == b->device && same_scale (a, b)
+           && same_group (a, b);
 }
 
 static void describe_group (const struct tensor *t, char *text, size_t size)
@@ -122,9 +121,7 @@ static void describe_shape (const struct tensor *t, char *text, size_t size)
     if (t->ndims > from) {
         at = (size_t)snprintf (text, size, from ? "rows of" : "%s of", name);
         for (int i = from; i < t->ndims && at < size; i++)
-            at += (size_t)snprintf (text + at,
-                                    size - at,
-                                    i > from ? " x %llu" : " %llu",
+            at += (size_t)snprintf (text + at, size - at, i > from ? " x %llu" : " %llu",
                                     (unsigned long long)t->dims[i]);
         if (from && at < size)
             snprintf (text + at, size - at, " %s", name);
@@ -136,10 +133,7 @@ static void describe_shape (const struct tensor *t, char *text, size_t size)
         snprintf (text, size, "%s of %zu", name, t->n);
 }
 
-static void describe (const struct tensor *t,
-                      const struct tensor *other,
-                      char *text,
-                      size_t size)
+static void describe (const struct tensor *t, const struct tensor *other, char *text, size_t size)
 {
     if (t->what != other->what)
         snprintf (text, size, "%s", nouns[t->what]);
@@ -152,18 +146,14 @@ static void describe (const struct tensor *t,
     else if (t->compression != other->compression)
         snprintf (text, size, "%s", compressions[t->compression]);
     else if (t->device != other->device)
-        snprintf (
-            text, size, "memory of %s", t->device ? "a device" : "the host");
+        snprintf (text, size, "memory of %s", t->device ? "a device" : "the host");
     else if (!same_scale (t, other))
         snprintf (text, size, "factors %g, %g", t->prescale, t->postscale);
     else
         describe_group (t, text, size);
 }
 
-void tensor_differs (const struct tensor *a,
-                     const struct tensor *b,
-                     char *ours,
-                     char *theirs,
+void tensor_differs (const struct tensor *a, const struct tensor *b, char *ours, char *theirs,
                      size_t size)
 {
     describe (a, b, ours, size);
@@ -172,9 +162,8 @@ void tensor_differs (const struct tensor *a,
 
 bool tensor_fuses (const struct tensor *a, const struct tensor *b)
 {
-    return a->what == b->what && a->type == b->type && a->op == b->op
-           && a->root == b->root && a->compression == b->compression
-           && a->device == b->device
+    return a->what == b->what && a->type == b->type && a->op == b->op && a->root == b->root
+           && a->compression == b->compression && a->device == b->device
            && (!a->device || same_scale (a, b)); /* one factor for all */
 }
 
@@ -200,9 +189,8 @@ void tensor_put (struct packet *p, const struct tensor *t)
 
 static bool is_valid (const struct tensor *t)
 {
-    return (unsigned)t->what <= SLURMDL_REDUCE_SCATTER
-           && slurmdl_type_size (t->type) && (unsigned)t->op <= SLURMDL_PRODUCT
-           && (unsigned)t->compression <= SLURMDL_AS_BF16
+    return (unsigned)t->what <= SLURMDL_REDUCE_SCATTER && slurmdl_type_size (t->type)
+           && (unsigned)t->op <= SLURMDL_PRODUCT && (unsigned)t->compression <= SLURMDL_AS_BF16
            && (t->row || t->what == SLURMDL_ALLGATHER);
 }
 

@@ -15,10 +15,10 @@ struct tensor {
     enum slurmdl_type type;
     enum slurmdl_op op;
     enum slurmdl_compression compression;
-    bool device; /* where it comes from, and goes to */
-    size_t n;    /* elements; of SLURMDL_ALLGATHER this rank's */
-    size_t row;  /* 0, of SLURMDL_ALLGATHER: 'n' and 'counts' are rows */
-    int ndims;   /* 0: it has no shape */
+    bool device;                     /* where it comes from, and goes to */
+    size_t n;                        /* elements; of SLURMDL_ALLGATHER this rank's */
+    size_t row;                      /* 0, of SLURMDL_ALLGATHER: 'n' and 'counts' are rows */
+    int ndims;                       /* 0: it has no shape */
     uint64_t dims[SLURMDL_DIMS_MAX]; /* of SLURMDL_ALLGATHER the first is 0 */
     long root;
     double prescale, postscale;
@@ -41,10 +41,7 @@ size_t tensor_weight (const struct tensor *t);
 bool tensor_agrees (const struct tensor *a, const struct tensor *b);
 
 /* How they differ: "float32 of 1000", "float16 of 1000". */
-void tensor_differs (const struct tensor *a,
-                     const struct tensor *b,
-                     char *ours,
-                     char *theirs,
+void tensor_differs (const struct tensor *a, const struct tensor *b, char *ours, char *theirs,
                      size_t size);
 
 /* Whether they can travel in one buffer. */

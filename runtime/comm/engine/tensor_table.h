@@ -14,8 +14,8 @@ struct tensor_entry {
     long first, other;
     struct tensor *differs; /* of rank 'other' */
     size_t *counts;
-    struct tensor_entry *same; /* of names that have the same hash */
-    struct tensor_entry *next; /* in the list of those ready, or of a group */
+    struct tensor_entry *same;          /* of names that have the same hash */
+    struct tensor_entry *next;          /* in the list of those ready, or of a group */
     struct tensor_entry *older, *newer; /* of those that have a number */
 };
 
@@ -40,10 +40,8 @@ struct coordinator {
 };
 
 /* tensor_table.c */
-struct tensor_entry *tensor_entry_find (struct coordinator *c,
-                                        const char *name);
-struct tensor_entry *tensor_entry_make (struct coordinator *c,
-                                        const char *name);
+struct tensor_entry *tensor_entry_find (struct coordinator *c, const char *name);
+struct tensor_entry *tensor_entry_make (struct coordinator *c, const char *name);
 void tensor_entry_free (struct tensor_entry *f);
 
 /* Nothing is known of it any more. */

@@ -31,10 +31,8 @@ struct timeline {
 static int expand (const char *path, long rank, char *out, size_t size)
 {
     const char *mark = strstr (path, "%r");
-    int n =
-        mark ? snprintf (
-            out, size, "%.*s%ld%s", (int)(mark - path), path, rank, mark + 2)
-             : snprintf (out, size, "%s", path);
+    int n = mark ? snprintf (out, size, "%.*s%ld%s", (int)(mark - path), path, rank, mark + 2)
+                 : snprintf (out, size, "%s", path);
 
     if (n >= 0 && (size_t)n < size)
         return 0;
@@ -59,17 +57,12 @@ static void put_text (FILE *f, const char *text)
 
 static void begin (struct timeline *t, const char *phase, uintptr_t row)
 {
-    fprintf (t->f,
-             "%s{\"ph\":\"%s\",\"pid\":%ld,\"tid\":%lu",
-             t->some ? ",\n" : "[\n",
-             phase,
-             t->rank,
-             (unsigned long)row);
+    fprintf (t->f, "%s{\"ph\":\"%s\",\"pid\":%ld,\"tid\":%lu", t->some ? ",\n" : "[\n", phase,
+             t->rank, (unsigned long)row);
     t->some = true;
 }
 
-static void
-put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
+static void put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
 {
     begin (t, "M", row);
     fprintf (t->f, ",\"name\":\"%s\",\"args\":{\"name\":", what);
@@ -77,8 +70,7 @@ put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
     if (row == 0) {
         struct timespec now;
         clock_gettime (CLOCK_REALTIME, &now);
-        fprintf (t->f,
-                 ",\"start_time_since_epoch_in_micros\":%lld",
+        fprintf (t->f, ",\"start_time_since_epoch_in_micros\":%lld",
                  (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
     }
     fputs ("}}", t->f);
@@ -89,8 +81,7 @@ put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
  */
 static FILE *open_own (const char *name)
 {
-    int fd = open (
-        name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    int fd = open (name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     struct stat st;
 
     if (fd < 0)
@@ -103,12 +94,8 @@ static FILE *open_own (const char *name)
     return NULL;
 }
 
-int timeline_open (struct timeline **made,
-                   const char *path,
-                   long rank,
-                   const char *host,
-                   bool cycles,
-                   struct slurmdl_error *err)
+int timeline_open (struct timeline **made, const char *path, long rank, const char *host,
+                   bool cycles, struct slurmdl_error *err)
 {
     char name[PATH_MAX], title[320];
     struct timeline *t;
@@ -117,8 +104,7 @@ int timeline_open (struct timeline **made,
     if (rank && !strstr (path, "%r"))
         return 0;
     t = calloc (1, sizeof (*t));
-    if (!t || expand (path, rank, name, sizeof (name)) < 0
-        || !(t->f = open_own (name))) {
+    if (!t || expand (path, rank, name, sizeof (name)) < 0 || !(t->f = open_own (name))) {
         errorf (err, "%s: cannot be written: %s", path, strerror (errno));
         free (t);
         return -1;
@@ -170,25 +156,16 @@ void timeline_cycle (struct timeline *t, double now)
     if (!t || !t->cycles)
         return;
     begin (t, "i", 0);
-    fprintf (t->f,
-             ",\"name\":\"CYCLE_START\",\"ts\":%.3f,\"s\":\"g\"}",
-             micros (t, now));
+    fprintf (t->f, ",\"name\":\"CYCLE_START\",\"ts\":%.3f,\"s\":\"g\"}", micros (t, now));
 }
 
-void timeline_span (struct timeline *t,
-                    const char *row,
-                    const char *event,
-                    double start,
-                    double end,
-                    size_t bytes)
+void timeline_span (struct timeline *t, const char *row, const char *event, double start,
+                    double end, size_t bytes)
 {
     uintptr_t id = row_of (t, row);
 
     begin (t, "X", id);
-    fprintf (t->f,
-             ",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f",
-             event,
-             micros (t, start),
+    fprintf (t->f, ",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f", event, micros (t, start),
              micros (t, end) - micros (t, start));
     if (bytes)
         fprintf (t->f, ",\"args\":{\"bytes\":%zu}", bytes);

@@ -18,22 +18,14 @@ struct timeline;
 /* "%r" in 'path' is the rank; without it only rank 0 writes, and of the others
  * '*t' is NULL.  'cycles': with timeline_cycle().
  */
-int timeline_open (struct timeline **t,
-                   const char *path,
-                   long rank,
-                   const char *host,
-                   bool cycles,
+int timeline_open (struct timeline **t, const char *path, long rank, const char *host, bool cycles,
                    struct slurmdl_error *err);
 int timeline_close (struct timeline *t); /* NULL is accepted */
 
 /* Something took from 'start' to 'end' (seconds); 'row' is its line, and gets
  * the name 'title' the first time. */
-void timeline_span (struct timeline *t,
-                    const char *row,
-                    const char *event,
-                    double start,
-                    double end,
-                    size_t bytes);
+void timeline_span (struct timeline *t, const char *row, const char *event, double start,
+                    double end, size_t bytes);
 
 /* This rank asks for what is new. */
 void timeline_cycle (struct timeline *t, double now);

@@ -7,6 +7,5 @@
 /* The communicator's engine, which stays until engine_leave(); NULL without
  * one.  With 'start' it is made if there is none: NULL is a failure.
  */
-struct engine *
-engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
+struct engine *engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
 void engine_leave (struct engine *e);

@@ -33,15 +33,11 @@ static size_t *places_of (const struct mesh *m, const size_t *counts)
     return at;
 }
 
-static struct parts parts_of (struct mesh *m,
-                              const struct collective *c,
-                              void *out,
+static struct parts parts_of (struct mesh *m, const struct collective *c, void *out,
                               const size_t *at)
 {
-    return (struct parts){
-        c->in,   out,  at, mesh_size (m), slurmdl_type_size (c->type),
-        c->type, c->op
-    };
+    return (struct parts){ c->in,   out,  at, mesh_size (m), slurmdl_type_size (c->type),
+                           c->type, c->op };
 }
 
 static size_t bytes_of (const struct collective *c)
@@ -49,9 +45,7 @@ static size_t bytes_of (const struct collective *c)
     return c->n * slurmdl_type_size (c->type);
 }
 
-static int small_allreduce (struct mesh *m,
-                            const struct collective *c,
-                            struct slurmdl_error *err)
+static int small_allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     int rv = parts_gather_reduce (m, c->in, c->out, c->n, c->type, c->op, err);
 
@@ -60,9 +54,7 @@ static int small_allreduce (struct mesh *m,
     return rv;
 }
 
-static int large_allreduce (struct mesh *m,
-                            const struct collective *c,
-                            struct slurmdl_error *err)
+static int large_allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     size_t *at = places (m);
     struct parts p = parts_of (m, c, c->out, at);
@@ -78,9 +70,7 @@ static int large_allreduce (struct mesh *m,
     return rv;
 }
 
-static int allreduce (struct mesh *m,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int allreduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     size_t bytes = bytes_of (c);
     size_t size = (size_t)mesh_size (m);
@@ -90,16 +80,11 @@ static int allreduce (struct mesh *m,
             memcpy (c->out, c->in, bytes);
         return 0;
     }
-    return bytes <= GATHER_MOST / size ? small_allreduce (m, c, err)
-                                       : large_allreduce (m, c, err);
+    return bytes <= GATHER_MOST / size ? small_allreduce (m, c, err) : large_allreduce (m, c, err);
 }
 
 /* Each rank's part of 'data', reduced, goes to 'root'. */
-static int collect (struct mesh *m,
-                    char *data,
-                    const size_t *at,
-                    char *out,
-                    long root,
+static int collect (struct mesh *m, char *data, const size_t *at, char *out, long root,
                     struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
@@ -116,9 +101,7 @@ static int collect (struct mesh *m,
     return rv;
 }
 
-static int large_reduce (struct mesh *m,
-                         const struct collective *c,
-                         struct slurmdl_error *err)
+static int large_reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     size_t bytes = bytes_of (c);
     size_t *at = places (m);
@@ -140,8 +123,7 @@ static int large_reduce (struct mesh *m,
     return rv;
 }
 
-static int
-reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     struct collective all = *c;
     size_t bytes = bytes_of (c);
@@ -158,9 +140,7 @@ reduce (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
     return rv;
 }
 
-static int reduce_scatter (struct mesh *m,
-                           const struct collective *c,
-                           struct slurmdl_error *err)
+static int reduce_scatter (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, c->counts);
@@ -181,16 +161,12 @@ static int reduce_scatter (struct mesh *m,
     return rv;
 }
 
-static int allgather (struct mesh *m,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int allgather (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, c->counts);
     char *out = c->out;
-    struct parts p = {
-        out, out, at, mesh_size (m), 1, SLURMDL_U8, SLURMDL_SUM
-    };
+    struct parts p = { out, out, at, mesh_size (m), 1, SLURMDL_U8, SLURMDL_SUM };
     int rv;
 
     if (!at)
@@ -203,9 +179,7 @@ static int allgather (struct mesh *m,
 }
 
 /* A binomial tree: a rank that has it gives it to the one 2^k after it. */
-static int tree_broadcast (struct mesh *m,
-                           const struct collective *c,
-                           struct slurmdl_error *err)
+static int tree_broadcast (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long v = (mesh_rank (m) - c->root + n) % n;
@@ -222,17 +196,14 @@ static int tree_broadcast (struct mesh *m,
     return rv;
 }
 
-static int broadcast (struct mesh *m,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int broadcast (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     if (mesh_size (m) > 2 && c->n / (size_t)mesh_size (m) >= CHAIN_LEAST)
         return parts_chain (m, c->out, c->n, c->root, err);
     return tree_broadcast (m, c, err);
 }
 
-static int
-alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long me = mesh_rank (m);
@@ -243,14 +214,8 @@ alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
     for (long s = 0; s < n && rv == 0; s++) {
         long dst = (me + s) % n;
         long src = (me - s + n) % n;
-        rv = mesh_exchange (m,
-                            dst,
-                            (const char *)c->in + give[dst],
-                            c->counts[dst],
-                            src,
-                            (char *)c->out + get[src],
-                            c->from[src],
-                            err);
+        rv = mesh_exchange (m, dst, (const char *)c->in + give[dst], c->counts[dst], src,
+                            (char *)c->out + get[src], c->from[src], err);
     }
     free (give);
     free (get);
@@ -258,8 +223,7 @@ alltoall (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 }
 
 /* Dissemination: after step k a rank knows of the 2^k after it. */
-static int
-barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
+static int barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long me = mesh_rank (m);
@@ -267,17 +231,14 @@ barrier (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 
     (void)c;
     for (long d = 1; d < n && rv == 0; d <<= 1)
-        rv = mesh_exchange (
-            m, (me - d + n) % n, NULL, 0, (me + d) % n, NULL, 0, err);
+        rv = mesh_exchange (m, (me - d + n) % n, NULL, 0, (me + d) % n, NULL, 0, err);
     return rv;
 }
 
-int flat_run (struct mesh *m,
-              const struct collective *c,
-              struct slurmdl_error *err)
+int flat_run (struct mesh *m, const struct collective *c, struct slurmdl_error *err)
 {
-    static int (*const run[COMM_KINDS]) (
-        struct mesh *, const struct collective *, struct slurmdl_error *) = {
+    static int (*const run[COMM_KINDS]) (struct mesh *, const struct collective *,
+                                         struct slurmdl_error *) = {
         [COMM_ALLREDUCE] = allreduce,
         [COMM_REDUCE] = reduce,
         [COMM_REDUCE_SCATTER] = reduce_scatter,

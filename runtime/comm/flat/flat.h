@@ -6,6 +6,4 @@
 #include "runtime/comm/mesh/mesh.h"
 
 /* Any collective, of one rank, too. */
-int flat_run (struct mesh *m,
-              const struct collective *c,
-              struct slurmdl_error *err);
+int flat_run (struct mesh *m, const struct collective *c, struct slurmdl_error *err);

@@ -19,11 +19,7 @@ void parts_even (size_t *at, long ranks, size_t n)
 
 /* Parts 'first' to 'last' - 1 counted from ours, in one piece of memory, or in
  * two. */
-static void span (const struct parts *p,
-                  char *base,
-                  long rank,
-                  long first,
-                  long last,
+static void span (const struct parts *p, char *base, long rank, long first, long last,
                   struct iovec v[2])
 {
     long a = (rank + first) % p->n;
@@ -43,18 +39,14 @@ struct reduction {
     struct iovec from[2], to[2];
 };
 
-static void reduce_piece (
-    const struct reduction *f, int i, size_t offset, const char *data, size_t n)
+static void reduce_piece (const struct reduction *f, int i, size_t offset, const char *data,
+                          size_t n)
 {
     char *to = (char *)f->to[i].iov_base + offset;
 
     if (n == 0)
         return;
-    reduce_pair (to,
-                 (const char *)f->from[i].iov_base + offset,
-                 data,
-                 n / f->p->size,
-                 f->p->type,
+    reduce_pair (to, (const char *)f->from[i].iov_base + offset, data, n / f->p->size, f->p->type,
                  f->p->op);
     if (f->factor != 1)
         reduce_scale (to, n / f->p->size, f->p->type, f->factor);
@@ -64,16 +56,10 @@ static void reduce_cb (void *arg, size_t offset, const void *data, size_t n)
 {
     const struct reduction *f = arg;
     size_t first = f->to[0].iov_len;
-    size_t in_first = offset >= first      ? 0
-                      : n > first - offset ? first - offset
-                                           : n;
+    size_t in_first = offset >= first ? 0 : n > first - offset ? first - offset : n;
 
     reduce_piece (f, 0, offset, data, in_first);
-    reduce_piece (f,
-                  1,
-                  offset + in_first - first,
-                  (const char *)data + in_first,
-                  n - in_first);
+    reduce_piece (f, 1, offset + in_first - first, (const char *)data + in_first, n - in_first);
 }
 
 /* The part that is in the middle of an odd number waits for the next step. */
@@ -83,13 +69,10 @@ static void keep_middle (const struct parts *p, long rank, long i)
     size_t begin = p->at[r] * p->size;
 
     if (p->in != p->out)
-        memcpy (
-            p->out + begin, p->in + begin, (p->at[r + 1] - p->at[r]) * p->size);
+        memcpy (p->out + begin, p->in + begin, (p->at[r + 1] - p->at[r]) * p->size);
 }
 
-int parts_reduce_scatter (struct mesh *m,
-                          const struct parts *p,
-                          struct slurmdl_error *err)
+int parts_reduce_scatter (struct mesh *m, const struct parts *p, struct slurmdl_error *err)
 {
     long rank = mesh_rank (m);
     char *from = (char *)p->in;
@@ -115,9 +98,7 @@ int parts_reduce_scatter (struct mesh *m,
     return rv;
 }
 
-int parts_allgather (struct mesh *m,
-                     const struct parts *p,
-                     struct slurmdl_error *err)
+int parts_allgather (struct mesh *m, const struct parts *p, struct slurmdl_error *err)
 {
     long rank = mesh_rank (m);
     long steps[64];
@@ -139,8 +120,7 @@ int parts_allgather (struct mesh *m,
 }
 
 /* all[i] becomes what the i-th rank after this one has. */
-static int
-gather_all (struct mesh *m, char *all, size_t bytes, struct slurmdl_error *err)
+static int gather_all (struct mesh *m, char *all, size_t bytes, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long rank = mesh_rank (m);
@@ -148,25 +128,14 @@ gather_all (struct mesh *m, char *all, size_t bytes, struct slurmdl_error *err)
 
     for (long d = 1; d < n && rv == 0; d *= 2) {
         size_t some = (size_t)(d < n - d ? d : n - d) * bytes;
-        rv = mesh_exchange (m,
-                            (rank - d + n) % n,
-                            all,
-                            some,
-                            (rank + d) % n,
-                            all + (size_t)d * bytes,
-                            some,
-                            err);
+        rv = mesh_exchange (m, (rank - d + n) % n, all, some, (rank + d) % n,
+                            all + (size_t)d * bytes, some, err);
     }
     return rv;
 }
 
-int parts_gather_reduce (struct mesh *m,
-                         const void *in,
-                         void *out,
-                         size_t n,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err)
+int parts_gather_reduce (struct mesh *m, const void *in, void *out, size_t n,
+                         enum slurmdl_type type, enum slurmdl_op op, struct slurmdl_error *err)
 {
     long size = mesh_size (m);
     long rank = mesh_rank (m);
@@ -191,11 +160,7 @@ int parts_gather_reduce (struct mesh *m,
 enum { SEGMENT = 256 * 1024 };
 
 /* Give one segment while the next one comes. */
-int parts_chain (struct mesh *m,
-                 char *data,
-                 size_t bytes,
-                 long root,
-                 struct slurmdl_error *err)
+int parts_chain (struct mesh *m, char *data, size_t bytes, long root, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long v = (mesh_rank (m) - root + n) % n;
@@ -208,14 +173,8 @@ int parts_chain (struct mesh *m,
     while ((have < bytes || given < bytes) && rv == 0) {
         size_t get = bytes - have < SEGMENT ? bytes - have : SEGMENT;
         size_t give = have - given < SEGMENT ? have - given : SEGMENT;
-        rv = mesh_exchange (m,
-                            after >= 0 && give > 0 ? after : -1,
-                            data + given,
-                            give,
-                            before >= 0 && get > 0 ? before : -1,
-                            data + have,
-                            get,
-                            err);
+        rv = mesh_exchange (m, after >= 0 && give > 0 ? after : -1, data + given, give,
+                            before >= 0 && get > 0 ? before : -1, data + have, get, err);
         have += before >= 0 ? get : 0;
         given += after >= 0 ? give : 0;
     }

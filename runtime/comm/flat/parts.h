@@ -28,29 +28,16 @@ void parts_even (size_t *at, long ranks, size_t n);
 
 /* This rank's part of 'out' becomes the reduced one of 'in'; what else of
  * 'out' there is is used up. */
-int parts_reduce_scatter (struct mesh *m,
-                          const struct parts *p,
-                          struct slurmdl_error *err);
+int parts_reduce_scatter (struct mesh *m, const struct parts *p, struct slurmdl_error *err);
 
 /* Each rank has its part of 'out', and gets the others'. */
-int parts_allgather (struct mesh *m,
-                     const struct parts *p,
-                     struct slurmdl_error *err);
+int parts_allgather (struct mesh *m, const struct parts *p, struct slurmdl_error *err);
 
 /* For few bytes: every rank gets all that the others have, and reduces it
  * itself, in the order of ranks; also ceil (log2 (ranks)) steps, half as many
  * as both of the above. */
-int parts_gather_reduce (struct mesh *m,
-                         const void *in,
-                         void *out,
-                         size_t n,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err);
+int parts_gather_reduce (struct mesh *m, const void *in, void *out, size_t n,
+                         enum slurmdl_type type, enum slurmdl_op op, struct slurmdl_error *err);
 
 /* For many bytes: from each rank to the next one after it, in segments. */
-int parts_chain (struct mesh *m,
-                 char *data,
-                 size_t bytes,
-                 long root,
-                 struct slurmdl_error *err);
+int parts_chain (struct mesh *m, char *data, size_t bytes, long root, struct slurmdl_error *err);

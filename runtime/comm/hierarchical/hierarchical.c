@@ -105,18 +105,14 @@ static int list_members (struct hierarchy *h, long rails)
 }
 
 /* Rails, or one for the leaders, where there are several nodes. */
-static int
-lay_rails (struct hierarchy *h, long rails, struct slurmdl_error *err)
+static int lay_rails (struct hierarchy *h, long rails, struct slurmdl_error *err)
 {
     if (list_members (h, rails) < 0)
         return errorf (err, "out of memory");
     if (h->nodes == 1 || h->local_rank >= rails)
         return 0;
-    h->rail = mesh_subset (h->mesh,
-                           h->members + h->local_rank * h->nodes,
-                           h->nodes,
-                           rails > 1 ? CHANNEL_RAIL : CHANNEL_LEADERS,
-                           err);
+    h->rail = mesh_subset (h->mesh, h->members + h->local_rank * h->nodes, h->nodes,
+                           rails > 1 ? CHANNEL_RAIL : CHANNEL_LEADERS, err);
     return h->rail ? 0 : -1;
 }
 
@@ -140,8 +136,6 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
     }
     if (lay_rails (h, least == most ? most : 1, err) < 0)
         return -1;
-    h->shape = h->nodes == 1   ? HIERARCHY_NODE
-               : least == most ? HIERARCHY_RAILS
-                               : HIERARCHY_LEADERS;
+    h->shape = h->nodes == 1 ? HIERARCHY_NODE : least == most ? HIERARCHY_RAILS : HIERARCHY_LEADERS;
     return 0;
 }

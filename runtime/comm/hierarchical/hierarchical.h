@@ -25,8 +25,8 @@ struct hierarchy {
     struct mesh *mesh;
     enum hierarchy_shape shape;
     _Atomic (struct node_group *) node; /* NULL: we are alone on it */
-    _Atomic (struct mesh *) rail; /* our rail, or the leaders if we are one */
-    long nodes, own;              /* number of nodes, and ours */
+    _Atomic (struct mesh *) rail;       /* our rail, or the leaders if we are one */
+    long nodes, own;                    /* number of nodes, and ours */
     long local_rank, local_size;
     long *members; /* of a rail: rank on each node, by local rank and node */
 };
@@ -44,6 +44,4 @@ int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err);
 /* Any collective of HIERARCHY_RAILS and HIERARCHY_LEADERS; of HIERARCHY_NODE a
  * reduce-scatter and an all-gather.
  */
-int hierarchy_run (struct hierarchy *h,
-                   const struct collective *c,
-                   struct slurmdl_error *err);
+int hierarchy_run (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err);

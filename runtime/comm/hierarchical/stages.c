@@ -24,8 +24,7 @@ static long leader_of (const struct hierarchy *h, long r)
 }
 
 /* The same with other memory, without the division of an average. */
-static struct collective
-part_of (const struct collective *c, const void *in, void *out, size_t n)
+static struct collective part_of (const struct collective *c, const void *in, void *out, size_t n)
 {
     struct collective p = *c;
 
@@ -37,9 +36,7 @@ part_of (const struct collective *c, const void *in, void *out, size_t n)
     return p;
 }
 
-static void divide_average (const struct hierarchy *h,
-                            const struct collective *c,
-                            void *sum,
+static void divide_average (const struct hierarchy *h, const struct collective *c, void *sum,
                             size_t n)
 {
     if (c->op == SLURMDL_AVERAGE)
@@ -55,8 +52,7 @@ static int no_memory (struct slurmdl_error *err)
 
 /* One block for each local rank, of 'n' elements together, begun at multiples
  * of 64 bytes; freed by the caller. */
-static size_t *
-shares (const struct hierarchy *h, size_t n, struct node_layout *l)
+static size_t *shares (const struct hierarchy *h, size_t n, struct node_layout *l)
 {
     size_t size = (size_t)h->local_size, each = (n / size + 64) / 64 * 64;
     size_t *at = calloc (2 * size, sizeof (*at));
@@ -78,8 +74,7 @@ static void to_bytes (const struct hierarchy *h, size_t *at, size_t size)
         at[i] *= size;
 }
 
-static int allreduce_parts (struct hierarchy *h,
-                            const struct collective *c,
+static int allreduce_parts (struct hierarchy *h, const struct collective *c,
                             struct slurmdl_error *err)
 {
     size_t size = slurmdl_type_size (c->type), count, *at;
@@ -107,10 +102,7 @@ static int allreduce_parts (struct hierarchy *h,
 
 /* ---- the leader exchanges for its node ---- */
 
-static int node_part_reduce (struct hierarchy *h,
-                             const struct collective *c,
-                             void *out,
-                             long root,
+static int node_part_reduce (struct hierarchy *h, const struct collective *c, void *out, long root,
                              struct slurmdl_error *err)
 {
     struct collective p = part_of (c, c->in, out, c->n);
@@ -124,22 +116,15 @@ static int node_part_reduce (struct hierarchy *h,
     return 0;
 }
 
-static int node_part_broadcast (struct hierarchy *h,
-                                void *data,
-                                size_t bytes,
-                                long root,
+static int node_part_broadcast (struct hierarchy *h, void *data, size_t bytes, long root,
                                 struct slurmdl_error *err)
 {
-    struct collective c = {
-        .what = COMM_BROADCAST, .out = data, .n = bytes, .root = root
-    };
+    struct collective c = { .what = COMM_BROADCAST, .out = data, .n = bytes, .root = root };
 
     return h->node ? node_run (h->node, &c, err) : 0;
 }
 
-static int allreduce (struct hierarchy *h,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int allreduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     struct collective p = part_of (c, c->out, c->out, c->n);
     size_t bytes = c->n * slurmdl_type_size (c->type);
@@ -157,11 +142,7 @@ static int allreduce (struct hierarchy *h,
 }
 
 /* From the leader of the root's node to the root. */
-static int hand_over (struct hierarchy *h,
-                      const void *from,
-                      void *out,
-                      size_t bytes,
-                      long root,
+static int hand_over (struct hierarchy *h, const void *from, void *out, size_t bytes, long root,
                       struct slurmdl_error *err)
 {
     long local = leader_of (h, root), node = mesh_node_of (h->mesh, root);
@@ -176,9 +157,7 @@ static int hand_over (struct hierarchy *h,
     return 0;
 }
 
-static int reduce (struct hierarchy *h,
-                   const struct collective *c,
-                   struct slurmdl_error *err)
+static int reduce (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     long by = leader_of (h, c->root);
     bool leads = h->local_rank == by;
@@ -190,8 +169,7 @@ static int reduce (struct hierarchy *h,
     if (leads && !sum)
         return no_memory (err);
     p.root = mesh_node_of (h->mesh, c->root);
-    if (node_part_reduce (h, c, sum, by, err) == 0
-        && (!leads || flat_run (h->rail, &p, err) == 0))
+    if (node_part_reduce (h, c, sum, by, err) == 0 && (!leads || flat_run (h->rail, &p, err) == 0))
         rv = hand_over (h, sum, c->out, bytes, c->root, err);
     if (rv == 0 && mesh_rank (h->mesh) == c->root)
         divide_average (h, c, c->out, c->n);
@@ -200,8 +178,7 @@ static int reduce (struct hierarchy *h,
 }
 
 /* All ranks of the root's node have it; each rail takes a share along. */
-static int broadcast_parts (struct hierarchy *h,
-                            const struct collective *c,
+static int broadcast_parts (struct hierarchy *h, const struct collective *c,
                             struct slurmdl_error *err)
 {
     struct collective p = *c;
@@ -215,8 +192,7 @@ static int broadcast_parts (struct hierarchy *h,
     p.out = (char *)c->out + l.starts[h->local_rank];
     p.n = l.counts[h->local_rank];
     if (h->own == p.root)
-        rv = node_part_broadcast (
-            h, c->out, c->n, mesh_local_rank (h->mesh, c->root), err);
+        rv = node_part_broadcast (h, c->out, c->n, mesh_local_rank (h->mesh, c->root), err);
     if (rv == 0 && p.n > 0)
         rv = flat_run (h->rail, &p, err);
     if (rv == 0 && h->own != p.root)
@@ -225,9 +201,7 @@ static int broadcast_parts (struct hierarchy *h,
     return rv;
 }
 
-static int broadcast (struct hierarchy *h,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int broadcast (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     long by = leader_of (h, c->root);
     long local = mesh_local_rank (h->mesh, c->root);
@@ -237,8 +211,7 @@ static int broadcast (struct hierarchy *h,
         return broadcast_parts (h, c, err);
     p.root = mesh_node_of (h->mesh, c->root);
     /* the leader gets it first where it is not the root */
-    if (by != local && h->own == p.root
-        && node_part_broadcast (h, c->out, c->n, local, err) < 0)
+    if (by != local && h->own == p.root && node_part_broadcast (h, c->out, c->n, local, err) < 0)
         return -1;
     if (h->local_rank == by && flat_run (h->rail, &p, err) < 0)
         return -1;
@@ -247,9 +220,7 @@ static int broadcast (struct hierarchy *h,
     return node_part_broadcast (h, c->out, c->n, by, err);
 }
 
-static int barrier (struct hierarchy *h,
-                    const struct collective *c,
-                    struct slurmdl_error *err)
+static int barrier (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     if (h->node && node_run (h->node, c, err) < 0)
         return -1;
@@ -269,15 +240,13 @@ struct all_parts {
     size_t total; /* of them */
 };
 
-static int
-divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
+static int divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
 {
     size_t nodes = (size_t)h->nodes, rails = (size_t)h->local_size;
     size_t size = (size_t)mesh_size (h->mesh), at = 0;
     size_t *places = calloc (size, sizeof (*places));
 
-    *p = (struct all_parts){ .memory = calloc (2 * nodes * rails + 1,
-                                               sizeof (*p->memory)) };
+    *p = (struct all_parts){ .memory = calloc (2 * nodes * rails + 1, sizeof (*p->memory)) };
     if (!places || !p->memory) {
         free (places);
         free (p->memory);
@@ -291,8 +260,7 @@ divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
         p->memory[i] = places[h->members[i]];
         p->memory[nodes * rails + i] = counts[h->members[i]];
     }
-    p->layout =
-        (struct node_layout){ nodes, p->memory, p->memory + nodes * rails };
+    p->layout = (struct node_layout){ nodes, p->memory, p->memory + nodes * rails };
     p->rail = p->memory + nodes * rails + (size_t)h->local_rank * nodes;
     for (size_t k = 0; k < nodes; k++)
         p->total += p->rail[k];
@@ -300,8 +268,7 @@ divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
     return 0;
 }
 
-static int reduce_scatter (struct hierarchy *h,
-                           const struct collective *c,
+static int reduce_scatter (struct hierarchy *h, const struct collective *c,
                            struct slurmdl_error *err)
 {
     struct collective part = part_of (c, c->in, c->out, 0);
@@ -313,13 +280,11 @@ static int reduce_scatter (struct hierarchy *h,
         return flat_run (h->mesh, c, err);
     if (divide (h, c->counts, &p) < 0)
         return no_memory (err);
-    if (h->nodes > 1
-        && !(row = malloc (p.total * slurmdl_type_size (c->type) + 1))) {
+    if (h->nodes > 1 && !(row = malloc (p.total * slurmdl_type_size (c->type) + 1))) {
         no_memory (err);
         goto out;
     }
-    rv = node_reduce_scatter (
-        h->node, row ? &part : c, row ? row : c->out, &p.layout, err);
+    rv = node_reduce_scatter (h->node, row ? &part : c, row ? row : c->out, &p.layout, err);
     if (rv < 0 || !row)
         goto out;
     part.in = row;
@@ -334,9 +299,7 @@ out:
     return rv;
 }
 
-static int allgather (struct hierarchy *h,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int allgather (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     struct collective part = *c;
     struct all_parts p;
@@ -354,26 +317,20 @@ static int allgather (struct hierarchy *h,
     if (row && p.total > 0)
         rv = flat_run (h->rail, &part, err);
     if (rv == 0)
-        rv =
-            node_allgather (h->node, row ? row : c->in, c->out, &p.layout, err);
+        rv = node_allgather (h->node, row ? row : c->in, c->out, &p.layout, err);
     free (row);
     free (p.memory);
     return rv;
 }
 
-static int alltoall (struct hierarchy *h,
-                     const struct collective *c,
-                     struct slurmdl_error *err)
+static int alltoall (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
     return flat_run (h->mesh, c, err);
 }
 
-int hierarchy_run (struct hierarchy *h,
-                   const struct collective *c,
-                   struct slurmdl_error *err)
+int hierarchy_run (struct hierarchy *h, const struct collective *c, struct slurmdl_error *err)
 {
-    static int (*const run[COMM_KINDS]) (struct hierarchy *,
-                                         const struct collective *,
+    static int (*const run[COMM_KINDS]) (struct hierarchy *, const struct collective *,
                                          struct slurmdl_error *) = {
         [COMM_ALLREDUCE] = allreduce,
         [COMM_REDUCE] = reduce,

@@ -10,30 +10,23 @@
 
 static struct dial_caller caller_of (const struct mesh *m)
 {
-    return (struct dial_caller){
-        mesh_self (m), m->endpoint->key, m->endpoint->plain, m->timeout
-    };
+    return (struct dial_caller){ mesh_self (m), m->endpoint->key, m->endpoint->plain, m->timeout };
 }
 
-int mesh_call (const struct mesh *m,
-               long peer,
-               enum dial_kind kind,
-               double seconds,
+int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seconds,
                struct net_seal **seal)
 {
     struct mesh_hello w = { .kind = kind,
                             .from = m->endpoint->rank,
                             .to = m->world[peer],
                             .code = m->code,
-                            .unreachable =
-                                atomic_load (&m->endpoint->unreachable),
+                            .unreachable = atomic_load (&m->endpoint->unreachable),
                             .channel = m->channel };
     struct dial_caller caller = caller_of (m);
 
     if (kind == DIAL_ABORT)
         snprintf (w.text, sizeof (w.text), "%s", m->why);
-    return dial_rank (
-        &caller, mesh_peer (m, peer), &w, monotonic () + seconds, seal);
+    return dial_rank (&caller, mesh_peer (m, peer), &w, monotonic () + seconds, seal);
 }
 
 /* Asked again only after a while: a process that is stopped keeps what asks. */
@@ -46,8 +39,7 @@ bool mesh_is_unreachable (struct mesh *m, long peer, int fd)
     if (fd < 0 || !dial_is_silent (fd, m->timeout))
         return false;
     before = atomic_exchange (&m->links[peer].asked, now);
-    if ((before && now - before < 10)
-        || dial_reaches (&caller, mesh_peer (m, peer)))
+    if ((before && now - before < 10) || dial_reaches (&caller, mesh_peer (m, peer)))
         return false;
     mesh_found_unreachable (m, m->world[peer]);
     return true;
@@ -79,9 +71,7 @@ int mesh_query (const struct mesh *m, long peer, struct mesh_report *r)
 
     if (fd < 0)
         return -1;
-    rv = socket_recv (fd,
-                      answer,
-                      sizeof (*r) + seal_size (seal),
+    rv = socket_recv (fd, answer, sizeof (*r) + seal_size (seal),
                       monotonic () + mesh_answer_seconds (m));
     if (rv == 0)
         rv = seal_check (seal, answer, sizeof (*r), answer + sizeof (*r));

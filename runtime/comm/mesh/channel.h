@@ -10,7 +10,7 @@
 struct mesh_link {
     atomic_int in, out;                  /* -1: none yet */
     struct net_seal *in_seal, *out_seal; /* set before them */
-    atomic_long asked; /* s: when its host, silent, last was asked */
+    atomic_long asked;                   /* s: when its host, silent, last was asked */
 };
 
 struct mesh {
@@ -67,8 +67,8 @@ int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err);
 /* The mesh can no longer be used: 'code' becomes errno, the first reason is
  * kept and told to the others.  Returns -1 with 'err' filled.
  */
-__attribute__ ((format (printf, 4, 5))) int mesh_fail (
-    struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...);
+__attribute__ ((format (printf, 4, 5))) int
+mesh_fail (struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...);
 
 /* The first reason is kept, for all parts of the root. */
 void mesh_reason (struct mesh *m, int code, const char *why);
@@ -77,10 +77,7 @@ void mesh_reason (struct mesh *m, int code, const char *why);
 void mesh_found_unreachable (struct mesh *m, long rank);
 
 /* Say hello to a rank; a socket and its seal, or -1 (dial.h). */
-int mesh_call (const struct mesh *m,
-               long peer,
-               enum dial_kind kind,
-               double seconds,
+int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seconds,
                struct net_seal **seal);
 
 /* What that rank sent has a wrong tag. */
@@ -94,10 +91,7 @@ long mesh_root_rank (const struct mesh *m, long peer);
 int mesh_check_call (struct mesh *m, long peer, struct slurmdl_error *err);
 
 /* That one calls 'tag', and we do not. */
-int mesh_clash (struct mesh *m,
-                long peer,
-                uint32_t tag,
-                struct slurmdl_error *err);
+int mesh_clash (struct mesh *m, long peer, uint32_t tag, struct slurmdl_error *err);
 
 /* So long a listener may take to answer: that of a process that computes does
  * at once, but for a busy machine.

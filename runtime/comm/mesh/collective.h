@@ -34,6 +34,4 @@ struct collective {
 
 /* An implementation; 'self' is what it works on.  The arguments were checked.
  */
-typedef int (*collective_f) (void *self,
-                             const struct collective *c,
-                             struct slurmdl_error *err);
+typedef int (*collective_f) (void *self, const struct collective *c, struct slurmdl_error *err);

@@ -5,34 +5,21 @@
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/mesh/tag.h"
 
-int mesh_clash (struct mesh *m,
-                long peer,
-                uint32_t tag,
-                struct slurmdl_error *err)
+int mesh_clash (struct mesh *m, long peer, uint32_t tag, struct slurmdl_error *err)
 {
     char theirs[64];
     char ours[64];
 
     tag_text (tag, theirs, sizeof (theirs));
     tag_text (atomic_load (&m->root->tag), ours, sizeof (ours));
-    return mesh_fail (m,
-                      EPROTO,
-                      err,
-                      "rank %ld on %s calls %s, rank %ld %s",
-                      mesh_world_rank (m, peer),
-                      mesh_host (m, peer),
-                      theirs,
-                      m->endpoint->rank,
+    return mesh_fail (m, EPROTO, err, "rank %ld on %s calls %s, rank %ld %s",
+                      mesh_world_rank (m, peer), mesh_host (m, peer), theirs, m->endpoint->rank,
                       ours);
 }
 
-int mesh_compare (struct mesh *m,
-                  long peer,
-                  uint32_t tag,
-                  struct slurmdl_error *err)
+int mesh_compare (struct mesh *m, long peer, uint32_t tag, struct slurmdl_error *err)
 {
-    return tag_clash (tag, mesh_called (m)) ? mesh_clash (m, peer, tag, err)
-                                            : 0;
+    return tag_clash (tag, mesh_called (m)) ? mesh_clash (m, peer, tag, err) : 0;
 }
 
 int mesh_check_call (struct mesh *m, long peer, struct slurmdl_error *err)

@@ -25,8 +25,7 @@ static int reach (struct mesh *m, long peer)
 
 static int not_reached (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
-                              : mesh_lost (m, peer, err);
+    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err) : mesh_lost (m, peer, err);
 }
 
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
@@ -40,9 +39,7 @@ int mesh_look_for (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     if (reach (m, peer) >= 0)
         return 0;
-    return errno == ETIMEDOUT || errno == EHOSTUNREACH
-               ? not_reached (m, peer, err)
-               : 1;
+    return errno == ETIMEDOUT || errno == EHOSTUNREACH ? not_reached (m, peer, err) : 1;
 }
 
 /* The first that this peer has made, or -1. */
@@ -65,9 +62,7 @@ static int take_socket (struct mesh *m, long peer, struct net_seal **seal)
     return fd;
 }
 
-static int await_socket (struct mesh *m,
-                         long peer,
-                         struct net_seal **seal,
+static int await_socket (struct mesh *m, long peer, struct net_seal **seal,
                          struct slurmdl_error *err)
 {
     double until = monotonic () + m->timeout;
@@ -102,10 +97,7 @@ int mesh_event (const struct mesh *m)
     return m->event;
 }
 
-int mesh_socket_now (struct mesh *m,
-                     long peer,
-                     struct net_seal **seal,
-                     struct slurmdl_error *err)
+int mesh_socket_now (struct mesh *m, long peer, struct net_seal **seal, struct slurmdl_error *err)
 {
     struct pollfd p = { .events = POLLRDHUP };
     eventfd_t value;
@@ -126,10 +118,7 @@ int mesh_socket_now (struct mesh *m,
     return -1;
 }
 
-int mesh_socket (struct mesh *m,
-                 long peer,
-                 struct net_seal **seal,
-                 struct slurmdl_error *err)
+int mesh_socket (struct mesh *m, long peer, struct net_seal **seal, struct slurmdl_error *err)
 {
     int fd;
 
@@ -140,6 +129,5 @@ int mesh_socket (struct mesh *m,
     fd = mesh_call (m, peer, DIAL_SOCKET, m->timeout, seal);
     if (fd >= 0)
         return fd;
-    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
-                              : mesh_lost (m, peer, err);
+    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err) : mesh_lost (m, peer, err);
 }

@@ -6,40 +6,27 @@
 #include "runtime/comm/mesh/channel.h"
 
 /* 'peer' waits for nobody, or for one that is not among us. */
-static void say_absent (const struct mesh *m,
-                        long peer,
-                        const struct mesh_report *r,
-                        char *text,
+static void say_absent (const struct mesh *m, long peer, const struct mesh_report *r, char *text,
                         size_t size)
 {
     unsigned long ours = atomic_load (&m->calls);
 
-    snprintf (text,
-              size,
+    snprintf (text, size,
               "rank %ld on %s did not come within %g s: it has called %lu "
               "collectives, rank %ld %lu",
-              mesh_world_rank (m, peer),
-              mesh_host (m, peer),
-              m->timeout,
-              (unsigned long)r->calls,
-              m->endpoint->rank,
-              ours);
+              mesh_world_rank (m, peer), mesh_host (m, peer), m->timeout, (unsigned long)r->calls,
+              m->endpoint->rank, ours);
 }
 
-static void
-say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
+static void say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
 {
     if (code == ECONNREFUSED)
-        snprintf (
-            text, size, "rank %ld on %s is lost", peer, mesh_host (m, peer));
+        snprintf (text, size, "rank %ld on %s is lost", peer, mesh_host (m, peer));
     else
-        snprintf (text,
-                  size,
+        snprintf (text, size,
                   "rank %ld on %s did not come within %g s: its process is "
                   "stopped, or its host does not answer",
-                  mesh_world_rank (m, peer),
-                  mesh_host (m, peer),
-                  m->timeout);
+                  mesh_world_rank (m, peer), mesh_host (m, peer), m->timeout);
 }
 
 long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t size)
@@ -49,8 +36,7 @@ long mesh_find_culprit (struct mesh *part, long peer, char *text, size_t size)
     long who = mesh_root_rank (part, peer);
     long next = who;
 
-    for (long hops = 0; next >= 0 && next != m->rank && hops < m->size;
-         hops++) {
+    for (long hops = 0; next >= 0 && next != m->rank && hops < m->size; hops++) {
         who = next;
         if (mesh_query (m, who, &r) < 0) {
             say_silent (m, who, errno, text, size);

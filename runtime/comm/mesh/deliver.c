@@ -8,8 +8,7 @@
 
 #include "runtime/comm/mesh/channel.h"
 
-static void
-deliver_link (struct mesh *m, long peer, int fd, struct net_seal *seal)
+static void deliver_link (struct mesh *m, long peer, int fd, struct net_seal *seal)
 {
     if (peer < 0 || atomic_load (&m->links[peer].in) >= 0) {
         close (fd);
@@ -40,9 +39,7 @@ void mesh_reason (struct mesh *m, int code, const char *why)
     pthread_mutex_unlock (&m->endpoint->mutex);
 }
 
-void mesh_pending_add (struct mesh_pending **end,
-                       const struct mesh_hello *w,
-                       int fd,
+void mesh_pending_add (struct mesh_pending **end, const struct mesh_hello *w, int fd,
                        struct net_seal *seal)
 {
     struct mesh_pending *p = calloc (1, sizeof (*p));
@@ -68,10 +65,7 @@ void mesh_found_unreachable (struct mesh *m, long rank)
         atomic_compare_exchange_strong (&m->endpoint->unreachable, &none, rank);
 }
 
-void mesh_deliver (struct mesh *m,
-                   const struct mesh_hello *hello,
-                   int fd,
-                   struct net_seal *seal)
+void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd, struct net_seal *seal)
 {
     long peer = mesh_rank_of (m, hello->from);
 

@@ -57,8 +57,7 @@ bool dial_is_silent (int fd, double timeout)
 
 static int connect_to (const struct address *a, double deadline)
 {
-    int fd = socket (
-        a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket (a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int code = 0;
     socklen_t n = sizeof (code);
 
@@ -78,22 +77,19 @@ static int connect_to (const struct address *a, double deadline)
     return -1;
 }
 
-struct handshake dial_handshake (const struct mesh_peer_info *to,
-                                 const unsigned char *key,
+struct handshake dial_handshake (const struct mesh_peer_info *to, const unsigned char *key,
                                  bool plain)
 {
-    struct handshake h = { .service = HANDSHAKE_MESH,
-                           .version = DIAL_VERSION,
-                           .plain = plain,
-                           .confirms = true };
+    struct handshake h = {
+        .service = HANDSHAKE_MESH, .version = DIAL_VERSION, .plain = plain, .confirms = true
+    };
 
     memcpy (h.key, key, sizeof (h.key));
     memcpy (h.token, to->token, sizeof (h.token));
     return h;
 }
 
-static bool same_network (const struct interface_address *a,
-                          const struct interface_address *b)
+static bool same_network (const struct interface_address *a, const struct interface_address *b)
 {
     int bits = a->prefix;
 
@@ -101,12 +97,10 @@ static bool same_network (const struct interface_address *a,
         return false;
     if (memcmp (a->bytes, b->bytes, (size_t)bits / 8))
         return false;
-    return bits % 8 == 0
-           || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
+    return bits % 8 == 0 || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
-static bool is_near (const struct mesh_peer_info *self,
-                     const struct interface_address *a)
+static bool is_near (const struct mesh_peer_info *self, const struct interface_address *a)
 {
     for (int i = 0; i < PEER_ADDRESSES && self->at[i].family; i++)
         if (same_network (&self->at[i], a))
@@ -114,15 +108,13 @@ static bool is_near (const struct mesh_peer_info *self,
     return false;
 }
 
-static void
-set_address (struct address *out, const struct interface_address *a, int port)
+static void set_address (struct address *out, const struct interface_address *a, int port)
 {
     out->size = interface_socket (a, port, &out->at);
 }
 
 /* In the order in which they are tried: those of our own networks first. */
-static int addresses (const struct mesh_peer_info *self,
-                      const struct mesh_peer_info *to,
+static int addresses (const struct mesh_peer_info *self, const struct mesh_peer_info *to,
                       struct address *out)
 {
     struct interface_address loopback = { 4, 8, { 127, 0, 0, 1 } };
@@ -157,9 +149,7 @@ static int try_one (struct dial *c, const struct address *a, double deadline)
     if (fd < 0)
         return -1;
     dial_watch (fd, c->timeout);
-    if (handshake_call (
-            fd, c->handshake, c->hello, sizeof (*c->hello), deadline, &c->seal)
-        == 0)
+    if (handshake_call (fd, c->handshake, c->hello, sizeof (*c->hello), deadline, &c->seal) == 0)
         return fd;
     saved = errno;
     close (fd);
@@ -167,8 +157,7 @@ static int try_one (struct dial *c, const struct address *a, double deadline)
     return -1;
 }
 
-static int
-dial (struct dial *c, const struct address *at, int n, double deadline)
+static int dial (struct dial *c, const struct address *at, int n, double deadline)
 {
     struct timespec nap = { 0, 20000000 };
     double now = monotonic ();
@@ -199,11 +188,8 @@ dial (struct dial *c, const struct address *at, int n, double deadline)
     return -1;
 }
 
-int dial_rank (const struct dial_caller *caller,
-               const struct mesh_peer_info *to,
-               const struct mesh_hello *hello,
-               double deadline,
-               struct net_seal **seal)
+int dial_rank (const struct dial_caller *caller, const struct mesh_peer_info *to,
+               const struct mesh_hello *hello, double deadline, struct net_seal **seal)
 {
     struct handshake h = dial_handshake (to, caller->key, caller->plain);
     struct dial c = { &h, hello, caller->timeout, false, NULL };
@@ -225,8 +211,7 @@ static bool answers (const struct address *a, double deadline)
     return fd >= 0 || errno == ECONNREFUSED;
 }
 
-bool dial_reaches (const struct dial_caller *caller,
-                   const struct mesh_peer_info *to)
+bool dial_reaches (const struct dial_caller *caller, const struct mesh_peer_info *to)
 {
     struct address at[PEER_ADDRESSES];
     int n = addresses (caller->self, to, at);

@@ -42,15 +42,11 @@ struct dial_caller {
  *
  * Returns a non-blocking socket and its seal, or -1.
  */
-int dial_rank (const struct dial_caller *caller,
-               const struct mesh_peer_info *to,
-               const struct mesh_hello *hello,
-               double deadline,
-               struct net_seal **seal);
+int dial_rank (const struct dial_caller *caller, const struct mesh_peer_info *to,
+               const struct mesh_hello *hello, double deadline, struct net_seal **seal);
 
 /* What the ranks know of that one's listener. */
-struct handshake dial_handshake (const struct mesh_peer_info *to,
-                                 const unsigned char *key,
+struct handshake dial_handshake (const struct mesh_peer_info *to, const unsigned char *key,
                                  bool plain);
 
 /* A host has gone if nothing has come from it for 10 s, not even that it has
@@ -64,5 +60,4 @@ struct handshake dial_handshake (const struct mesh_peer_info *to,
  */
 void dial_watch (int fd, double timeout);
 bool dial_is_silent (int fd, double timeout);
-bool dial_reaches (const struct dial_caller *caller,
-                   const struct mesh_peer_info *to);
+bool dial_reaches (const struct dial_caller *caller, const struct mesh_peer_info *to);

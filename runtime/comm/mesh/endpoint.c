@@ -84,9 +84,7 @@ static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
     return m;
 }
 
-static void answer_query (struct endpoint *h,
-                          uint64_t channel,
-                          const struct listener_arrival *a)
+static void answer_query (struct endpoint *h, uint64_t channel, const struct listener_arrival *a)
 {
     struct mesh_report s = { .waits = -1 };
     struct mesh *m = endpoint_find (h, channel);
@@ -145,8 +143,7 @@ static void *listen_on (void *arg)
     while ((p = listener_poll (l, 1))) {
         size_t wake = listener_fds (l);
         p[wake] = (struct pollfd){ .fd = h->wake, .events = POLLIN };
-        if (poll (p, (nfds_t)(wake + 1), l->n ? 1000 : -1) < 0
-            && errno != EINTR)
+        if (poll (p, (nfds_t)(wake + 1), l->n ? 1000 : -1) < 0 && errno != EINTR)
             break;
         if (p[wake].revents)
             break;
@@ -176,18 +173,16 @@ static int start_thread (struct endpoint *h, struct slurmdl_error *err)
     return code ? errorf (err, "no thread: %s", strerror (code)) : 0;
 }
 
-static int start_listening (struct endpoint *h,
-                            const struct mesh_peer_info *self,
+static int start_listening (struct endpoint *h, const struct mesh_peer_info *self,
                             struct slurmdl_error *err)
 {
-    h->listener =
-        (struct listener){ .at = h->listener.at,
-                           .handshake = dial_handshake (self, h->key, h->plain),
-                           .most = sizeof (struct mesh_hello),
-                           .expected = (size_t)h->size,
-                           .is_welcome = is_welcome,
-                           .arg = h,
-                           .timeout = h->timeout };
+    h->listener = (struct listener){ .at = h->listener.at,
+                                     .handshake = dial_handshake (self, h->key, h->plain),
+                                     .most = sizeof (struct mesh_hello),
+                                     .expected = (size_t)h->size,
+                                     .is_welcome = is_welcome,
+                                     .arg = h,
+                                     .timeout = h->timeout };
     return start_thread (h, err);
 }
 
@@ -203,9 +198,7 @@ static void clean_peers (struct endpoint *h)
 static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
     struct mesh_peer_info mine;
-    struct interface_address at[LISTEN_SOCKETS] = {
-        { 4, 8, { 127, 0, 0, 1 } }
-    };
+    struct interface_address at[LISTEN_SOCKETS] = { { 4, 8, { 127, 0, 0, 1 } } };
     int n;
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
@@ -252,8 +245,7 @@ struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
     struct endpoint *h = calloc (1, sizeof (*h));
     int saved;
 
-    if (!h
-        || !(h->peers = calloc ((size_t)boot_size (b), sizeof (*h->peers)))) {
+    if (!h || !(h->peers = calloc ((size_t)boot_size (b), sizeof (*h->peers)))) {
         errorf (err, "out of memory");
         free (h);
         return NULL;

@@ -57,17 +57,12 @@ void endpoint_leave (struct endpoint *h, struct mesh *m);
 /* Append a connection to a list of pending ones, which owns 'fd' and 'seal'
  * then; without memory it is closed.
  */
-void mesh_pending_add (struct mesh_pending **end,
-                       const struct mesh_hello *w,
-                       int fd,
+void mesh_pending_add (struct mesh_pending **end, const struct mesh_hello *w, int fd,
                        struct net_seal *seal);
 
 /* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
  * and 'seal' are the mesh's from now on. */
-void mesh_deliver (struct mesh *m,
-                   const struct mesh_hello *hello,
-                   int fd,
-                   struct net_seal *seal);
+void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd, struct net_seal *seal);
 
 /* What a rank waits for, as it tells those that ask. */
 struct mesh_report {

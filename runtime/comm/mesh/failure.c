@@ -23,8 +23,7 @@ static bool is_told (const struct mesh *m, long peer)
     unsigned long bits = (unsigned long)(peer ^ m->rank);
 
     return peer != m->rank
-           && ((bits & (bits - 1)) == 0
-               || atomic_load (&m->links[peer].out) >= 0
+           && ((bits & (bits - 1)) == 0 || atomic_load (&m->links[peer].out) >= 0
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
@@ -48,8 +47,7 @@ static void tell (const struct mesh *m)
         bool same = silent && strcmp (silent, host) == 0;
         struct net_seal *seal = NULL;
         int fd;
-        if (!is_told (m, r) || m->world[r] == m->root->culprit
-            || (same && times > 1))
+        if (!is_told (m, r) || m->world[r] == m->root->culprit || (same && times > 1))
             continue;
         fd = mesh_call (m, r, DIAL_ABORT, mesh_answer_seconds (m), &seal);
         if (fd >= 0) {
@@ -76,8 +74,7 @@ static int report (struct mesh *m, struct slurmdl_error *err)
     return errorf (err, "%s", m->why);
 }
 
-int mesh_fail (
-    struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...)
+int mesh_fail (struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...)
 {
     char text[DIAL_TEXT];
     va_list ap;
@@ -136,14 +133,10 @@ static void await_reason (struct mesh *m)
 
 int mesh_altered (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    return mesh_fail (m,
-                      EBADMSG,
-                      err,
+    return mesh_fail (m, EBADMSG, err,
                       "what rank %ld on %s sent was altered on its way to rank "
                       "%ld on %s (wrong MAC): the connection is ended",
-                      mesh_world_rank (m, peer),
-                      mesh_host (m, peer),
-                      m->endpoint->rank,
+                      mesh_world_rank (m, peer), mesh_host (m, peer), m->endpoint->rank,
                       mesh_host (m, m->rank));
 }
 
@@ -151,13 +144,10 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     await_reason (m);
     m->root->culprit = m->world[peer];
-    return mesh_fail (m,
-                      ECONNRESET,
-                      err,
+    return mesh_fail (m, ECONNRESET, err,
                       "rank %ld on %s is lost: its process or host has "
                       "ended, or the network between",
-                      mesh_world_rank (m, peer),
-                      mesh_host (m, peer));
+                      mesh_world_rank (m, peer), mesh_host (m, peer));
 }
 
 int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err)
@@ -174,13 +164,8 @@ void mesh_abort (struct mesh *m, const char *why)
 {
     if (endpoint_is_foreign (m->endpoint))
         return;
-    mesh_fail (m->root,
-               ECONNRESET,
-               NULL,
-               "rank %ld on %s aborted: %s",
-               m->endpoint->rank,
-               mesh_host (m, m->rank),
-               why ? why : "no reason given");
+    mesh_fail (m->root, ECONNRESET, NULL, "rank %ld on %s aborted: %s", m->endpoint->rank,
+               mesh_host (m, m->rank), why ? why : "no reason given");
 }
 
 static long first_ended (const struct mesh *m)
@@ -201,7 +186,5 @@ int mesh_check (struct mesh *m, struct slurmdl_error *err)
     if (mesh_usable (m, err) < 0)
         return -1;
     m->suspect = first_ended (m);
-    return m->suspect >= 0 && m->suspect == before
-               ? mesh_lost (m, m->suspect, err)
-               : 0;
+    return m->suspect >= 0 && m->suspect == before ? mesh_lost (m, m->suspect, err) : 0;
 }

@@ -67,10 +67,7 @@ static bool has_cores (const struct mesh *m)
     return sharers <= own->cores;
 }
 
-static struct mesh *make (struct endpoint *h,
-                          uint64_t channel,
-                          const long *world,
-                          long size,
+static struct mesh *make (struct endpoint *h, uint64_t channel, const long *world, long size,
                           struct slurmdl_error *err)
 {
     struct mesh *m = calloc (1, sizeof (*m));
@@ -122,10 +119,7 @@ struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
     return m;
 }
 
-static struct mesh *derive (struct mesh *m,
-                            const long *ranks,
-                            long n,
-                            unsigned channel,
+static struct mesh *derive (struct mesh *m, const long *ranks, long n, unsigned channel,
                             struct slurmdl_error *err)
 {
     /* as many as there can be of parts of parts, without a common counter */
@@ -142,16 +136,12 @@ static struct mesh *derive (struct mesh *m,
     return part;
 }
 
-struct mesh *
-mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err)
+struct mesh *mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err)
 {
     return derive (m, m->world, m->size, channel, err);
 }
 
-struct mesh *mesh_subset (struct mesh *m,
-                          const long *ranks,
-                          long n,
-                          unsigned channel,
+struct mesh *mesh_subset (struct mesh *m, const long *ranks, long n, unsigned channel,
                           struct slurmdl_error *err)
 {
     long *world = calloc ((size_t)n, sizeof (*world));

@@ -24,16 +24,12 @@ void mesh_close (struct mesh *m); /* NULL is accepted */
 /* The same ranks, for another thread: all ranks give the same number, which is
  * not 0 and not used before; nothing is exchanged.
  */
-struct mesh *
-mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err);
+struct mesh *mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err);
 
 /* Those of the ranks in 'ranks' (ours is one of them), renumbered in this
  * order; 'channel' as above, the same on all of them.
  */
-struct mesh *mesh_subset (struct mesh *m,
-                          const long *ranks,
-                          long n,
-                          unsigned channel,
+struct mesh *mesh_subset (struct mesh *m, const long *ranks, long n, unsigned channel,
                           struct slurmdl_error *err);
 
 /* Tell all peers that this rank gives up, and why. */
@@ -63,10 +59,7 @@ long mesh_local_size (const struct mesh *m, long node);
 void mesh_tag (struct mesh *m, uint32_t tag);
 uint32_t mesh_called (const struct mesh *m);
 /* That rank has such a tag: -1 if that is of another collective. */
-int mesh_compare (struct mesh *m,
-                  long peer,
-                  uint32_t tag,
-                  struct slurmdl_error *err);
+int mesh_compare (struct mesh *m, long peer, uint32_t tag, struct slurmdl_error *err);
 
 /* -1 if it was aborted, or is the parent process's. */
 int mesh_usable (struct mesh *m, struct slurmdl_error *err);
@@ -106,50 +99,30 @@ int mesh_check (struct mesh *m, struct slurmdl_error *err);
  * close(2), and its seal, likewise; both sides call it, in the same order where
  * they want several.
  */
-int mesh_socket (struct mesh *m,
-                 long peer,
-                 struct net_seal **seal,
-                 struct slurmdl_error *err);
+int mesh_socket (struct mesh *m, long peer, struct net_seal **seal, struct slurmdl_error *err);
 
 /* The same without waiting, for a rank greater than ours: EAGAIN if it has not
  * called yet.  mesh_event() is readable when somebody may have. */
-int mesh_socket_now (struct mesh *m,
-                     long peer,
-                     struct net_seal **seal,
-                     struct slurmdl_error *err);
+int mesh_socket_now (struct mesh *m, long peer, struct net_seal **seal, struct slurmdl_error *err);
 int mesh_event (const struct mesh *m);
 
 /* Messages from one rank to another come in order; both sides give the same
  * size (else EPROTO).  What is sent to the rank itself is received by the same
  * call of mesh_exchange().
  */
-int mesh_send (struct mesh *m,
-               long to,
-               const void *data,
-               size_t n,
-               struct slurmdl_error *err);
-int mesh_recv (
-    struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err);
+int mesh_send (struct mesh *m, long to, const void *data, size_t n, struct slurmdl_error *err);
+int mesh_recv (struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err);
 
 /* Both at once; 'to' and 'from' may be the same rank; -1: nobody. */
-int mesh_exchange (struct mesh *m,
-                   long to,
-                   const void *out,
-                   size_t nout,
-                   long from,
-                   void *in,
-                   size_t nin,
-                   struct slurmdl_error *err);
+int mesh_exchange (struct mesh *m, long to, const void *out, size_t nout, long from, void *in,
+                   size_t nin, struct slurmdl_error *err);
 
 /* The same where the data are in two pieces (of which one may be empty), or
  * what comes is not stored but given to 'reduce', piece by piece from a small
  * buffer, so that what is done with it overlaps with the rest: 'offset' and 'n'
  * in bytes, multiples of 16, but for the last.
  */
-typedef void (*mesh_reduce_f) (void *arg,
-                               size_t offset,
-                               const void *data,
-                               size_t n);
+typedef void (*mesh_reduce_f) (void *arg, size_t offset, const void *data, size_t n);
 struct mesh_sendrecv {
     long to, from;
     struct iovec out[2], in[2];
@@ -157,6 +130,4 @@ struct mesh_sendrecv {
     void *arg;
     size_t reduce_n; /* bytes, if there is 'reduce' */
 };
-int mesh_sendrecv (struct mesh *m,
-                   const struct mesh_sendrecv *t,
-                   struct slurmdl_error *err);
+int mesh_sendrecv (struct mesh *m, const struct mesh_sendrecv *t, struct slurmdl_error *err);

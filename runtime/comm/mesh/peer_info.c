@@ -74,15 +74,12 @@ void peer_info_end (struct mesh_peer_info *c)
     c->member.boot[sizeof (c->member.boot) - 1] = '\0';
 }
 
-bool peer_info_same_net (const struct mesh_peer_info *a,
-                         const struct mesh_peer_info *b)
+bool peer_info_same_net (const struct mesh_peer_info *a, const struct mesh_peer_info *b)
 {
-    return *a->member.boot && strcmp (a->member.boot, b->member.boot) == 0
-           && a->netns == b->netns;
+    return *a->member.boot && strcmp (a->member.boot, b->member.boot) == 0 && a->netns == b->netns;
 }
 
-bool peer_info_same_node (const struct mesh_peer_info *a,
-                          const struct mesh_peer_info *b)
+bool peer_info_same_node (const struct mesh_peer_info *a, const struct mesh_peer_info *b)
 {
     return peer_info_same_net (a, b) && a->shm && a->shm == b->shm
            && strcmp (a->word, b->word) == 0;

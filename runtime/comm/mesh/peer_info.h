@@ -33,7 +33,5 @@ int peer_info_addresses (const struct mesh_peer_info *c); /* how many */
 void peer_info_end (struct mesh_peer_info *c);
 
 /* Whether two ranks see the same loopback; whether they can share memory. */
-bool peer_info_same_net (const struct mesh_peer_info *a,
-                         const struct mesh_peer_info *b);
-bool peer_info_same_node (const struct mesh_peer_info *a,
-                          const struct mesh_peer_info *b);
+bool peer_info_same_net (const struct mesh_peer_info *a, const struct mesh_peer_info *b);
+bool peer_info_same_node (const struct mesh_peer_info *a, const struct mesh_peer_info *b);

@@ -9,10 +9,7 @@
 /* 'call' counts the collectives of a communicator (modulo 4096), 'root' is kept
  * modulo 256.
  */
-uint32_t tag_of (enum collective_kind what,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 long root,
+uint32_t tag_of (enum collective_kind what, enum slurmdl_type type, enum slurmdl_op op, long root,
                  uint32_t call);
 
 /* Whether these are the same call of a communicator, and another collective. */

@@ -88,13 +88,11 @@ static int pieces (const struct side *s, int i, struct iovec *v)
 }
 
 /* What comes and is to be reduced has its place in the buffer. */
-static int
-place (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
+static int place (struct mesh_transfer *x, struct side *s, int i, struct iovec *v)
 {
     if (s != &x->in || !x->t->reduce)
         return pieces (s, i, v);
-    *v = (struct iovec){ x->m->buffer + (size_t)i * MESH_RECORD,
-                         size_of_record (s, i) };
+    *v = (struct iovec){ x->m->buffer + (size_t)i * MESH_RECORD, size_of_record (s, i) };
     return 1;
 }
 
@@ -118,8 +116,7 @@ static int rest (struct mesh_transfer *x, struct side *s, struct iovec *v)
         size_t cut = skip < all[i].iov_len ? skip : all[i].iov_len;
         skip -= cut;
         if (all[i].iov_len > cut)
-            v[left++] = (struct iovec){ (char *)all[i].iov_base + cut,
-                                        all[i].iov_len - cut };
+            v[left++] = (struct iovec){ (char *)all[i].iov_base + cut, all[i].iov_len - cut };
     }
     return left;
 }
@@ -174,9 +171,7 @@ static int push (struct mesh_transfer *x)
     h.msg_iovlen = (size_t)rest (x, s, v);
     n = sendmsg (s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR
-                   ? 0
-                   : mesh_lost (x->m, s->peer, x->err);
+        return errno == EAGAIN || errno == EINTR ? 0 : mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
     if (s->done == s->all && !end_batch (s))
         seal_batch (x);
@@ -191,34 +186,24 @@ static int differs (struct mesh_transfer *x)
 
     if (s->head.tag != atomic_load (&x->m->root->tag))
         return mesh_clash (x->m, s->peer, s->head.tag, x->err);
-    return mesh_fail (x->m,
-                      EPROTO,
-                      x->err,
+    return mesh_fail (x->m, EPROTO, x->err,
                       "rank %ld on %s sends %llu bytes, rank %ld expects %zu: "
                       "the sizes of the same call differ",
-                      mesh_world_rank (x->m, s->peer),
-                      mesh_host (x->m, s->peer),
-                      (unsigned long long)s->head.size,
-                      x->m->endpoint->rank,
-                      s->n);
+                      mesh_world_rank (x->m, s->peer), mesh_host (x->m, s->peer),
+                      (unsigned long long)s->head.size, x->m->endpoint->rank, s->n);
 }
 
 static int check_head (struct mesh_transfer *x)
 {
     const struct side *s = &x->in;
 
-    if (s->head.magic == HEAD_MESSAGE
-        && s->head.tag == atomic_load (&x->m->root->tag)
+    if (s->head.magic == HEAD_MESSAGE && s->head.tag == atomic_load (&x->m->root->tag)
         && s->head.size == s->n)
         return 0;
     if (s->head.magic == HEAD_MESSAGE)
         return differs (x);
-    return mesh_fail (x->m,
-                      ECONNRESET,
-                      x->err,
-                      "rank %ld on %s has closed its communicator",
-                      mesh_world_rank (x->m, s->peer),
-                      mesh_host (x->m, s->peer));
+    return mesh_fail (x->m, ECONNRESET, x->err, "rank %ld on %s has closed its communicator",
+                      mesh_world_rank (x->m, s->peer), mesh_host (x->m, s->peer));
 }
 
 /* Those records of the batch that have come whole. */
@@ -242,8 +227,7 @@ static int check_records (struct mesh_transfer *x)
         size_t first = (size_t)i * MESH_RECORD;
         if (s->done < head + first + size + (size_t)(i + 1) * tag)
             break;
-        if (s->seal
-            && seal_check (s->seal, whole (x, s, i), size, s->tag[i]) < 0)
+        if (s->seal && seal_check (s->seal, whole (x, s, i), size, s->tag[i]) < 0)
             return mesh_altered (x->m, s->peer, x->err);
         if (x->t->reduce)
             x->t->reduce (x->t->arg, s->at + first, x->m->buffer + first, size);
@@ -363,8 +347,7 @@ static int look_around (struct mesh_transfer *x)
 
     if (check_hosts (x) < 0)
         return -1;
-    if (x->in.peer >= 0 && (n < 4 || n % 16 == 0)
-        && mesh_check_call (x->m, x->in.peer, x->err) < 0)
+    if (x->in.peer >= 0 && (n < 4 || n % 16 == 0) && mesh_check_call (x->m, x->in.peer, x->err) < 0)
         return -1;
     if (monotonic () > x->until)
         return mesh_timed_out (x->m, awaited (x), x->err);
@@ -380,10 +363,9 @@ static int sleep_on (struct mesh_transfer *x)
     if (look_for (x) < 0)
         return -1;
     p[0] = (struct pollfd){ .fd = m->event, .events = POLLIN };
-    p[1] = (struct pollfd){ .fd = x->out.peer >= 0 ? x->out.fd : -1,
-                            .events = POLLOUT | POLLRDHUP };
-    p[2] = (struct pollfd){ .fd = x->in.peer >= 0 ? x->in.fd : -1,
-                            .events = POLLIN };
+    p[1] =
+        (struct pollfd){ .fd = x->out.peer >= 0 ? x->out.fd : -1, .events = POLLOUT | POLLRDHUP };
+    p[2] = (struct pollfd){ .fd = x->in.peer >= 0 ? x->in.fd : -1, .events = POLLIN };
     p[3] = (struct pollfd){ .fd = -1, .events = POLLRDHUP };
     if (x->in.peer >= 0 && x->in.fd < 0) {
         p[3].fd = m->links[x->in.peer].out;
@@ -472,8 +454,7 @@ static size_t both (const struct iovec *v)
 /* Whether a record may be in two places. */
 static bool is_split (const struct mesh_sendrecv *t)
 {
-    return (t->out[0].iov_len && t->out[1].iov_len)
-           || (t->in[0].iov_len && t->in[1].iov_len);
+    return (t->out[0].iov_len && t->out[1].iov_len) || (t->in[0].iov_len && t->in[1].iov_len);
 }
 
 /* What a rank sends to itself. */
@@ -487,9 +468,7 @@ static int to_self (struct mesh *m, const struct mesh_sendrecv *t)
     return 0;
 }
 
-int mesh_sendrecv (struct mesh *m,
-                   const struct mesh_sendrecv *t,
-                   struct slurmdl_error *err)
+int mesh_sendrecv (struct mesh *m, const struct mesh_sendrecv *t, struct slurmdl_error *err)
 {
     struct mesh_transfer x = { .m = m, .t = t, .err = err };
 
@@ -501,13 +480,11 @@ int mesh_sendrecv (struct mesh *m,
         return mesh_fail (m, ENOMEM, err, "out of memory");
     if (is_split (t) && !m->record && !(m->record = malloc (MESH_RECORD)))
         return mesh_fail (m, ENOMEM, err, "out of memory");
-    x.out = (struct side){
-        .peer = t->to,
-        .fd = -1,
-        .head = { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
-        .data = { t->out[0], t->out[1] },
-        .n = both (t->out)
-    };
+    x.out = (struct side){ .peer = t->to,
+                           .fd = -1,
+                           .head = { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
+                           .data = { t->out[0], t->out[1] },
+                           .n = both (t->out) };
     x.in = (struct side){ .peer = t->from,
                           .fd = -1,
                           .data = { t->in[0], t->in[1] },
@@ -522,34 +499,22 @@ int mesh_sendrecv (struct mesh *m,
     return run (&x);
 }
 
-int mesh_exchange (struct mesh *m,
-                   long to,
-                   const void *out,
-                   size_t nout,
-                   long from,
-                   void *in,
-                   size_t nin,
-                   struct slurmdl_error *err)
+int mesh_exchange (struct mesh *m, long to, const void *out, size_t nout, long from, void *in,
+                   size_t nin, struct slurmdl_error *err)
 {
-    struct mesh_sendrecv t = { .to = to,
-                               .from = from,
-                               .out = { { (void *)out, nout } },
-                               .in = { { in, nin } } };
+    struct mesh_sendrecv t = {
+        .to = to, .from = from, .out = { { (void *)out, nout } }, .in = { { in, nin } }
+    };
 
     return mesh_sendrecv (m, &t, err);
 }
 
-int mesh_send (struct mesh *m,
-               long to,
-               const void *data,
-               size_t n,
-               struct slurmdl_error *err)
+int mesh_send (struct mesh *m, long to, const void *data, size_t n, struct slurmdl_error *err)
 {
     return mesh_exchange (m, to, data, n, -1, NULL, 0, err);
 }
 
-int mesh_recv (
-    struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err)
+int mesh_recv (struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err)
 {
     return mesh_exchange (m, -1, NULL, 0, from, data, n, err);
 }

@@ -24,18 +24,9 @@ static int part_of_job (struct mpi_job *j, const void *in, void *out, size_t n)
     if (in == out && j->mine)
         in = MPI_IN_PLACE;
     if (j->root < 0)
-        rv = CALL (
-            j->s, j->err, allreduce, in, out, (int)n, type, op, j->s->comm);
+        rv = CALL (j->s, j->err, allreduce, in, out, (int)n, type, op, j->s->comm);
     else
-        rv = CALL (j->s,
-                   j->err,
-                   reduce,
-                   in,
-                   j->mine ? out : NULL,
-                   (int)n,
-                   type,
-                   op,
-                   (int)j->root,
+        rv = CALL (j->s, j->err, reduce, in, j->mine ? out : NULL, (int)n, type, op, (int)j->root,
                    j->s->comm);
     if (rv == 0 && j->mine && j->op == SLURMDL_AVERAGE)
         mpi_lib->scale (out, n, j->type, 1.0 / j->s->size);
@@ -47,25 +38,21 @@ static int in_parts (struct mpi_job *j, const void *in, void *out, size_t n)
     size_t size = mpi_lib->type_size (j->type);
 
     for (size_t at = 0; at < n; at += MPI_PART)
-        if (part_of_job (j,
-                         (const char *)in + at * size,
-                         out ? (char *)out + at * size : NULL,
+        if (part_of_job (j, (const char *)in + at * size, out ? (char *)out + at * size : NULL,
                          mpi_least (MPI_PART, n - at))
             < 0)
             return -1;
     return 0;
 }
 
-static int
-allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_job j = { self, a->type, a->op, -1, true, err };
 
     return in_parts (&j, a->in, a->out, a->n);
 }
 
-static int
-reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     bool mine = mpi_lib->rank (s->mesh) == a->root;
@@ -75,8 +62,7 @@ reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 }
 
 /* Counts of ranks as MPI wants them; false: they are too large. */
-static bool
-fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
+static bool fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
 {
     size_t sum = 0;
 
@@ -90,10 +76,7 @@ fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
     return sum <= MPI_PART;
 }
 
-static int scatter_in_parts (struct mpi_job *j,
-                             const void *in,
-                             void *out,
-                             const size_t *counts)
+static int scatter_in_parts (struct mpi_job *j, const void *in, void *out, const size_t *counts)
 {
     size_t size = mpi_lib->type_size (j->type);
     const char *from = in;
@@ -108,9 +91,7 @@ static int scatter_in_parts (struct mpi_job *j,
     return 0;
 }
 
-static int reduce_scatter (void *self,
-                           const struct collective *a,
-                           struct slurmdl_error *err)
+static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     struct mpi_job j = { s, a->type, a->op, 0, false, err };
@@ -118,27 +99,16 @@ static int reduce_scatter (void *self,
 
     if (!fit (s, a->counts, s->counts, s->places))
         return scatter_in_parts (&j, a->in, a->out, a->counts);
-    if (CALL (s,
-              err,
-              reduce_scatter,
-              a->in,
-              a->out,
-              s->counts,
-              mpi_type_of (a->type),
-              mpi_op_of (a->type, a->op),
-              s->comm)
+    if (CALL (s, err, reduce_scatter, a->in, a->out, s->counts, mpi_type_of (a->type),
+              mpi_op_of (a->type, a->op), s->comm)
         < 0)
         return -1;
     if (a->op == SLURMDL_AVERAGE)
-        mpi_lib->scale (
-            a->out, a->counts[mpi_lib->rank (s->mesh)], a->type, 1.0 / s->size);
+        mpi_lib->scale (a->out, a->counts[mpi_lib->rank (s->mesh)], a->type, 1.0 / s->size);
     return 0;
 }
 
-static int broadcast_bytes (struct mpi_self *s,
-                            char *data,
-                            size_t bytes,
-                            long root,
+static int broadcast_bytes (struct mpi_self *s, char *data, size_t bytes, long root,
                             struct slurmdl_error *err)
 {
     MPI_Request request;
@@ -146,29 +116,19 @@ static int broadcast_bytes (struct mpi_self *s,
     if (mpi_on_device (s, data))
         return mpi_forward (s, data, bytes, root, err);
     for (size_t at = 0; at < bytes; at += MPI_PART)
-        if (CALL (s,
-                  err,
-                  bcast,
-                  data + at,
-                  (int)mpi_least (MPI_PART, bytes - at),
-                  MPI_BYTE,
-                  (int)root,
-                  s->comm)
+        if (CALL (s, err, bcast, data + at, (int)mpi_least (MPI_PART, bytes - at), MPI_BYTE,
+                  (int)root, s->comm)
             < 0)
             return -1;
     return 0;
 }
 
-static int
-broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     return broadcast_bytes (self, a->out, a->n, a->root, err);
 }
 
-static int gather_in_parts (struct mpi_self *s,
-                            const void *in,
-                            char *out,
-                            const size_t *bytes,
+static int gather_in_parts (struct mpi_self *s, const void *in, char *out, const size_t *bytes,
                             struct slurmdl_error *err)
 {
     long rank = mpi_lib->rank (s->mesh);
@@ -183,8 +143,7 @@ static int gather_in_parts (struct mpi_self *s,
     return 0;
 }
 
-static int
-allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
@@ -193,51 +152,29 @@ allgather (void *self, const struct collective *a, struct slurmdl_error *err)
         return mpi_sendrecv_all (s, a->in, NULL, a->out, a->counts, err);
     if (!fit (s, a->counts, s->counts, s->places))
         return gather_in_parts (s, a->in, a->out, a->counts, err);
-    return CALL (s,
-                 err,
-                 allgatherv,
-                 a->in,
-                 (int)a->counts[mpi_lib->rank (s->mesh)],
-                 MPI_BYTE,
-                 a->out,
-                 s->counts,
-                 s->places,
-                 MPI_BYTE,
-                 s->comm);
+    return CALL (s, err, allgatherv, a->in, (int)a->counts[mpi_lib->rank (s->mesh)], MPI_BYTE,
+                 a->out, s->counts, s->places, MPI_BYTE, s->comm);
 }
 
-static int
-alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
     int32_t mine = fit (s, a->counts, s->counts, s->places)
-                   && fit (s, a->from, s->counts2, s->places2)
-                   && !mpi_on_device (s, a->in) && !mpi_on_device (s, a->out);
+                   && fit (s, a->from, s->counts2, s->places2) && !mpi_on_device (s, a->in)
+                   && !mpi_on_device (s, a->out);
     int32_t all = mine;
 
     /* all of them, or none */
-    if (CALL (s, err, allreduce, &mine, &all, 1, MPI_INT32_T, MPI_MIN, s->comm)
-        < 0)
+    if (CALL (s, err, allreduce, &mine, &all, 1, MPI_INT32_T, MPI_MIN, s->comm) < 0)
         return -1;
     if (!all)
         return mpi_sendrecv_all (s, a->in, a->counts, a->out, a->from, err);
-    return CALL (s,
-                 err,
-                 alltoallv,
-                 a->in,
-                 s->counts,
-                 s->places,
-                 MPI_BYTE,
-                 a->out,
-                 s->counts2,
-                 s->places2,
-                 MPI_BYTE,
-                 s->comm);
+    return CALL (s, err, alltoallv, a->in, s->counts, s->places, MPI_BYTE, a->out, s->counts2,
+                 s->places2, MPI_BYTE, s->comm);
 }
 
-static int
-barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;

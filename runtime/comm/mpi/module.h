@@ -18,13 +18,9 @@ static inline size_t mpi_least (size_t a, size_t b)
 }
 
 /* A non-blocking call, and the end of it; 'request' is a variable. */
-#define CALL(s, err, name, ...)                                                \
-    (mpi_enter (),                                                             \
-     mpi_finish (s,                                                            \
-                 MPI_I##name (__VA_ARGS__, &request),                          \
-                 &request,                                                     \
-                 "MPI_I" #name,                                                \
-                 err))
+#define CALL(s, err, name, ...)                                                                    \
+    (mpi_enter (),                                                                                 \
+     mpi_finish (s, MPI_I##name (__VA_ARGS__, &request), &request, "MPI_I" #name, err))
 
 struct mpi_self {
     struct mesh *mesh;
@@ -55,10 +51,7 @@ int mpi_failed (int code, const char *what, struct slurmdl_error *err);
 /* Of a call that has returned 'code', after mpi_enter(): leave, and wait for
  * it.  A request that is given up stays.
  */
-int mpi_finish (struct mpi_self *s,
-                int code,
-                MPI_Request *request,
-                const char *what,
+int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const char *what,
                 struct slurmdl_error *err);
 
 /* ops.c; mpi_make_ops() once, after MPI's begin. */
@@ -72,16 +65,9 @@ MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op);
  * with CUDA-aware?").  'to' NULL: each rank gets all of 'in'.
  */
 bool mpi_on_device (const struct mpi_self *s, const void *p);
-int mpi_sendrecv_all (struct mpi_self *s,
-                      const char *in,
-                      const size_t *to,
-                      char *out,
-                      const size_t *from,
-                      struct slurmdl_error *err);
-int mpi_forward (struct mpi_self *s,
-                 char *data,
-                 size_t bytes,
-                 long root,
+int mpi_sendrecv_all (struct mpi_self *s, const char *in, const size_t *to, char *out,
+                      const size_t *from, struct slurmdl_error *err);
+int mpi_forward (struct mpi_self *s, char *data, size_t bytes, long root,
                  struct slurmdl_error *err);
 
 /* The functions of struct comm_backend (calls.c). */

@@ -34,9 +34,8 @@ static void finalize (void)
 /* Open MPI's MPI_Init() ends a process that srun has started without. */
 static bool is_told_of_others (void)
 {
-    return !getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NODELIST")
-           || getenv ("PMIX_RANK") || getenv ("PMI_FD")
-           || getenv ("OMPI_COMM_WORLD_RANK");
+    return !getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NODELIST") || getenv ("PMIX_RANK")
+           || getenv ("PMI_FD") || getenv ("OMPI_COMM_WORLD_RANK");
 }
 
 static int initialise (struct slurmdl_error *err)
@@ -51,9 +50,8 @@ static int initialise (struct slurmdl_error *err)
     MPI_Initialized (&there);
     if (!there && !is_told_of_others ()) {
         errno = ENOTSUP;
-        return errorf (err,
-                       "MPI would end this process, as the step has no PMI: "
-                       "start it with srun --mpi=pmix or mpirun");
+        return errorf (err, "MPI would end this process, as the step has no PMI: "
+                            "start it with srun --mpi=pmix or mpirun");
     }
     if (!there) {
         int rv;
@@ -69,10 +67,9 @@ static int initialise (struct slurmdl_error *err)
     MPI_Is_thread_main (&here);
     if (level < MPI_THREAD_SERIALIZED && !here) {
         errno = ENOTSUP;
-        return errorf (err,
-                       "MPI was initialised for one thread, and this is "
-                       "another: call MPI_Init_thread with "
-                       "MPI_THREAD_MULTIPLE");
+        return errorf (err, "MPI was initialised for one thread, and this is "
+                            "another: call MPI_Init_thread with "
+                            "MPI_THREAD_MULTIPLE");
     }
     mpi_takes_turns = level < MPI_THREAD_MULTIPLE;
     return mpi_make_ops (err);
@@ -106,8 +103,7 @@ struct mpi_peer {
     int cuda; /* MPI takes device memory */
 };
 
-static int check_peers (const struct mpi_self *s,
-                        const struct mpi_peer *peers,
+static int check_peers (const struct mpi_self *s, const struct mpi_peer *peers,
                         struct slurmdl_error *err)
 {
     for (int i = 0; i < s->size; i++)
@@ -118,9 +114,7 @@ static int check_peers (const struct mpi_self *s,
                                "ranks %d and %d are both rank %d of MPI: MPI "
                                "does not know the other ranks: start them "
                                "with srun --mpi=pmix or mpirun",
-                               k,
-                               i,
-                               peers[i].rank);
+                               k, i, peers[i].rank);
             }
     return 0;
 }
@@ -138,8 +132,7 @@ static bool takes_device (void *self, enum collective_kind what)
     const struct mpi_self *s = self;
 
     return s->takes_device
-           && (what == COMM_ALLGATHER || what == COMM_BROADCAST
-               || what == COMM_ALLTOALL);
+           && (what == COMM_ALLGATHER || what == COMM_BROADCAST || what == COMM_ALLTOALL);
 }
 
 /* A communicator on its way: MPI knows no bound for it, so a thread waits that
@@ -199,8 +192,7 @@ static int start (struct making *m)
  * that waits in it: there MPI_Comm_create_group() has no bound.
  * MPI_Comm_idup(), which could be tested, wants all of MPI_COMM_WORLD.
  */
-static int
-make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
+static int make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
 {
     double deadline = monotonic () + s->timeout;
     struct timespec nap = { 0, 100000 };
@@ -213,15 +205,11 @@ make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
         nanosleep (&nap, NULL);
     }
     s->comm = m->comm;
-    return m->rv == MPI_SUCCESS
-               ? 0
-               : mpi_failed (m->rv, "MPI_Comm_create_group", err);
+    return m->rv == MPI_SUCCESS ? 0 : mpi_failed (m->rv, "MPI_Comm_create_group", err);
 }
 
 /* Ranks of the mesh in its order, whichever they are in MPI_COMM_WORLD. */
-static int make_comm (struct mpi_self *s,
-                      const struct mpi_peer *peers,
-                      struct slurmdl_error *err)
+static int make_comm (struct mpi_self *s, const struct mpi_peer *peers, struct slurmdl_error *err)
 {
     struct making *m = calloc (1, sizeof (*m));
     int *ranks = malloc ((size_t)s->size * sizeof (*ranks));
@@ -290,9 +278,7 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     static atomic_int tags;
     struct mpi_self *s = create (m);
-    struct mpi_peer mine = { 0,
-                             atomic_fetch_add (&tags, 1) % 16384,
-                             takes_cuda () };
+    struct mpi_peer mine = { 0, atomic_fetch_add (&tags, 1) % 16384, takes_cuda () };
     struct mpi_peer *peers;
     int rv = -1;
 

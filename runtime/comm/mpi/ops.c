@@ -42,16 +42,16 @@ MPI_Datatype mpi_type_of (enum slurmdl_type type)
     return MPI_DATATYPE_NULL;
 }
 
-#define OP(name, type, op)                                                     \
-    static void name (void *in, void *out, int *n, MPI_Datatype *t)            \
-    {                                                                          \
-        (void)t;                                                               \
-        mpi_lib->pair (out, in, out, (size_t)*n, type, op);                    \
+#define OP(name, type, op)                                                                         \
+    static void name (void *in, void *out, int *n, MPI_Datatype *t)                                \
+    {                                                                                              \
+        (void)t;                                                                                   \
+        mpi_lib->pair (out, in, out, (size_t)*n, type, op);                                        \
     }
-#define OPS(name, type)                                                        \
-    OP (name##_sum, type, SLURMDL_SUM)                                         \
-    OP (name##_min, type, SLURMDL_MIN)                                         \
-    OP (name##_max, type, SLURMDL_MAX)                                         \
+#define OPS(name, type)                                                                            \
+    OP (name##_sum, type, SLURMDL_SUM)                                                             \
+    OP (name##_min, type, SLURMDL_MIN)                                                             \
+    OP (name##_max, type, SLURMDL_MAX)                                                             \
     OP (name##_product, type, SLURMDL_PRODUCT)
 /* Open MPI 4's vector code saturates sums of these, where ours wrap around. */
 OPS (i8, SLURMDL_I8)
@@ -71,9 +71,8 @@ OPS (e5m2, SLURMDL_F8_E5M2)
 enum { TYPES = SLURMDL_F8_E5M2 + 1, OPS = SLURMDL_PRODUCT + 1 };
 
 static MPI_User_function *const functions[TYPES][OPS] = {
-    [SLURMDL_I8] = ROW (i8),        [SLURMDL_U8] = ROW (u8),
-    [SLURMDL_I16] = ROW (i16),      [SLURMDL_U16] = ROW (u16),
-    [SLURMDL_F16] = ROW (f16),      [SLURMDL_BF16] = ROW (bf16),
+    [SLURMDL_I8] = ROW (i8),        [SLURMDL_U8] = ROW (u8),        [SLURMDL_I16] = ROW (i16),
+    [SLURMDL_U16] = ROW (u16),      [SLURMDL_F16] = ROW (f16),      [SLURMDL_BF16] = ROW (bf16),
     [SLURMDL_F8_E4M3] = ROW (e4m3), [SLURMDL_F8_E5M2] = ROW (e5m2),
 };
 

@@ -18,9 +18,7 @@ struct mpi_sendrecv {
     int to, from;
 };
 
-static int part_of_trade (struct mpi_self *s,
-                          const struct mpi_sendrecv *t,
-                          size_t at,
+static int part_of_trade (struct mpi_self *s, const struct mpi_sendrecv *t, size_t at,
                           struct slurmdl_error *err)
 {
     MPI_Request in = MPI_REQUEST_NULL, out = MPI_REQUEST_NULL;
@@ -28,21 +26,11 @@ static int part_of_trade (struct mpi_self *s,
 
     mpi_enter ();
     if (at < t->nin)
-        rv = MPI_Irecv (t->in + at,
-                        (int)mpi_least (MPI_PART, t->nin - at),
-                        MPI_BYTE,
-                        t->from,
-                        1,
-                        s->comm,
-                        &in);
+        rv = MPI_Irecv (t->in + at, (int)mpi_least (MPI_PART, t->nin - at), MPI_BYTE, t->from, 1,
+                        s->comm, &in);
     if (rv == MPI_SUCCESS && at < t->nout)
-        rv = MPI_Isend (t->out + at,
-                        (int)mpi_least (MPI_PART, t->nout - at),
-                        MPI_BYTE,
-                        t->to,
-                        1,
-                        s->comm,
-                        &out);
+        rv = MPI_Isend (t->out + at, (int)mpi_least (MPI_PART, t->nout - at), MPI_BYTE, t->to, 1,
+                        s->comm, &out);
     if (mpi_finish (s, rv, &in, "MPI_Irecv", err) < 0)
         return -1;
     mpi_enter ();
@@ -58,12 +46,8 @@ static size_t sum_before (const size_t *n, int k)
     return sum;
 }
 
-int mpi_sendrecv_all (struct mpi_self *s,
-                      const char *in,
-                      const size_t *to,
-                      char *out,
-                      const size_t *from,
-                      struct slurmdl_error *err)
+int mpi_sendrecv_all (struct mpi_self *s, const char *in, const size_t *to, char *out,
+                      const size_t *from, struct slurmdl_error *err)
 {
     int rank = (int)mpi_lib->rank (s->mesh);
 
@@ -86,11 +70,7 @@ int mpi_sendrecv_all (struct mpi_self *s,
 /* A binomial tree; 'place' counts from the root.  Its children are the places
  * that differ in one bit above its highest.
  */
-static int pass_piece (struct mpi_self *s,
-                       char *data,
-                       int n,
-                       int root,
-                       int place,
+static int pass_piece (struct mpi_self *s, char *data, int n, int root, int place,
                        struct slurmdl_error *err)
 {
     MPI_Request requests[32];
@@ -100,24 +80,14 @@ static int pass_piece (struct mpi_self *s,
         bit *= 2;
     if (place > 0) {
         mpi_enter ();
-        rv = MPI_Irecv (data,
-                        n,
-                        MPI_BYTE,
-                        (place - bit / 2 + root) % s->size,
-                        2,
-                        s->comm,
+        rv = MPI_Irecv (data, n, MPI_BYTE, (place - bit / 2 + root) % s->size, 2, s->comm,
                         &requests[0]);
         if (mpi_finish (s, rv, &requests[0], "MPI_Irecv", err) < 0)
             return -1;
     }
     for (; rv == MPI_SUCCESS && place + bit < s->size; bit *= 2) {
         mpi_enter ();
-        rv = MPI_Isend (data,
-                        n,
-                        MPI_BYTE,
-                        (place + bit + root) % s->size,
-                        2,
-                        s->comm,
+        rv = MPI_Isend (data, n, MPI_BYTE, (place + bit + root) % s->size, 2, s->comm,
                         &requests[sent]);
         mpi_leave ();
         sent += rv == MPI_SUCCESS;
@@ -130,23 +100,13 @@ static int pass_piece (struct mpi_self *s,
     return rv == MPI_SUCCESS ? 0 : mpi_failed (rv, "MPI_Isend", err);
 }
 
-int mpi_forward (struct mpi_self *s,
-                 char *data,
-                 size_t bytes,
-                 long root,
-                 struct slurmdl_error *err)
+int mpi_forward (struct mpi_self *s, char *data, size_t bytes, long root, struct slurmdl_error *err)
 {
     int place = ((int)mpi_lib->rank (s->mesh) - (int)root + s->size) % s->size;
     size_t most = mpi_least (PIECE, MPI_PART);
 
     for (size_t at = 0; at < bytes; at += most)
-        if (pass_piece (s,
-                        data + at,
-                        (int)mpi_least (most, bytes - at),
-                        (int)root,
-                        place,
-                        err)
-            < 0)
+        if (pass_piece (s, data + at, (int)mpi_least (most, bytes - at), (int)root, place, err) < 0)
             return -1;
     return 0;
 }

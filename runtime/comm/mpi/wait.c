@@ -57,18 +57,13 @@ int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
         return give_up (s, errno);
     if (monotonic () < deadline)
         return 0;
-    errorf (err,
-            "mpi: rank %ld has waited for %g s for the others",
-            mpi_lib->rank (s->mesh),
+    errorf (err, "mpi: rank %ld has waited for %g s for the others", mpi_lib->rank (s->mesh),
             s->timeout);
     return give_up (s, ETIMEDOUT);
 }
 
 /* Of a call that has returned 'code'; a request that is given up stays. */
-int mpi_finish (struct mpi_self *s,
-                int code,
-                MPI_Request *request,
-                const char *what,
+int mpi_finish (struct mpi_self *s, int code, MPI_Request *request, const char *what,
                 struct slurmdl_error *err)
 {
     double deadline = monotonic () + s->timeout;

@@ -44,8 +44,7 @@ static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
 /* Of one rank NCCL 2.28 takes an average for a product, which it refuses for
  * eight bits, and of which it leaves out the last elements of some lengths.
  */
-static ncclRedOp_t
-op_of (const struct nccl_self *s, enum slurmdl_type type, enum slurmdl_op op)
+static ncclRedOp_t op_of (const struct nccl_self *s, enum slurmdl_type type, enum slurmdl_op op)
 {
     bool truth = type == SLURMDL_BOOL;
 
@@ -112,17 +111,11 @@ static int check_memory (const struct nccl_call *c, const void *p)
                    "nccl: rank %d: this memory is of device %d, and the "
                    "communicator of device %d: cudaSetDevice() comes before "
                    "slurmdl_comm_open()",
-                   c->s->rank,
-                   a.device,
-                   c->s->device);
+                   c->s->rank, a.device, c->s->device);
 }
 
-static int begin (struct nccl_call *c,
-                  void *self,
-                  const char *what,
-                  const void *in,
-                  const void *out,
-                  struct slurmdl_error *err)
+static int begin (struct nccl_call *c, void *self, const char *what, const void *in,
+                  const void *out, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
 
@@ -144,8 +137,7 @@ static int begin (struct nccl_call *c,
 /* A sum of what is multiplied first; what an average divides by is part of
  * the factor.
  */
-static int
-make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
+static int make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     enum slurmdl_type real = type == SLURMDL_C64    ? SLURMDL_F32
                              : type == SLURMDL_C128 ? SLURMDL_F64
@@ -156,8 +148,7 @@ make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 
     c->s->factor = 1;
     nccl_lib->convert (&scalar, real, &factor, SLURMDL_F64, 1);
-    r = ncclRedOpCreatePreMulSum (
-        &c->op, &scalar, c->type, ncclScalarHostImmediate, c->s->comm);
+    r = ncclRedOpCreatePreMulSum (&c->op, &scalar, c->type, ncclScalarHostImmediate, c->s->comm);
     if (nccl_settle (c->s, r, "an operation", c->err) < 0)
         return -1;
     c->made = true;
@@ -165,8 +156,7 @@ make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 }
 
 /* -1 after begin() has been undone. */
-static int
-set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
+static int set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     type_of (type, &c->type, &c->factor);
     c->op = op_of (c->s, type, op);
@@ -204,37 +194,25 @@ static ncclResult_t end_group (ncclResult_t first)
     return first != ncclSuccess ? first : r;
 }
 
-static int
-allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
     if (begin (&c, self, "an all-reduce", a->in, a->out, err) < 0
         || set_type (&c, a->type, a->op) < 0)
         return -1;
-    return end (
-        &c,
-        ncclAllReduce (
-            a->in, a->out, a->n * c.factor, c.type, c.op, c.s->comm, c.stream));
+    return end (&c,
+                ncclAllReduce (a->in, a->out, a->n * c.factor, c.type, c.op, c.s->comm, c.stream));
 }
 
-static int
-reduce (void *self, const struct collective *a, struct slurmdl_error *err)
+static int reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
-    if (begin (&c, self, "a reduction", a->in, NULL, err) < 0
-        || set_type (&c, a->type, a->op) < 0)
+    if (begin (&c, self, "a reduction", a->in, NULL, err) < 0 || set_type (&c, a->type, a->op) < 0)
         return -1;
-    return end (&c,
-                ncclReduce (a->in,
-                            a->out,
-                            a->n * c.factor,
-                            c.type,
-                            c.op,
-                            (int)a->root,
-                            c.s->comm,
-                            c.stream));
+    return end (&c, ncclReduce (a->in, a->out, a->n * c.factor, c.type, c.op, (int)a->root,
+                                c.s->comm, c.stream));
 }
 
 static bool are_equal (const size_t *n, int size)
@@ -246,32 +224,21 @@ static bool are_equal (const size_t *n, int size)
 }
 
 /* A reduction to each rank, all together. */
-static ncclResult_t scatter_unequal (const struct nccl_call *c,
-                                     const char *in,
-                                     void *out,
+static ncclResult_t scatter_unequal (const struct nccl_call *c, const char *in, void *out,
                                      const size_t *counts)
 {
     ncclResult_t first = ncclGroupStart ();
 
     for (int r = 0; r < c->s->size; r++) {
         if (counts[r])
-            note (&first,
-                  ncclReduce (in,
-                              out,
-                              counts[r] * c->factor,
-                              c->type,
-                              c->op,
-                              r,
-                              c->s->comm,
-                              c->stream));
+            note (&first, ncclReduce (in, out, counts[r] * c->factor, c->type, c->op, r, c->s->comm,
+                                      c->stream));
         in += counts[r] * c->size;
     }
     return end_group (first);
 }
 
-static int reduce_scatter (void *self,
-                           const struct collective *a,
-                           struct slurmdl_error *err)
+static int reduce_scatter (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -280,41 +247,26 @@ static int reduce_scatter (void *self,
         return -1;
     if (!are_equal (a->counts, c.s->size))
         return end (&c, scatter_unequal (&c, a->in, a->out, a->counts));
-    return end (&c,
-                ncclReduceScatter (a->in,
-                                   a->out,
-                                   a->counts[0] * c.factor,
-                                   c.type,
-                                   c.op,
-                                   c.s->comm,
-                                   c.stream));
+    return end (&c, ncclReduceScatter (a->in, a->out, a->counts[0] * c.factor, c.type, c.op,
+                                       c.s->comm, c.stream));
 }
 
 /* A broadcast of each rank, all together. */
-static ncclResult_t gather_unequal (const struct nccl_call *c,
-                                    const void *in,
-                                    char *out,
+static ncclResult_t gather_unequal (const struct nccl_call *c, const void *in, char *out,
                                     const size_t *bytes)
 {
     ncclResult_t first = ncclGroupStart ();
 
     for (int r = 0; r < c->s->size; r++) {
         if (bytes[r])
-            note (&first,
-                  ncclBroadcast (r == c->s->rank ? in : out,
-                                 out,
-                                 bytes[r],
-                                 ncclUint8,
-                                 r,
-                                 c->s->comm,
-                                 c->stream));
+            note (&first, ncclBroadcast (r == c->s->rank ? in : out, out, bytes[r], ncclUint8, r,
+                                         c->s->comm, c->stream));
         out += bytes[r];
     }
     return end_group (first);
 }
 
-static int
-allgather (void *self, const struct collective *a, struct slurmdl_error *err)
+static int allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
@@ -322,31 +274,20 @@ allgather (void *self, const struct collective *a, struct slurmdl_error *err)
         return -1;
     if (!are_equal (a->counts, c.s->size))
         return end (&c, gather_unequal (&c, a->in, a->out, a->counts));
-    return end (
-        &c,
-        ncclAllGather (
-            a->in, a->out, a->counts[0], ncclUint8, c.s->comm, c.stream));
+    return end (&c, ncclAllGather (a->in, a->out, a->counts[0], ncclUint8, c.s->comm, c.stream));
 }
 
-static int
-broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+static int broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_call c;
 
     if (begin (&c, self, "a broadcast", a->out, NULL, err) < 0)
         return -1;
     return end (&c,
-                ncclBroadcast (a->out,
-                               a->out,
-                               a->n,
-                               ncclUint8,
-                               (int)a->root,
-                               c.s->comm,
-                               c.stream));
+                ncclBroadcast (a->out, a->out, a->n, ncclUint8, (int)a->root, c.s->comm, c.stream));
 }
 
-static int
-alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+static int alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     const char *source = a->in;
     char *target = a->out;
@@ -358,21 +299,16 @@ alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
     first = ncclGroupStart ();
     for (int r = 0; r < c.s->size; r++) {
         if (a->counts[r])
-            note (&first,
-                  ncclSend (
-                      source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
+            note (&first, ncclSend (source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
         if (a->from[r])
-            note (&first,
-                  ncclRecv (
-                      target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
+            note (&first, ncclRecv (target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
         source += a->counts[r];
         target += a->from[r];
     }
     return end (&c, end_group (first));
 }
 
-static int
-barrier (void *self, const struct collective *a, struct slurmdl_error *err)
+static int barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     struct nccl_call c;
@@ -381,12 +317,8 @@ barrier (void *self, const struct collective *a, struct slurmdl_error *err)
     (void)a;
     if (begin (&c, s, "a barrier", s->token, NULL, err) < 0)
         return -1;
-    rv =
-        end (&c,
-             ncclAllReduce (
-                 s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
-    return rv == 0 && s->user ? nccl_drain (s, s->user, false, c.what, err)
-                              : rv;
+    rv = end (&c, ncclAllReduce (s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
+    return rv == 0 && s->user ? nccl_drain (s, s->user, false, c.what, err) : rv;
 }
 
 int nccl_run (void *self, const struct collective *a, struct slurmdl_error *err)

@@ -43,30 +43,19 @@ void nccl_leave (const struct nccl_self *s, int before);
 /* Of a call on a non-blocking communicator that has returned 'r': wait until it
  * is on its way.  'what' is waited for.
  */
-int nccl_settle (struct nccl_self *s,
-                 ncclResult_t r,
-                 const char *what,
-                 struct slurmdl_error *err);
+int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what, struct slurmdl_error *err);
 
 /* Until what was queued in 'stream' is done, without a pause, or with naps, so
  * that the core is free for the program.
  */
-int nccl_drain (struct nccl_self *s,
-                cudaStream_t stream,
-                bool naps,
-                const char *what,
+int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, const char *what,
                 struct slurmdl_error *err);
 
 /* What CUDA says of an error; returns -1.  To be called after a failure. */
-int nccl_cuda_failed (cudaError_t e,
-                      const char *what,
-                      struct slurmdl_error *err);
+int nccl_cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err);
 
 /* What NCCL says of an error; the communicator has ended.  Returns -1. */
-int nccl_failed (struct nccl_self *s,
-                 ncclResult_t r,
-                 const char *what,
-                 struct slurmdl_error *err);
+int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what, struct slurmdl_error *err);
 
 /* queue.c */
 extern const struct comm_queue nccl_queue;
@@ -74,6 +63,4 @@ void nccl_queue_free (struct nccl_self *s);
 
 /* The functions of struct comm_backend (calls.c). */
 bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op);
-int nccl_run (void *self,
-              const struct collective *a,
-              struct slurmdl_error *err);
+int nccl_run (void *self, const struct collective *a, struct slurmdl_error *err);

@@ -20,13 +20,13 @@ static void attach (const struct comm_services *s)
     nccl_lib = s;
 }
 
-#define CUDA(call, err)                                                        \
-    do {                                                                       \
-        cudaError_t e_ = (call);                                               \
-        if (e_ != cudaSuccess) {                                               \
-            nccl_cuda_failed (e_, #call, err);                                 \
-            goto fail;                                                         \
-        }                                                                      \
+#define CUDA(call, err)                                                                            \
+    do {                                                                                           \
+        cudaError_t e_ = (call);                                                                   \
+        if (e_ != cudaSuccess) {                                                                   \
+            nccl_cuda_failed (e_, #call, err);                                                     \
+            goto fail;                                                                             \
+        }                                                                                          \
     } while (0)
 
 static int probe (struct slurmdl_error *err)
@@ -38,35 +38,28 @@ static int probe (struct slurmdl_error *err)
         return 0;
     cudaGetLastError ();
     errno = ENOTSUP;
-    return errorf (err,
-                   "nccl: no GPU: %s",
-                   e == cudaSuccess ? "none is visible"
-                                    : cudaGetErrorString (e));
+    return errorf (err, "nccl: no GPU: %s",
+                   e == cudaSuccess ? "none is visible" : cudaGetErrorString (e));
 }
 
 /* The first two ranks that have the same GPU. */
-static bool find_twins (const struct nccl_self *s,
-                        const struct nccl_peer *peers,
-                        int *first,
+static bool find_twins (const struct nccl_self *s, const struct nccl_peer *peers, int *first,
                         int *second)
 {
     for (*second = 1; *second < s->size; (*second)++)
         for (*first = 0; *first < *second; (*first)++)
             if (!strcmp (peers[*first].bus, peers[*second].bus)
-                && !strcmp (nccl_lib->host (s->mesh, *first),
-                            nccl_lib->host (s->mesh, *second)))
+                && !strcmp (nccl_lib->host (s->mesh, *first), nccl_lib->host (s->mesh, *second)))
                 return true;
     return false;
 }
 
 /* Nobody has chosen one: each sees them all, and its current one is the first.
  */
-static bool is_unchosen (const struct nccl_self *s,
-                         const struct nccl_peer *peers)
+static bool is_unchosen (const struct nccl_self *s, const struct nccl_peer *peers)
 {
     for (int i = 0; i < s->size; i++)
-        if (peers[i].device != 0
-            || peers[i].devices <= nccl_lib->local_rank (s->mesh, i))
+        if (peers[i].device != 0 || peers[i].devices <= nccl_lib->local_rank (s->mesh, i))
             return false;
     return true;
 }
@@ -77,19 +70,15 @@ static bool reduces_f8 (int device)
     int major = 0;
     int version = 0;
 
-    return ncclGetVersion (&version) == ncclSuccess
-           && version >= NCCL_VERSION (2, 24, 0)
-           && cudaDeviceGetAttribute (
-                  &major, cudaDevAttrComputeCapabilityMajor, device)
+    return ncclGetVersion (&version) == ncclSuccess && version >= NCCL_VERSION (2, 24, 0)
+           && cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, device)
                   == cudaSuccess
            && major >= 9;
 }
 
 static int describe (struct nccl_peer *mine, struct slurmdl_error *err)
 {
-    CUDA (cudaDeviceGetPCIBusId (
-              mine->bus, (int)sizeof (mine->bus), mine->device),
-          err);
+    CUDA (cudaDeviceGetPCIBusId (mine->bus, (int)sizeof (mine->bus), mine->device), err);
     mine->f8 = reduces_f8 (mine->device);
     return 0;
 fail:
@@ -114,9 +103,7 @@ fail:
 }
 
 /* The current device, or the local rank's, which becomes the current one. */
-static int choose_device (struct nccl_self *s,
-                          struct nccl_peer *mine,
-                          struct nccl_peer *peers,
+static int choose_device (struct nccl_self *s, struct nccl_peer *mine, struct nccl_peer *peers,
                           struct slurmdl_error *err)
 {
     int a, b;
@@ -136,10 +123,7 @@ static int choose_device (struct nccl_self *s,
                        "nccl: ranks %d and %d (%s) have the same GPU (%s): "
                        "give each its own, by srun --gpus-per-task=1 or "
                        "cudaSetDevice(), or set DL_COMM_BACKEND=native",
-                       a,
-                       b,
-                       nccl_lib->host (s->mesh, a),
-                       peers[a].bus);
+                       a, b, nccl_lib->host (s->mesh, a), peers[a].bus);
     }
     s->device = mine->device;
     s->f8 = true;
@@ -179,8 +163,7 @@ static void close_self (void *self)
     free (s);
 }
 
-static int
-connect_all (struct nccl_self *s, ncclUniqueId id, struct slurmdl_error *err)
+static int connect_all (struct nccl_self *s, ncclUniqueId id, struct slurmdl_error *err)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     int before = nccl_enter (s);
@@ -189,18 +172,14 @@ connect_all (struct nccl_self *s, ncclUniqueId id, struct slurmdl_error *err)
     config.blocking = 0;
     CUDA (cudaStreamCreate (&s->own), err);
     CUDA (cudaMalloc (&s->token, 4), err);
-    rv = nccl_settle (
-        s,
-        ncclCommInitRankConfig (&s->comm, s->size, id, s->rank, &config),
-        "the ranks of a communicator",
-        err);
+    rv = nccl_settle (s, ncclCommInitRankConfig (&s->comm, s->size, id, s->rank, &config),
+                      "the ranks of a communicator", err);
 fail:
     nccl_leave (s, before);
     return rv;
 }
 
-static int
-meet (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_error *err)
+static int meet (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_error *err)
 {
     struct nccl_peer mine;
     int devices = 0;

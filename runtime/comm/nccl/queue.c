@@ -21,8 +21,7 @@ static void use (const void *p)
     struct cudaPointerAttributes a;
 
     cudaThreadExchangeStreamCaptureMode (&mode);
-    if (p && cudaPointerGetAttributes (&a, p) == cudaSuccess
-        && a.type == cudaMemoryTypeDevice)
+    if (p && cudaPointerGetAttributes (&a, p) == cudaSuccess && a.type == cudaMemoryTypeDevice)
         cudaSetDevice (a.device);
     cudaGetLastError ();
 }
@@ -35,10 +34,8 @@ static int make_stream (struct nccl_self *s, struct slurmdl_error *err)
     int least = 0, greatest = 0;
 
     cudaDeviceGetStreamPriorityRange (&least, &greatest);
-    return check (cudaStreamCreateWithPriority (
-                      &s->beside, cudaStreamNonBlocking, greatest),
-                  "cudaStreamCreateWithPriority",
-                  err);
+    return check (cudaStreamCreateWithPriority (&s->beside, cudaStreamNonBlocking, greatest),
+                  "cudaStreamCreateWithPriority", err);
 }
 
 static int begin (void *self, struct slurmdl_error *err)
@@ -60,14 +57,11 @@ static int begin (void *self, struct slurmdl_error *err)
     return rv;
 }
 
-static int
-after (void *self, const struct memory_mark *m, struct slurmdl_error *err)
+static int after (void *self, const struct memory_mark *m, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
 
-    return check (cudaStreamWaitEvent (s->beside, m->event, 0),
-                  "cudaStreamWaitEvent",
-                  err);
+    return check (cudaStreamWaitEvent (s->beside, m->event, 0), "cudaStreamWaitEvent", err);
 }
 
 /* cudaFree() would wait for all that the program has given the device to do:
@@ -102,20 +96,16 @@ static void *room (void *self, int which, size_t n, struct slurmdl_error *err)
     return r->data;
 }
 
-static cudaError_t copy_one (const struct nccl_self *s,
-                             const struct comm_copy *c)
+static cudaError_t copy_one (const struct nccl_self *s, const struct comm_copy *c)
 {
     if (!c->n)
         return cudaSuccess;
     if (!c->from)
         return cudaMemsetAsync (c->to, 0, c->n, s->beside);
-    return cudaMemcpyAsync (
-        c->to, c->from, c->n, cudaMemcpyDeviceToDevice, s->beside);
+    return cudaMemcpyAsync (c->to, c->from, c->n, cudaMemcpyDeviceToDevice, s->beside);
 }
 
-static int copy_each (const struct nccl_self *s,
-                      const struct comm_copy *list,
-                      size_t n,
+static int copy_each (const struct nccl_self *s, const struct comm_copy *list, size_t n,
                       struct slurmdl_error *err)
 {
     int rv = 0;
@@ -134,8 +124,7 @@ struct nccl_copies {
     size_t n;
 };
 
-static bool
-batch_make (struct nccl_copies *b, const struct comm_copy *list, size_t n)
+static bool batch_make (struct nccl_copies *b, const struct comm_copy *list, size_t n)
 {
     b->n = 0;
     b->to = malloc (n * sizeof (*b->to));
@@ -154,20 +143,16 @@ batch_make (struct nccl_copies *b, const struct comm_copy *list, size_t n)
 
 static bool batch_copy (const struct nccl_self *s, const struct nccl_copies *b)
 {
-    struct cudaMemcpyAttributes how = { .srcAccessOrder =
-                                            cudaMemcpySrcAccessOrderStream };
+    struct cudaMemcpyAttributes how = { .srcAccessOrder = cudaMemcpySrcAccessOrderStream };
     size_t first = 0;
 
     return !b->n
-           || cudaMemcpyBatchAsync (
-                  b->to, b->from, b->bytes, b->n, &how, &first, 1, s->beside)
+           || cudaMemcpyBatchAsync (b->to, b->from, b->bytes, b->n, &how, &first, 1, s->beside)
                   == cudaSuccess;
 }
 
 /* false: none of them was begun. */
-static bool copy_together (const struct nccl_self *s,
-                           const struct comm_copy *list,
-                           size_t n)
+static bool copy_together (const struct nccl_self *s, const struct comm_copy *list, size_t n)
 {
     struct nccl_copies b;
     bool is_done = batch_make (&b, list, n) && batch_copy (s, &b);
@@ -179,9 +164,7 @@ static bool copy_together (const struct nccl_self *s,
     return is_done;
 }
 #else
-static bool copy_together (const struct nccl_self *s,
-                           const struct comm_copy *list,
-                           size_t n)
+static bool copy_together (const struct nccl_self *s, const struct comm_copy *list, size_t n)
 {
     (void)s;
     (void)list;
@@ -190,9 +173,7 @@ static bool copy_together (const struct nccl_self *s,
 }
 #endif
 
-static int copy_zeros (const struct nccl_self *s,
-                       const struct comm_copy *list,
-                       size_t n,
+static int copy_zeros (const struct nccl_self *s, const struct comm_copy *list, size_t n,
                        struct slurmdl_error *err)
 {
     int rv = 0;
@@ -203,10 +184,7 @@ static int copy_zeros (const struct nccl_self *s,
     return rv;
 }
 
-static int copy (void *self,
-                 const struct comm_copy *list,
-                 size_t n,
-                 struct slurmdl_error *err)
+static int copy (void *self, const struct comm_copy *list, size_t n, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     int before = nccl_enter (s);

@@ -12,9 +12,7 @@ enum { CHECK_EACH = 1024, BEFORE_NAPS = 20 };
 
 const struct comm_services *nccl_lib;
 
-int nccl_cuda_failed (cudaError_t e,
-                      const char *what,
-                      struct slurmdl_error *err)
+int nccl_cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
 {
     cudaGetLastError (); /* else the program would find our error */
     errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
@@ -48,30 +46,16 @@ static int give_up (struct nccl_self *s, int error)
     return -1;
 }
 
-int nccl_failed (struct nccl_self *s,
-                 ncclResult_t r,
-                 const char *what,
-                 struct slurmdl_error *err)
+int nccl_failed (struct nccl_self *s, ncclResult_t r, const char *what, struct slurmdl_error *err)
 {
     const char *detail = s->comm ? ncclGetLastError (s->comm) : NULL;
 
-    errorf (err,
-            "nccl: rank %d: %s: %s%s%.100s",
-            s->rank,
-            what,
-            ncclGetErrorString (r),
-            detail && *detail ? ": " : "",
-            detail ? detail : "");
-    return give_up (s,
-                    r == ncclRemoteError       ? ECONNRESET
-                    : r == ncclInvalidArgument ? EINVAL
-                                               : EIO);
+    errorf (err, "nccl: rank %d: %s: %s%s%.100s", s->rank, what, ncclGetErrorString (r),
+            detail && *detail ? ": " : "", detail ? detail : "");
+    return give_up (s, r == ncclRemoteError ? ECONNRESET : r == ncclInvalidArgument ? EINVAL : EIO);
 }
 
-static int look (struct nccl_self *s,
-                 const char *what,
-                 double deadline,
-                 struct slurmdl_error *err)
+static int look (struct nccl_self *s, const char *what, double deadline, struct slurmdl_error *err)
 {
     if (atomic_load (&s->aborted)) {
         errorf (err, "nccl: aborted");
@@ -84,17 +68,11 @@ static int look (struct nccl_self *s,
     errorf (err,
             "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO "
             "says more",
-            s->rank,
-            nccl_lib->host (s->mesh, s->rank),
-            s->timeout,
-            what);
+            s->rank, nccl_lib->host (s->mesh, s->rank), s->timeout, what);
     return give_up (s, ETIMEDOUT);
 }
 
-int nccl_settle (struct nccl_self *s,
-                 ncclResult_t r,
-                 const char *what,
-                 struct slurmdl_error *err)
+int nccl_settle (struct nccl_self *s, ncclResult_t r, const char *what, struct slurmdl_error *err)
 {
     double deadline = monotonic () + s->timeout;
     struct timespec pause = { 0, 100000 };
@@ -113,10 +91,7 @@ int nccl_settle (struct nccl_self *s,
     return r == ncclSuccess ? 0 : nccl_failed (s, r, what, err);
 }
 
-int nccl_drain (struct nccl_self *s,
-                cudaStream_t stream,
-                bool naps,
-                const char *what,
+int nccl_drain (struct nccl_self *s, cudaStream_t stream, bool naps, const char *what,
                 struct slurmdl_error *err)
 {
     double deadline = monotonic () + s->timeout;
@@ -135,8 +110,8 @@ int nccl_drain (struct nccl_self *s,
             nanosleep (&nap, NULL);
         if (n % CHECK_EACH)
             continue;
-        if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess
-            && async != ncclSuccess && async != ncclInProgress)
+        if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess && async != ncclSuccess
+            && async != ncclInProgress)
             return nccl_failed (s, async, what, err);
         if (look (s, what, deadline, err) < 0)
             return -1;

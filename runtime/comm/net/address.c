@@ -39,8 +39,7 @@ int address_split (const char *address, char *host, size_t size, int *port)
 
 struct addrinfo *address_look_up (const char *host, int port, int flags)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-                              .ai_flags = AI_NUMERICSERV | flags };
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
     struct addrinfo *list = NULL;
     char text[16];
 
@@ -60,13 +59,9 @@ const char *address_name (const char *host)
 bool address_is_loopback (const struct sockaddr *a)
 {
     if (a->sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK (
-            &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+        return IN6_IS_ADDR_LOOPBACK (&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
     return a->sa_family == AF_INET
-           && ntohl (((const struct sockaddr_in *)(const void *)a)
-                         ->sin_addr.s_addr)
-                      >> 24
-                  == 127;
+           && ntohl (((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
 }
 
 bool address_is_known (const char *host)
@@ -88,12 +83,10 @@ static bool is_usable (const struct sockaddr *a)
 
 static int add_number (const struct sockaddr *a, char *to)
 {
-    socklen_t n = a->sa_family == AF_INET ? sizeof (struct sockaddr_in)
-                                          : sizeof (struct sockaddr_in6);
+    socklen_t n =
+        a->sa_family == AF_INET ? sizeof (struct sockaddr_in) : sizeof (struct sockaddr_in6);
 
-    return is_usable (a)
-           && getnameinfo (a, n, to, ADDRESS_NUMBER, NULL, 0, NI_NUMERICHOST)
-                  == 0;
+    return is_usable (a) && getnameinfo (a, n, to, ADDRESS_NUMBER, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
 static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
@@ -104,8 +97,7 @@ static int own_numbers (char (*to)[ADDRESS_NUMBER], int room)
     if (getifaddrs (&list) < 0)
         return -1;
     for (const struct ifaddrs *i = list; i && n < room; i = i->ifa_next)
-        if (i->ifa_addr && (i->ifa_flags & IFF_UP)
-            && !address_is_loopback (i->ifa_addr))
+        if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !address_is_loopback (i->ifa_addr))
             n += add_number (i->ifa_addr, to[n]);
     freeifaddrs (list);
     return n;
@@ -153,14 +145,7 @@ void address_of_peer (int fd, char *buf, size_t size)
         return;
     if (a.ss_family == AF_UNIX)
         snprintf (buf, size, "this node");
-    else if (getnameinfo ((struct sockaddr *)&a,
-                          n,
-                          host,
-                          sizeof (host),
-                          NULL,
-                          0,
-                          NI_NUMERICHOST)
+    else if (getnameinfo ((struct sockaddr *)&a, n, host, sizeof (host), NULL, 0, NI_NUMERICHOST)
              == 0)
-        snprintf (
-            buf, size, "%s", strncmp (host, "::ffff:", 7) ? host : host + 7);
+        snprintf (buf, size, "%s", strncmp (host, "::ffff:", 7) ? host : host + 7);
 }

@@ -31,8 +31,7 @@ int handshake_wants_plain (struct slurmdl_error *err)
     if (!strcmp (text, "handshake"))
         return 1;
     errno = EINVAL;
-    return errorf (
-        err, "DL_COMM_INTEGRITY=%.40s: not frames or handshake", text);
+    return errorf (err, "DL_COMM_INTEGRITY=%.40s: not frames or handshake", text);
 }
 
 static bool has_key (const struct handshake *h)
@@ -54,26 +53,19 @@ int handshake_draw (struct handshake_pair *p)
 
 static uint32_t flags_of (const struct handshake *h)
 {
-    return (seal_has_aes () ? HANDSHAKE_AES : 0)
-           | (h->plain ? HANDSHAKE_PLAIN : 0);
+    return (seal_has_aes () ? HANDSHAKE_AES : 0) | (h->plain ? HANDSHAKE_PLAIN : 0);
 }
 
 /* All that is said before the codes. */
-static void begin (crypto_generichash_state *s,
-                   const struct handshake *h,
-                   const char *role,
-                   const struct handshake_hello *hello,
-                   const struct handshake_challenge *c,
+static void begin (crypto_generichash_state *s, const struct handshake *h, const char *role,
+                   const struct handshake_hello *hello, const struct handshake_challenge *c,
                    size_t size)
 {
     crypto_generichash_init (s, h->key, sizeof (h->key), size);
-    crypto_generichash_update (
-        s, (const unsigned char *)role, strlen (role) + 1);
-    crypto_generichash_update (
-        s, (const unsigned char *)hello, sizeof (*hello));
+    crypto_generichash_update (s, (const unsigned char *)role, strlen (role) + 1);
+    crypto_generichash_update (s, (const unsigned char *)hello, sizeof (*hello));
     crypto_generichash_update (s, h->token, sizeof (h->token));
-    crypto_generichash_update (s,
-                               (const unsigned char *)c,
+    crypto_generichash_update (s, (const unsigned char *)c,
                                offsetof (struct handshake_challenge, mac));
 }
 
@@ -83,10 +75,8 @@ static void end (crypto_generichash_state *s, unsigned char *to, size_t size)
     sodium_memzero (s, sizeof (*s));
 }
 
-static void listener_mac (const struct handshake *h,
-                          const struct handshake_hello *hello,
-                          const struct handshake_challenge *c,
-                          unsigned char *mac)
+static void listener_mac (const struct handshake *h, const struct handshake_hello *hello,
+                          const struct handshake_challenge *c, unsigned char *mac)
 {
     crypto_generichash_state s;
 
@@ -94,29 +84,22 @@ static void listener_mac (const struct handshake *h,
     end (&s, mac, HANDSHAKE_MAC);
 }
 
-static void caller_mac (const struct handshake *h,
-                        const struct handshake_hello *hello,
-                        const struct handshake_challenge *c,
-                        const struct handshake_proof *proof,
-                        const void *body,
-                        unsigned char *mac)
+static void caller_mac (const struct handshake *h, const struct handshake_hello *hello,
+                        const struct handshake_challenge *c, const struct handshake_proof *proof,
+                        const void *body, unsigned char *mac)
 {
     crypto_generichash_state s;
 
     begin (&s, h, caller_role, hello, c, HANDSHAKE_MAC);
-    crypto_generichash_update (
-        &s, (const unsigned char *)&proof->length, sizeof (proof->length));
+    crypto_generichash_update (&s, (const unsigned char *)&proof->length, sizeof (proof->length));
     crypto_generichash_update (&s, body, proof->length);
     end (&s, mac, HANDSHAKE_MAC);
 }
 
 /* The keys of a connection; 'secret' is ours, 'point' the other side's. */
-static struct net_seal *make_seal (const struct handshake *h,
-                                   const struct handshake_hello *hello,
-                                   const struct handshake_challenge *c,
-                                   const unsigned char *secret,
-                                   const unsigned char *point,
-                                   bool listens)
+static struct net_seal *make_seal (const struct handshake *h, const struct handshake_hello *hello,
+                                   const struct handshake_challenge *c, const unsigned char *secret,
+                                   const unsigned char *point, bool listens)
 {
     unsigned char shared[crypto_scalarmult_BYTES], keys[2][SEAL_KEY];
     crypto_generichash_state s;
@@ -128,23 +111,19 @@ static struct net_seal *make_seal (const struct handshake *h,
     begin (&s, h, session_role, hello, c, sizeof (keys));
     crypto_generichash_update (&s, shared, sizeof (shared));
     end (&s, keys[0], sizeof (keys));
-    seal = seal_create (
-        keys[listens], keys[!listens], hello->flags & c->flags & HANDSHAKE_AES);
+    seal = seal_create (keys[listens], keys[!listens], hello->flags & c->flags & HANDSHAKE_AES);
     sodium_memzero (shared, sizeof (shared));
     sodium_memzero (keys, sizeof (keys));
     return seal;
 }
 
-bool handshake_is_hello (const struct handshake *h,
-                         const struct handshake_hello *hello)
+bool handshake_is_hello (const struct handshake *h, const struct handshake_hello *hello)
 {
     return hello->magic == HANDSHAKE_MAGIC && hello->service == h->service;
 }
 
-int handshake_answer (const struct handshake *h,
-                      const struct handshake_pair *p,
-                      const struct handshake_hello *hello,
-                      struct handshake_challenge *c)
+int handshake_answer (const struct handshake *h, const struct handshake_pair *p,
+                      const struct handshake_hello *hello, struct handshake_challenge *c)
 {
     if (!has_key (h) || draw (c->nonce, sizeof (c->nonce)) < 0)
         return -1;
@@ -154,10 +133,8 @@ int handshake_answer (const struct handshake *h,
     return 0;
 }
 
-bool handshake_is_proven (const struct handshake *h,
-                          const struct handshake_hello *hello,
-                          const struct handshake_challenge *c,
-                          const struct handshake_proof *proof,
+bool handshake_is_proven (const struct handshake *h, const struct handshake_hello *hello,
+                          const struct handshake_challenge *c, const struct handshake_proof *proof,
                           const void *body)
 {
     unsigned char mac[HANDSHAKE_MAC];
@@ -166,14 +143,12 @@ bool handshake_is_proven (const struct handshake *h,
     return sodium_memcmp (mac, proof->mac, sizeof (mac)) == 0;
 }
 
-bool handshake_agrees (const struct handshake *h,
-                       const struct handshake_hello *hello)
+bool handshake_agrees (const struct handshake *h, const struct handshake_hello *hello)
 {
     return h->plain == !!(hello->flags & HANDSHAKE_PLAIN);
 }
 
-struct net_seal *handshake_seal (const struct handshake *h,
-                                 const struct handshake_pair *p,
+struct net_seal *handshake_seal (const struct handshake *h, const struct handshake_pair *p,
                                  const struct handshake_hello *hello,
                                  const struct handshake_challenge *c)
 {
@@ -200,11 +175,8 @@ struct net_seal *handshake_end (const struct handshake *h, struct net_seal *s)
 
 /* ---- the caller ---- */
 
-static int hear_challenge (int fd,
-                           const struct handshake *h,
-                           const struct handshake_hello *hello,
-                           struct handshake_challenge *c,
-                           double deadline)
+static int hear_challenge (int fd, const struct handshake *h, const struct handshake_hello *hello,
+                           struct handshake_challenge *c, double deadline)
 {
     unsigned char mac[HANDSHAKE_MAC];
 
@@ -218,13 +190,9 @@ static int hear_challenge (int fd,
 }
 
 /* All that is said before the next answer, in a piece. */
-static int say (int fd,
-                const struct handshake_proof *proof,
-                const void *body,
-                double deadline)
+static int say (int fd, const struct handshake_proof *proof, const void *body, double deadline)
 {
-    struct iovec v[2] = { { (void *)proof, sizeof (*proof) },
-                          { (void *)body, proof->length } };
+    struct iovec v[2] = { { (void *)proof, sizeof (*proof) }, { (void *)body, proof->length } };
 
     return socket_sendv (fd, v, 2, deadline);
 }
@@ -233,21 +201,15 @@ static int confirm (int fd, struct net_seal *s, double deadline)
 {
     unsigned char tag[SEAL_TAG];
 
-    if (socket_recv (fd, tag, sizeof (tag), deadline) < 0
-        || handshake_is_confirmed (s, tag) < 0)
+    if (socket_recv (fd, tag, sizeof (tag), deadline) < 0 || handshake_is_confirmed (s, tag) < 0)
         return -1;
     handshake_confirm (s, tag);
     return socket_send (fd, tag, sizeof (tag), deadline);
 }
 
 /* Also to who is not plain as we are: it is to know. */
-static int prove (int fd,
-                  const struct handshake *h,
-                  const struct handshake_hello *hello,
-                  struct handshake_challenge *c,
-                  const void *body,
-                  size_t n,
-                  double deadline)
+static int prove (int fd, const struct handshake *h, const struct handshake_hello *hello,
+                  struct handshake_challenge *c, const void *body, size_t n, double deadline)
 {
     struct handshake_proof proof = { .length = (uint32_t)n };
 
@@ -263,11 +225,7 @@ static int prove (int fd,
     return -1;
 }
 
-int handshake_call (int fd,
-                    const struct handshake *h,
-                    const void *body,
-                    size_t n,
-                    double deadline,
+int handshake_call (int fd, const struct handshake *h, const void *body, size_t n, double deadline,
                     struct net_seal **seal)
 {
     struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
@@ -279,8 +237,7 @@ int handshake_call (int fd,
     struct net_seal *s = NULL;
 
     errno = EACCES;
-    if (!has_key (h) || draw (hello.nonce, sizeof (hello.nonce)) < 0
-        || handshake_draw (&own) < 0)
+    if (!has_key (h) || draw (hello.nonce, sizeof (hello.nonce)) < 0 || handshake_draw (&own) < 0)
         return -1;
     memcpy (hello.point, own.point, sizeof (hello.point));
     if (prove (fd, h, &hello, &c, body, n, deadline) == 0)
@@ -296,16 +253,10 @@ int handshake_call (int fd,
     return 0;
 }
 
-void handshake_derive (const unsigned char *key,
-                       const char *purpose,
-                       unsigned char *derived,
+void handshake_derive (const unsigned char *key, const char *purpose, unsigned char *derived,
                        size_t size)
 {
-    crypto_generichash (derived,
-                        size,
-                        (const unsigned char *)purpose,
-                        strlen (purpose),
-                        key,
+    crypto_generichash (derived, size, (const unsigned char *)purpose, strlen (purpose), key,
                         HANDSHAKE_KEY);
 }
 

@@ -87,11 +87,7 @@ int handshake_wants_plain (struct slurmdl_error *err);
  * it up, and called again, before it was accepted.  Both answers are the tag of
  * an agreed record.
  */
-int handshake_call (int fd,
-                    const struct handshake *h,
-                    const void *body,
-                    size_t n,
-                    double deadline,
+int handshake_call (int fd, const struct handshake *h, const void *body, size_t n, double deadline,
                     struct net_seal **seal);
 
 /* The listener's part.  A pair of keys, which may serve many calls. */
@@ -104,21 +100,14 @@ int handshake_draw (struct handshake_pair *p);
  * whether the caller has the key; and then whether it is plain as we are, and
  * the keys, which is work only for who has proven something.
  */
-bool handshake_is_hello (const struct handshake *h,
-                         const struct handshake_hello *hello);
-int handshake_answer (const struct handshake *h,
-                      const struct handshake_pair *p,
-                      const struct handshake_hello *hello,
-                      struct handshake_challenge *c);
-bool handshake_is_proven (const struct handshake *h,
-                          const struct handshake_hello *hello,
-                          const struct handshake_challenge *c,
-                          const struct handshake_proof *proof,
+bool handshake_is_hello (const struct handshake *h, const struct handshake_hello *hello);
+int handshake_answer (const struct handshake *h, const struct handshake_pair *p,
+                      const struct handshake_hello *hello, struct handshake_challenge *c);
+bool handshake_is_proven (const struct handshake *h, const struct handshake_hello *hello,
+                          const struct handshake_challenge *c, const struct handshake_proof *proof,
                           const void *body);
-bool handshake_agrees (const struct handshake *h,
-                       const struct handshake_hello *hello);
-struct net_seal *handshake_seal (const struct handshake *h,
-                                 const struct handshake_pair *p,
+bool handshake_agrees (const struct handshake *h, const struct handshake_hello *hello);
+struct net_seal *handshake_seal (const struct handshake *h, const struct handshake_pair *p,
                                  const struct handshake_hello *hello,
                                  const struct handshake_challenge *c);
 
@@ -132,9 +121,7 @@ struct net_seal *handshake_end (const struct handshake *h, struct net_seal *s);
 /* A key for one purpose among several of a secret's; 'size' bytes, at least 16,
  * at most 64.
  */
-void handshake_derive (const unsigned char *key,
-                       const char *purpose,
-                       unsigned char *derived,
+void handshake_derive (const unsigned char *key, const char *purpose, unsigned char *derived,
                        size_t size);
 
 /* Forget a key. */

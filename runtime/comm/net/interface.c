@@ -30,13 +30,11 @@ static bool address_of (const struct ifaddrs *i, struct interface_address *a)
         a->prefix = m ? (uint8_t)bits_of ((const void *)&m->sin_addr, 4) : 32;
         return true;
     }
-    if (i->ifa_addr->sa_family == AF_INET6
-        && !IN6_IS_ADDR_LINKLOCAL (&v6->sin6_addr)) {
+    if (i->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL (&v6->sin6_addr)) {
         const struct sockaddr_in6 *m = (const void *)i->ifa_netmask;
         a->family = 6;
         memcpy (a->bytes, &v6->sin6_addr, 16);
-        a->prefix =
-            m ? (uint8_t)bits_of ((const void *)&m->sin6_addr, 16) : 128;
+        a->prefix = m ? (uint8_t)bits_of ((const void *)&m->sin6_addr, 16) : 128;
         return true;
     }
     return false;
@@ -45,8 +43,9 @@ static bool address_of (const struct ifaddrs *i, struct interface_address *a)
 /* Addresses of such interfaces are often the same on all hosts. */
 static bool is_virtual (const char *name)
 {
-    static const char *const heads[] = { "docker", "virbr",  "br-",  "cni",
-                                         "lxc",    "podman", "vmnet" };
+    static const char *const heads[] = {
+        "docker", "virbr", "br-", "cni", "lxc", "podman", "vmnet"
+    };
 
     for (size_t i = 0; i < sizeof (heads) / sizeof (*heads); i++)
         if (strncmp (name, heads[i], strlen (heads[i])) == 0)
@@ -76,9 +75,7 @@ static int pass_of (const struct ifaddrs *i, const char *wanted)
     return pass + 2 * is_virtual (i->ifa_name);
 }
 
-int interface_addresses (const char *wanted,
-                         struct interface_address *to,
-                         int room)
+int interface_addresses (const char *wanted, struct interface_address *to, int room)
 {
     struct ifaddrs *all = NULL;
     int n = 0;
@@ -87,17 +84,14 @@ int interface_addresses (const char *wanted,
         return 0;
     for (int pass = 0; pass < 4; pass++)
         for (const struct ifaddrs *i = all; i && n < room; i = i->ifa_next)
-            if (i->ifa_addr && (i->ifa_flags & IFF_UP)
-                && !(i->ifa_flags & IFF_LOOPBACK) && pass_of (i, wanted) == pass
-                && address_of (i, &to[n]))
+            if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK)
+                && pass_of (i, wanted) == pass && address_of (i, &to[n]))
                 n++;
     freeifaddrs (all);
     return n;
 }
 
-socklen_t interface_socket (const struct interface_address *a,
-                            int port,
-                            union interface_socket *to)
+socklen_t interface_socket (const struct interface_address *a, int port, union interface_socket *to)
 {
     memset (to, 0, sizeof (*to));
     if (a->family == 4) {

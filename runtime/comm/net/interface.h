@@ -17,9 +17,7 @@ struct interface_address {
  * link-local ones, those of containers and virtual machines last.  'wanted':
  * only of these, "ib0,eth1"; NULL or "": of all.  Returns how many.
  */
-int interface_addresses (const char *wanted,
-                         struct interface_address *to,
-                         int room);
+int interface_addresses (const char *wanted, struct interface_address *to, int room);
 
 union interface_socket {
     struct sockaddr any;
@@ -28,6 +26,5 @@ union interface_socket {
 };
 
 /* For connect(2) and bind(2); returns its size. */
-socklen_t interface_socket (const struct interface_address *a,
-                            int port,
+socklen_t interface_socket (const struct interface_address *a, int port,
                             union interface_socket *to);

@@ -26,8 +26,7 @@ static int listen_at (const struct sockaddr *a, socklen_t n)
     setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
     if (a->sa_family == AF_INET6)
         setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof (one));
-    return socket_keep (
-        fd, bind (fd, a, n) < 0 || listen (fd, BACKLOG) < 0 ? -1 : 0);
+    return socket_keep (fd, bind (fd, a, n) < 0 || listen (fd, BACKLOG) < 0 ? -1 : 0);
 }
 
 static int port_of (int fd)
@@ -71,9 +70,7 @@ static bool is_repeated (const struct interface_address *list, int i)
 /* What is no address of the moment (an interface without its cable) is left
  * out, but one must be.
  */
-static int open_all (struct listen_sockets *s,
-                     const struct interface_address *list,
-                     int n,
+static int open_all (struct listen_sockets *s, const struct interface_address *list, int n,
                      int port)
 {
     union interface_socket a;
@@ -82,8 +79,8 @@ static int open_all (struct listen_sockets *s,
     s->port = port;
     for (int i = 0; i < n; i++) {
         socklen_t size = interface_socket (&list[i], s->port, &a);
-        if (is_repeated (list, i) || add (s, &a.any, size) == 0
-            || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
+        if (is_repeated (list, i) || add (s, &a.any, size) == 0 || errno == EADDRNOTAVAIL
+            || errno == EAFNOSUPPORT)
             continue;
         listen_close (s);
         return -1;
@@ -92,9 +89,7 @@ static int open_all (struct listen_sockets *s,
 }
 
 /* A port that is free at one address may be taken at the next. */
-static int open_one (struct listen_sockets *s,
-                     const struct interface_address *list,
-                     int n,
+static int open_one (struct listen_sockets *s, const struct interface_address *list, int n,
                      int port)
 {
     int rv = -1;
@@ -133,9 +128,7 @@ int listen_open (struct listen_sockets *s, const char *host, int port)
     return rv;
 }
 
-static int open_range (struct listen_sockets *s,
-                       const struct interface_address *list,
-                       int n,
+static int open_range (struct listen_sockets *s, const struct interface_address *list, int n,
                        struct slurmdl_error *err)
 {
     const char *range = getenv ("DL_COMM_PORTS");
@@ -144,24 +137,17 @@ static int open_range (struct listen_sockets *s,
     int rv = -1;
 
     if (range && *range
-        && (sscanf (range, "%d-%d", &first, &last) != 2 || first < 1
-            || last < first || last > 65535)) {
+        && (sscanf (range, "%d-%d", &first, &last) != 2 || first < 1 || last < first
+            || last > 65535)) {
         errno = EINVAL;
         return errorf (err, "DL_COMM_PORTS=%s: not FIRST-LAST", range);
     }
     for (int i = 0; rv < 0 && i <= last - first; i++)
-        rv =
-            open_one (s,
-                      list,
-                      n,
-                      first ? first + (i + getpid ()) % (last - first + 1) : 0);
-    return rv < 0 ? errorf (err, "no port to listen at: %s", strerror (errno))
-                  : 0;
+        rv = open_one (s, list, n, first ? first + (i + getpid ()) % (last - first + 1) : 0);
+    return rv < 0 ? errorf (err, "no port to listen at: %s", strerror (errno)) : 0;
 }
 
-int listen_open_range (struct listen_sockets *s,
-                       const struct interface_address *list,
-                       int n,
+int listen_open_range (struct listen_sockets *s, const struct interface_address *list, int n,
                        struct slurmdl_error *err)
 {
     struct interface_address own[LISTEN_SOCKETS];

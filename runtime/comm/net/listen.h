@@ -24,9 +24,7 @@ int listen_open (struct listen_sockets *s, const char *host, int port);
  * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'n' addresses;
  * 'list' NULL: loopback and all of this machine's interfaces.
  */
-int listen_open_range (struct listen_sockets *s,
-                       const struct interface_address *list,
-                       int n,
+int listen_open_range (struct listen_sockets *s, const struct interface_address *list, int n,
                        struct slurmdl_error *err);
 
 void listen_close (struct listen_sockets *s); /* errno is kept */

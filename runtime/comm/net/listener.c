@@ -34,8 +34,7 @@ bool listener_is_mine (int fd)
         return false;
     if (domain != AF_UNIX)
         return true;
-    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0
-           && c.uid == getuid ();
+    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 && c.uid == getuid ();
 }
 
 static int accept_one (int listener)
@@ -77,8 +76,7 @@ static int make_room (struct listener *l)
     return 0;
 }
 
-static bool goes_before (const struct listener_pending *a,
-                         const struct listener_pending *b)
+static bool goes_before (const struct listener_pending *a, const struct listener_pending *b)
 {
     return a->challenged != b->challenged ? b->challenged : a->since < b->since;
 }
@@ -89,8 +87,7 @@ static void drop_stranger (struct listener *l)
 
     for (size_t i = 0; i < l->n; i++)
         if (!l->pending[i].proven
-            && (first == l->n
-                || goes_before (&l->pending[i], &l->pending[first])))
+            && (first == l->n || goes_before (&l->pending[i], &l->pending[first])))
             first = i;
     if (first < l->n)
         drop (l, first);
@@ -119,8 +116,7 @@ static char *next_of (struct listener_pending *p, size_t *n)
 
 static int say (int fd, const void *data, size_t n)
 {
-    return send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n ? 0
-                                                                         : -1;
+    return send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
 static int challenge (struct listener *l, struct listener_pending *p)
@@ -130,16 +126,14 @@ static int challenge (struct listener *l, struct listener_pending *p)
         return -1;
     l->has_pair = true;
     if (!handshake_is_hello (&l->handshake, &p->hello)
-        || handshake_answer (&l->handshake, &l->pair, &p->hello, &p->challenge)
-               < 0)
+        || handshake_answer (&l->handshake, &l->pair, &p->hello, &p->challenge) < 0)
         return -1;
     return say (p->fd, &p->challenge, sizeof (p->challenge));
 }
 
 static int take_proof (struct listener *l, struct listener_pending *p)
 {
-    if (p->proof.length > l->most
-        || !(p->body = malloc ((size_t)p->proof.length + 1)))
+    if (p->proof.length > l->most || !(p->body = malloc ((size_t)p->proof.length + 1)))
         return -1;
     p->body[p->proof.length] = '\0';
     return 0;
@@ -167,8 +161,7 @@ static int take_body (struct listener *l, struct listener_pending *p)
         return 1;
     p->since = monotonic ();
     return handshake_agrees (h, &p->hello)
-                   && (!l->is_welcome
-                       || l->is_welcome (l->arg, p->body, p->proof.length))
+                   && (!l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length))
                ? answer (p)
                : -1;
 }
@@ -220,8 +213,7 @@ static void begin (struct listener *l, int fd)
         close (fd);
         return;
     }
-    l->pending[l->n++] =
-        (struct listener_pending){ .fd = fd, .since = monotonic () };
+    l->pending[l->n++] = (struct listener_pending){ .fd = fd, .since = monotonic () };
     l->strangers++;
     if (hear (l, &l->pending[l->n - 1]) < 0)
         drop (l, l->n - 1);
@@ -287,8 +279,7 @@ struct pollfd *listener_poll (struct listener *l, size_t more)
     return l->poll;
 }
 
-static bool
-is_late (const struct listener *l, const struct listener_pending *p, double now)
+static bool is_late (const struct listener *l, const struct listener_pending *p, double now)
 {
     double seconds = p->proven                               ? l->timeout
                      : l->strangers > most_strangers (l) / 2 ? CROWDED_S
@@ -320,14 +311,12 @@ bool listener_take (struct listener *l, struct listener_arrival *a)
         const struct listener_pending *p = &l->pending[i];
         if (!p->whole)
             continue;
-        *a = (struct listener_arrival){
-            .fd = p->fd,
-            .seal = handshake_end (&l->handshake, p->seal),
-            .agrees = handshake_agrees (&l->handshake, &p->hello),
-            .version = p->hello.version,
-            .length = p->proof.length,
-            .body = p->body
-        };
+        *a = (struct listener_arrival){ .fd = p->fd,
+                                        .seal = handshake_end (&l->handshake, p->seal),
+                                        .agrees = handshake_agrees (&l->handshake, &p->hello),
+                                        .version = p->hello.version,
+                                        .length = p->proof.length,
+                                        .body = p->body };
         l->pending[i] = l->pending[--l->n];
         return true;
     }

@@ -25,16 +25,11 @@ static const char folder[] = ".slurm-dl";
 int notice_step_name (char *buf, size_t size, const char *what)
 {
     const char *again = environment_text ("SLURM_RESTART_COUNT", "");
-    int n = snprintf (buf,
-                      size,
-                      "%s.%s.%s.%s",
-                      environment_text ("SLURM_JOB_ID", ""),
-                      step_id (),
-                      *again ? again : "0",
-                      what);
+    int n = snprintf (buf, size, "%s.%s.%s.%s", environment_text ("SLURM_JOB_ID", ""), step_id (),
+                      *again ? again : "0", what);
 
-    return *environment_text ("SLURM_JOB_ID", "") && *step_id ()
-                   && n < (int)size && !strchr (buf, '/')
+    return *environment_text ("SLURM_JOB_ID", "") && *step_id () && n < (int)size
+                   && !strchr (buf, '/')
                ? 0
                : -1;
 }
@@ -69,8 +64,7 @@ static int open_folder (bool make)
     struct stat st;
     int fd, at;
 
-    if (!dir || *dir != '/'
-        || (at = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    if (!dir || *dir != '/' || (at = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
         errno = ENOTDIR; /* nobody will make it */
         return -1;
     }
@@ -88,10 +82,8 @@ static int open_file (int at, const char *name)
     struct stat st;
 
     return fd < 0 ? -1
-                  : keep (fd,
-                          fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
-                              && is_private (&st) && st.st_size > 0
-                              && st.st_size < NOTICE_TEXT);
+                  : keep (fd, fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && is_private (&st)
+                                  && st.st_size > 0 && st.st_size < NOTICE_TEXT);
 }
 
 static int read_file (int at, const char *name, char *text)
@@ -113,13 +105,11 @@ static int read_file (int at, const char *name, char *text)
 
 static int write_file (int at, const char *name, const char *text)
 {
-    int fd = openat (
-        at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat (at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     size_t n = strlen (text);
     int rv = -1;
 
-    if (fd >= 0 && write (fd, text, n) == (ssize_t)n
-        && write (fd, "\n", 1) == 1)
+    if (fd >= 0 && write (fd, text, n) == (ssize_t)n && write (fd, "\n", 1) == 1)
         rv = 0;
     if (fd >= 0 && close (fd) < 0)
         rv = -1;
@@ -132,13 +122,8 @@ static int explain (const char *name, struct slurmdl_error *err)
     const char *dir = home (); /* looks a user up */
 
     errno = saved;
-    errorf (err,
-            "~/%s/%.80s (of %.40s): %s",
-            folder,
-            name,
-            dir ? dir : "no home",
-            saved == EPERM ? "not a file of yours that only you may read"
-                           : strerror (saved));
+    errorf (err, "~/%s/%.80s (of %.40s): %s", folder, name, dir ? dir : "no home",
+            saved == EPERM ? "not a file of yours that only you may read" : strerror (saved));
     errno = saved;
     return -1;
 }

@@ -47,15 +47,12 @@ static void begin (struct way *w, const unsigned char *key, bool aes)
     memcpy (w->key, key, sizeof (w->key));
     if (aes)
         crypto_aead_aes256gcm_beforenm (&w->state, key);
-    crypto_generichash (
-        blocks, sizeof (blocks), purpose, sizeof (purpose), key, SEAL_KEY);
-    crypto_stream_chacha20_ietf (
-        (unsigned char *)w->words, sizeof (w->words), nonce, blocks);
+    crypto_generichash (blocks, sizeof (blocks), purpose, sizeof (purpose), key, SEAL_KEY);
+    crypto_stream_chacha20_ietf ((unsigned char *)w->words, sizeof (w->words), nonce, blocks);
     sodium_memzero (blocks, sizeof (blocks));
 }
 
-struct net_seal *
-seal_create (const unsigned char *out, const unsigned char *in, bool aes)
+struct net_seal *seal_create (const unsigned char *out, const unsigned char *in, bool aes)
 {
     struct net_seal *s = calloc (1, sizeof (*s));
 
@@ -116,8 +113,7 @@ struct digest {
     unsigned char blocks[BLOCKS][SHORT];
 };
 
-static const void *
-digest (const struct way *w, const void *data, size_t *n, struct digest *d)
+static const void *digest (const struct way *w, const void *data, size_t *n, struct digest *d)
 {
     const unsigned char *p = data;
     unsigned char last[BLOCK];
@@ -147,11 +143,11 @@ void seal_make (struct net_seal *s, const void *data, size_t n, void *tag)
     data = digest (&s->out, data, &n, &d);
     next_nonce (&s->out, nonce);
     if (s->aes)
-        crypto_aead_aes256gcm_encrypt_detached_afternm (
-            empty, tag, NULL, empty, 0, data, n, NULL, nonce, &s->out.state);
+        crypto_aead_aes256gcm_encrypt_detached_afternm (empty, tag, NULL, empty, 0, data, n, NULL,
+                                                        nonce, &s->out.state);
     else
-        crypto_aead_chacha20poly1305_ietf_encrypt_detached (
-            empty, tag, NULL, empty, 0, data, n, NULL, nonce, s->out.key);
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached (empty, tag, NULL, empty, 0, data, n,
+                                                            NULL, nonce, s->out.key);
 }
 
 int seal_check (struct net_seal *s, const void *data, size_t n, const void *tag)
@@ -165,11 +161,11 @@ int seal_check (struct net_seal *s, const void *data, size_t n, const void *tag)
     data = digest (&s->in, data, &n, &d);
     next_nonce (&s->in, nonce);
     if (s->aes)
-        rv = crypto_aead_aes256gcm_decrypt_detached_afternm (
-            empty, NULL, empty, 0, tag, data, n, nonce, &s->in.state);
+        rv = crypto_aead_aes256gcm_decrypt_detached_afternm (empty, NULL, empty, 0, tag, data, n,
+                                                             nonce, &s->in.state);
     else
-        rv = crypto_aead_chacha20poly1305_ietf_decrypt_detached (
-            empty, NULL, empty, 0, tag, data, n, nonce, s->in.key);
+        rv = crypto_aead_chacha20poly1305_ietf_decrypt_detached (empty, NULL, empty, 0, tag, data,
+                                                                 n, nonce, s->in.key);
     s->in.bad |= rv != 0;
     if (!s->in.bad)
         return 0;

@@ -24,8 +24,7 @@ enum { SEAL_TAG = 16, SEAL_KEY = 32 };
 bool seal_has_aes (void);
 
 /* 'out' and 'in': SEAL_KEY bytes each.  NULL: out of memory. */
-struct net_seal *
-seal_create (const unsigned char *out, const unsigned char *in, bool aes);
+struct net_seal *seal_create (const unsigned char *out, const unsigned char *in, bool aes);
 void seal_destroy (struct net_seal *s); /* NULL is accepted; errno is kept */
 
 size_t seal_size (const struct net_seal *s); /* of a tag: SEAL_TAG, or 0 */
@@ -35,7 +34,4 @@ size_t seal_size (const struct net_seal *s); /* of a tag: SEAL_TAG, or 0 */
  * thread may send while another one receives.
  */
 void seal_make (struct net_seal *s, const void *data, size_t n, void *tag);
-int seal_check (struct net_seal *s,
-                const void *data,
-                size_t n,
-                const void *tag);
+int seal_check (struct net_seal *s, const void *data, size_t n, const void *tag);

@@ -41,25 +41,18 @@ int secret_parse (const char *text, unsigned char *key)
 /* A secret that several steps have been given is not one of theirs, nor is that
  * of a job that was requeued.
  */
-static void
-derive (const unsigned char *secret, const char *purpose, unsigned char *key)
+static void derive (const unsigned char *secret, const char *purpose, unsigned char *key)
 {
     const char *step = step_id ();
     char text[256];
 
-    snprintf (text,
-              sizeof (text),
-              "%.32s %.64s %.16s %.64s",
-              purpose,
+    snprintf (text, sizeof (text), "%.32s %.64s %.16s %.64s", purpose,
               *step ? environment_text ("SLURM_JOB_ID", "") : "",
-              *step ? environment_text ("SLURM_RESTART_COUNT", "") : "",
-              step);
+              *step ? environment_text ("SLURM_RESTART_COUNT", "") : "", step);
     handshake_derive (secret, text, key, HANDSHAKE_KEY);
 }
 
-int secret_of_environment (const char *purpose,
-                           unsigned char *key,
-                           struct slurmdl_error *err)
+int secret_of_environment (const char *purpose, unsigned char *key, struct slurmdl_error *err)
 {
     const char *text = environment_text ("DL_SECRET", "");
     unsigned char secret[HANDSHAKE_KEY];
@@ -68,10 +61,9 @@ int secret_of_environment (const char *purpose,
         return 0;
     if (secret_parse (text, secret) < 0) {
         errno = EINVAL;
-        return errorf (err,
-                       "DL_SECRET is not 32 hexadecimal digits: unset it, or "
-                       "set it to the output of `openssl rand -hex 16`, the "
-                       "same for all ranks");
+        return errorf (err, "DL_SECRET is not 32 hexadecimal digits: unset it, or "
+                            "set it to the output of `openssl rand -hex 16`, the "
+                            "same for all ranks");
     }
     derive (secret, purpose, key);
     handshake_forget (secret, sizeof (secret));

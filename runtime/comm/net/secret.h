@@ -9,9 +9,7 @@
  * start of it and step.  Returns 1; 0: DL_SECRET is not set; -1: it is not 32
  * hexadecimal digits.
  */
-int secret_of_environment (const char *purpose,
-                           unsigned char *key,
-                           struct slurmdl_error *err);
+int secret_of_environment (const char *purpose, unsigned char *key, struct slurmdl_error *err);
 
 /* The key as 32 hexadecimal digits and '\0'; and back, -1: that it is not. */
 enum { SECRET_DIGITS = 2 * HANDSHAKE_KEY };

@@ -36,8 +36,7 @@ int socket_keep (int fd, int rv)
 
 static int control_by (int fd, const char *name)
 {
-    return setsockopt (
-        fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
+    return setsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
 }
 
 /* bbr sends by a clock, at most as fast as it has seen before: between ranks
@@ -50,8 +49,8 @@ static int set_congestion (int fd, const char *wanted)
 
     if (wanted && *wanted)
         return control_by (fd, wanted);
-    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0
-        && strncmp (now, "bbr", 3) == 0 && control_by (fd, "cubic") < 0)
+    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0 && strncmp (now, "bbr", 3) == 0
+        && control_by (fd, "cubic") < 0)
         control_by (fd, "reno");
     return 0;
 }
@@ -61,8 +60,7 @@ int socket_congestion (int fd, struct slurmdl_error *err)
     const char *wanted = getenv ("DL_COMM_CONGESTION");
 
     if (set_congestion (fd, wanted) < 0)
-        return errorf (
-            err, "DL_COMM_CONGESTION=%.20s: %s", wanted, strerror (errno));
+        return errorf (err, "DL_COMM_CONGESTION=%.20s: %s", wanted, strerror (errno));
     return 0;
 }
 
@@ -107,8 +105,7 @@ static bool is_to_itself (int fd)
     memset (&a, 0, sizeof (a));
     memset (&b, 0, sizeof (b));
     return getsockname (fd, (struct sockaddr *)&a, &na) == 0
-           && getpeername (fd, (struct sockaddr *)&b, &nb) == 0 && na == nb
-           && !memcmp (&a, &b, na);
+           && getpeername (fd, (struct sockaddr *)&b, &nb) == 0 && na == nb && !memcmp (&a, &b, na);
 }
 
 static int finish_connect (int fd, double deadline)

@@ -118,19 +118,15 @@ int net_stream_wait (struct net_stream *w, size_t most, double deadline)
     return rv;
 }
 
-int net_stream_send (struct net_stream *w,
-                     uint32_t kind,
-                     const void *body,
-                     size_t n,
+int net_stream_send (struct net_stream *w, uint32_t kind, const void *body, size_t n,
                      double deadline)
 {
     struct net_stream_head head = { NET_STREAM_MAGIC, kind, n };
     unsigned char tags[2][SEAL_TAG];
     size_t size = seal_size (w->seal);
-    struct iovec v[4] = { { &head, sizeof (head) },
-                          { tags[0], size },
-                          { (void *)body, n },
-                          { tags[1], n ? size : 0 } };
+    struct iovec v[4] = {
+        { &head, sizeof (head) }, { tags[0], size }, { (void *)body, n }, { tags[1], n ? size : 0 }
+    };
 
     seal_make (w->seal, &head, sizeof (head), tags[0]);
     if (n > 0)

@@ -20,7 +20,7 @@ struct net_stream {
     struct net_seal *seal; /* the stream's */
     struct net_stream_head head;
     char begin[sizeof (struct net_stream_head) + SEAL_TAG]; /* as it comes */
-    bool begun; /* the head has come */
+    bool begun;                                             /* the head has come */
     size_t got; /* of the head, then of the body, with its tag */
     char *body; /* of the message that has come, ended by '\0' */
     size_t room;
@@ -40,8 +40,5 @@ void net_stream_next (struct net_stream *w);
 /* The same, but wait for it until the deadline (monotonic()). */
 int net_stream_wait (struct net_stream *w, size_t most, double deadline);
 
-int net_stream_send (struct net_stream *w,
-                     uint32_t kind,
-                     const void *body,
-                     size_t n,
+int net_stream_send (struct net_stream *w, uint32_t kind, const void *body, size_t n,
                      double deadline);

@@ -29,16 +29,14 @@ static size_t chunk_of (long size)
 
 static size_t head_bytes (long size)
 {
-    size_t all =
-        sizeof (struct node_head) + (size_t)size * sizeof (struct node_rank);
+    size_t all = sizeof (struct node_head) + (size_t)size * sizeof (struct node_rank);
 
     return (all + 4095) & ~(size_t)4095;
 }
 
 static size_t node_memory (long size)
 {
-    return head_bytes (size)
-           + (size_t)(size + 1) * NODE_SLOTS * chunk_of (size);
+    return head_bytes (size) + (size_t)(size + 1) * NODE_SLOTS * chunk_of (size);
 }
 
 /* Which ranks of the mesh are ours. */
@@ -117,16 +115,11 @@ static bool take (struct node_group *n, const struct node_offer *o)
     bool ok = false;
     int fd;
 
-    snprintf (path,
-              sizeof (path),
-              "/proc/%lld/fd/%lld",
-              (long long)o->pid,
-              (long long)o->fd);
-    if (o->fd < 0 || o->bytes != n->bytes
-        || (fd = open (path, O_RDWR | O_CLOEXEC)) < 0)
+    snprintf (path, sizeof (path), "/proc/%lld/fd/%lld", (long long)o->pid, (long long)o->fd);
+    if (o->fd < 0 || o->bytes != n->bytes || (fd = open (path, O_RDWR | O_CLOEXEC)) < 0)
         return false;
-    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
-        && (uint64_t)st.st_size == o->bytes && map (n, fd) == 0)
+    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && (uint64_t)st.st_size == o->bytes
+        && map (n, fd) == 0)
         ok = n->head->nonce == o->nonce;
     close (fd);
     return ok;

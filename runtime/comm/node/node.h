@@ -28,9 +28,7 @@ void node_abort (struct node_group *n, const char *why);
 
 /* Any collective but a reduce-scatter and an all-gather, with local ranks.
  */
-int node_run (struct node_group *n,
-              const struct collective *c,
-              struct slurmdl_error *err);
+int node_run (struct node_group *n, const struct collective *c, struct slurmdl_error *err);
 
 /* Each local rank has as many blocks of a tensor: block b of rank r begins at
  * starts[r * blocks + b] and has counts[r * blocks + b] elements.  By itself a
@@ -44,17 +42,11 @@ struct node_layout {
 /* 'out': this rank's blocks of the reduced 'in', of c->type by c->op.  With one
  * block it may be that part of 'in'.
  */
-int node_reduce_scatter (struct node_group *n,
-                         const struct collective *c,
-                         void *out,
-                         const struct node_layout *l,
-                         struct slurmdl_error *err);
+int node_reduce_scatter (struct node_group *n, const struct collective *c, void *out,
+                         const struct node_layout *l, struct slurmdl_error *err);
 
 /* 'in': this rank's blocks, 'out': those of all, of bytes.  With one block
  * 'in' may be its part of 'out'.
  */
-int node_allgather (struct node_group *n,
-                    const void *in,
-                    void *out,
-                    const struct node_layout *l,
+int node_allgather (struct node_group *n, const void *in, void *out, const struct node_layout *l,
                     struct slurmdl_error *err);

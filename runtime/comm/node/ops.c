@@ -18,8 +18,7 @@ static uint64_t mix (uint64_t h, uint64_t x)
     return h ^ h >> 29;
 }
 
-void node_begin (
-    struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
+void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
 {
     struct node_group *node = w->node;
     uint64_t h = mix ((uint64_t)kind + 1, n);
@@ -55,8 +54,7 @@ static size_t length_at (const struct node_work *w, size_t s)
     return least (w->step, w->n - s * w->step);
 }
 
-static void
-slice_at (const struct node_work *w, size_t s, long r, size_t *from, size_t *n)
+static void slice_at (const struct node_work *w, size_t s, long r, size_t *from, size_t *n)
 {
     size_t all = length_at (w, s), size = (size_t)w->node->size;
     size_t each = ((all + size - 1) / size + GRAIN - 1) / GRAIN * GRAIN;
@@ -100,8 +98,7 @@ static uint64_t reduce_slice (const struct node_work *w, size_t s)
 static void collect (const struct node_work *w, size_t s)
 {
     if (w->root < 0 || w->root == w->node->rank)
-        copy (w->out + s * w->step * w->size,
-              node_result (w->node, w->first + s),
+        copy (w->out + s * w->step * w->size, node_result (w->node, w->first + s),
               length_at (w, s) * w->size);
 }
 
@@ -153,9 +150,7 @@ double node_factor (const struct node_group *n, enum slurmdl_op op)
     return op == SLURMDL_AVERAGE ? 1.0 / (double)n->size : 1;
 }
 
-static int reduce_to (struct node_group *n,
-                      const struct collective *c,
-                      long root,
+static int reduce_to (struct node_group *n, const struct collective *c, long root,
                       struct slurmdl_error *err)
 {
     size_t size = slurmdl_type_size (c->type);
@@ -178,25 +173,19 @@ static int reduce_to (struct node_group *n,
     return small ? reduce_small (&w, err) : reduce_steps (&w, err);
 }
 
-static int reduce (struct node_group *n,
-                   const struct collective *c,
-                   struct slurmdl_error *err)
+static int reduce (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     return reduce_to (n, c, c->root, err);
 }
 
-static int allreduce (struct node_group *n,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int allreduce (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     return reduce_to (n, c, -1, err);
 }
 
 /* ---- steps of one meeting each ---- */
 
-int node_each_step (const struct node_work *w,
-                    node_step_f put,
-                    node_step_f take,
+int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
                     struct slurmdl_error *err)
 {
     uint64_t here, next = 0;
@@ -230,22 +219,16 @@ size_t node_step_of (const struct node_group *n, size_t size)
 static void root_put (const struct node_work *w, size_t s)
 {
     if (w->root == w->node->rank)
-        copy (node_slot (w->node, w->root, w->first + s),
-              w->in + s * w->step,
-              length_at (w, s));
+        copy (node_slot (w->node, w->root, w->first + s), w->in + s * w->step, length_at (w, s));
 }
 
 static void root_take (const struct node_work *w, size_t s)
 {
     if (w->root != w->node->rank)
-        copy (w->out + s * w->step,
-              node_slot (w->node, w->root, w->first + s),
-              length_at (w, s));
+        copy (w->out + s * w->step, node_slot (w->node, w->root, w->first + s), length_at (w, s));
 }
 
-static int broadcast (struct node_group *n,
-                      const struct collective *c,
-                      struct slurmdl_error *err)
+static int broadcast (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n,
                            .in = c->out,
@@ -280,8 +263,7 @@ static void exchange_put (const struct node_work *w, size_t s)
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
-            copy (slot + (size_t)r * w->step,
-                  w->in + w->layout.starts[r] + s * w->step,
+            copy (slot + (size_t)r * w->step, w->in + w->layout.starts[r] + s * w->step,
                   part_at (w->layout.counts[r], s, w->step));
 }
 
@@ -298,8 +280,7 @@ static void exchange_take (const struct node_work *w, size_t s)
 }
 
 /* The most that one rank has for another, so that all make as many steps. */
-static int
-agree_on_most (struct node_group *n, size_t *most, struct slurmdl_error *err)
+static int agree_on_most (struct node_group *n, size_t *most, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
     uint64_t meeting;
@@ -328,9 +309,7 @@ static size_t add_up (const size_t *counts, long size, size_t *starts)
     return most;
 }
 
-static int alltoall (struct node_group *n,
-                     const struct collective *c,
-                     struct slurmdl_error *err)
+static int alltoall (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     size_t *starts = calloc (2 * (size_t)n->size, sizeof (*starts));
     size_t *places = starts + n->size, most;
@@ -351,9 +330,7 @@ static int alltoall (struct node_group *n,
     add_up (c->from, n->size, places);
     if (agree_on_most (n, &most, err) < 0)
         goto out;
-    copy (x.w.out + places[n->rank],
-          x.w.in + starts[n->rank],
-          c->counts[n->rank]);
+    copy (x.w.out + places[n->rank], x.w.in + starts[n->rank], c->counts[n->rank]);
     x.w.steps = steps_of (most, x.w.step);
     node_begin (&x.w, NODE_ALLTOALL, most, 0, 0);
     rv = node_each_step (&x.w, exchange_put, exchange_take, err);
@@ -362,9 +339,7 @@ out:
     return rv;
 }
 
-static int barrier (struct node_group *n,
-                    const struct collective *c,
-                    struct slurmdl_error *err)
+static int barrier (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
 
@@ -373,16 +348,12 @@ static int barrier (struct node_group *n,
     return node_wait (n, node_come (n), err);
 }
 
-int node_run (struct node_group *n,
-              const struct collective *c,
-              struct slurmdl_error *err)
+int node_run (struct node_group *n, const struct collective *c, struct slurmdl_error *err)
 {
-    static int (*const run[COMM_KINDS]) (struct node_group *,
-                                         const struct collective *,
+    static int (*const run[COMM_KINDS]) (struct node_group *, const struct collective *,
                                          struct slurmdl_error *) = {
-        [COMM_ALLREDUCE] = allreduce, [COMM_REDUCE] = reduce,
-        [COMM_BROADCAST] = broadcast, [COMM_ALLTOALL] = alltoall,
-        [COMM_BARRIER] = barrier,
+        [COMM_ALLREDUCE] = allreduce, [COMM_REDUCE] = reduce,   [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,   [COMM_BARRIER] = barrier,
     };
 
     return run[c->what](n, c, err);

@@ -32,13 +32,8 @@ static void into_whole (char *row, char *whole, size_t bytes)
 }
 
 /* Elements from..from + n of the row of rank r's blocks. */
-static void each_piece (const struct node_work *w,
-                        long r,
-                        size_t from,
-                        size_t n,
-                        char *row,
-                        char *whole,
-                        piece_f f)
+static void each_piece (const struct node_work *w, long r, size_t from, size_t n, char *row,
+                        char *whole, piece_f f)
 {
     const struct node_layout *l = &w->layout;
     size_t first = (size_t)r * l->blocks, at = 0;
@@ -58,9 +53,7 @@ static void each_piece (const struct node_work *w,
 }
 
 /* What each rank has; NULL: out of memory. */
-static size_t *totals_of (const struct node_group *n,
-                          const struct node_layout *l,
-                          size_t *most)
+static size_t *totals_of (const struct node_group *n, const struct node_layout *l, size_t *most)
 {
     size_t *totals = calloc ((size_t)n->size, sizeof (*totals));
 
@@ -73,10 +66,7 @@ static size_t *totals_of (const struct node_group *n,
     return totals;
 }
 
-static int run (struct node_work *w,
-                enum node_kind kind,
-                node_step_f put,
-                node_step_f take,
+static int run (struct node_work *w, enum node_kind kind, node_step_f put, node_step_f take,
                 struct slurmdl_error *err)
 {
     size_t most, *totals = totals_of (w->node, &w->layout, &most);
@@ -100,13 +90,8 @@ static void scatter_put (const struct node_work *w, size_t s)
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank || w->layout.blocks > 1)
-            each_piece (w,
-                        r,
-                        s * w->step,
-                        part_at (w, r, s),
-                        slot + (size_t)r * w->step * w->size,
-                        (char *)w->in,
-                        into_row);
+            each_piece (w, r, s * w->step, part_at (w, r, s), slot + (size_t)r * w->step * w->size,
+                        (char *)w->in, into_row);
 }
 
 static void scatter_take (const struct node_work *w, size_t s)
@@ -119,21 +104,16 @@ static void scatter_take (const struct node_work *w, size_t s)
         return;
     to = w->out + from * w->size;
     for (long r = 0; r < n->size; r++)
-        n->parts[r] = node_slot (n, r, w->first + s)
-                      + (size_t)n->rank * w->step * w->size;
+        n->parts[r] = node_slot (n, r, w->first + s) + (size_t)n->rank * w->step * w->size;
     if (w->layout.blocks == 1)
-        n->parts[n->rank] =
-            w->in + (w->layout.starts[n->rank] + from) * w->size;
+        n->parts[n->rank] = w->in + (w->layout.starts[n->rank] + from) * w->size;
     reduce_many (to, n->parts, (size_t)n->size, count, w->type, w->op);
     if (w->factor != 1)
         reduce_scale (to, count, w->type, w->factor);
 }
 
-int node_reduce_scatter (struct node_group *n,
-                         const struct collective *c,
-                         void *out,
-                         const struct node_layout *l,
-                         struct slurmdl_error *err)
+int node_reduce_scatter (struct node_group *n, const struct collective *c, void *out,
+                         const struct node_layout *l, struct slurmdl_error *err)
 {
     size_t size = slurmdl_type_size (c->type);
     struct node_work w = { .node = n,
@@ -160,8 +140,7 @@ static void gather_put (const struct node_work *w, size_t s)
         return;
     row = (char *)w->in + s * w->step;
     memcpy (node_slot (n, n->rank, w->first + s), row, count);
-    if (w->layout.blocks > 1
-        || row != w->out + w->layout.starts[n->rank] + s * w->step)
+    if (w->layout.blocks > 1 || row != w->out + w->layout.starts[n->rank] + s * w->step)
         each_piece (w, n->rank, s * w->step, count, row, w->out, into_whole);
 }
 
@@ -171,28 +150,16 @@ static void gather_take (const struct node_work *w, size_t s)
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
-            each_piece (w,
-                        r,
-                        s * w->step,
-                        part_at (w, r, s),
-                        node_slot (n, r, w->first + s),
-                        w->out,
-                        into_whole);
+            each_piece (w, r, s * w->step, part_at (w, r, s), node_slot (n, r, w->first + s),
+                        w->out, into_whole);
 }
 
-int node_allgather (struct node_group *n,
-                    const void *in,
-                    void *out,
-                    const struct node_layout *l,
+int node_allgather (struct node_group *n, const void *in, void *out, const struct node_layout *l,
                     struct slurmdl_error *err)
 {
-    struct node_work w = { .node = n,
-                           .in = in,
-                           .out = out,
-                           .size = 1,
-                           .layout = *l,
-                           .step = n->chunk,
-                           .root = -1 };
+    struct node_work w = {
+        .node = n, .in = in, .out = out, .size = 1, .layout = *l, .step = n->chunk, .root = -1
+    };
 
     return run (&w, NODE_GATHER, gather_put, gather_take, err);
 }

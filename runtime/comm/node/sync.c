@@ -46,8 +46,7 @@ static unsigned whole (struct node_group *n, uint64_t meeting)
 
 static bool is_whole (struct node_group *n, uint64_t meeting)
 {
-    unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came,
-                                          memory_order_acquire);
+    unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came, memory_order_acquire);
 
     return (int)(came - whole (n, meeting)) >= 0;
 }
@@ -62,8 +61,7 @@ uint64_t node_come (struct node_group *n)
     own->number[meeting % NODE_METERS] = n->say;
     own->tag[meeting % NODE_METERS] = mesh_called (n->mesh);
     atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
-    if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting)
-        && atomic_load (&m->sleepers))
+    if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting) && atomic_load (&m->sleepers))
         futex_wake_shared (&m->came);
     return meeting;
 }
@@ -111,10 +109,7 @@ static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
             return -1;
         nanosleep (&nap, NULL);
     }
-    return mesh_fail (n->mesh,
-                      n->head->code,
-                      err,
-                      "%.255s",
+    return mesh_fail (n->mesh, n->head->code, err, "%.255s",
                       *why ? why : "a rank of this node has given up");
 }
 
@@ -123,8 +118,7 @@ static long awaited (const struct node_group *n, uint64_t meeting)
 {
     long r = 0;
 
-    while (r < n->size - 1
-           && atomic_load (&n->head->ranks[r].meeting) > meeting)
+    while (r < n->size - 1 && atomic_load (&n->head->ranks[r].meeting) > meeting)
         r++;
     return n->world[r];
 }
@@ -141,8 +135,7 @@ static void doze (struct node_group *n, uint64_t meeting)
     atomic_fetch_sub (&m->sleepers, 1);
 }
 
-static int
-sleep_until (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+static int sleep_until (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     double begin = monotonic (), look = begin, now;
 
@@ -167,20 +160,15 @@ sleep_until (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 }
 
 /* Neighbours compare what they do. */
-static int
-check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
+static int check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     long r = (n->rank + 1) % n->size;
     const struct node_rank *other = &n->head->ranks[r];
 
     if (other->call[meeting % NODE_METERS] == n->call)
         return 0;
-    if (mesh_compare (
-            n->mesh, n->world[r], other->tag[meeting % NODE_METERS], err)
-        == 0)
-        mesh_fail (n->mesh,
-                   EPROTO,
-                   err,
+    if (mesh_compare (n->mesh, n->world[r], other->tag[meeting % NODE_METERS], err) == 0)
+        mesh_fail (n->mesh, EPROTO, err,
                    "the same call of rank %ld and rank %ld has different "
                    "numbers of bytes",
                    mesh_world_rank (n->mesh, n->world[n->rank]),
@@ -192,9 +180,7 @@ static void is_crowded (struct node_group *n)
 {
     unsigned next = 2 * n->crowded;
 
-    n->crowded = next < CROWDED_LEAST  ? CROWDED_LEAST
-                 : next > CROWDED_MOST ? CROWDED_MOST
-                                       : next;
+    n->crowded = next < CROWDED_LEAST ? CROWDED_LEAST : next > CROWDED_MOST ? CROWDED_MOST : next;
     n->left = n->crowded;
 }
 
@@ -218,9 +204,7 @@ static void yield (struct node_group *n, uint64_t meeting)
     n->crowded = 0;
 }
 
-int node_wait (struct node_group *n,
-               uint64_t meeting,
-               struct slurmdl_error *err)
+int node_wait (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
 

@@ -87,14 +87,11 @@ enum node_kind {
 };
 
 /* Take numbers for the steps; neighbours compare what is given here. */
-void node_begin (
-    struct node_work *w, enum node_kind kind, uint64_t n, int type, int op);
+void node_begin (struct node_work *w, enum node_kind kind, uint64_t n, int type, int op);
 
 /* Steps of one meeting each: put what the others need, take what we need. */
 typedef void (*node_step_f) (const struct node_work *w, size_t step);
-int node_each_step (const struct node_work *w,
-                    node_step_f put,
-                    node_step_f take,
+int node_each_step (const struct node_work *w, node_step_f put, node_step_f take,
                     struct slurmdl_error *err);
 
 /* Elements of a step where each rank has a part of a slot for each other. */
@@ -107,13 +104,10 @@ double node_factor (const struct node_group *n, enum slurmdl_op op);
 uint64_t node_come (struct node_group *n);
 
 /* Until all have come there; every meeting is waited for, in order. */
-int node_wait (struct node_group *n,
-               uint64_t meeting,
-               struct slurmdl_error *err);
+int node_wait (struct node_group *n, uint64_t meeting, struct slurmdl_error *err);
 
 /* What rank 'r' said there. */
-static inline uint64_t
-node_said (struct node_group *n, long r, uint64_t meeting)
+static inline uint64_t node_said (struct node_group *n, long r, uint64_t meeting)
 {
     return n->head->ranks[r].number[meeting % NODE_METERS];
 }

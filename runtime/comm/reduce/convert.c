@@ -25,8 +25,7 @@ KERNEL static void scale_f64 (void *data, size_t n, double factor)
         d[i] *= factor;
 }
 
-static void
-scale_narrow (void *data, size_t n, enum slurmdl_type type, double factor)
+static void scale_narrow (void *data, size_t n, enum slurmdl_type type, double factor)
 {
     const struct kernel_narrow *t = kernel_narrow (type);
     size_t size = slurmdl_type_size (type);
@@ -97,10 +96,7 @@ KERNEL static void odd_from_f64 (void *out, const void *in, size_t n)
 }
 
 /* by way of F32, a block at a time */
-static void convert_block (void *out,
-                           enum slurmdl_type to,
-                           const void *in,
-                           enum slurmdl_type from,
+static void convert_block (void *out, enum slurmdl_type to, const void *in, enum slurmdl_type from,
                            size_t n)
 {
     float wide[BLOCK_FLOATS];
@@ -120,10 +116,7 @@ static void convert_block (void *out,
         memcpy (out, middle, n * sizeof (float));
 }
 
-void reduce_convert (void *out,
-                     enum slurmdl_type to,
-                     const void *in,
-                     enum slurmdl_type from,
+void reduce_convert (void *out, enum slurmdl_type to, const void *in, enum slurmdl_type from,
                      size_t n)
 {
     size_t to_size = slurmdl_type_size (to);
@@ -135,10 +128,7 @@ void reduce_convert (void *out,
         f32_from_f64 (out, in, n);
     } else {
         for (size_t done = 0; done < n; done += BLOCK_FLOATS)
-            convert_block ((char *)out + done * to_size,
-                           to,
-                           (const char *)in + done * from_size,
-                           from,
-                           n - done < BLOCK_FLOATS ? n - done : BLOCK_FLOATS);
+            convert_block ((char *)out + done * to_size, to, (const char *)in + done * from_size,
+                           from, n - done < BLOCK_FLOATS ? n - done : BLOCK_FLOATS);
     }
 }

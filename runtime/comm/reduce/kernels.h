@@ -14,9 +14,8 @@
  * read element by element at any address, as buffers of the network and of
  * Python are.
  */
-#if !defined(KERNEL_GENERIC) && !defined(__SANITIZE_THREAD__)                  \
-    && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__)          \
-    && !defined(__clang__)
+#if !defined(KERNEL_GENERIC) && !defined(__SANITIZE_THREAD__) && defined(__x86_64__)               \
+    && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define KERNEL __attribute__ ((target_clones ("default", "avx2")))
 #else
 #define KERNEL
@@ -36,26 +35,25 @@
 /* Of two numbers the smaller or the greater one; NaN if one of them is NaN,
  * which is not clear from a comparison; -0 is below +0.  'unsigned' is the
  * type of the bits. */
-#define KERNEL_EXTREME(name, type, unsigned, before, join)                     \
-    static inline type name (type a, type b)                                   \
-    {                                                                          \
-        type sum = a + b, least;                                               \
-        unsigned x, y, z, first, second, none;                                 \
-                                                                               \
-        memcpy (&x, &a, sizeof (x));                                           \
-        memcpy (&y, &b, sizeof (y));                                           \
-        memcpy (&z, &sum, sizeof (z));                                         \
-        first = -(unsigned)(a before b);                                       \
-        second = -(unsigned)(b before a);                                      \
-        none = -(unsigned)((a != a) | (b != b));                               \
-        x = (x & first) | (y & second) | ((x join y) & ~(first | second));     \
-        x = (x & ~none) | (z & none);                                          \
-        memcpy (&least, &x, sizeof (least));                                   \
-        return least;                                                          \
+#define KERNEL_EXTREME(name, type, unsigned, before, join)                                         \
+    static inline type name (type a, type b)                                                       \
+    {                                                                                              \
+        type sum = a + b, least;                                                                   \
+        unsigned x, y, z, first, second, none;                                                     \
+                                                                                                   \
+        memcpy (&x, &a, sizeof (x));                                                               \
+        memcpy (&y, &b, sizeof (y));                                                               \
+        memcpy (&z, &sum, sizeof (z));                                                             \
+        first = -(unsigned)(a before b);                                                           \
+        second = -(unsigned)(b before a);                                                          \
+        none = -(unsigned)((a != a) | (b != b));                                                   \
+        x = (x & first) | (y & second) | ((x join y) & ~(first | second));                         \
+        x = (x & ~none) | (z & none);                                                              \
+        memcpy (&least, &x, sizeof (least));                                                       \
+        return least;                                                                              \
     }
 
-#define KERNEL_TYPE(name, type)                                                \
-    typedef type name __attribute__ ((aligned (1), may_alias))
+#define KERNEL_TYPE(name, type) typedef type name __attribute__ ((aligned (1), may_alias))
 
 KERNEL_TYPE (any_i8, int8_t);
 KERNEL_TYPE (any_u8, uint8_t);
@@ -71,10 +69,7 @@ KERNEL_TYPE (any_f64, double);
 enum { KERNEL_OPS = SLURMDL_PRODUCT + 1 };
 
 /* out[i] = a[i] op b[i]; 'out' may be 'a' or 'b'. */
-typedef void (*kernel_pair_f) (void *out,
-                               const void *a,
-                               const void *b,
-                               size_t n);
+typedef void (*kernel_pair_f) (void *out, const void *a, const void *b, size_t n);
 /* From one array to another that it does not overlap. */
 typedef void (*kernel_map_f) (void *out, const void *in, size_t n);
 /* acc[i] = acc[i] op in[i], where 'acc' has F32. */

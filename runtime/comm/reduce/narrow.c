@@ -45,8 +45,7 @@ struct narrow_format {
  * flushes subnormal numbers to zero, too. */
 static inline float widen (uint32_t x, struct narrow_format f)
 {
-    uint32_t sign = x >> (f.e + f.m) << 31,
-             bits = x & ((1u << (f.e + f.m)) - 1);
+    uint32_t sign = x >> (f.e + f.m) << 31, bits = x & ((1u << (f.e + f.m)) - 1);
     uint32_t up = (128u - (1u << (f.e - 1))) << 23, shift = 23 - f.m;
     uint32_t number = (bits << shift) + up;
     uint32_t special = (bits << shift) | 0x7f800000;
@@ -85,49 +84,49 @@ static inline uint32_t narrow (float x, struct narrow_format f)
 KERNEL_EXTREME (float_min, float, uint32_t, <, |)
 KERNEL_EXTREME (float_max, float, uint32_t, >, &)
 
-#define FOLD(name, any, format, op)                                            \
-    KERNEL static void name##_##op (float *acc, const void *in, size_t n)      \
-    {                                                                          \
-        const any *r = in;                                                     \
-                                                                               \
-        KERNEL_LOOP                                                            \
-        for (size_t i = 0; i < n; i++) {                                       \
-            float a = acc[i], b = widen (r[i], format);                        \
-            acc[i] = float_##op (a, b);                                        \
-        }                                                                      \
+#define FOLD(name, any, format, op)                                                                \
+    KERNEL static void name##_##op (float *acc, const void *in, size_t n)                          \
+    {                                                                                              \
+        const any *r = in;                                                                         \
+                                                                                                   \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            float a = acc[i], b = widen (r[i], format);                                            \
+            acc[i] = float_##op (a, b);                                                            \
+        }                                                                                          \
     }
 
-#define TYPE(name, any, format)                                                \
-    FOLD (name, any, format, sum)                                              \
-    FOLD (name, any, format, product)                                          \
-    FOLD (name, any, format, min)                                              \
-    FOLD (name, any, format, max)                                              \
-    KERNEL static void name##_widen (void *out, const void *in, size_t n)      \
-    {                                                                          \
-        any_f32 *o = out;                                                      \
-        const any *l = in;                                                     \
-                                                                               \
-        KERNEL_LOOP                                                            \
-        for (size_t i = 0; i < n; i++)                                         \
-            o[i] = widen (l[i], format);                                       \
-    }                                                                          \
-    KERNEL static void name##_narrow (void *out, const void *in, size_t n)     \
-    {                                                                          \
-        any *o = out;                                                          \
-        const any_f32 *l = in;                                                 \
-                                                                               \
-        KERNEL_LOOP                                                            \
-        for (size_t i = 0; i < n; i++)                                         \
-            o[i] = narrow (l[i], format);                                      \
-    }                                                                          \
-    static const struct kernel_narrow name##_kernels = {                       \
-        .widen = name##_widen,                                                 \
-        .narrow = name##_narrow,                                               \
-        .fold = { [SLURMDL_SUM] = name##_sum,                                  \
-                  [SLURMDL_AVERAGE] = name##_sum,                              \
-                  [SLURMDL_PRODUCT] = name##_product,                          \
-                  [SLURMDL_MIN] = name##_min,                                  \
-                  [SLURMDL_MAX] = name##_max },                                \
+#define TYPE(name, any, format)                                                                    \
+    FOLD (name, any, format, sum)                                                                  \
+    FOLD (name, any, format, product)                                                              \
+    FOLD (name, any, format, min)                                                                  \
+    FOLD (name, any, format, max)                                                                  \
+    KERNEL static void name##_widen (void *out, const void *in, size_t n)                          \
+    {                                                                                              \
+        any_f32 *o = out;                                                                          \
+        const any *l = in;                                                                         \
+                                                                                                   \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            o[i] = widen (l[i], format);                                                           \
+    }                                                                                              \
+    KERNEL static void name##_narrow (void *out, const void *in, size_t n)                         \
+    {                                                                                              \
+        any *o = out;                                                                              \
+        const any_f32 *l = in;                                                                     \
+                                                                                                   \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            o[i] = narrow (l[i], format);                                                          \
+    }                                                                                              \
+    static const struct kernel_narrow name##_kernels = {                                           \
+        .widen = name##_widen,                                                                     \
+        .narrow = name##_narrow,                                                                   \
+        .fold = { [SLURMDL_SUM] = name##_sum,                                                      \
+                  [SLURMDL_AVERAGE] = name##_sum,                                                  \
+                  [SLURMDL_PRODUCT] = name##_product,                                              \
+                  [SLURMDL_MIN] = name##_min,                                                      \
+                  [SLURMDL_MAX] = name##_max },                                                    \
     };
 
 TYPE (f16, any_u16, F16)

@@ -5,27 +5,26 @@
 
 KERNEL_OPTIONS
 
-#define PAIR(name, any, type, expression)                                      \
-    KERNEL static void name (                                                  \
-        void *out, const void *left, const void *right, size_t n)              \
-    {                                                                          \
-        any *o = out;                                                          \
-        const any *l = left, *r = right;                                       \
-                                                                               \
-        KERNEL_LOOP                                                            \
-        for (size_t i = 0; i < n; i++) {                                       \
-            type a = l[i], b = r[i];                                           \
-            o[i] = (expression);                                               \
-        }                                                                      \
+#define PAIR(name, any, type, expression)                                                          \
+    KERNEL static void name (void *out, const void *left, const void *right, size_t n)             \
+    {                                                                                              \
+        any *o = out;                                                                              \
+        const any *l = left, *r = right;                                                           \
+                                                                                                   \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            type a = l[i], b = r[i];                                                               \
+            o[i] = (expression);                                                                   \
+        }                                                                                          \
     }
 
 /* sums and products wrap around, and are the same for both signs */
-#define UNSIGNED(bits, wide)                                                   \
-    PAIR (u##bits##_sum, any_u##bits, wide, a + b)                             \
-    PAIR (u##bits##_product, any_u##bits, wide, a *b)                          \
-    PAIR (u##bits##_min, any_u##bits, uint##bits##_t, a < b ? a : b)           \
-    PAIR (u##bits##_max, any_u##bits, uint##bits##_t, a > b ? a : b)           \
-    PAIR (i##bits##_min, any_i##bits, int##bits##_t, a < b ? a : b)            \
+#define UNSIGNED(bits, wide)                                                                       \
+    PAIR (u##bits##_sum, any_u##bits, wide, a + b)                                                 \
+    PAIR (u##bits##_product, any_u##bits, wide, a *b)                                              \
+    PAIR (u##bits##_min, any_u##bits, uint##bits##_t, a < b ? a : b)                               \
+    PAIR (u##bits##_max, any_u##bits, uint##bits##_t, a > b ? a : b)                               \
+    PAIR (i##bits##_min, any_i##bits, int##bits##_t, a < b ? a : b)                                \
     PAIR (i##bits##_max, any_i##bits, int##bits##_t, a > b ? a : b)
 
 UNSIGNED (8, uint32_t)
@@ -52,45 +51,43 @@ PAIR (f64_max, any_f64, double, f64_most (a, b))
 
 /* Without KERNEL: gcc 12 makes fused operations of this pattern even if it is
  * told not to (vfmaddsub). */
-#define COMPLEX(name, any, type)                                               \
-    static void name##_sum (                                                   \
-        void *out, const void *left, const void *right, size_t n)              \
-    {                                                                          \
-        any##_sum (out, left, right, 2 * n);                                   \
-    }                                                                          \
-    static void name##_product (                                               \
-        void *out, const void *left, const void *right, size_t n)              \
-    {                                                                          \
-        any_##any *o = out;                                                    \
-        const any_##any *l = left, *r = right;                                 \
-                                                                               \
-        KERNEL_LOOP                                                            \
-        for (size_t i = 0; i < n; i++) {                                       \
-            type a = l[2 * i], b = l[2 * i + 1];                               \
-            type c = r[2 * i], d = r[2 * i + 1];                               \
-            o[2 * i] = a * c - b * d;                                          \
-            o[2 * i + 1] = a * d + b * c;                                      \
-        }                                                                      \
+#define COMPLEX(name, any, type)                                                                   \
+    static void name##_sum (void *out, const void *left, const void *right, size_t n)              \
+    {                                                                                              \
+        any##_sum (out, left, right, 2 * n);                                                       \
+    }                                                                                              \
+    static void name##_product (void *out, const void *left, const void *right, size_t n)          \
+    {                                                                                              \
+        any_##any *o = out;                                                                        \
+        const any_##any *l = left, *r = right;                                                     \
+                                                                                                   \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            type a = l[2 * i], b = l[2 * i + 1];                                                   \
+            type c = r[2 * i], d = r[2 * i + 1];                                                   \
+            o[2 * i] = a * c - b * d;                                                              \
+            o[2 * i + 1] = a * d + b * c;                                                          \
+        }                                                                                          \
     }
 
 COMPLEX (c64, f32, float)
 COMPLEX (c128, f64, double)
 
-#define INTEGERS(kind, bits)                                                   \
-    {                                                                          \
-        [SLURMDL_SUM] = u##bits##_sum, [SLURMDL_PRODUCT] = u##bits##_product,  \
-        [SLURMDL_MIN] = kind##bits##_min, [SLURMDL_MAX] = kind##bits##_max,    \
+#define INTEGERS(kind, bits)                                                                       \
+    {                                                                                              \
+        [SLURMDL_SUM] = u##bits##_sum, [SLURMDL_PRODUCT] = u##bits##_product,                      \
+        [SLURMDL_MIN] = kind##bits##_min, [SLURMDL_MAX] = kind##bits##_max,                        \
     }
-#define FLOATS(bits)                                                           \
-    {                                                                          \
-        [SLURMDL_SUM] = f##bits##_sum, [SLURMDL_AVERAGE] = f##bits##_sum,      \
-        [SLURMDL_PRODUCT] = f##bits##_product, [SLURMDL_MIN] = f##bits##_min,  \
-        [SLURMDL_MAX] = f##bits##_max,                                         \
+#define FLOATS(bits)                                                                               \
+    {                                                                                              \
+        [SLURMDL_SUM] = f##bits##_sum, [SLURMDL_AVERAGE] = f##bits##_sum,                          \
+        [SLURMDL_PRODUCT] = f##bits##_product, [SLURMDL_MIN] = f##bits##_min,                      \
+        [SLURMDL_MAX] = f##bits##_max,                                                             \
     }
-#define COMPLEXES(name)                                                        \
-    {                                                                          \
-        [SLURMDL_SUM] = name##_sum, [SLURMDL_AVERAGE] = name##_sum,            \
-        [SLURMDL_PRODUCT] = name##_product,                                    \
+#define COMPLEXES(name)                                                                            \
+    {                                                                                              \
+        [SLURMDL_SUM] = name##_sum, [SLURMDL_AVERAGE] = name##_sum,                                \
+        [SLURMDL_PRODUCT] = name##_product,                                                        \
     }
 
 static const kernel_pair_f pairs[SLURMDL_F8_E5M2 + 1][KERNEL_OPS] = {

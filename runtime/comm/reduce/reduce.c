@@ -14,8 +14,7 @@ static bool is_type (enum slurmdl_type type, enum slurmdl_op op)
 
 bool reduce_defined (enum slurmdl_type type, enum slurmdl_op op)
 {
-    return is_type (type, op)
-           && (kernel_narrow (type) || kernel_pair (type, op));
+    return is_type (type, op) && (kernel_narrow (type) || kernel_pair (type, op));
 }
 
 static const char *at (const void *in, size_t offset)
@@ -23,12 +22,8 @@ static const char *at (const void *in, size_t offset)
     return (const char *)in + offset;
 }
 
-static void many_narrow (void *out,
-                         const void *const *in,
-                         size_t k,
-                         size_t n,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op)
+static void many_narrow (void *out, const void *const *in, size_t k, size_t n,
+                         enum slurmdl_type type, enum slurmdl_op op)
 {
     const struct kernel_narrow *t = kernel_narrow (type);
     size_t size = slurmdl_type_size (type);
@@ -44,12 +39,8 @@ static void many_narrow (void *out,
     }
 }
 
-static void many_plain (void *out,
-                        const void *const *in,
-                        size_t k,
-                        size_t n,
-                        enum slurmdl_type type,
-                        enum slurmdl_op op)
+static void many_plain (void *out, const void *const *in, size_t k, size_t n,
+                        enum slurmdl_type type, enum slurmdl_op op)
 {
     kernel_pair_f pair = kernel_pair (type, op);
     size_t size = slurmdl_type_size (type), block = BLOCK_BYTES / size;
@@ -68,11 +59,7 @@ static void many_plain (void *out,
     }
 }
 
-void reduce_many (void *out,
-                  const void *const *in,
-                  size_t k,
-                  size_t n,
-                  enum slurmdl_type type,
+void reduce_many (void *out, const void *const *in, size_t k, size_t n, enum slurmdl_type type,
                   enum slurmdl_op op)
 {
     if (k == 1)
@@ -85,11 +72,7 @@ void reduce_many (void *out,
         many_plain (out, in, k, n, type, op);
 }
 
-void reduce_pair (void *out,
-                  const void *a,
-                  const void *b,
-                  size_t n,
-                  enum slurmdl_type type,
+void reduce_pair (void *out, const void *a, const void *b, size_t n, enum slurmdl_type type,
                   enum slurmdl_op op)
 {
     const void *const in[] = { a, b };

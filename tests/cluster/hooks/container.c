@@ -21,9 +21,7 @@ static int take (int val, const char *value, int remote)
 
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
-    struct spank_option o = {
-        "container-image", "IMAGE", "run in it", 1, 0, take
-    };
+    struct spank_option o = { "container-image", "IMAGE", "run in it", 1, 0, take };
     struct spank_option same = { "dl", "IMAGE", "not ours", 1, 1, take };
 
     if (ac > 0 && !strcmp (av[0], "same"))

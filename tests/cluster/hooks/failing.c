@@ -12,11 +12,7 @@ static int fails (const char *hook, int ac, char **av)
 {
     char name[64];
 
-    snprintf (name,
-              sizeof (name),
-              "%s%s",
-              spank_context () == S_CTX_REMOTE ? "" : "local:",
-              hook);
+    snprintf (name, sizeof (name), "%s%s", spank_context () == S_CTX_REMOTE ? "" : "local:", hook);
     return ac > 0 && !strcmp (av[0], name) ? -1 : 0;
 }
 
@@ -29,19 +25,17 @@ static int take (int val, const char *value, int remote)
 
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
-    struct spank_option o = { .name = "failing",
-                              .usage = "fail on the node",
-                              .cb = take };
+    struct spank_option o = { .name = "failing", .usage = "fail on the node", .cb = take };
 
     spank_option_register (sp, &o);
     return fails ("init", ac, av);
 }
 
-#define HOOK(name)                                                             \
-    int slurm_spank_##name (spank_t sp, int ac, char **av)                     \
-    {                                                                          \
-        (void)sp;                                                              \
-        return fails (#name, ac, av);                                          \
+#define HOOK(name)                                                                                 \
+    int slurm_spank_##name (spank_t sp, int ac, char **av)                                         \
+    {                                                                                              \
+        (void)sp;                                                                                  \
+        return fails (#name, ac, av);                                                              \
     }
 
 HOOK (init_post_opt)

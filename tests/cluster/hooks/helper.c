@@ -32,7 +32,6 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     rv[1] = helper_detach (sp, args, NULL);
     e[1] = errno;
     for (int i = 0; i < 2; i++)
-        slurm_error (
-            "helper: %d %s", rv[i], rv[i] < 0 ? strerrorname_np (e[i]) : "");
+        slurm_error ("helper: %d %s", rv[i], rv[i] < 0 ? strerrorname_np (e[i]) : "");
     return 0;
 }

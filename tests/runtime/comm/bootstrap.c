@@ -32,8 +32,7 @@ static void choose_address (void)
     snprintf (address, sizeof (address), "127.0.0.1:%d", port);
 }
 
-static struct boot *
-open_rank (long rank, long size, double timeout, struct slurmdl_error *err)
+static struct boot *open_rank (long rank, long size, double timeout, struct slurmdl_error *err)
 {
     struct slurmdl_comm_options o = {
         .rank = rank, .size = size, .address = address, .timeout = timeout
@@ -62,8 +61,7 @@ static int exchange (struct boot *b, size_t bytes, struct slurmdl_error *err)
 
 static int three_times (struct boot *b, struct slurmdl_error *err)
 {
-    return exchange (b, 1, err) < 0 || exchange (b, 4096, err) < 0
-                   || exchange (b, 200, err) < 0
+    return exchange (b, 1, err) < 0 || exchange (b, 4096, err) < 0 || exchange (b, 200, err) < 0
                ? -1
                : 0;
 }
@@ -177,13 +175,7 @@ static void as_on_nodes (long rank)
     snprintf (text, sizeof (text), "%ld", rank / 4);
     setenv ("SLURM_NODEID", text, 1);
     rank -= rank % 4;
-    snprintf (text,
-              sizeof (text),
-              "%ld,%ld,%ld,%ld",
-              rank,
-              rank + 1,
-              rank + 2,
-              rank + 3);
+    snprintf (text, sizeof (text), "%ld,%ld,%ld,%ld", rank, rank + 1, rank + 2, rank + 3);
     setenv ("SLURM_GTIDS", text, 1);
 }
 
@@ -199,8 +191,7 @@ static void one_of_a_node_is_missing (void **state)
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 41, -1);
-    all_say (
-        120, 41, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 41 (n11)");
+    all_say (120, 41, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 41 (n11)");
 }
 
 static void a_leader_is_missing (void **state)
@@ -208,8 +199,7 @@ static void a_leader_is_missing (void **state)
     before = as_on_nodes;
     timeout = 8;
     run_world (120, 40, -1);
-    all_say (
-        120, 40, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 40 (n11)");
+    all_say (120, 40, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 40 (n11)");
 }
 
 static void one_is_missing (void **state)
@@ -305,8 +295,7 @@ static void one_sleeps (void **state)
     after = sleep_at_1;
     timeout = 3;
     run_world (4, -1, -1);
-    all_say (
-        4, 1, ETIMEDOUT, "rank 0 has waited for 3 s for an exchange with 1");
+    all_say (4, 1, ETIMEDOUT, "rank 0 has waited for 3 s for an exchange with 1");
 }
 
 static int of_other_sizes (struct boot *b, struct slurmdl_error *err)
@@ -382,10 +371,8 @@ static void sizes_differ (void **state)
     before = change_size;
     timeout = 3;
     run_world (3, -1, -1);
-    assert_non_null (strstr (results[2].err.text,
-                             "rank 2 is one of 5 ranks, and rank 0 one of 3"));
-    assert_non_null (
-        strstr (results[1].err.text, "did not come within 3 s: 2"));
+    assert_non_null (strstr (results[2].err.text, "rank 2 is one of 5 ranks, and rank 0 one of 3"));
+    assert_non_null (strstr (results[1].err.text, "did not come within 3 s: 2"));
 }
 
 static void at_taken_port (struct listen_sockets *s, const char *host)
@@ -524,12 +511,8 @@ int main (void)
         cmocka_unit_test_setup (over_ipv6, reset),
     };
 
-    results = mmap (NULL,
-                    (RANKS_MAX + 1) * sizeof (*results),
-                    PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS,
-                    -1,
-                    0);
+    results = mmap (NULL, (RANKS_MAX + 1) * sizeof (*results), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED)
         return 99;
     alarm (900);

@@ -20,12 +20,8 @@ bool collect_is_long (void)
 
 int collect_complain (struct slurmdl_comm *w, const char *what, size_t n)
 {
-    fprintf (stderr,
-             "# rank %ld of %ld: %s, %zu\n",
-             slurmdl_comm_rank (w),
-             slurmdl_comm_size (w),
-             what,
-             n);
+    fprintf (stderr, "# rank %ld of %ld: %s, %zu\n", slurmdl_comm_rank (w), slurmdl_comm_size (w),
+             what, n);
     return 1;
 }
 
@@ -33,12 +29,11 @@ int collect_complain (struct slurmdl_comm *w, const char *what, size_t n)
 
 static bool is_unsigned (enum slurmdl_type t)
 {
-    return t == SLURMDL_U8 || t == SLURMDL_U16 || t == SLURMDL_U32
-           || t == SLURMDL_U64 || t == SLURMDL_BOOL;
+    return t == SLURMDL_U8 || t == SLURMDL_U16 || t == SLURMDL_U32 || t == SLURMDL_U64
+           || t == SLURMDL_BOOL;
 }
 
-static int
-value_of (long rank, size_t i, enum slurmdl_type type, enum slurmdl_op op)
+static int value_of (long rank, size_t i, enum slurmdl_type type, enum slurmdl_op op)
 {
     int v = (int)(((i * 2654435761u >> 7) + (size_t)rank * 5) % 3);
 
@@ -49,15 +44,13 @@ value_of (long rank, size_t i, enum slurmdl_type type, enum slurmdl_op op)
     return is_unsigned (type) ? v : v - 1;
 }
 
-static void
-fill (void *to, long rank, size_t n, enum slurmdl_type type, enum slurmdl_op op)
+static void fill (void *to, long rank, size_t n, enum slurmdl_type type, enum slurmdl_op op)
 {
     for (size_t i = 0; i < n; i++)
         put_complex (to, i, type, value_of (rank, i, type, op), 1);
 }
 
-static void
-serial (void *to, long size, size_t n, enum slurmdl_type t, enum slurmdl_op op)
+static void serial (void *to, long size, size_t n, enum slurmdl_type t, enum slurmdl_op op)
 {
     void *one = malloc (n * slurmdl_type_size (t) + 1);
 
@@ -77,8 +70,7 @@ struct arrays {
     char *in, *out, *want;
 };
 
-static struct arrays
-arrays_make (struct slurmdl_comm *w, size_t n, int t, int op)
+static struct arrays arrays_make (struct slurmdl_comm *w, size_t n, int t, int op)
 {
     struct arrays a = { n * slurmdl_type_size ((enum slurmdl_type)t), 0, 0, 0 };
 
@@ -98,8 +90,7 @@ static void arrays_free (struct arrays *a)
     free (a->want);
 }
 
-static int
-one_allreduce (struct slurmdl_comm *w, size_t n, int t, int op, bool in_place)
+static int one_allreduce (struct slurmdl_comm *w, size_t n, int t, int op, bool in_place)
 {
     struct arrays a = arrays_make (w, n, t, op);
     struct slurmdl_error err;
@@ -120,8 +111,7 @@ static int one_reduce (struct slurmdl_comm *w, size_t n, int t, int op)
     struct slurmdl_error err;
     long root = (long)n % slurmdl_comm_size (w);
     bool mine = slurmdl_comm_rank (w) == root;
-    int bad =
-        slurmdl_reduce (w, a.in, mine ? a.out : NULL, n, t, op, root, &err);
+    int bad = slurmdl_reduce (w, a.in, mine ? a.out : NULL, n, t, op, root, &err);
 
     if (bad)
         collect_complain (w, err.text, n);
@@ -131,8 +121,7 @@ static int one_reduce (struct slurmdl_comm *w, size_t n, int t, int op)
     return bad != 0;
 }
 
-static int
-one_reduce_scatter (struct slurmdl_comm *w, size_t n, int t, int op, bool odd)
+static int one_reduce_scatter (struct slurmdl_comm *w, size_t n, int t, int op, bool odd)
 {
     struct arrays a = arrays_make (w, n, t, op);
     long size = slurmdl_comm_size (w);
@@ -152,8 +141,7 @@ one_reduce_scatter (struct slurmdl_comm *w, size_t n, int t, int op, bool odd)
     }
     for (long r = 0; r < rank; r++)
         at += counts[r];
-    bad = slurmdl_reduce_scatter (
-        w, a.in, a.out, n, odd ? counts : NULL, t, op, &err);
+    bad = slurmdl_reduce_scatter (w, a.in, a.out, n, odd ? counts : NULL, t, op, &err);
     if (bad)
         collect_complain (w, err.text, n);
     else if (memcmp (a.out, a.want + at * element, counts[rank] * element)
@@ -188,8 +176,7 @@ static int one_allgather (struct slurmdl_comm *w, size_t n, bool even)
     out = malloc (all + 1);
     for (size_t i = 0; i < bytes[rank]; i++)
         in[i] = byte_of (rank, 0, i);
-    if (slurmdl_allgather (w, in, bytes[rank], out, even ? NULL : bytes, &err)
-        < 0)
+    if (slurmdl_allgather (w, in, bytes[rank], out, even ? NULL : bytes, &err) < 0)
         bad = collect_complain (w, err.text, n);
     for (long r = 0; r < size && !bad; at += bytes[r++])
         for (size_t i = 0; i < bytes[r] && !bad; i++)
@@ -292,13 +279,10 @@ int collect_size (struct slurmdl_comm *w, size_t n)
 
 int collect_sizes (struct slurmdl_comm *w, void *arg)
 {
-    static const size_t sizes[] = { 0,       1,       7,
-                                    4096,    65537,   (1 << 20) + 3,
-                                    1 << 22, 1 << 24, (1 << 26) - 12,
-                                    1 << 26 };
-    size_t most = arg                  ? *(size_t *)arg
-                  : collect_is_long () ? SIZE_MAX
-                                       : (size_t)1 << 21;
+    static const size_t sizes[] = {
+        0, 1, 7, 4096, 65537, (1 << 20) + 3, 1 << 22, 1 << 24, (1 << 26) - 12, 1 << 26
+    };
+    size_t most = arg ? *(size_t *)arg : collect_is_long () ? SIZE_MAX : (size_t)1 << 21;
     struct slurmdl_error err;
     int bad = 0;
 
@@ -413,11 +397,9 @@ int collect_parts (struct slurmdl_comm *w, void *arg)
 {
     long rank = slurmdl_comm_rank (w);
     struct slurmdl_error err;
-    struct slurmdl_comm *half =
-        slurmdl_comm_split (w, rank % 2, rank % 2 ? -rank : rank, &err);
+    struct slurmdl_comm *half = slurmdl_comm_split (w, rank % 2, rank % 2 ? -rank : rank, &err);
     struct slurmdl_comm *quarter =
-        half ? slurmdl_comm_split (half, slurmdl_comm_rank (half) / 2, 0, &err)
-             : NULL;
+        half ? slurmdl_comm_split (half, slurmdl_comm_rank (half) / 2, 0, &err) : NULL;
     struct slurmdl_comm *none = slurmdl_comm_split (w, rank ? -1 : 3, 0, &err);
     int bad = !half || !quarter || (none != NULL) != (rank == 0);
 
@@ -425,11 +407,10 @@ int collect_parts (struct slurmdl_comm *w, void *arg)
     if (bad)
         return collect_complain (w, err.text, 0);
     /* by the key, and where that is the same by the rank */
-    bad += slurmdl_comm_rank (half)
-           != (rank % 2 ? slurmdl_comm_size (half) - 1 - rank / 2 : rank / 2);
+    bad +=
+        slurmdl_comm_rank (half) != (rank % 2 ? slurmdl_comm_size (half) - 1 - rank / 2 : rank / 2);
     bad += slurmdl_comm_rank (quarter) != slurmdl_comm_rank (half) % 2;
-    bad += collect_size (half, 5000) + collect_size (quarter, 5000)
-           + collect_size (w, 500);
+    bad += collect_size (half, 5000) + collect_size (quarter, 5000) + collect_size (w, 500);
     if (none)
         bad += slurmdl_comm_size (none) != 1 || collect_size (none, 100);
     slurmdl_comm_close (none, NULL);

@@ -12,22 +12,17 @@ static int refusals (struct slurmdl_comm *w, void *arg)
     struct slurmdl_error err;
     int bad = 0;
 
-#define REFUSED(call)                                                          \
-    bad += (call) != -1 || errno != EINVAL || !*err.text                       \
-               ? collect_complain (w, #call, 0)                                \
-               : 0
-    REFUSED (
-        slurmdl_allreduce (w, &i, &i, 1, SLURMDL_I32, SLURMDL_AVERAGE, &err));
+#define REFUSED(call)                                                                              \
+    bad += (call) != -1 || errno != EINVAL || !*err.text ? collect_complain (w, #call, 0) : 0
+    REFUSED (slurmdl_allreduce (w, &i, &i, 1, SLURMDL_I32, SLURMDL_AVERAGE, &err));
     REFUSED (slurmdl_allreduce (w, &x, &x, 1, (enum slurmdl_type)99, 0, &err));
     REFUSED (slurmdl_allreduce (w, &x, &x, 1, 0, (enum slurmdl_op)99, &err));
-    REFUSED (
-        slurmdl_allreduce (w, NULL, &x, 1, SLURMDL_F32, SLURMDL_SUM, &err));
+    REFUSED (slurmdl_allreduce (w, NULL, &x, 1, SLURMDL_F32, SLURMDL_SUM, &err));
     REFUSED (slurmdl_broadcast (w, &x, 4, slurmdl_comm_size (w), &err));
     REFUSED (slurmdl_broadcast (w, &x, 4, -1, &err));
     REFUSED (slurmdl_allgather (w, &x, 4, &x, counts, &err));
     REFUSED (slurmdl_alltoall (w, &x, NULL, &x, NULL, &err));
-    REFUSED (slurmdl_reduce_scatter (
-        w, &x, &x, 1, counts, SLURMDL_F32, SLURMDL_SUM, &err));
+    REFUSED (slurmdl_reduce_scatter (w, &x, &x, 1, counts, SLURMDL_F32, SLURMDL_SUM, &err));
     /* and nothing is broken by that; NULL is accepted for err */
     bad += slurmdl_allreduce (w, &x, &x, 1, SLURMDL_F32, SLURMDL_SUM, NULL)
            || (double)x != (double)slurmdl_comm_size (w);
@@ -59,12 +54,10 @@ static int places (struct slurmdl_comm *w, void *arg)
     long rank = slurmdl_comm_rank (w);
     long nodes = (slurmdl_comm_size (w) + per_node - 1) / per_node;
 
-    return slurmdl_comm_nodes (w) != nodes
-           || slurmdl_comm_node (w) != rank / per_node
+    return slurmdl_comm_nodes (w) != nodes || slurmdl_comm_node (w) != rank / per_node
            || slurmdl_comm_local_rank (w) != rank % per_node
-           || strcmp (slurmdl_comm_bootstrap (w), "tcp")
-           || !*slurmdl_comm_host (w, 0) || slurmdl_comm_host (w, -1)
-           || strcmp (slurmdl_comm_backend (w), "native");
+           || strcmp (slurmdl_comm_bootstrap (w), "tcp") || !*slurmdl_comm_host (w, 0)
+           || slurmdl_comm_host (w, -1) || strcmp (slurmdl_comm_backend (w), "native");
 }
 
 static const struct shape {
@@ -88,12 +81,8 @@ static void in_worlds (world_f f)
 
     for (size_t i = 0; i < n; i++)
         if (is_wanted (&shapes[i]))
-            assert_int_equal (world_run (shapes[i].size,
-                                         shapes[i].per_node,
-                                         f,
-                                         NULL,
-                                         collect_is_long () ? 600 : 300,
-                                         NULL),
+            assert_int_equal (world_run (shapes[i].size, shapes[i].per_node, f, NULL,
+                                         collect_is_long () ? 600 : 300, NULL),
                               0);
 }
 
@@ -147,11 +136,9 @@ static void one_rank (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (one_rank), cmocka_unit_test (nodes),
-    cmocka_unit_test (types),    cmocka_unit_test (sizes),
-    cmocka_unit_test (rounding), cmocka_unit_test (parts),
-    cmocka_unit_test (threads),  cmocka_unit_test (errors),
-    cmocka_unit_test (children),
+    cmocka_unit_test (one_rank), cmocka_unit_test (nodes),    cmocka_unit_test (types),
+    cmocka_unit_test (sizes),    cmocka_unit_test (rounding), cmocka_unit_test (parts),
+    cmocka_unit_test (threads),  cmocka_unit_test (errors),   cmocka_unit_test (children),
 };
 
 RUN_TESTS (tests)

@@ -55,8 +55,7 @@ static int work (struct slurmdl_comm *w, size_t n, struct slurmdl_error *err)
 static int stays_broken (struct slurmdl_comm *w, const char *why)
 {
     struct slurmdl_error err;
-    int bad = work (w, 1, &err) == 0 || errno != ENOTCONN
-              || !strstr (err.text, "broken");
+    int bad = work (w, 1, &err) == 0 || errno != ENOTCONN || !strstr (err.text, "broken");
 
     return bad ? failed (w, "is not broken", err.text) : 0;
 }
@@ -91,8 +90,7 @@ static int on_rank (struct slurmdl_comm *w, void *arg)
     mesh_set_timeout (w->mesh, 4);
     if (slurmdl_comm_rank (w) != (s->first ? 0 : BAD)) {
         int bad = see_it (w, s);
-        if (atomic_fetch_add (&shared->seen, 1) == slurmdl_comm_size (w) - 2
-            && shared->stopped)
+        if (atomic_fetch_add (&shared->seen, 1) == slurmdl_comm_size (w) - 2 && shared->stopped)
             kill (shared->stopped, SIGKILL);
         return bad;
     }
@@ -154,8 +152,7 @@ static int calls_another (struct slurmdl_comm *w)
     struct slurmdl_error err;
     float x[100] = { 0 };
 
-    return slurmdl_allreduce (w, x, x, 100, SLURMDL_F32, SLURMDL_MAX, &err) == 0
-           || errno != EPROTO;
+    return slurmdl_allreduce (w, x, x, 100, SLURMDL_F32, SLURMDL_MAX, &err) == 0 || errno != EPROTO;
 }
 
 static int has_another_size (struct slurmdl_comm *w)
@@ -209,8 +206,7 @@ static int others_failed (const int *status, int size)
 
     for (int r = 0; r < size; r++)
         bad += status[r] != 0
-               && !(r == BAD && WIFSIGNALED (status[r])
-                    && WTERMSIG (status[r]) == SIGKILL);
+               && !(r == BAD && WIFSIGNALED (status[r]) && WTERMSIG (status[r]) == SIGKILL);
     return bad;
 }
 
@@ -338,12 +334,8 @@ int main (void)
         cmocka_unit_test (test_reason_is_late),
     };
 
-    shared = mmap (NULL,
-                   sizeof (*shared),
-                   PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS,
-                   -1,
-                   0);
+    shared =
+        mmap (NULL, sizeof (*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     for (size_t i = 0; i < N; i++)
         tests[i] = (struct CMUnitTest){ .name = scenes[i].name,

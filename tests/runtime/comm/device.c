@@ -15,12 +15,10 @@ static const char cuda[] = GPU_DIR "/cuda/.libs";
 static bool is_exact (int type, int op)
 {
     return reduce_defined ((enum slurmdl_type)type, (enum slurmdl_op)op)
-           && (op != SLURMDL_AVERAGE
-               || (type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2));
+           && (op != SLURMDL_AVERAGE || (type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2));
 }
 
-static void
-make_one (struct one *o, struct slurmdl_comm *c, int what, int type, int op)
+static void make_one (struct one *o, struct slurmdl_comm *c, int what, int type, int op)
 {
     static int n;
 
@@ -98,9 +96,7 @@ static void test_one_cannot (void **state)
 
 /* ---- what goes where ---- */
 
-static struct one floats (struct slurmdl_comm *c,
-                          const char *name,
-                          enum slurmdl_what what,
+static struct one floats (struct slurmdl_comm *c, const char *name, enum slurmdl_what what,
                           size_t n)
 {
     struct one o = { .r = { .what = what, .type = SLURMDL_F32 } };
@@ -162,9 +158,7 @@ static int alone (struct slurmdl_comm *c, void *arg)
     CHECK (c, run_all (c, &o, 1) == 0);
     memset (o.r.out, 0x55, o.bytes_out);
     CHECK (c,
-           slurmdl_allreduce (
-               c, o.r.in, o.r.out, o.r.n, SLURMDL_F32, SLURMDL_AVERAGE, &err)
-               == 0);
+           slurmdl_allreduce (c, o.r.in, o.r.out, o.r.n, SLURMDL_F32, SLURMDL_AVERAGE, &err) == 0);
     CHECK (c, is_right (&o));
     CHECK (c, fakecuda_counted ().host_bytes == 0);
     drop (&o);
@@ -181,16 +175,14 @@ static void test_alone (void **state)
 
 static int factors (struct slurmdl_comm *c, void *arg)
 {
-    static const enum slurmdl_type types[] = { SLURMDL_F16,     SLURMDL_BF16,
-                                               SLURMDL_F32,     SLURMDL_F64,
-                                               SLURMDL_C64,     SLURMDL_C128,
+    static const enum slurmdl_type types[] = { SLURMDL_F16,     SLURMDL_BF16, SLURMDL_F32,
+                                               SLURMDL_F64,     SLURMDL_C64,  SLURMDL_C128,
                                                SLURMDL_F8_E5M2, SLURMDL_F32 };
     struct one all[8 * 4];
     int bad, n = 0;
 
     for (int k = 0; k < 8; k++)
-        for (int what = 0; what <= SLURMDL_REDUCE_SCATTER;
-             what += SLURMDL_REDUCE_SCATTER)
+        for (int what = 0; what <= SLURMDL_REDUCE_SCATTER; what += SLURMDL_REDUCE_SCATTER)
             for (int op = 0; op <= SLURMDL_AVERAGE; op++) {
                 struct one *o = &all[n];
                 memset (o, 0, sizeof (*o));
@@ -324,15 +316,10 @@ static int joined (struct slurmdl_comm *c, void *arg)
 {
     struct slurmdl_error err = { "" };
     float ones[20], *x = on_device (NULL, 80), *y = on_device (NULL, 400);
-    struct slurmdl_request r = {
-        .name = "x", .type = SLURMDL_F32, .n = 20, .in = x, .out = x
+    struct slurmdl_request r = { .name = "x", .type = SLURMDL_F32, .n = 20, .in = x, .out = x };
+    struct slurmdl_request g = {
+        .name = "y", .what = SLURMDL_ALLGATHER, .type = SLURMDL_F32, .n = 20, .in = x, .out = y
     };
-    struct slurmdl_request g = { .name = "y",
-                                 .what = SLURMDL_ALLGATHER,
-                                 .type = SLURMDL_F32,
-                                 .n = 20,
-                                 .in = x,
-                                 .out = y };
     long last;
 
     for (int i = 0; i < 20; i++)
@@ -382,8 +369,7 @@ static void test_stuck (void **state)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     setenv ("FAKE_NCCL", "stuck", 1);
-    assert_int_equal (world_run (3, 0, stuck, "for named tensors", 60, NULL),
-                      0);
+    assert_int_equal (world_run (3, 0, stuck, "for named tensors", 60, NULL), 0);
     setenv ("FAKE_NCCL", "hang", 1);
     assert_int_equal (world_run (3, 0, stuck, "for the ranks", 60, NULL), 0);
     setenv ("FAKE_NCCL", "async", 1);
@@ -406,8 +392,8 @@ static int snapshot (struct slurmdl_comm *c, void *arg)
         return complain (c, __LINE__, "no memory of a device", "");
     for (int i = 0; i < 2; i++)
         if (ops->begin () < 0 || ops->to_host_later (got, p, N / 2) < 0
-            || ops->to_host_later (got + N / 2, (char *)p + N / 2, N / 2) < 0
-            || ops->end () < 0 || memcmp (got, sent, N) != 0)
+            || ops->to_host_later (got + N / 2, (char *)p + N / 2, N / 2) < 0 || ops->end () < 0
+            || memcmp (got, sent, N) != 0)
             return complain (c, __LINE__, "not copied", "");
     cudaFree (p);
     return 0;
@@ -422,18 +408,12 @@ static void test_snapshot (void **state)
 int main (void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_types),
-        cmocka_unit_test (test_types_without_nccl),
-        cmocka_unit_test (test_one_cannot),
-        cmocka_unit_test (test_ways),
-        cmocka_unit_test (test_alone),
-        cmocka_unit_test (test_factors),
-        cmocka_unit_test (test_late),
-        cmocka_unit_test (test_mixed),
-        cmocka_unit_test (test_host),
-        cmocka_unit_test (test_joined),
-        cmocka_unit_test (test_snapshot),
-        cmocka_unit_test (test_stuck),
+        cmocka_unit_test (test_types),      cmocka_unit_test (test_types_without_nccl),
+        cmocka_unit_test (test_one_cannot), cmocka_unit_test (test_ways),
+        cmocka_unit_test (test_alone),      cmocka_unit_test (test_factors),
+        cmocka_unit_test (test_late),       cmocka_unit_test (test_mixed),
+        cmocka_unit_test (test_host),       cmocka_unit_test (test_joined),
+        cmocka_unit_test (test_snapshot),   cmocka_unit_test (test_stuck),
     };
 
     alarm (280);

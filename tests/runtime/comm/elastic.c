@@ -55,8 +55,7 @@ static bool has_met (long number)
 
 static void await_world (long number)
 {
-    for (double end = monotonic () + 50;
-         !has_met (number) && monotonic () < end;)
+    for (double end = monotonic () + 50; !has_met (number) && monotonic () < end;)
         nap (5000);
     assert_true (has_met (number));
 }
@@ -388,8 +387,7 @@ static void test_too_few (void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal (c.results[i].rv, -1);
         assert_int_equal (c.results[i].error, ETIMEDOUT);
-        assert_non_null (
-            strstr (c.results[i].text, "of at least 3 ranks came in 4 s"));
+        assert_non_null (strstr (c.results[i].text, "of at least 3 ranks came in 4 s"));
     }
 }
 
@@ -415,8 +413,7 @@ static void test_thought_lost (void **state)
     assert_int_equal (membership_put_ended (dir, old.unit), 0);
     add (&c, &j);
     add (&c, &j);
-    for (double end = monotonic () + 50;
-         !crowd_rests (trace, 1) && monotonic () < end;)
+    for (double end = monotonic () + 50; !crowd_rests (trace, 1) && monotonic () < end;)
         nap (5000);
     assert_true (crowd_rests (trace, 1));
     assert_int_equal (fclose (fopen (enough, "we")), 0);
@@ -452,11 +449,10 @@ static void test_started_again (void **state)
 int main (int argc, char **argv)
 {
     const struct CMUnitTest lost[] = {
-        T (test_undisturbed),      T (test_alone),
-        T (test_one_killed),       T (test_rank_0_killed),
-        T (test_two_killed),       T (test_killed_while_forming),
-        T (test_killed_in_commit), T (test_frozen),
-        T (test_too_few),          T (test_thought_lost),
+        T (test_undisturbed),      T (test_alone),      T (test_one_killed),
+        T (test_rank_0_killed),    T (test_two_killed), T (test_killed_while_forming),
+        T (test_killed_in_commit), T (test_frozen),     T (test_too_few),
+        T (test_thought_lost),
     };
     const struct CMUnitTest joins[] = {
         T (test_joiner), T (test_joiners_keep),  T (test_scaled),
@@ -468,10 +464,8 @@ int main (int argc, char **argv)
         return rank_main (argv + 2);
     seed = getenv ("DL_TEST_SEED");
 
-    random_state =
-        seed ? strtoull (seed, NULL, 10) : (uint64_t)time (NULL) * 1000;
+    random_state = seed ? strtoull (seed, NULL, 10) : (uint64_t)time (NULL) * 1000;
     print_message ("# DL_TEST_SEED=%llu\n", (unsigned long long)random_state);
-    return strstr (argv[0], "elasticjoins")
-               ? cmocka_run_group_tests (joins, NULL, NULL)
-               : cmocka_run_group_tests (lost, NULL, NULL);
+    return strstr (argv[0], "elasticjoins") ? cmocka_run_group_tests (joins, NULL, NULL)
+                                            : cmocka_run_group_tests (lost, NULL, NULL);
 }

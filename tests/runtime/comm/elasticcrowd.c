@@ -6,9 +6,7 @@
 
 static void be_rank (const char *dir, const struct job *j)
 {
-    struct slurmdl_elastic_options o = {
-        dir, j->min, j->max, j->settle, j->timeout
-    };
+    struct slurmdl_elastic_options o = { dir, j->min, j->max, j->settle, j->timeout };
     struct slurmdl_error err = { "" };
     struct result r = { .rv = -1 };
     struct slurmdl_elastic *e;
@@ -106,11 +104,7 @@ long crowd_check (struct crowd *c, int64_t steps, int64_t *restarts)
             continue;
         }
         if (r->rv != 0)
-            print_message ("# rank %d: rv %d at step %ld: %s\n",
-                           i,
-                           r->rv,
-                           (long)r->step,
-                           r->text);
+            print_message ("# rank %d: rv %d at step %ld: %s\n", i, r->rv, (long)r->step, r->text);
         assert_int_equal (r->rv, 0);
         assert_int_equal (r->step, steps);
         assert_true (r->weights == right);

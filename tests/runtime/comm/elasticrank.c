@@ -37,8 +37,7 @@ static void gradient (struct model *t, int64_t step, long rank, long size)
     memset (t->g, 0, sizeof (t->g));
     for (long i = rank; i < SAMPLES; i += size)
         for (uint64_t k = 0; k < N; k++)
-            t->g[k] +=
-                mix (t->w[k] + (uint64_t)step * 131 + (uint64_t)i * 7919 + k);
+            t->g[k] += mix (t->w[k] + (uint64_t)step * 131 + (uint64_t)i * 7919 + k);
 }
 
 static void begin (struct model *t)
@@ -88,9 +87,7 @@ static struct part part_of (long rank, long size)
     return p;
 }
 
-static int one_step (struct slurmdl_comm *c,
-                     struct model *t,
-                     int64_t step,
+static int one_step (struct slurmdl_comm *c, struct model *t, int64_t step,
                      struct slurmdl_error *err)
 {
     long rank = slurmdl_comm_rank (c), size = slurmdl_comm_size (c);
@@ -105,37 +102,26 @@ static int one_step (struct slurmdl_comm *c,
         t->m[k] = t->m[k] * 3 + t->g[k];
     for (long r = 0; r < size; r++)
         bytes[r] = part_of (r, size).n * sizeof (*all);
-    if (slurmdl_allgather (c, t->m + own.offset, bytes[rank], all, bytes, err)
-        < 0)
+    if (slurmdl_allgather (c, t->m + own.offset, bytes[rank], all, bytes, err) < 0)
         return -1;
     for (size_t k = 0; k < N; k++)
         t->w[k] += all[k];
     return 0;
 }
 
-static int protect (struct slurmdl_elastic *e,
-                    struct model *t,
-                    struct slurmdl_comm *c,
+static int protect (struct slurmdl_elastic *e, struct model *t, struct slurmdl_comm *c,
                     struct slurmdl_error *err)
 {
     uint64_t n = N;
     struct part own = { 0, N };
 
     if (!c)
-        return slurmdl_elastic_protect (
-            e, "model/w", SLURMDL_U64, 1, &n, t->w, err);
+        return slurmdl_elastic_protect (e, "model/w", SLURMDL_U64, 1, &n, t->w, err);
     own = part_of (slurmdl_comm_rank (c), slurmdl_comm_size (c));
     /* what is not restored must show */
     memset (t->m, 0xee, sizeof (t->m));
-    return slurmdl_elastic_protect_shard (e,
-                                          "momentum",
-                                          SLURMDL_U64,
-                                          1,
-                                          &n,
-                                          &own.offset,
-                                          &own.n,
-                                          t->m + own.offset,
-                                          err);
+    return slurmdl_elastic_protect_shard (e, "momentum", SLURMDL_U64, 1, &n, &own.offset, &own.n,
+                                          t->m + own.offset, err);
 }
 
 static void die (int sig)
@@ -173,9 +159,7 @@ static bool has_ended (const struct job *j, const struct result *r)
 }
 
 /* Rank 0 looks, so that all end at one step. */
-static int look_for_end (struct slurmdl_comm *c,
-                         const struct job *j,
-                         uint64_t *enough,
+static int look_for_end (struct slurmdl_comm *c, const struct job *j, uint64_t *enough,
                          struct slurmdl_error *err)
 {
     *enough = 0;
@@ -189,9 +173,7 @@ static int look_for_end (struct slurmdl_comm *c,
 /* One write(2) at the end of the file: lines of two worlds are in the order of
  * their commits.
  */
-static void put_trace (struct slurmdl_elastic *e,
-                       const struct job *j,
-                       struct slurmdl_comm *c,
+static void put_trace (struct slurmdl_elastic *e, const struct job *j, struct slurmdl_comm *c,
                        int64_t step)
 {
     struct slurmdl_elastic_world w;
@@ -203,31 +185,21 @@ static void put_trace (struct slurmdl_elastic *e,
     fd = open (j->trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         return;
-    dprintf (fd,
-             "%ld %ld %ld\n",
-             (long)w.generation,
-             (long)step,
-             slurmdl_comm_size (c));
+    dprintf (fd, "%ld %ld %ld\n", (long)w.generation, (long)step, slurmdl_comm_size (c));
     close (fd);
 }
 
-static int train (struct slurmdl_elastic *e,
-                  const struct job *j,
-                  struct model *t,
-                  struct slurmdl_comm *c,
-                  struct result *r,
-                  struct slurmdl_error *err)
+static int train (struct slurmdl_elastic *e, const struct job *j, struct model *t,
+                  struct slurmdl_comm *c, struct result *r, struct slurmdl_error *err)
 {
     int64_t *step = &r->step;
 
     while (!has_ended (j, r)) {
         uint64_t enough;
         int rv;
-        if (*step == j->freeze_at && j->freeze_at > 0
-            && slurmdl_comm_size (c) > 1)
+        if (*step == j->freeze_at && j->freeze_at > 0 && slurmdl_comm_size (c) > 1)
             raise (SIGSTOP);
-        if (look_for_end (c, j, &enough, err) < 0
-            || one_step (c, t, *step, err) < 0)
+        if (look_for_end (c, j, &enough, err) < 0 || one_step (c, t, *step, err) < 0)
             return -1;
         ++*step;
         usleep ((useconds_t)j->pause_us);
@@ -250,19 +222,12 @@ static void print_world (const struct slurmdl_elastic_world *w, int64_t step)
 {
     printf ("%ld: world %ld has %ld ranks, %ld lost, %ld left, at step %ld, in "
             "%.1f s\n",
-            (long)time (NULL),
-            (long)w->generation,
-            w->size,
-            w->lost,
-            w->left,
-            (long)step,
+            (long)time (NULL), (long)w->generation, w->size, w->lost, w->left, (long)step,
             w->seconds);
     fflush (stdout);
 }
 
-int rank_train (struct slurmdl_elastic *e,
-                const struct job *j,
-                struct result *r,
+int rank_train (struct slurmdl_elastic *e, const struct job *j, struct result *r,
                 struct slurmdl_error *err)
 {
     static struct model t;
@@ -316,10 +281,8 @@ int rank_main (char **args)
     struct result r = { .rv = -1 };
 
     if (e && rank_train (e, &j, &r, &err) == 0) {
-        printf ("trained to step %ld: the weights are %s, %ld times lost\n",
-                (long)r.step,
-                r.weights == serial (r.step) ? "right" : "wrong",
-                (long)r.restarts);
+        printf ("trained to step %ld: the weights are %s, %ld times lost\n", (long)r.step,
+                r.weights == serial (r.step) ? "right" : "wrong", (long)r.restarts);
         r.rv = r.weights == serial (r.step) ? 0 : 1;
     } else if (r.error == ECANCELED) {
         printf ("%s\n", err.text);

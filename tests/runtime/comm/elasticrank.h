@@ -37,9 +37,7 @@ struct result {
 /* Train to the end; 'r' says what became of it.  -1: form() failed, or what was
  * committed does not fit; -2: it was restored wrongly.
  */
-int rank_train (struct slurmdl_elastic *e,
-                const struct job *j,
-                struct result *r,
+int rank_train (struct slurmdl_elastic *e, const struct job *j, struct result *r,
                 struct slurmdl_error *err);
 
 /* The weights after so many steps of one process. */

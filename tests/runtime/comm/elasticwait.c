@@ -12,9 +12,7 @@
 /* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
 static struct elastic_member make_silent (int port)
 {
-    struct elastic_member m = { .was_rank = -1,
-                                .local = -1,
-                                .host = "127.0.0.1" };
+    struct elastic_member m = { .was_rank = -1, .local = -1, .host = "127.0.0.1" };
 
     process_id_describe (&m.self);
     m.port = port;
@@ -40,8 +38,7 @@ static bool comes (struct crowd *c, uint64_t generation, uint64_t silent)
     double end = monotonic () + 50;
 
     while (!has_put (generation, silent)) {
-        if (monotonic () > end
-            || waitpid (c->pids[0], NULL, WNOHANG) == c->pids[0])
+        if (monotonic () > end || waitpid (c->pids[0], NULL, WNOHANG) == c->pids[0])
             return false;
         nanosleep (&t, NULL);
     }
@@ -65,9 +62,7 @@ static void leave_out (const struct elastic_member *silent, uint64_t number)
  */
 static void test_long_wait (void **state)
 {
-    const struct job j = {
-        .steps = 10, .start = 2, .min = 2, .settle = 0.5, .timeout = 8
-    };
+    const struct job j = { .steps = 10, .start = 2, .min = 2, .settle = 0.5, .timeout = 8 };
     struct listen_sockets at;
     int listens = listen_open (&at, "127.0.0.1", 0);
     struct elastic_member silent = make_silent (at.port);

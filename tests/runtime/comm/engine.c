@@ -62,18 +62,14 @@ static bool is_right (const struct held *h, int i, long size)
         int sum = 0;
         for (long r = 0; r < size; r++)
             sum += value (i, j, r);
-        put_number (
-            want, 0, type_of (i), op_of (i) == SLURMDL_MAX ? sum > 0 : sum);
+        put_number (want, 0, type_of (i), op_of (i) == SLURMDL_MAX ? sum > 0 : sum);
         if (memcmp (want, (char *)h->out + j * each, each))
             return false;
     }
     return true;
 }
 
-static int64_t submit_one (struct slurmdl_comm *c,
-                           struct held *h,
-                           int i,
-                           struct slurmdl_error *err)
+static int64_t submit_one (struct slurmdl_comm *c, struct held *h, int i, struct slurmdl_error *err)
 {
     char name[32];
     struct slurmdl_request r = { .name = name,
@@ -188,9 +184,7 @@ static int in_threads (struct slurmdl_comm *c, void *arg)
     for (int k = 0; k < 50; k++) {
         for (int j = 0; j < 1000; j++)
             x[j] = 1;
-        CHECK (c,
-               slurmdl_allreduce (c, x, x, 1000, SLURMDL_F32, SLURMDL_SUM, &err)
-                   == 0);
+        CHECK (c, slurmdl_allreduce (c, x, x, 1000, SLURMDL_F32, SLURMDL_SUM, &err) == 0);
         CHECK (c, x[999] == (float)slurmdl_comm_size (c));
     }
     for (int i = 0; i < THREADS; i++) {
@@ -212,9 +206,7 @@ static void test_threads (void **state)
 
 /* ---- groups: nothing before all of it, then all ---- */
 
-static int64_t submit_member (struct slurmdl_comm *c,
-                              const char *name,
-                              float *x,
+static int64_t submit_member (struct slurmdl_comm *c, const char *name, float *x,
                               struct slurmdl_error *err)
 {
     struct slurmdl_request r = { .name = name,
@@ -297,24 +289,15 @@ static int joined_rows (struct slurmdl_comm *c, void *arg)
         size_t want = round ? 4 : 6;
         if (round == 1 && slurmdl_comm_rank (c) == 1)
             break;
-        CHECK (c,
-               slurmdl_take (c,
-                             slurmdl_submit (c, &r, &err),
-                             (void **)&all,
-                             &n,
-                             counts,
-                             &err)
-                   == 0);
+        CHECK (c, slurmdl_take (c, slurmdl_submit (c, &r, &err), (void **)&all, &n, counts, &err)
+                      == 0);
         CHECK (c, n == want && counts[1] == want - 4 && all[n - 1] == 6);
         free (all);
     }
     if (slurmdl_comm_rank (c) != 1) {
-        r = (struct slurmdl_request){ .name = "least",
-                                      .type = SLURMDL_F32,
-                                      .op = SLURMDL_MIN,
-                                      .n = 1,
-                                      .in = &x,
-                                      .out = &x };
+        r = (struct slurmdl_request){
+            .name = "least", .type = SLURMDL_F32, .op = SLURMDL_MIN, .n = 1, .in = &x, .out = &x
+        };
         CHECK (c, slurmdl_wait (c, slurmdl_submit (c, &r, &err), &err) < 0);
         CHECK (c, errno == EPROTO);
     }
@@ -411,8 +394,7 @@ static struct connection opened (int fd, unsigned char out, unsigned char in)
     unsigned char keys[2][SEAL_KEY] = { { out }, { in } };
     struct connection w = { .fd = -1 };
 
-    assert_int_equal (
-        connection_open (&w, fd, seal_create (keys[0], keys[1], false)), 0);
+    assert_int_equal (connection_open (&w, fd, seal_create (keys[0], keys[1], false)), 0);
     return w;
 }
 
@@ -432,8 +414,7 @@ static int come_through (size_t flip)
     assert_int_equal (socketpair (AF_UNIX, SOCK_STREAM, 0, out), 0);
     connection_expect (&from);
     assert_int_equal (connection_send (&from, &p), 0);
-    assert_int_equal (
-        connection_open (&from, in[0], seal_create (one, two, false)), 0);
+    assert_int_equal (connection_open (&from, in[0], seal_create (one, two, false)), 0);
     assert_int_equal (connection_send (&from, &p), 0);
     assert_int_equal (connection_send (&from, &p), 0);
     all = recv (in[1], bytes, sizeof (bytes), 0);

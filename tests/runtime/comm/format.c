@@ -27,8 +27,7 @@ double decode (const struct format *f, uint32_t code)
 {
     uint32_t bits = code & (codes (f) / 2 - 1);
     int e = (int)(bits >> f->m), m = (int)(bits & ((1u << f->m) - 1));
-    double x = e ? ldexp (m + (1 << f->m), e - f->bias - f->m)
-                 : ldexp (m, 1 - f->bias - f->m);
+    double x = e ? ldexp (m + (1 << f->m), e - f->bias - f->m) : ldexp (m, 1 - f->bias - f->m);
 
     if (bits == f->infinity && f->infinity != f->nan)
         x = INFINITY;
@@ -59,15 +58,12 @@ uint32_t encode (const struct format *f, double x)
         rounded /= 2;
         e++;
     }
-    return (((uint32_t)(e + f->bias) << f->m)
-            + ((uint32_t)rounded - (1u << f->m)))
-           | sign;
+    return (((uint32_t)(e + f->bias) << f->m) + ((uint32_t)rounded - (1u << f->m))) | sign;
 }
 
 uint32_t code_at (const struct format *f, const void *data, size_t i)
 {
-    return codes (f) > 256 ? ((const uint16_t *)data)[i]
-                           : ((const uint8_t *)data)[i];
+    return codes (f) > 256 ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
 }
 
 void code_put (const struct format *f, void *data, size_t i, uint32_t x)
@@ -78,19 +74,12 @@ void code_put (const struct format *f, void *data, size_t i, uint32_t x)
         ((uint8_t *)data)[i] = (uint8_t)x;
 }
 
-void assert_code (const struct format *f,
-                  uint32_t got,
-                  uint32_t want,
-                  double of)
+void assert_code (const struct format *f, uint32_t got, uint32_t want, double of)
 {
     if (isnan (decode (f, want)) && isnan (decode (f, got)))
         return;
     if (got != want)
-        print_message ("# %s: %a: %x for %x\n",
-                       slurmdl_type_name (f->type),
-                       of,
-                       got,
-                       want);
+        print_message ("# %s: %a: %x for %x\n", slurmdl_type_name (f->type), of, got, want);
     assert_int_equal (got, want);
 }
 

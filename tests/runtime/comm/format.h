@@ -32,10 +32,7 @@ uint32_t code_at (const struct format *f, const void *data, size_t i);
 void code_put (const struct format *f, void *data, size_t i, uint32_t x);
 
 /* Equal bits, or both NaN. */
-void assert_code (const struct format *f,
-                  uint32_t got,
-                  uint32_t want,
-                  double of);
+void assert_code (const struct format *f, uint32_t got, uint32_t want, double of);
 void same_double (double got, double want);
 
 /* Numbers by lot. */

@@ -72,16 +72,12 @@ static int zero_width (struct slurmdl_comm *c, void *arg)
     struct slurmdl_error err = { "" };
     size_t rank = (size_t)slurmdl_comm_rank (c);
     float mine[2] = { (float)rank, 7 };
-    struct slurmdl_request r = { .name = "wide",
-                                 .what = SLURMDL_ALLGATHER,
-                                 .type = SLURMDL_F32,
-                                 .n = 2,
-                                 .row = 2,
-                                 .in = mine };
-    struct slurmdl_request none = { .name = "none",
-                                    .what = SLURMDL_ALLGATHER,
-                                    .type = SLURMDL_F32,
-                                    .row = SLURMDL_ZERO_WIDTH };
+    struct slurmdl_request r = {
+        .name = "wide", .what = SLURMDL_ALLGATHER, .type = SLURMDL_F32, .n = 2, .row = 2, .in = mine
+    };
+    struct slurmdl_request none = {
+        .name = "none", .what = SLURMDL_ALLGATHER, .type = SLURMDL_F32, .row = SLURMDL_ZERO_WIDTH
+    };
     size_t n, counts[3];
     int64_t t, u;
     float *all;
@@ -172,12 +168,10 @@ static int scatters (struct slurmdl_comm *c, void *arg)
         size_t more = rank < n % size ? rank : n % size;
         size_t begin = (rank * (n / size) + more) * row;
         double *part;
-        CHECK (c,
-               slurmdl_take (c, t[i], (void **)&part, &got, NULL, &err) == 0);
+        CHECK (c, slurmdl_take (c, t[i], (void **)&part, &got, NULL, &err) == 0);
         CHECK (c, got == (n / size + (rank < n % size)) * row);
         for (size_t j = 0; j < got; j++)
-            CHECK (c,
-                   fabs (part[j] - (double)((begin + j) * (size + 1))) < 1e-9);
+            CHECK (c, fabs (part[j] - (double)((begin + j) * (size + 1))) < 1e-9);
         free (part);
     }
     return 0;

@@ -52,15 +52,11 @@ static void *serve (void *arg)
 
 static int set_up_with (bool confirms)
 {
-    known = (struct handshake){ .service = HANDSHAKE_MESH,
-                                .version = 3,
-                                .confirms = confirms };
+    known = (struct handshake){ .service = HANDSHAKE_MESH, .version = 3, .confirms = confirms };
     memset (known.key, 5, sizeof (known.key));
     memset (known.token, 9, sizeof (known.token));
     memset (&server, 0, sizeof (server));
-    server.l = (struct listener){ .handshake = known,
-                                  .most = sizeof (body),
-                                  .timeout = 60 };
+    server.l = (struct listener){ .handshake = known, .most = sizeof (body), .timeout = 60 };
     return listen_open (&server.l.at, "127.0.0.1", 0) < 0
                    || pthread_create (&server.thread, NULL, serve, &server)
                ? -1
@@ -97,8 +93,7 @@ static int call (const struct handshake *h)
 {
     int fd = dial ();
     struct net_seal *seal = NULL;
-    int rv =
-        handshake_call (fd, h, body, sizeof (body), monotonic () + 60, &seal);
+    int rv = handshake_call (fd, h, body, sizeof (body), monotonic () + 60, &seal);
     int saved = errno;
     char c;
 
@@ -183,16 +178,12 @@ static int pass (struct relay *r, int from, int to, size_t at, size_t n)
 
 static int relay_all (struct relay *r, int in, int out)
 {
-    if (pass (r, in, out, PIECE (hello)) < 0
-        || pass (r, out, in, PIECE (challenge)) < 0
+    if (pass (r, in, out, PIECE (hello)) < 0 || pass (r, out, in, PIECE (challenge)) < 0
         || pass (r, in, out, PIECE (last)) < 0)
         return -1;
     if (!known.confirms)
         return 0;
-    return pass (r, out, in, PIECE (taken)) < 0
-                   || pass (r, in, out, PIECE (used)) < 0
-               ? -1
-               : 0;
+    return pass (r, out, in, PIECE (taken)) < 0 || pass (r, in, out, PIECE (used)) < 0 ? -1 : 0;
 }
 
 static void *relay_one (void *arg)
@@ -221,8 +212,7 @@ static int call_through (struct relay *r)
     assert_int_equal (listen_open (&r->at, "127.0.0.1", 0), 0);
     assert_int_equal (pthread_create (&r->thread, NULL, relay_one, r), 0);
     fd = socket_connect ("127.0.0.1", r->at.port, monotonic () + 60);
-    rv = handshake_call (
-        fd, &known, body, sizeof (body), monotonic () + 60, &seal);
+    rv = handshake_call (fd, &known, body, sizeof (body), monotonic () + 60, &seal);
     if (rv == 0)
         socket_recv (fd, &c, 1, monotonic () + 60);
     seal_destroy (seal);
@@ -235,15 +225,11 @@ static int call_through (struct relay *r)
 static void no_bit_can_be_changed (void **state)
 {
     struct relay r = { .flip = SIZE_MAX };
-    size_t end = 8
-                 * (known.confirms ? sizeof (struct talk)
-                                   : offsetof (struct talk, taken));
+    size_t end = 8 * (known.confirms ? sizeof (struct talk) : offsetof (struct talk, taken));
 
     _Static_assert(sizeof (struct talk)
-                       == sizeof (struct handshake_hello)
-                              + sizeof (struct handshake_challenge)
-                              + sizeof (struct handshake_proof) + sizeof (body)
-                              + 2 * SEAL_TAG,
+                       == sizeof (struct handshake_hello) + sizeof (struct handshake_challenge)
+                              + sizeof (struct handshake_proof) + sizeof (body) + 2 * SEAL_TAG,
                    "no gaps");
     assert_int_equal (call_through (&r), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
@@ -279,20 +265,17 @@ static void nothing_can_be_said_again (void **state)
  * of a caller's. */
 static void nothing_can_be_sent_back (void **state)
 {
-    struct handshake_hello hello = { HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, 0,
-                                     { 1 },           { 9 } };
+    struct handshake_hello hello = { HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, 0, { 1 }, { 9 } };
     struct handshake_challenge first, second;
     struct handshake_proof proof = { 0 };
     int a = dial (), b = dial ();
     char c;
 
     socket_send (a, &hello, sizeof (hello), monotonic () + 60);
-    assert_int_equal (
-        socket_recv (a, &first, sizeof (first), monotonic () + 60), 0);
+    assert_int_equal (socket_recv (a, &first, sizeof (first), monotonic () + 60), 0);
     memcpy (hello.nonce, first.nonce, sizeof (hello.nonce));
     socket_send (b, &hello, sizeof (hello), monotonic () + 60);
-    assert_int_equal (
-        socket_recv (b, &second, sizeof (second), monotonic () + 60), 0);
+    assert_int_equal (socket_recv (b, &second, sizeof (second), monotonic () + 60), 0);
     memcpy (proof.mac, second.mac, sizeof (proof.mac));
     socket_send (a, &proof, sizeof (proof), monotonic () + 60);
     assert_int_equal (socket_recv (a, &c, 1, monotonic () + 60), -1);
@@ -380,9 +363,7 @@ static void check_seals (bool aes)
 static void check_long_seals (bool aes)
 {
     static const unsigned char one[SEAL_KEY] = { 1 }, two[SEAL_KEY] = { 2 };
-    static const size_t sizes[] = {
-        2047, 2048, 2049, 4096, 65535, 65536, 65537
-    };
+    static const size_t sizes[] = { 2047, 2048, 2049, 4096, 65535, 65536, 65537 };
     static unsigned char data[65538];
     unsigned char tag[SEAL_TAG];
 
@@ -397,8 +378,7 @@ static void check_long_seals (bool aes)
             if (at == n) /* of zeros one more */
                 assert_int_equal (seal_check (b, data, n + 1, tag), -1);
             else
-                assert_int_equal (seal_check (b, data, n, tag),
-                                  at < n ? -1 : 0);
+                assert_int_equal (seal_check (b, data, n, tag), at < n ? -1 : 0);
             if (at < n)
                 data[at] ^= 0x80;
             seal_destroy (a);
@@ -431,17 +411,14 @@ static void nothing_is_proven_to_a_stranger (void **state)
     if ((pid = fork ()) == 0) {
         struct net_seal *seal;
         fd = socket_connect ("127.0.0.1", at.port, monotonic () + 60);
-        _exit (handshake_call (
-                   fd, &known, body, sizeof (body), monotonic () + 60, &seal)
-                           < 0
+        _exit (handshake_call (fd, &known, body, sizeof (body), monotonic () + 60, &seal) < 0
                        && errno == EACCES
                    ? 0
                    : 1);
     }
     assert_int_equal (socket_wait (at.fd[0], POLLIN, monotonic () + 60), 0);
     fd = accept4 (at.fd[0], NULL, NULL, SOCK_NONBLOCK);
-    assert_int_equal (
-        socket_recv (fd, &hello, sizeof (hello), monotonic () + 60), 0);
+    assert_int_equal (socket_recv (fd, &hello, sizeof (hello), monotonic () + 60), 0);
     socket_send (fd, &wrong, sizeof (wrong), monotonic () + 60);
     assert_int_equal (socket_recv (fd, &more, 1, monotonic () + 60), -1);
     assert_int_equal (errno, ECONNRESET);
@@ -454,8 +431,7 @@ static void nothing_is_proven_to_a_stranger (void **state)
 /* ::1 has that name, too; who listens as localhost is at 127.0.0.1. */
 static void a_name_that_is_of_each_machine (void **state)
 {
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-                                .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
     int other = socket (AF_INET6, SOCK_STREAM, 0), fd;
     struct sockaddr_in peer;
     socklen_t n = sizeof (peer);
@@ -539,9 +515,7 @@ static int option_of (int fd, int level, int name)
 {
     int value = -1;
 
-    assert_int_equal (
-        getsockopt (fd, level, name, &value, &(socklen_t){ sizeof (value) }),
-        0);
+    assert_int_equal (getsockopt (fd, level, name, &value, &(socklen_t){ sizeof (value) }), 0);
     return value;
 }
 
@@ -561,9 +535,9 @@ static void a_lost_machine_is_noticed (void **state)
 }
 
 #define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
-#define CONFIRMS(f)                                                            \
-    {                                                                          \
-#f " (confirming)", f, set_up_confirming, tear_down, NULL              \
+#define CONFIRMS(f)                                                                                \
+    {                                                                                              \
+#f " (confirming)", f, set_up_confirming, tear_down, NULL                                  \
     }
 
 int main (void)

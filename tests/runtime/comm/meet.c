@@ -12,9 +12,8 @@
  */
 static int everything (struct slurmdl_comm *c)
 {
-    return collect_types (c, NULL) || collect_sizes (c, NULL)
-           || collect_rounding (c, NULL) || collect_parts (c, NULL)
-           || collect_threads (c, NULL);
+    return collect_types (c, NULL) || collect_sizes (c, NULL) || collect_rounding (c, NULL)
+           || collect_parts (c, NULL) || collect_threads (c, NULL);
 }
 
 /* Each collective in some ten calls of MPI.  All of the above would be
@@ -42,15 +41,10 @@ int main (int argc, char **argv)
     sum = slurmdl_comm_rank (c) + 1;
     if (slurmdl_allreduce (c, &sum, &sum, 1, SLURMDL_I64, SLURMDL_SUM, &e) < 0)
         errx (1, "%s", e.text);
-    if ((!strcmp (what, "all") && everything (c))
-        || (!strcmp (what, "parts") && in_parts (c)))
+    if ((!strcmp (what, "all") && everything (c)) || (!strcmp (what, "parts") && in_parts (c)))
         errx (1, "rank %ld: results are wrong", slurmdl_comm_rank (c));
-    printf ("%ld of %ld by %s over %s: %ld\n",
-            slurmdl_comm_rank (c),
-            slurmdl_comm_size (c),
-            slurmdl_comm_bootstrap (c),
-            slurmdl_comm_backend (c),
-            (long)sum);
+    printf ("%ld of %ld by %s over %s: %ld\n", slurmdl_comm_rank (c), slurmdl_comm_size (c),
+            slurmdl_comm_bootstrap (c), slurmdl_comm_backend (c), (long)sum);
     if (!strcmp (what, "seconds") && slurmdl_comm_rank (c) == 0)
         printf ("met in %.3f s\n", took);
     slurmdl_comm_close (c, NULL);

@@ -13,23 +13,16 @@
 #include "tests/runtime/comm/world.h"
 
 /* In a rank: say what is wrong, and end with 1. */
-#define CHECK(c, yes)                                                          \
-    do {                                                                       \
-        if (!(yes))                                                            \
-            return complain (c, __LINE__, #yes, err.text);                     \
+#define CHECK(c, yes)                                                                              \
+    do {                                                                                           \
+        if (!(yes))                                                                                \
+            return complain (c, __LINE__, #yes, err.text);                                         \
     } while (0)
 
-static inline int
-complain (struct slurmdl_comm *c, int line, const char *what, const char *text)
+static inline int complain (struct slurmdl_comm *c, int line, const char *what, const char *text)
 {
-    fprintf (stderr,
-             "# rank %ld, line %d: %s (errno %d: %s) %s\n",
-             slurmdl_comm_rank (c),
-             line,
-             what,
-             errno,
-             strerror (errno),
-             text);
+    fprintf (stderr, "# rank %ld, line %d: %s (errno %d: %s) %s\n", slurmdl_comm_rank (c), line,
+             what, errno, strerror (errno), text);
     return 1;
 }
 
@@ -50,15 +43,10 @@ static inline uint32_t draw (uint32_t *state)
 }
 
 /* Reduce 'n' floats in place by name. */
-static inline int64_t sum_floats (struct slurmdl_comm *c,
-                                  const char *name,
-                                  float *x,
-                                  size_t n,
+static inline int64_t sum_floats (struct slurmdl_comm *c, const char *name, float *x, size_t n,
                                   struct slurmdl_error *err)
 {
-    struct slurmdl_request r = {
-        .name = name, .type = SLURMDL_F32, .n = n, .in = x, .out = x
-    };
+    struct slurmdl_request r = { .name = name, .type = SLURMDL_F32, .n = n, .in = x, .out = x };
 
     return slurmdl_submit (c, &r, err);
 }

@@ -62,8 +62,7 @@ static int queue (struct slurmdl_comm *w, void *arg)
     int bad = slurmdl_comm_stream (w, &stream);
 
     bad |= slurmdl_allreduce (w, x, x, 1, SLURMDL_I32, SLURMDL_SUM, &err);
-    bad |=
-        slurmdl_allreduce (w, x + 1, x + 1, 1, SLURMDL_I32, SLURMDL_SUM, &err);
+    bad |= slurmdl_allreduce (w, x + 1, x + 1, 1, SLURMDL_I32, SLURMDL_SUM, &err);
     bad |= x[0] != 1 || x[1] != 10;
     bad |= finish (&stream);
     bad |= x[0] != 3 || x[1] != 30;
@@ -134,14 +133,10 @@ static void two_have_one_gpu (void **state)
 int main (void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (collectives),
-        cmocka_unit_test (before_hopper),
-        cmocka_unit_test (threads),
-        cmocka_unit_test (streams),
-        cmocka_unit_test (ranks_do_not_come),
-        cmocka_unit_test (kernels_do_not_end),
-        cmocka_unit_test (kernels_fail),
-        cmocka_unit_test (two_have_one_gpu),
+        cmocka_unit_test (collectives),       cmocka_unit_test (before_hopper),
+        cmocka_unit_test (threads),           cmocka_unit_test (streams),
+        cmocka_unit_test (ranks_do_not_come), cmocka_unit_test (kernels_do_not_end),
+        cmocka_unit_test (kernels_fail),      cmocka_unit_test (two_have_one_gpu),
     };
 
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);

@@ -45,8 +45,8 @@ static int reduces (struct slurmdl_comm *w, size_t n)
     long root = (long)(n % (size_t)size);
     int32_t *x = filled (w, n), *y = malloc (n * sizeof (*y) + 1);
     struct slurmdl_error err;
-    int bad = slurmdl_reduce (
-        w, x, rank == root ? y : NULL, n, SLURMDL_I32, SLURMDL_SUM, root, &err);
+    int bad =
+        slurmdl_reduce (w, x, rank == root ? y : NULL, n, SLURMDL_I32, SLURMDL_SUM, root, &err);
 
     if (bad)
         return complain (w, err.text, n);
@@ -91,8 +91,7 @@ static int scatters (struct slurmdl_comm *w, size_t n)
     }
     x = filled (w, all);
     y = malloc (counts[rank] * sizeof (*y) + 1);
-    bad = slurmdl_reduce_scatter (
-        w, x, y, all, counts, SLURMDL_I32, SLURMDL_SUM, &err);
+    bad = slurmdl_reduce_scatter (w, x, y, all, counts, SLURMDL_I32, SLURMDL_SUM, &err);
     for (size_t i = 0; i < counts[rank] && !bad; i++)
         bad = y[i] != sum (size, at + i);
     free (x);
@@ -158,9 +157,8 @@ static int all_kinds (struct slurmdl_comm *w)
     int bad = 0;
 
     for (size_t i = 0; i < COUNT (sizes) && !bad; i++)
-        bad = reduces (w, sizes[i]) || broadcasts (w, sizes[i])
-              || scatters (w, sizes[i]) || gathers (w, sizes[i])
-              || exchanges (w, sizes[i])
+        bad = reduces (w, sizes[i]) || broadcasts (w, sizes[i]) || scatters (w, sizes[i])
+              || gathers (w, sizes[i]) || exchanges (w, sizes[i])
               || (slurmdl_barrier (w, NULL) && complain (w, "barrier", 0));
     return bad;
 }
@@ -180,15 +178,11 @@ static int in_both_orders (struct slurmdl_comm *w, void *arg)
 
 static void parts_are_at_their_places (void **state)
 {
-    static const int worlds[][2] = {
-        { 4, 0 }, { 3, 0 }, { 4, 2 }, { 6, 3 }, { 5, 2 }
-    };
+    static const int worlds[][2] = { { 4, 0 }, { 3, 0 }, { 4, 2 }, { 6, 3 }, { 5, 2 } };
 
     for (size_t i = 0; i < COUNT (worlds); i++)
-        assert_int_equal (
-            world_run (
-                worlds[i][0], worlds[i][1], in_both_orders, NULL, 300, NULL),
-            0);
+        assert_int_equal (world_run (worlds[i][0], worlds[i][1], in_both_orders, NULL, 300, NULL),
+                          0);
 }
 
 /* Whether this process has such memory. */
@@ -227,8 +221,7 @@ static void memory_is_shared_where_it_can_be (void **state)
 }
 
 /* Until it fails: with this errno and a text that has 'word'. */
-static int
-fails (struct slurmdl_comm *w, size_t n, int number, const char *word)
+static int fails (struct slurmdl_comm *w, size_t n, int number, const char *word)
 {
     float *x = calloc (n, sizeof (*x));
     struct slurmdl_error err = { "" };
@@ -241,11 +234,7 @@ fails (struct slurmdl_comm *w, size_t n, int number, const char *word)
     free (x);
     if (rv < 0 && saved == number && strstr (err.text, word))
         return 0;
-    fprintf (stderr,
-             "# rank %ld: %d %s: %s\n",
-             slurmdl_comm_rank (w),
-             rv,
-             strerror (saved),
+    fprintf (stderr, "# rank %ld: %d %s: %s\n", slurmdl_comm_rank (w), rv, strerror (saved),
              err.text);
     return 1;
 }
@@ -291,8 +280,7 @@ static int waits (struct slurmdl_comm *w, void *arg)
     x = 1;
     if (slurmdl_comm_rank (w) == 1)
         return slurmdl_barrier (w, NULL) == 0;
-    return fails (
-               w, 1, slurmdl_comm_rank (w) ? ECONNRESET : ETIMEDOUT, "rank 1")
+    return fails (w, 1, slurmdl_comm_rank (w) ? ECONNRESET : ETIMEDOUT, "rank 1")
            && fails (w, 1, ENOTCONN, "rank 1");
 }
 
@@ -306,16 +294,10 @@ static int differs (struct slurmdl_comm *w, void *arg)
 {
     float x[2] = { 1, 2 };
     struct slurmdl_error err = { "" };
-    int rv = slurmdl_allreduce (w,
-                                x,
-                                x,
-                                slurmdl_comm_rank (w) == 1 ? 2 : 1,
-                                SLURMDL_F32,
-                                SLURMDL_SUM,
-                                &err);
+    int rv = slurmdl_allreduce (w, x, x, slurmdl_comm_rank (w) == 1 ? 2 : 1, SLURMDL_F32,
+                                SLURMDL_SUM, &err);
 
-    if (rv == 0 || (errno != EPROTO && errno != ECONNRESET)
-        || !strstr (err.text, "different"))
+    if (rv == 0 || (errno != EPROTO && errno != ECONNRESET) || !strstr (err.text, "different"))
         return complain (w, err.text, 1);
     return 0;
 }

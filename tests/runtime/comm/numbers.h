@@ -8,8 +8,8 @@
 #include "runtime/comm/reduce/reduce.h"
 
 /* Element j of an array of that type becomes 'v', or v + imaginary * i. */
-static inline void put_complex (
-    void *to, size_t j, enum slurmdl_type type, double v, double imaginary)
+static inline void put_complex (void *to, size_t j, enum slurmdl_type type, double v,
+                                double imaginary)
 {
     size_t size = slurmdl_type_size (type);
     char *at = (char *)to + j * size;
@@ -22,15 +22,13 @@ static inline void put_complex (
     else if (type == SLURMDL_C128)
         memcpy (at, pair, size);
     else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
-             || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3
-             || type == SLURMDL_F8_E5M2)
+             || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
         reduce_convert (at, type, &v, SLURMDL_F64, 1);
     else /* two's complement, and little endian as all Slurm's are */
         memcpy (at, &whole, size);
 }
 
-static inline void
-put_number (void *to, size_t j, enum slurmdl_type type, double v)
+static inline void put_number (void *to, size_t j, enum slurmdl_type type, double v)
 {
     put_complex (to, j, type, v, 0);
 }

@@ -37,13 +37,11 @@ static double compute (enum slurmdl_op op, double a, double b)
     return NAN;
 }
 
-static const enum slurmdl_op ops[] = {
-    SLURMDL_SUM, SLURMDL_AVERAGE, SLURMDL_MIN, SLURMDL_MAX, SLURMDL_PRODUCT
-};
+static const enum slurmdl_op ops[] = { SLURMDL_SUM, SLURMDL_AVERAGE, SLURMDL_MIN, SLURMDL_MAX,
+                                       SLURMDL_PRODUCT };
 enum { OPS = COUNT (ops) };
 
-static void check_pairs (
-    const struct format *f, const void *a, const void *b, void *out, size_t n)
+static void check_pairs (const struct format *f, const void *a, const void *b, void *out, size_t n)
 {
     for (int k = 0; k < OPS; k++) {
         reduce_pair (out, a, b, n, f->type, ops[k]);
@@ -98,9 +96,7 @@ void pairs_of_halves (void **state)
         }
         for (int round = 0; round < 8; round++) {
             for (int i = 0; i < 65536; i++) /* near enough to be rounded */
-                b[i] =
-                    (uint16_t)(a[i]
-                               ^ (draw (&seed) & (round % 2 ? 0xffff : 0xfff)));
+                b[i] = (uint16_t)(a[i] ^ (draw (&seed) & (round % 2 ? 0xffff : 0xfff)));
             check_pairs (f, a, b, out, 65536);
         }
     }
@@ -111,38 +107,38 @@ void pairs_of_halves (void **state)
 
 #define RANDOM 4001
 
-#define INTEGERS(type, wide, name)                                             \
-    void pairs_of_##type (void **state)                                        \
-    {                                                                          \
-        static type a[RANDOM], b[RANDOM], out[RANDOM];                         \
-        uint64_t seed = 2;                                                     \
-                                                                               \
-        (void)state;                                                           \
-        for (int i = 0; i < RANDOM; i++) {                                     \
-            a[i] = (type)draw (&seed);                                         \
-            b[i] = i % 7 ? (type)draw (&seed) : a[i];                          \
-        }                                                                      \
-        for (int k = 0; k < OPS; k++) {                                        \
-            if (ops[k] == SLURMDL_AVERAGE) {                                   \
-                assert_false (reduce_defined (name, ops[k]));                  \
-                continue;                                                      \
-            }                                                                  \
-            assert_true (reduce_defined (name, ops[k]));                       \
-            reduce_pair (out, a, b, RANDOM, name, ops[k]);                     \
-            for (int i = 0; i < RANDOM; i++) {                                 \
-                type x = a[i], y = b[i], want = 0;                             \
-                                                                               \
-                if (ops[k] == SLURMDL_SUM)                                     \
-                    want = (type)((wide)x + (wide)y);                          \
-                else if (ops[k] == SLURMDL_PRODUCT)                            \
-                    want = (type)((wide)x * (wide)y);                          \
-                else if (ops[k] == SLURMDL_MIN)                                \
-                    want = x < y ? x : y;                                      \
-                else                                                           \
-                    want = x > y ? x : y;                                      \
-                assert_true (out[i] == want);                                  \
-            }                                                                  \
-        }                                                                      \
+#define INTEGERS(type, wide, name)                                                                 \
+    void pairs_of_##type (void **state)                                                            \
+    {                                                                                              \
+        static type a[RANDOM], b[RANDOM], out[RANDOM];                                             \
+        uint64_t seed = 2;                                                                         \
+                                                                                                   \
+        (void)state;                                                                               \
+        for (int i = 0; i < RANDOM; i++) {                                                         \
+            a[i] = (type)draw (&seed);                                                             \
+            b[i] = i % 7 ? (type)draw (&seed) : a[i];                                              \
+        }                                                                                          \
+        for (int k = 0; k < OPS; k++) {                                                            \
+            if (ops[k] == SLURMDL_AVERAGE) {                                                       \
+                assert_false (reduce_defined (name, ops[k]));                                      \
+                continue;                                                                          \
+            }                                                                                      \
+            assert_true (reduce_defined (name, ops[k]));                                           \
+            reduce_pair (out, a, b, RANDOM, name, ops[k]);                                         \
+            for (int i = 0; i < RANDOM; i++) {                                                     \
+                type x = a[i], y = b[i], want = 0;                                                 \
+                                                                                                   \
+                if (ops[k] == SLURMDL_SUM)                                                         \
+                    want = (type)((wide)x + (wide)y);                                              \
+                else if (ops[k] == SLURMDL_PRODUCT)                                                \
+                    want = (type)((wide)x * (wide)y);                                              \
+                else if (ops[k] == SLURMDL_MIN)                                                    \
+                    want = x < y ? x : y;                                                          \
+                else                                                                               \
+                    want = x > y ? x : y;                                                          \
+                assert_true (out[i] == want);                                                      \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 INTEGERS (int8_t, uint64_t, SLURMDL_I8)

@@ -33,13 +33,11 @@ static void addresses (void **state)
 
     for (size_t i = 0; i < COUNT (rows); i++)
         if (rows[i].host) {
-            assert_int_equal (
-                address_split (rows[i].text, host, sizeof (host), &n), 0);
+            assert_int_equal (address_split (rows[i].text, host, sizeof (host), &n), 0);
             assert_string_equal (host, rows[i].host);
             assert_int_equal (n, rows[i].port);
         } else
-            assert_int_equal (
-                address_split (rows[i].text, host, sizeof (host), &n), -1);
+            assert_int_equal (address_split (rows[i].text, host, sizeof (host), &n), -1);
 }
 
 static void names (void **state)
@@ -62,8 +60,7 @@ static void control_of (int fd, char *name, size_t size)
     socklen_t n = (socklen_t)size;
 
     memset (name, 0, size);
-    assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n),
-                      0);
+    assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n), 0);
 }
 
 /* Of who is called as of who calls. */
@@ -99,8 +96,7 @@ static void congestion_control (void **state)
     close (caller);
     setenv ("DL_COMM_CONGESTION", "reno", 1);
     assert_int_equal (listen_open_range (&s, NULL, 0, &err), 0);
-    both_use_reno (&s,
-                   socket_connect ("127.0.0.1", s.port, monotonic () + 100));
+    both_use_reno (&s, socket_connect ("127.0.0.1", s.port, monotonic () + 100));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
     assert_int_equal (listen_open_range (&s, NULL, 0, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
@@ -111,23 +107,16 @@ static void congestion_control (void **state)
 
 static bool waited; /* somebody did, for the resolver */
 
-int __real_getaddrinfo (const char *name,
-                        const char *service,
-                        const struct addrinfo *hints,
+int __real_getaddrinfo (const char *name, const char *service, const struct addrinfo *hints,
                         struct addrinfo **list);
-int __wrap_getaddrinfo (const char *name,
-                        const char *service,
-                        const struct addrinfo *hints,
+int __wrap_getaddrinfo (const char *name, const char *service, const struct addrinfo *hints,
                         struct addrinfo **list);
 
 /* A resolver that does not answer. */
-int __wrap_getaddrinfo (const char *name,
-                        const char *service,
-                        const struct addrinfo *hints,
+int __wrap_getaddrinfo (const char *name, const char *service, const struct addrinfo *hints,
                         struct addrinfo **list)
 {
-    if (!name || strncmp (name, "nosuch", 6)
-        || (hints && hints->ai_flags & AI_NUMERICHOST))
+    if (!name || strncmp (name, "nosuch", 6) || (hints && hints->ai_flags & AI_NUMERICHOST))
         return __real_getaddrinfo (name, service, hints, list);
     waited |= gettid () == getpid ();
     if (gettid () != getpid ())
@@ -150,20 +139,14 @@ static void set_step (long rank, long size, int port)
                  { "SLURM_NODEID", "", rank, "" },
                  { "SLURMD_NODENAME", "nosuch", rank, "" },
                  { "SLURM_STEP_RESV_PORTS", "1,1,", port, "" } };
-    static const char *const others[] = {
-        "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "DL_COMM_ADDRESS"
-    };
+    static const char *const others[] = { "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                                          "DL_COMM_ADDRESS" };
     char text[64];
 
     for (size_t i = 0; i < COUNT (others); i++)
         unsetenv (others[i]);
     for (size_t i = 0; i < COUNT (rows); i++) {
-        snprintf (text,
-                  sizeof (text),
-                  "%s%ld%s",
-                  rows[i].before,
-                  rows[i].value,
-                  rows[i].after);
+        snprintf (text, sizeof (text), "%s%ld%s", rows[i].before, rows[i].value, rows[i].after);
         setenv (rows[i].name, text, 1);
     }
 }

@@ -94,10 +94,7 @@ static void what_lies_between_is_rounded_to_even (void **state)
 enum { MANY = 5, MANY_MAX = 2500 };
 
 /* what a loop over the elements would give, in the type's own arithmetic */
-static void plain_many (void *out,
-                        const void *const *in,
-                        size_t k,
-                        size_t i,
+static void plain_many (void *out, const void *const *in, size_t k, size_t i,
                         enum slurmdl_type type)
 {
     const struct format *f = format_of (type);
@@ -140,8 +137,7 @@ static void fill (void *data, size_t n, enum slurmdl_type type, uint64_t *seed)
 }
 
 /* 'place': the array that is the output as well, or none */
-static void
-check_many (enum slurmdl_type type, size_t k, size_t n, size_t place)
+static void check_many (enum slurmdl_type type, size_t k, size_t n, size_t place)
 {
     static uint64_t data[MANY + 1][MANY_MAX], want[MANY_MAX];
     size_t size = slurmdl_type_size (type);
@@ -163,9 +159,8 @@ check_many (enum slurmdl_type type, size_t k, size_t n, size_t place)
 
 static void several_arrays_are_rounded_once (void **state)
 {
-    static const enum slurmdl_type kinds[] = { SLURMDL_F16,     SLURMDL_BF16,
-                                               SLURMDL_F8_E4M3, SLURMDL_F8_E5M2,
-                                               SLURMDL_F32,     SLURMDL_U16 };
+    static const enum slurmdl_type kinds[] = { SLURMDL_F16,     SLURMDL_BF16, SLURMDL_F8_E4M3,
+                                               SLURMDL_F8_E5M2, SLURMDL_F32,  SLURMDL_U16 };
     static const size_t sizes[] = { 0, 1, 7, 31, 1023, 1024, 1025, 2499 };
 
     for (size_t t = 0; t < COUNT (kinds); t++)

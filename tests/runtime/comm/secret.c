@@ -19,16 +19,14 @@ static void parsing (void **state)
     char text[SECRET_DIGITS + 1];
     struct slurmdl_error err = { "" };
 
-    assert_int_equal (secret_parse ("0123456789abcdef0123456789ABCDEF", key),
-                      0);
+    assert_int_equal (secret_parse ("0123456789abcdef0123456789ABCDEF", key), 0);
     secret_print (key, text);
     assert_string_equal (text, "0123456789abcdef0123456789abcdef");
     for (size_t i = 0; i < COUNT (wrong); i++)
         assert_int_equal (secret_parse (wrong[i], key), -1);
     setenv ("DL_SECRET", "hunter2", 1);
     assert_int_equal (secret_of_environment ("test", key, &err), -1);
-    assert_non_null (
-        strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
+    assert_non_null (strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
     assert_null (strstr (err.text, "hunter2"));
     unsetenv ("DL_SECRET");
     assert_int_equal (secret_of_environment ("test", key, &err), 0);

@@ -4,8 +4,7 @@
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 
-static int wait_for (struct slurmdl_comm *c,
-                     const struct slurmdl_request *r,
+static int wait_for (struct slurmdl_comm *c, const struct slurmdl_request *r,
                      struct slurmdl_error *err)
 {
     *err->text = '\0';
@@ -178,11 +177,8 @@ static int stall_for_ever (struct slurmdl_comm *c, void *arg)
     t = sum_floats (c, slurmdl_comm_rank (c) == 1 ? "b" : "a", &x, 1, &err);
     CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
     /* which of the two is a second old first is chance */
-    CHECK (c,
-           (is_in (err.text, "\"a\" has waited")
-            && is_in (err.text, "for rank 1 ("))
-               || (is_in (err.text, "\"b\" has waited")
-                   && is_in (err.text, "for rank 0 (")));
+    CHECK (c, (is_in (err.text, "\"a\" has waited") && is_in (err.text, "for rank 1 ("))
+                  || (is_in (err.text, "\"b\" has waited") && is_in (err.text, "for rank 0 (")));
     CHECK (c, sum_floats (c, "c", &x, 1, NULL) < 0 && errno == ENOTCONN);
     return 0;
 }
@@ -419,31 +415,28 @@ static void test_timeline (void **state)
     assert_int_equal (world_run (2, 0, refused, path, 300, NULL), 0);
     snprintf (path, sizeof (path), "%s/r%%r.json", folder);
     assert_int_equal (world_run (2, 0, drawn, path, 300, NULL), 0);
-    snprintf (
-        command,
-        sizeof (command),
-        "command -v python3 >/dev/null || exit 0\n"
-        "python3 - %s/r0.json %s/r1.json <<'END'\n"
-        "import json, sys, time\n"
-        "for path in sys.argv[1:]:\n"
-        "    events = json.load (open (path))\n"
-        "    spans = [e for e in events if e['ph'] == 'X']\n"
-        "    names = {e['name'] for e in spans}\n"
-        "    assert {'NEGOTIATE_ALLREDUCE', 'QUEUE', 'PACK', 'ALLREDUCE',"
-        " 'UNPACK'} <= names, names\n"
-        "    assert sum (e['name'] == 'ALLREDUCE' for e in spans) == 12\n"
-        "    assert all (e['dur'] >= 0 for e in spans)\n"
-        "    assert all (0 <= e['ts'] < 3e8 for e in spans)\n"
-        "    start = events[0]['args']['start_time_since_epoch_in_micros']\n"
-        "    assert 0 <= time.time () - start / 1e6 < 300\n"
-        "    marks = [e for e in events if e['name'] == 'CYCLE_START']\n"
-        "    assert marks and all (e['ph'] == 'i' for e in marks)\n"
-        "    rows = [e['args']['name'] for e in events"
-        " if e['name'] == 'thread_name']\n"
-        "    assert 'a \"b\" \\\\ 3' in rows, rows\n"
-        "END\n",
-        folder,
-        folder);
+    snprintf (command, sizeof (command),
+              "command -v python3 >/dev/null || exit 0\n"
+              "python3 - %s/r0.json %s/r1.json <<'END'\n"
+              "import json, sys, time\n"
+              "for path in sys.argv[1:]:\n"
+              "    events = json.load (open (path))\n"
+              "    spans = [e for e in events if e['ph'] == 'X']\n"
+              "    names = {e['name'] for e in spans}\n"
+              "    assert {'NEGOTIATE_ALLREDUCE', 'QUEUE', 'PACK', 'ALLREDUCE',"
+              " 'UNPACK'} <= names, names\n"
+              "    assert sum (e['name'] == 'ALLREDUCE' for e in spans) == 12\n"
+              "    assert all (e['dur'] >= 0 for e in spans)\n"
+              "    assert all (0 <= e['ts'] < 3e8 for e in spans)\n"
+              "    start = events[0]['args']['start_time_since_epoch_in_micros']\n"
+              "    assert 0 <= time.time () - start / 1e6 < 300\n"
+              "    marks = [e for e in events if e['name'] == 'CYCLE_START']\n"
+              "    assert marks and all (e['ph'] == 'i' for e in marks)\n"
+              "    rows = [e['args']['name'] for e in events"
+              " if e['name'] == 'thread_name']\n"
+              "    assert 'a \"b\" \\\\ 3' in rows, rows\n"
+              "END\n",
+              folder, folder);
     assert_int_equal (system (command), 0);
     snprintf (command, sizeof (command), "rm -r %s", folder);
     assert_int_equal (system (command), 0);

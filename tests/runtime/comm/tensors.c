@@ -96,8 +96,7 @@ static void test_tree (void **state)
         long all = 1;
         assert_int_equal (engine_tree_make (&t, r, SIZE, node, 4), 0);
         assert_true (t.parent < r && t.n <= 4 + 3);
-        assert_true (r >= 250 ? t.parent == r % 250
-                              : t.parent == (r - 1) / 4 || r == 0);
+        assert_true (r >= 250 ? t.parent == r % 250 : t.parent == (r - 1) / 4 || r == 0);
         for (size_t i = 0; i < t.n; i++) {
             assert_int_equal (t.below[i], below[t.children[i]]);
             all += t.below[i];
@@ -147,8 +146,7 @@ static const char *host (const void *arg, long rank)
     return rank ? "node01" : "node00";
 }
 
-static struct tensor *
-made (const char *name, size_t n, enum slurmdl_type type, const char *group)
+static struct tensor *made (const char *name, size_t n, enum slurmdl_type type, const char *group)
 {
     struct tensor t = { .name = (char *)name,
                         .group = (char *)group,
@@ -207,10 +205,7 @@ static struct heard hear (struct packet *p)
     return h;
 }
 
-static void both (struct coordinator *c,
-                  const char *name,
-                  size_t n,
-                  enum slurmdl_type type,
+static void both (struct coordinator *c, const char *name, size_t n, enum slurmdl_type type,
                   const char *group)
 {
     for (long r = 0; r < 2; r++)
@@ -252,9 +247,8 @@ static void test_coordinator (void **state)
     assert_int_equal (coordinator_emit (c, 1 << 20, 9), 0);
     h = hear (&down);
     assert_int_equal (h.errors, 1);
-    assert_string_equal (h.text,
-                         "gradient \"a\": rank 0 (node00) has f32 of 10, "
-                         "rank 1 (node01) f32 of 11");
+    assert_string_equal (h.text, "gradient \"a\": rank 0 (node00) has f32 of 10, "
+                                 "rank 1 (node01) f32 of 11");
     /* a group, one of whose members cannot be */
     both (c, "g1", 1, SLURMDL_F32, "g");
     assert_false (coordinator_waits (c));
@@ -306,19 +300,16 @@ static void test_stall_text (void **state)
     assert_false (stall_text (s, 100.5, text, sizeof (text), &age));
     assert_true (stall_wait_seconds (s, 100.5) > 0.4);
     assert_true (stall_text (s, 101.5, text, sizeof (text), &age));
-    assert_string_equal (
-        text,
-        "\"w\" and 3 more have waited 61 s for rank 0 (node00), rank 5 "
-        "(node01) (7 do not answer)");
+    assert_string_equal (text, "\"w\" and 3 more have waited 61 s for rank 0 (node00), rank 5 "
+                               "(node01) (7 do not answer)");
     assert_true (age == 61);
     stall_report (s, "v", 60, 0, 200, &down);
     for (long r = 0; r < 13; r++)
         stall_answer (s, r, "v", true);
     assert_true (stall_text (s, 201.5, text, sizeof (text), &age));
-    assert_string_equal (
-        text,
-        "\"v\" has waited 60 s for rank 13 (node01), rank 14 (node01), rank 15 "
-        "(node01), rank 16 (node01) and 3 more ranks");
+    assert_string_equal (text,
+                         "\"v\" has waited 60 s for rank 13 (node01), rank 14 (node01), rank 15 "
+                         "(node01), rank 16 (node01) and 3 more ranks");
     assert_true (stall_wait_seconds (s, 102) < 0);
     stall_destroy (s);
     packet_free (&down);
@@ -377,9 +368,7 @@ static int train (struct slurmdl_comm *c, void *arg)
 
 static void test_learning (void **state)
 {
-    static enum slurmdl_compression all[] = { SLURMDL_PLAIN,
-                                              SLURMDL_AS_F16,
-                                              SLURMDL_AS_BF16 };
+    static enum slurmdl_compression all[] = { SLURMDL_PLAIN, SLURMDL_AS_F16, SLURMDL_AS_BF16 };
 
     for (int i = 0; i < 3; i++)
         assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
@@ -416,9 +405,7 @@ static int rounding (struct slurmdl_comm *c, void *arg)
         }
         CHECK (c, slurmdl_wait (c, slurmdl_submit (c, &r, &err), &err) == 0);
         for (int j = 0; j < N; j++)
-            CHECK (c,
-                   fabs (x[j] - want[j])
-                       <= (double)size * unit[how] * most[j] + 1e-6);
+            CHECK (c, fabs (x[j] - want[j]) <= (double)size * unit[how] * most[j] + 1e-6);
     }
     return 0;
 }

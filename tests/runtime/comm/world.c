@@ -30,18 +30,11 @@ int world_hold_port (int *port)
     return fd;
 }
 
-static int rank_main (int rank,
-                      int size,
-                      int node_size,
-                      const char *address,
-                      world_f f,
-                      void *arg)
+static int rank_main (int rank, int size, int node_size, const char *address, world_f f, void *arg)
 {
-    struct slurmdl_comm_options o = { .rank = rank,
-                                      .size = size,
-                                      .bootstrap = "tcp",
-                                      .address = address,
-                                      .timeout = 30 };
+    struct slurmdl_comm_options o = {
+        .rank = rank, .size = size, .bootstrap = "tcp", .address = address, .timeout = 30
+    };
     struct slurmdl_error err = { "" };
     struct slurmdl_comm *c;
     char node[32];
@@ -75,8 +68,7 @@ static int wait_for (pid_t pid, double until, int *status)
     }
 }
 
-int world_run (
-    int size, int node_size, world_f f, void *arg, int seconds, int *status)
+int world_run (int size, int node_size, world_f f, void *arg, int seconds, int *status)
 {
     pid_t *pids = calloc ((size_t)size, sizeof (*pids));
     struct timespec now;

@@ -15,8 +15,7 @@ typedef int (*world_f) (struct slurmdl_comm *world, void *arg);
  * Returns the number of ranks that did not end with 0; their ends are in
  * 'status' (of waitpid(2), 'size' numbers, or NULL).
  */
-int world_run (
-    int size, int node_size, world_f f, void *arg, int seconds, int *status);
+int world_run (int size, int node_size, world_f f, void *arg, int seconds, int *status);
 
 /* A port of loopback that nobody else gets while the returned socket is open:
  * it is bound and does not listen, so that a listener with SO_REUSEADDR still

@@ -27,8 +27,7 @@ static int call_fits (const struct lent *l, size_t bytes)
 {
     if (bytes <= l->bytes && bytes != SIZE_MAX && (l->data || bytes == 0))
         return 0;
-    PyErr_SetString (PyExc_ValueError,
-                     "the memory is smaller than its shape says");
+    PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
     return -1;
 }
 
@@ -44,15 +43,15 @@ static PyObject *call_end (struct call *k, const char *what)
 }
 
 /* The calls wait: without the GIL, one at a time. */
-#define COLLECTIVE(K, EXPRESSION)                                              \
-    do {                                                                       \
-        struct slurmdl_comm *c = comm_enter ((K)->self);                       \
-        if (!c)                                                                \
-            break;                                                             \
-        Py_BEGIN_ALLOW_THREADS;                                                \
-        (K)->rv = (EXPRESSION);                                                \
-        Py_END_ALLOW_THREADS;                                                  \
-        comm_leave ((K)->self);                                                \
+#define COLLECTIVE(K, EXPRESSION)                                                                  \
+    do {                                                                                           \
+        struct slurmdl_comm *c = comm_enter ((K)->self);                                           \
+        if (!c)                                                                                    \
+            break;                                                                                 \
+        Py_BEGIN_ALLOW_THREADS;                                                                    \
+        (K)->rv = (EXPRESSION);                                                                    \
+        Py_END_ALLOW_THREADS;                                                                      \
+        comm_leave ((K)->self);                                                                    \
     } while (0)
 
 /* (type, n, in, out, op) */
@@ -64,21 +63,13 @@ PyObject *comm_allreduce (PyObject *o, PyObject *args)
     struct call k;
     int type, op;
 
-    if (!PyArg_ParseTuple (
-            args, "snOOi:allreduce", &type_name, &n, &in, &out, &op)
-        || (type = type_of_name (type_name)) < 0
-        || call_take (&k, o, in, out) < 0)
+    if (!PyArg_ParseTuple (args, "snOOi:allreduce", &type_name, &n, &in, &out, &op)
+        || (type = type_of_name (type_name)) < 0 || call_take (&k, o, in, out) < 0)
         return NULL;
     if (call_fits (&k.in, size_of_array (type, n)) == 0
         && call_fits (&k.out, size_of_array (type, n)) == 0)
-        COLLECTIVE (&k,
-                    slurmdl_allreduce (c,
-                                       k.in.data,
-                                       k.out.data,
-                                       (size_t)n,
-                                       (enum slurmdl_type)type,
-                                       (enum slurmdl_op)op,
-                                       &k.err));
+        COLLECTIVE (&k, slurmdl_allreduce (c, k.in.data, k.out.data, (size_t)n,
+                                           (enum slurmdl_type)type, (enum slurmdl_op)op, &k.err));
     return call_end (&k, "allreduce");
 }
 
@@ -92,42 +83,29 @@ PyObject *comm_reduce (PyObject *o, PyObject *args)
     int type, op;
     long root;
 
-    if (!PyArg_ParseTuple (
-            args, "snOOil:reduce", &type_name, &n, &in, &out, &op, &root)
-        || (type = type_of_name (type_name)) < 0
-        || call_take (&k, o, in, out) < 0)
+    if (!PyArg_ParseTuple (args, "snOOil:reduce", &type_name, &n, &in, &out, &op, &root)
+        || (type = type_of_name (type_name)) < 0 || call_take (&k, o, in, out) < 0)
         return NULL;
     if (call_fits (&k.in, size_of_array (type, n)) == 0
         && (out == Py_None || call_fits (&k.out, size_of_array (type, n)) == 0))
         COLLECTIVE (&k,
-                    slurmdl_reduce (c,
-                                    k.in.data,
-                                    k.out.data,
-                                    (size_t)n,
-                                    (enum slurmdl_type)type,
-                                    (enum slurmdl_op)op,
-                                    root,
-                                    &k.err));
+                    slurmdl_reduce (c, k.in.data, k.out.data, (size_t)n, (enum slurmdl_type)type,
+                                    (enum slurmdl_op)op, root, &k.err));
     return call_end (&k, "reduce");
 }
 
 /* Numbers of a tuple, one a rank; '*sum' is their sum.  NULL with an error. */
-static size_t *
-numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size_t own)
+static size_t *numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size_t own)
 {
     struct slurmdl_comm *c = comm_of (self);
     long size = c ? slurmdl_comm_size (c) : 0;
     size_t *numbers = c ? calloc ((size_t)size, sizeof (*numbers)) : NULL;
 
     *sum = 0;
-    if (c && tuple != Py_None
-        && (!PyTuple_Check (tuple) || PyTuple_Size (tuple) != size))
-        PyErr_Format (
-            PyExc_ValueError, "a number for each of the %ld ranks", size);
+    if (c && tuple != Py_None && (!PyTuple_Check (tuple) || PyTuple_Size (tuple) != size))
+        PyErr_Format (PyExc_ValueError, "a number for each of the %ld ranks", size);
     for (long r = 0; numbers && !PyErr_Occurred () && r < size; r++) {
-        numbers[r] = tuple == Py_None
-                         ? own
-                         : PyLong_AsSize_t (PyTuple_GetItem (tuple, r));
+        numbers[r] = tuple == Py_None ? own : PyLong_AsSize_t (PyTuple_GetItem (tuple, r));
         if (__builtin_add_overflow (*sum, numbers[r], sum)) {
             PyErr_SetString (PyExc_ValueError, "the numbers are too large");
             break;
@@ -152,16 +130,8 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
     size_t *counts, sum, own;
     int type, op;
 
-    if (!PyArg_ParseTuple (args,
-                           "snOOOi:reduce_scatter",
-                           &type_name,
-                           &n,
-                           &in,
-                           &out,
-                           &tuple,
-                           &op)
-        || (type = type_of_name (type_name)) < 0
-        || !(counts = numbers_of (self, tuple, &sum, 0)))
+    if (!PyArg_ParseTuple (args, "snOOOi:reduce_scatter", &type_name, &n, &in, &out, &tuple, &op)
+        || (type = type_of_name (type_name)) < 0 || !(counts = numbers_of (self, tuple, &sum, 0)))
         return NULL;
     own = counts[slurmdl_comm_rank (self->c)];
     if (call_take (&k, o, in, out) < 0) {
@@ -169,20 +139,12 @@ PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
         return NULL;
     }
     if (sum != (size_t)n)
-        PyErr_SetString (
-            PyExc_ValueError,
-            "the parts of all ranks must have n elements in total");
+        PyErr_SetString (PyExc_ValueError, "the parts of all ranks must have n elements in total");
     else if (call_fits (&k.in, size_of_array (type, n)) == 0
              && call_fits (&k.out, size_of_array (type, (Py_ssize_t)own)) == 0)
         COLLECTIVE (&k,
-                    slurmdl_reduce_scatter (c,
-                                            k.in.data,
-                                            k.out.data,
-                                            (size_t)n,
-                                            counts,
-                                            (enum slurmdl_type)type,
-                                            (enum slurmdl_op)op,
-                                            &k.err));
+                    slurmdl_reduce_scatter (c, k.in.data, k.out.data, (size_t)n, counts,
+                                            (enum slurmdl_type)type, (enum slurmdl_op)op, &k.err));
     free (counts);
     return call_end (&k, "reduce_scatter");
 }
@@ -202,11 +164,8 @@ PyObject *comm_allgather (PyObject *o, PyObject *args)
         free (bytes);
         return NULL;
     }
-    if (call_fits (&k.in, size_of_array (SLURMDL_U8, own)) == 0
-        && call_fits (&k.out, sum) == 0)
-        COLLECTIVE (&k,
-                    slurmdl_allgather (
-                        c, k.in.data, (size_t)own, k.out.data, bytes, &k.err));
+    if (call_fits (&k.in, size_of_array (SLURMDL_U8, own)) == 0 && call_fits (&k.out, sum) == 0)
+        COLLECTIVE (&k, slurmdl_allgather (c, k.in.data, (size_t)own, k.out.data, bytes, &k.err));
     free (bytes);
     return call_end (&k, "allgather");
 }
@@ -223,8 +182,7 @@ PyObject *comm_broadcast (PyObject *o, PyObject *args)
         || lent_take (&k.out, memory, true) < 0)
         return NULL;
     if (call_fits (&k.out, size_of_array (SLURMDL_U8, n)) == 0)
-        COLLECTIVE (&k,
-                    slurmdl_broadcast (c, k.out.data, (size_t)n, root, &k.err));
+        COLLECTIVE (&k, slurmdl_broadcast (c, k.out.data, (size_t)n, root, &k.err));
     return call_end (&k, "broadcast");
 }
 
@@ -237,15 +195,11 @@ PyObject *comm_alltoall (PyObject *o, PyObject *args)
     PyObject *result = NULL;
     struct call k;
 
-    if (PyArg_ParseTuple (
-            args, "OOOO:alltoall", &in, &to_tuple, &out, &from_tuple)
+    if (PyArg_ParseTuple (args, "OOOO:alltoall", &in, &to_tuple, &out, &from_tuple)
         && (to = numbers_of (self, to_tuple, &sent, 0))
-        && (from = numbers_of (self, from_tuple, &got, 0))
-        && call_take (&k, o, in, out) == 0) {
+        && (from = numbers_of (self, from_tuple, &got, 0)) && call_take (&k, o, in, out) == 0) {
         if (call_fits (&k.in, sent) == 0 && call_fits (&k.out, got) == 0)
-            COLLECTIVE (
-                &k,
-                slurmdl_alltoall (c, k.in.data, to, k.out.data, from, &k.err));
+            COLLECTIVE (&k, slurmdl_alltoall (c, k.in.data, to, k.out.data, from, &k.err));
         result = call_end (&k, "alltoall");
     }
     free (to);

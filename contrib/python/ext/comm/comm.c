@@ -44,9 +44,7 @@ void comm_leave (struct comm *self)
     comm_unuse (self);
 }
 
-PyObject *comm_fails (struct comm *self,
-                      const struct slurmdl_error *err,
-                      const char *what)
+PyObject *comm_fails (struct comm *self, const struct slurmdl_error *err, const char *what)
 {
     self->told = true;
     return raise_error (err, what);
@@ -70,22 +68,13 @@ static struct comm *new_comm (PyTypeObject *type)
 
 static PyObject *comm_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    static char *names[] = { "rank",    "size",    "bootstrap", "address",
-                             "backend", "timeout", NULL };
+    static char *names[] = { "rank", "size", "bootstrap", "address", "backend", "timeout", NULL };
     struct slurmdl_comm_options o = { 0 };
     struct slurmdl_error err = { "" };
     struct comm *self;
 
-    if (!PyArg_ParseTupleAndKeywords (args,
-                                      kw,
-                                      "|llzzzd:Comm",
-                                      names,
-                                      &o.rank,
-                                      &o.size,
-                                      &o.bootstrap,
-                                      &o.address,
-                                      &o.backend,
-                                      &o.timeout)
+    if (!PyArg_ParseTupleAndKeywords (args, kw, "|llzzzd:Comm", names, &o.rank, &o.size,
+                                      &o.bootstrap, &o.address, &o.backend, &o.timeout)
         || !(self = new_comm (type)))
         return NULL;
     WITHOUT_GIL (self->c = slurmdl_comm_open (&o, &err));
@@ -212,8 +201,7 @@ static PyObject *get_name (PyObject *o, void *bootstrap)
 
     if (!c)
         return NULL;
-    return PyUnicode_FromString (bootstrap ? slurmdl_comm_bootstrap (c)
-                                           : slurmdl_comm_backend (c));
+    return PyUnicode_FromString (bootstrap ? slurmdl_comm_bootstrap (c) : slurmdl_comm_backend (c));
 }
 
 static PyObject *get_closed (PyObject *o, void *unused)
@@ -259,8 +247,7 @@ static PyObject *comm_split (PyObject *o, PyObject *args)
     struct comm *part;
     long color, key;
 
-    if (!PyArg_ParseTuple (args, "ll:split", &color, &key)
-        || !(part = new_comm (Py_TYPE (o))))
+    if (!PyArg_ParseTuple (args, "ll:split", &color, &key) || !(part = new_comm (Py_TYPE (o))))
         return NULL;
     if ((c = comm_enter (self))) {
         errno = 0;
@@ -325,10 +312,6 @@ static PyMethodDef comm_methods[] = {
 };
 /* clang-format on */
 
-EXT_TYPE (comm,
-          "Comm",
-          "A communicator: what slurmdl.comm.open() returns is made of it.",
-          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-          { Py_tp_traverse, comm_traverse },
-          { Py_tp_clear, comm_clear },
-          { Py_tp_getset, facts }, );
+EXT_TYPE (comm, "Comm", "A communicator: what slurmdl.comm.open() returns is made of it.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, comm_traverse },
+          { Py_tp_clear, comm_clear }, { Py_tp_getset, facts }, );

@@ -12,8 +12,8 @@ extern PyTypeObject *comm_type;
 
 struct comm {
     PyObject_HEAD struct slurmdl_comm *c; /* NULL: closed */
-    PyObject *kept;   /* dict: ticket to what owns the memory */
-    PyObject *parent; /* that this one is a part of, or NULL */
+    PyObject *kept;                       /* dict: ticket to what owns the memory */
+    PyObject *parent;                     /* that this one is a part of, or NULL */
     PyThread_type_lock lock;
     unsigned generation;
     int users; /* calls that are under way; changed with the GIL only */
@@ -41,9 +41,7 @@ PyObject *comm_around (PyTypeObject *type, struct slurmdl_comm *c);
 void comm_expire (PyObject *comm);
 
 /* Raise slurmdl.Error, after which close() need not tell it again; NULL. */
-PyObject *comm_fails (struct comm *self,
-                      const struct slurmdl_error *err,
-                      const char *what);
+PyObject *comm_fails (struct comm *self, const struct slurmdl_error *err, const char *what);
 
 /* ---- collective.c ---- */
 

@@ -8,7 +8,7 @@
 struct elastic {
     PyObject_HEAD struct slurmdl_elastic *e; /* NULL: closed */
     PyObject *comm;                          /* of the world that is, or NULL */
-    PyObject *kept; /* dict: name to what owns the protected memory */
+    PyObject *kept;                          /* dict: name to what owns the protected memory */
     unsigned generation;
 };
 
@@ -29,15 +29,8 @@ static PyObject *elastic_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     struct slurmdl_error err = { "" };
     struct elastic *self;
 
-    if (!PyArg_ParseTupleAndKeywords (args,
-                                      kw,
-                                      "|zlldd:Elastic",
-                                      names,
-                                      &o.dir,
-                                      &o.min,
-                                      &o.max,
-                                      &o.settle,
-                                      &o.timeout)
+    if (!PyArg_ParseTupleAndKeywords (args, kw, "|zlldd:Elastic", names, &o.dir, &o.min, &o.max,
+                                      &o.settle, &o.timeout)
         || !(self = ext_alloc (type)))
         return NULL;
     self->generation = generation;
@@ -117,8 +110,7 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
 
     if (!e)
         return NULL;
-    if (!PyType_Check (type)
-        || !PyType_IsSubtype ((PyTypeObject *)type, comm_type))
+    if (!PyType_Check (type) || !PyType_IsSubtype ((PyTypeObject *)type, comm_type))
         return PyErr_Format (PyExc_TypeError, "%R is no kind of Comm", type);
     expire (self);
     WITHOUT_GIL (c = slurmdl_elastic_form (e, &err));
@@ -130,10 +122,7 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
 }
 
 /* What owns the memory goes when the library has other memory of this name. */
-static PyObject *keep (PyObject *o,
-                       int rv,
-                       const struct slurmdl_error *err,
-                       const char *name,
+static PyObject *keep (PyObject *o, int rv, const struct slurmdl_error *err, const char *name,
                        PyObject *owner)
 {
     if (rv < 0)
@@ -152,8 +141,7 @@ static PyObject *elastic_protect (PyObject *o, PyObject *args)
 
     if (!e || protect_args_of (args, &p) < 0)
         return NULL;
-    rv = slurmdl_elastic_protect (
-        e, p.name, p.type, p.ndims, p.dims, p.memory.data, &err);
+    rv = slurmdl_elastic_protect (e, p.name, p.type, p.ndims, p.dims, p.memory.data, &err);
     lent_return (&p.memory);
     return keep (o, rv, &err, p.name, p.owner);
 }
@@ -167,8 +155,8 @@ static PyObject *elastic_protect_shard (PyObject *o, PyObject *args)
 
     if (!e || protect_slab_of (args, &p) < 0)
         return NULL;
-    rv = slurmdl_elastic_protect_shard (
-        e, p.name, p.type, p.ndims, p.dims, p.at, p.part, p.memory.data, &err);
+    rv = slurmdl_elastic_protect_shard (e, p.name, p.type, p.ndims, p.dims, p.at, p.part,
+                                        p.memory.data, &err);
     lent_return (&p.memory);
     return keep (o, rv, &err, p.name, p.owner);
 }
@@ -183,8 +171,7 @@ static PyObject *elastic_state (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "sy*:state", &name, &bytes))
         return NULL;
     if (elastic_of (o)) {
-        rv = slurmdl_elastic_state (
-            elastic_of (o), name, bytes.buf, (size_t)bytes.len, &err);
+        rv = slurmdl_elastic_state (elastic_of (o), name, bytes.buf, (size_t)bytes.len, &err);
         if (rv < 0)
             raise_error (&err, name);
     }
@@ -285,9 +272,6 @@ static PyMethodDef elastic_methods[] = {
 };
 /* clang-format on */
 
-EXT_TYPE (elastic,
-          "Elastic",
-          "An elastic world: what slurmdl.elastic.Elastic is made of.",
-          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-          { Py_tp_traverse, elastic_traverse },
+EXT_TYPE (elastic, "Elastic", "An elastic world: what slurmdl.elastic.Elastic is made of.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, elastic_traverse },
           { Py_tp_clear, elastic_clear }, );

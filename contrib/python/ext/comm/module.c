@@ -12,8 +12,7 @@ static struct PyModuleDef definition = {
 };
 
 /* before Python 3.9 its macro did not say so */
-__attribute__ ((visibility ("default"))) PyMODINIT_FUNC
-PyInit__slurmdl_comm (void);
+__attribute__ ((visibility ("default"))) PyMODINIT_FUNC PyInit__slurmdl_comm (void);
 PyMODINIT_FUNC PyInit__slurmdl_comm (void)
 {
     static PyType_Spec *const specs[] = { &comm_spec, &elastic_spec, NULL };

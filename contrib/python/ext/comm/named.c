@@ -16,8 +16,7 @@ static PyObject *view_of (PyObject *o)
 }
 
 /* The number of a request; until it is over its memory stays. */
-static PyObject *
-submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
+static PyObject *submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
 {
     struct slurmdl_comm *c = comm_of (self);
     struct slurmdl_error err = { "" };
@@ -37,8 +36,7 @@ submitted (struct comm *self, const struct slurmdl_request *r, PyObject *kept)
 }
 
 /* Elements that 'out' gets; SIZE_MAX: nobody knows, as others have rows. */
-static size_t result_elements (const struct comm *self,
-                               const struct slurmdl_request *r)
+static size_t result_elements (const struct comm *self, const struct slurmdl_request *r)
 {
     size_t row = r->row ? r->row : 1;
     size_t size = (size_t)slurmdl_comm_size (self->c);
@@ -66,27 +64,11 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     int type;
     size_t item = 0, room, room_out;
 
-    if (!PyArg_ParseTuple (args,
-                           "sisinnOlOOddiznOn:submit",
-                           &r.name,
-                           &r.what,
-                           &type_name,
-                           &r.op,
-                           &r.n,
-                           &r.row,
-                           &shape,
-                           &r.root,
-                           &in,
-                           &out,
-                           &r.prescale,
-                           &r.postscale,
-                           &r.compression,
-                           &r.group,
-                           &r.members,
-                           &owner,
-                           &stream)
-        || (r.ndims = dims_of (shape, dims)) < 0
-        || (type = type_of_name (type_name)) < 0 || !comm_of (self))
+    if (!PyArg_ParseTuple (args, "sisinnOlOOddiznOn:submit", &r.name, &r.what, &type_name, &r.op,
+                           &r.n, &r.row, &shape, &r.root, &in, &out, &r.prescale, &r.postscale,
+                           &r.compression, &r.group, &r.members, &owner, &stream)
+        || (r.ndims = dims_of (shape, dims)) < 0 || (type = type_of_name (type_name)) < 0
+        || !comm_of (self))
         return NULL;
     r.dims = dims;
     if (r.what != SLURMDL_ALLGATHER || r.row != SLURMDL_ZERO_WIDTH)
@@ -98,14 +80,11 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     if (out != Py_None && lent_take (&lent_out, out, true) < 0)
         goto out;
     if (room > lent_in.bytes || room == SIZE_MAX
-        || (out != Py_None
-            && (room_out > lent_out.bytes || room_out == SIZE_MAX))) {
-        PyErr_SetString (PyExc_ValueError,
-                         "the memory is smaller than its shape says");
+        || (out != Py_None && (room_out > lent_out.bytes || room_out == SIZE_MAX))) {
+        PyErr_SetString (PyExc_ValueError, "the memory is smaller than its shape says");
         goto out;
     }
-    if (!(kept = Py_BuildValue (
-              "(NNOn)", view_of (in), view_of (out), owner, (Py_ssize_t)item)))
+    if (!(kept = Py_BuildValue ("(NNOn)", view_of (in), view_of (out), owner, (Py_ssize_t)item)))
         goto out;
     r.type = (enum slurmdl_type)type;
     r.in = lent_in.data;
@@ -189,8 +168,8 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
     Py_RETURN_NONE;
 }
 
-static PyObject *result_of (
-    int type_size, const void *out, size_t n, const size_t *counts, long size)
+static PyObject *result_of (int type_size, const void *out, size_t n, const size_t *counts,
+                            long size)
 {
     PyObject *tuple = PyTuple_New (size);
 
@@ -199,8 +178,7 @@ static PyObject *result_of (
             Py_CLEAR (tuple);
     if (!tuple)
         return NULL;
-    return Py_BuildValue (
-        "(y#N)", out ? out : "", out ? (Py_ssize_t)n * type_size : 0, tuple);
+    return Py_BuildValue ("(y#N)", out ? out : "", out ? (Py_ssize_t)n * type_size : 0, tuple);
 }
 
 /* (ticket): bytes, and elements from each rank */
@@ -261,8 +239,7 @@ PyObject *comm_timeline (PyObject *o, PyObject *args)
     const char *path;
     int cycles;
 
-    if (!PyArg_ParseTuple (args, "zp:timeline", &path, &cycles)
-        || !(c = comm_enter (self)))
+    if (!PyArg_ParseTuple (args, "zp:timeline", &path, &cycles) || !(c = comm_enter (self)))
         return NULL;
     if (slurmdl_timeline (c, path, cycles, &err) < 0)
         raise_error (&err, "timeline");

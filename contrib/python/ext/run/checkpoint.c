@@ -16,8 +16,7 @@ static int note (const struct slurmdl_error *err, int level)
 {
     if (!*err->text)
         return 0;
-    return PyErr_WarnFormat (
-        PyExc_RuntimeWarning, level, "slurmdl: %s", err->text);
+    return PyErr_WarnFormat (PyExc_RuntimeWarning, level, "slurmdl: %s", err->text);
 }
 
 static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
@@ -94,11 +93,9 @@ PyObject *run_restore (PyObject *o, PyObject *args)
     int64_t step = 0;
     int rv;
 
-    if (!PyArg_ParseTuple (args, "|zz:restore", &pattern, &path)
-        || !(run = run_enter (self)))
+    if (!PyArg_ParseTuple (args, "|zz:restore", &pattern, &path) || !(run = run_enter (self)))
         return NULL;
-    WITHOUT_GIL (rv = pattern || path ? slurmdl_restore_only (
-                          run, pattern, path, &step, &err)
+    WITHOUT_GIL (rv = pattern || path ? slurmdl_restore_only (run, pattern, path, &step, &err)
                                       : slurmdl_restore (run, &step, &err));
     run_leave (self);
     if (rv < 0)

@@ -11,15 +11,13 @@ struct checkpoint {
     PyObject_HEAD struct slurmdl_checkpoint *file;
 };
 
-static PyObject *
-checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+static PyObject *checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     struct slurmdl_error err = { "" };
     struct checkpoint *self;
     const char *path;
 
-    if (!PyArg_ParseTuple (args, "s:Checkpoint", &path)
-        || !(self = ext_alloc (type)))
+    if (!PyArg_ParseTuple (args, "s:Checkpoint", &path) || !(self = ext_alloc (type)))
         return NULL;
     WITHOUT_GIL (self->file = slurmdl_checkpoint_open (path, &err));
     if (self->file)
@@ -38,8 +36,7 @@ static void checkpoint_dealloc (PyObject *o)
 
 static PyObject *checkpoint_step (PyObject *o, void *unused)
 {
-    return PyLong_FromLongLong (
-        slurmdl_checkpoint_step (((struct checkpoint *)o)->file));
+    return PyLong_FromLongLong (slurmdl_checkpoint_step (((struct checkpoint *)o)->file));
 }
 
 PyObject *origin_tuple (const struct slurmdl_origin *from)
@@ -48,8 +45,7 @@ PyObject *origin_tuple (const struct slurmdl_origin *from)
 
     if (!path)
         return NULL;
-    return Py_BuildValue (
-        "(NkN)", path, (unsigned long)from->owner, PyBool_FromLong (from->own));
+    return Py_BuildValue ("(NkN)", path, (unsigned long)from->owner, PyBool_FromLong (from->own));
 }
 
 static PyObject *checkpoint_origin (PyObject *o, PyObject *unused)
@@ -72,11 +68,8 @@ static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
     for (size_t i = 0; list && i < n; i++) {
         PyObject *row = NULL;
         if (slurmdl_checkpoint_info (file, i, &t) == 0)
-            row = Py_BuildValue ("(ssNi)",
-                                 t.name,
-                                 name_of_type (t.type),
-                                 tuple_of (t.dims, t.ndims),
-                                 t.state != 0);
+            row = Py_BuildValue ("(ssNi)", t.name, name_of_type (t.type),
+                                 tuple_of (t.dims, t.ndims), t.state != 0);
         if (!row || PyList_Append (list, row) < 0)
             Py_CLEAR (list);
         Py_XDECREF (row);
@@ -104,8 +97,7 @@ static PyObject *checkpoint_read (PyObject *o, PyObject *args)
     if (lent_take (&l, memory, true) < 0)
         return NULL;
     if ((rv = lent_fits (&l, t.type, t.ndims, t.dims)) == 0) {
-        WITHOUT_GIL (rv = slurmdl_checkpoint_read (
-                         file, name, NULL, NULL, l.data, &err));
+        WITHOUT_GIL (rv = slurmdl_checkpoint_read (file, name, NULL, NULL, l.data, &err));
         if (rv < 0)
             raise_error (&err, name);
     }
@@ -127,10 +119,7 @@ static PyGetSetDef checkpoint_facts[] = {
     { NULL },
 };
 
-EXT_TYPE (checkpoint,
-          "Checkpoint",
-          "A checkpoint that is read; slurmdl.load() is simpler.",
-          0,
+EXT_TYPE (checkpoint, "Checkpoint", "A checkpoint that is read; slurmdl.load() is simpler.", 0,
           { Py_tp_getset, checkpoint_facts }, );
 
 /* ---- Writer ---- */
@@ -148,8 +137,7 @@ static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
     const char *path;
     long long step;
 
-    if (!PyArg_ParseTuple (args, "sL:Writer", &path, &step)
-        || !(self = ext_alloc (type)))
+    if (!PyArg_ParseTuple (args, "sL:Writer", &path, &step) || !(self = ext_alloc (type)))
         return NULL;
     self->generation = generation;
     if (!(self->lock = PyThread_allocate_lock ())) {
@@ -202,15 +190,13 @@ static void writer_dealloc (PyObject *o)
     free_object (o);
 }
 
-static int
-add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
+static int add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_writer *file;
     int rv;
 
-    if (lent_fits (l, t->type, t->ndims, t->dims) < 0
-        || !(file = writer_enter (self)))
+    if (lent_fits (l, t->type, t->ndims, t->dims) < 0 || !(file = writer_enter (self)))
         return -1;
     WITHOUT_GIL (rv = slurmdl_writer_add (file, t, l->data, &err));
     PyThread_release_lock (self->lock);
@@ -229,10 +215,8 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
     struct lent l;
     int type, rv;
 
-    if (!PyArg_ParseTuple (
-            args, "ssOOp:add", &name, &type_name, &shape, &memory, &t.state)
-        || (type = type_of_name (type_name)) < 0
-        || (t.ndims = dims_of (shape, t.dims)) < 0
+    if (!PyArg_ParseTuple (args, "ssOOp:add", &name, &type_name, &shape, &memory, &t.state)
+        || (type = type_of_name (type_name)) < 0 || (t.ndims = dims_of (shape, t.dims)) < 0
         || lent_take (&l, memory, false) < 0)
         return NULL;
     t.type = (enum slurmdl_type)type;
@@ -242,8 +226,7 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
         PyErr_Format (PyExc_ValueError,
                       "'%.140s...': a name in a checkpoint has at most %zu "
                       "bytes",
-                      name,
-                      sizeof (t.name) - 1);
+                      name, sizeof (t.name) - 1);
         rv = -1;
     }
     lent_return (&l);
@@ -274,10 +257,7 @@ static PyMethodDef writer_methods[] = {
     { NULL },
 };
 
-EXT_TYPE (writer,
-          "Writer",
-          "A checkpoint that is written; slurmdl.dump() is simpler.",
-          0, );
+EXT_TYPE (writer, "Writer", "A checkpoint that is written; slurmdl.dump() is simpler.", 0, );
 
 /* ---- find, remove ---- */
 
@@ -304,14 +284,12 @@ PyObject *find_checkpoint (PyObject *module, PyObject *args)
     char *path;
     long prefer;
 
-    if (!PyArg_ParseTuple (
-            args, "sLl:find_checkpoint", &dir, &max_step, &prefer))
+    if (!PyArg_ParseTuple (args, "sLl:find_checkpoint", &dir, &max_step, &prefer))
         return NULL;
     WITHOUT_GIL (path = slurmdl_checkpoint_find (dir, max_step, prefer, &step));
     if (!path)
         Py_RETURN_NONE;
-    result = Py_BuildValue (
-        "(NL)", PyUnicode_DecodeFSDefault (path), (long long)step);
+    result = Py_BuildValue ("(NL)", PyUnicode_DecodeFSDefault (path), (long long)step);
     free (path);
     return result;
 }

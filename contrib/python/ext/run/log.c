@@ -7,8 +7,7 @@
 /* ---- Metric ---- */
 
 struct metric {
-    PyObject_HEAD struct slurmdl_metric
-        *metric; /* NULL: there was no room for its name */
+    PyObject_HEAD struct slurmdl_metric *metric; /* NULL: there was no room for its name */
     struct run *run;
     PyObject *name;
 };
@@ -21,8 +20,7 @@ static double number_of (PyObject *o)
     PyObject *item = NULL;
     double value;
 
-    if (PyFloat_Check (o) || PyLong_Check (o)
-        || !PyObject_HasAttrString (o, "item"))
+    if (PyFloat_Check (o) || PyLong_Check (o) || !PyObject_HasAttrString (o, "item"))
         return PyFloat_AsDouble (o);
     if (!(item = PyObject_CallMethod (o, "item", NULL)))
         return -1;
@@ -62,10 +60,7 @@ static int wrong (PyObject *name, const char *what)
     return -1;
 }
 
-static int convert (PyObject *name,
-                    PyObject *step_object,
-                    PyObject *value_object,
-                    int64_t *step,
+static int convert (PyObject *name, PyObject *step_object, PyObject *value_object, int64_t *step,
                     double *value)
 {
     *value = number_of (value_object);
@@ -76,8 +71,7 @@ static int convert (PyObject *name,
 }
 
 /* In a child of fork() there is no writer: nothing is logged there. */
-static PyObject *
-log_to (struct metric *m, PyObject *step_object, PyObject *value_object)
+static PyObject *log_to (struct metric *m, PyObject *step_object, PyObject *value_object)
 {
     int64_t step;
     double value;
@@ -94,8 +88,7 @@ static PyObject *metric_log (PyObject *o, PyObject *const *args, Py_ssize_t n)
 {
     if (n == 2)
         return log_to ((struct metric *)o, args[0], args[1]);
-    PyErr_Format (
-        PyExc_TypeError, "log(step, value) takes 2 arguments, not %zd", n);
+    PyErr_Format (PyExc_TypeError, "log(step, value) takes 2 arguments, not %zd", n);
     return NULL;
 }
 
@@ -131,9 +124,7 @@ static void metric_dealloc (PyObject *o)
 }
 
 static PyMethodDef metric_methods[] = {
-    { "log",
-      (PyCFunction)(void (*) (void))metric_log,
-      METH_FASTCALL,
+    { "log", (PyCFunction)(void (*) (void))metric_log, METH_FASTCALL,
       "log($self, step, value, /)\n--\n\nLog one value." },
     { NULL },
 };
@@ -162,8 +153,7 @@ PyType_Spec metric_spec = {
 
 /* ---- metrics of a run ---- */
 
-static PyObject *
-make_metric (struct run *self, PyObject *name, struct slurmdl_metric *metric)
+static PyObject *make_metric (struct run *self, PyObject *name, struct slurmdl_metric *metric)
 {
     struct metric *m = ext_alloc (metric_type);
 
@@ -187,12 +177,10 @@ static PyObject *new_metric (struct run *self, PyObject *name)
 
     if (!text || (!self->run && !self->ended))
         return text ? (PyObject *)run_of (self) : NULL;
-    if (self->run && self->generation == generation
-        && !(metric = slurmdl_metric (self->run, text)) && errno == EINVAL)
-        return PyErr_Format (
-            PyExc_ValueError,
-            "%.80R: the name of a metric has 1 to 63 bytes of UTF-8",
-            name);
+    if (self->run && self->generation == generation && !(metric = slurmdl_metric (self->run, text))
+        && errno == EINVAL)
+        return PyErr_Format (PyExc_ValueError,
+                             "%.80R: the name of a metric has 1 to 63 bytes of UTF-8", name);
     return make_metric (self, name, metric);
 }
 
@@ -217,8 +205,7 @@ PyObject *run_metric (PyObject *self, PyObject *name)
 
 /* ---- log() ---- */
 
-static PyObject *
-log_one (struct run *self, PyObject *name, PyObject *step, PyObject *value)
+static PyObject *log_one (struct run *self, PyObject *name, PyObject *step, PyObject *value)
 {
     PyObject *m = find_metric (self, name);
     PyObject *result = m ? log_to ((struct metric *)m, step, value) : NULL;
@@ -255,12 +242,10 @@ static int take_keywords (PyObject **a, PyObject *const *args, PyObject *names)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *name = PyTuple_GetItem (names, i);
         int k = 0;
-        while (k < ARGUMENTS
-               && PyUnicode_CompareWithASCIIString (name, known[k]))
+        while (k < ARGUMENTS && PyUnicode_CompareWithASCIIString (name, known[k]))
             k++;
         if (k == ARGUMENTS || a[k]) {
-            PyErr_Format (
-                PyExc_TypeError, "log(): argument %R is not expected", name);
+            PyErr_Format (PyExc_TypeError, "log(): argument %R is not expected", name);
             return -1;
         }
         a[k] = args[i];
@@ -268,8 +253,7 @@ static int take_keywords (PyObject **a, PyObject *const *args, PyObject *names)
     return 0;
 }
 
-PyObject *
-run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     struct run *self = (struct run *)o;
     PyObject *a[ARGUMENTS] = { NULL };
@@ -284,7 +268,6 @@ run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *names)
     if (n <= ARGUMENTS - many && a[NAME] && a[STEP] && !a[VALUE] == many)
         return many ? log_dict (self, a[NAME], a[STEP])
                     : log_one (self, a[NAME], a[STEP], a[VALUE]);
-    PyErr_SetString (PyExc_TypeError,
-                     "log(name, value, step) or log({name: value}, step)");
+    PyErr_SetString (PyExc_TypeError, "log(name, value, step) or log({name: value}, step)");
     return NULL;
 }

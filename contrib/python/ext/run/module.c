@@ -32,16 +32,13 @@ PyMODINIT_FUNC PyInit__slurmdl (void)
     if (!module)
         return NULL;
     ext_error = PyErr_NewExceptionWithDoc (
-        "slurmdl.Error",
-        "What libslurmdl cannot do, in one line; errno says why.",
-        PyExc_RuntimeError,
-        NULL);
+        "slurmdl.Error", "What libslurmdl cannot do, in one line; errno says why.",
+        PyExc_RuntimeError, NULL);
     Py_XINCREF (ext_error);
     if (ext_error && PyModule_AddObject (module, "Error", ext_error) == 0
-        && ext_add_type (module, &run_spec)
-        && (metric_type = ext_add_type (module, &metric_spec))
-        && ext_add_type (module, &checkpoint_spec)
-        && ext_add_type (module, &writer_spec) && ext_count_forks () == 0)
+        && ext_add_type (module, &run_spec) && (metric_type = ext_add_type (module, &metric_spec))
+        && ext_add_type (module, &checkpoint_spec) && ext_add_type (module, &writer_spec)
+        && ext_count_forks () == 0)
         return module;
     Py_DECREF (module);
     return NULL;

@@ -14,8 +14,7 @@ static PyObject *keep (struct run *self, const char *name, PyObject *owner)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-end_protect (struct run *self, struct protect_args *p, bool entered, int rv)
+static PyObject *end_protect (struct run *self, struct protect_args *p, bool entered, int rv)
 {
     int e = errno;
 
@@ -24,12 +23,11 @@ end_protect (struct run *self, struct protect_args *p, bool entered, int rv)
     lent_return (&p->memory);
     errno = e;
     if (entered && rv < 0 && errno == EINVAL)
-        PyErr_Format (
-            PyExc_ValueError,
-            "'%.140s': a tensor in a checkpoint has a name of 1 to 127 bytes, "
-            "not '/...', '.../', 'manifest', 'shards' or 'state', and a slab "
-            "is inside of it",
-            p->name);
+        PyErr_Format (PyExc_ValueError,
+                      "'%.140s': a tensor in a checkpoint has a name of 1 to 127 bytes, "
+                      "not '/...', '.../', 'manifest', 'shards' or 'state', and a slab "
+                      "is inside of it",
+                      p->name);
     else if (entered && rv < 0)
         raise_error (NULL, p->name);
     return entered && rv == 0 ? keep (self, p->name, p->owner) : NULL;
@@ -45,8 +43,7 @@ PyObject *run_protect (PyObject *o, PyObject *args)
     if (protect_args_of (args, &p) < 0)
         return NULL;
     if ((run = run_enter (self)))
-        rv = slurmdl_protect (
-            run, p.name, p.type, p.ndims, p.dims, p.memory.data);
+        rv = slurmdl_protect (run, p.name, p.type, p.ndims, p.dims, p.memory.data);
     return end_protect (self, &p, run, rv);
 }
 
@@ -60,8 +57,8 @@ PyObject *run_protect_shard (PyObject *o, PyObject *args)
     if (protect_slab_of (args, &p) < 0)
         return NULL;
     if ((run = run_enter (self)))
-        rv = slurmdl_protect_shard (
-            run, p.name, p.type, p.ndims, p.dims, p.at, p.part, p.memory.data);
+        rv = slurmdl_protect_shard (run, p.name, p.type, p.ndims, p.dims, p.at, p.part,
+                                    p.memory.data);
     return end_protect (self, &p, run, rv);
 }
 
@@ -73,8 +70,7 @@ PyObject *run_unprotect (PyObject *o, PyObject *args)
     struct slurmdl *run;
     int rv;
 
-    if (!PyArg_ParseTuple (args, "z:forget", &name)
-        || !(run = run_enter (self)))
+    if (!PyArg_ParseTuple (args, "z:forget", &name) || !(run = run_enter (self)))
         return NULL;
     rv = slurmdl_unprotect (run, name);
     run_leave (self);

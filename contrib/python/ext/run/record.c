@@ -44,12 +44,9 @@ static PyObject *refuse (const char *name, const char *what)
     size_t n = strlen (name);
 
     if (n == 0 || n > 63)
-        return PyErr_Format (
-            PyExc_ValueError,
-            "'%.80s': the name of a metric has 1 to 63 bytes of UTF-8",
-            name);
-    return PyErr_Format (
-        PyExc_ValueError, "'%s': only %s can be logged", name, what);
+        return PyErr_Format (PyExc_ValueError,
+                             "'%.80s': the name of a metric has 1 to 63 bytes of UTF-8", name);
+    return PyErr_Format (PyExc_ValueError, "'%s': only %s can be logged", name, what);
 }
 
 PyObject *logged (struct run *self, int rv, const char *name, const char *what)
@@ -87,9 +84,7 @@ PyObject *run_epoch (PyObject *o, PyObject *value)
 
     if (epoch == -1 && PyErr_Occurred ())
         return NULL;
-    return logged (self,
-                   is_ours (self) ? slurmdl_epoch (self->run, epoch) : -1,
-                   "epoch",
+    return logged (self, is_ours (self) ? slurmdl_epoch (self->run, epoch) : -1, "epoch",
                    "a number");
 }
 
@@ -104,8 +99,7 @@ PyObject *run_vector (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "sLy*:log_vector", &name, &step, &v))
         return NULL;
     if (is_ours (self))
-        rv = slurmdl_log_vector (
-            self->run, name, step, (size_t)v.len / sizeof (double), v.buf);
+        rv = slurmdl_log_vector (self->run, name, step, (size_t)v.len / sizeof (double), v.buf);
     int e = errno;
     PyBuffer_Release (&v);
     errno = e;
@@ -120,28 +114,19 @@ PyObject *run_histogram (PyObject *o, PyObject *args)
     long long step;
     int rv = -1;
 
-    if (!PyArg_ParseTuple (
-            args, "sLy*y*:log_histogram", &name, &step, &edges, &counts))
+    if (!PyArg_ParseTuple (args, "sLy*y*:log_histogram", &name, &step, &edges, &counts))
         return NULL;
     errno = EINVAL;
-    if (is_ours (self)
-        && (size_t)edges.len == (size_t)counts.len + sizeof (double))
-        rv = slurmdl_log_histogram (self->run,
-                                    name,
-                                    step,
-                                    (size_t)counts.len / sizeof (uint64_t),
-                                    edges.buf,
-                                    counts.buf);
+    if (is_ours (self) && (size_t)edges.len == (size_t)counts.len + sizeof (double))
+        rv = slurmdl_log_histogram (self->run, name, step, (size_t)counts.len / sizeof (uint64_t),
+                                    edges.buf, counts.buf);
     int e = errno;
     PyBuffer_Release (&edges);
     PyBuffer_Release (&counts);
     errno = e;
-    return logged (
-        self,
-        rv,
-        name,
-        "a histogram of at most 16 MiB with ascending edges, one more "
-        "than its counts,");
+    return logged (self, rv, name,
+                   "a histogram of at most 16 MiB with ascending edges, one more "
+                   "than its counts,");
 }
 
 /* (name, step, type, memory, number of elements) */
@@ -155,18 +140,15 @@ PyObject *run_samples (PyObject *o, PyObject *args)
     uint64_t n;
     int type, rv = -1;
 
-    if (!PyArg_ParseTuple (
-            args, "sLsOK:log_samples", &name, &step, &type_name, &memory, &n)
-        || (type = type_of_name (type_name)) < 0
-        || lent_take (&l, memory, false) < 0)
+    if (!PyArg_ParseTuple (args, "sLsOK:log_samples", &name, &step, &type_name, &memory, &n)
+        || (type = type_of_name (type_name)) < 0 || lent_take (&l, memory, false) < 0)
         return NULL;
     if (lent_fits (&l, (enum slurmdl_type)type, 1, &n) < 0) {
         lent_return (&l);
         return NULL;
     }
     if (is_ours (self))
-        rv = slurmdl_log_samples (
-            self->run, name, step, (enum slurmdl_type)type, n, l.data);
+        rv = slurmdl_log_samples (self->run, name, step, (enum slurmdl_type)type, n, l.data);
     int e = errno;
     lent_return (&l);
     errno = e;
@@ -181,11 +163,8 @@ PyObject *run_text (PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple (args, "sLs:log_text", &name, &step, &text))
         return NULL;
-    return logged (
-        self,
-        is_ours (self) ? slurmdl_log_text (self->run, name, step, text) : -1,
-        name,
-        "a text of at most 16 MiB");
+    return logged (self, is_ours (self) ? slurmdl_log_text (self->run, name, step, text) : -1, name,
+                   "a text of at most 16 MiB");
 }
 
 /* (name, step, width, height, channels, pixels) */
@@ -198,28 +177,15 @@ PyObject *run_image (PyObject *o, PyObject *args)
     Py_buffer p;
     int rv = -1;
 
-    if (!PyArg_ParseTuple (args,
-                           "sLIIIy*:log_image",
-                           &name,
-                           &step,
-                           &width,
-                           &height,
-                           &channels,
-                           &p))
+    if (!PyArg_ParseTuple (args, "sLIIIy*:log_image", &name, &step, &width, &height, &channels, &p))
         return NULL;
     errno = EINVAL;
-    if (is_ours (self)
-        && (uint64_t)p.len == (uint64_t)width * height * channels)
-        rv = slurmdl_log_image (
-            self->run, name, step, width, height, channels, p.buf);
+    if (is_ours (self) && (uint64_t)p.len == (uint64_t)width * height * channels)
+        rv = slurmdl_log_image (self->run, name, step, width, height, channels, p.buf);
     int e = errno;
     PyBuffer_Release (&p);
     errno = e;
-    return logged (
-        self,
-        rv,
-        name,
-        "an image with pixels of 1 to 4 channels, of at most 16 MiB,");
+    return logged (self, rv, name, "an image with pixels of 1 to 4 channels, of at most 16 MiB,");
 }
 
 PyObject *run_event (PyObject *o, PyObject *args)
@@ -229,8 +195,6 @@ PyObject *run_event (PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple (args, "ss:log_event", &kind, &json))
         return NULL;
-    return logged (self,
-                   is_ours (self) ? slurmdl_event (self->run, kind, json) : -1,
-                   kind,
+    return logged (self, is_ours (self) ? slurmdl_event (self->run, kind, json) : -1, kind,
                    "an event of at most 16 MiB");
 }

@@ -36,8 +36,7 @@ static int find_name (struct rows *rows, const char *name)
     for (uint32_t i = 0; i < rows->nnames; i++)
         if (!strcmp (rows->names[i], name))
             return (int)i;
-    if (rows->nnames == NAMES_MAX
-        || !(rows->names[rows->nnames] = strdup (name)))
+    if (rows->nnames == NAMES_MAX || !(rows->names[rows->nnames] = strdup (name)))
         return -1;
     return (int)rows->nnames++;
 }
@@ -47,8 +46,7 @@ static int index_of (struct rows *rows, const char *name)
     size_t at = ((uintptr_t)name >> 6) % HASH_SIZE;
     int i;
 
-    if (rows->address[at] == name
-        && !strcmp (rows->names[rows->index[at]], name))
+    if (rows->address[at] == name && !strcmp (rows->names[rows->index[at]], name))
         return (int)rows->index[at];
     if ((i = find_name (rows, name)) >= 0) {
         rows->address[at] = name;
@@ -66,14 +64,13 @@ static int add_row (const struct slurmdl_row *row, void *arg)
         return ENOBUFS;
     if (name < 0)
         return ENOMEM;
-    rows->list[rows->n++] =
-        (struct packed){ .step = row->step,
-                         .time = row->time,
-                         .value = row->value,
-                         .epoch = row->epoch,
-                         .attempt = (int32_t)row->attempt,
-                         .name = (uint32_t)name,
-                         .superseded = row->superseded != 0 };
+    rows->list[rows->n++] = (struct packed){ .step = row->step,
+                                             .time = row->time,
+                                             .value = row->value,
+                                             .epoch = row->epoch,
+                                             .attempt = (int32_t)row->attempt,
+                                             .name = (uint32_t)name,
+                                             .superseded = row->superseded != 0 };
     rows->superseded += row->superseded != 0;
     return 0;
 }
@@ -83,29 +80,23 @@ static PyObject *result_of (const struct rows *rows)
     PyObject *names = PyList_New (0);
 
     for (uint32_t i = 0; names && i < rows->nnames; i++) {
-        PyObject *name = PyUnicode_DecodeUTF8 (
-            rows->names[i], (Py_ssize_t)strlen (rows->names[i]), "replace");
+        PyObject *name =
+            PyUnicode_DecodeUTF8 (rows->names[i], (Py_ssize_t)strlen (rows->names[i]), "replace");
         if (!name || PyList_Append (names, name) < 0)
             Py_CLEAR (names);
         Py_XDECREF (name);
     }
     if (!names)
         return NULL;
-    return Py_BuildValue (
-        "(nnN)", (Py_ssize_t)rows->n, (Py_ssize_t)rows->superseded, names);
+    return Py_BuildValue ("(nnN)", (Py_ssize_t)rows->n, (Py_ssize_t)rows->superseded, names);
 }
 
-typedef int (*reader_f) (const char *,
-                         slurmdl_row_f,
-                         void *,
-                         struct slurmdl_error *);
-static const reader_f readers[] = { slurmdl_metrics_read,
-                                    slurmdl_metrics_read_dir,
+typedef int (*reader_f) (const char *, slurmdl_row_f, void *, struct slurmdl_error *);
+static const reader_f readers[] = { slurmdl_metrics_read, slurmdl_metrics_read_dir,
                                     slurmdl_trial_read };
 
 /* The rows are in memory that is lent; None if it is too small. */
-static PyObject *
-read_into (const char *path, unsigned how, const struct lent *l)
+static PyObject *read_into (const char *path, unsigned how, const struct lent *l)
 {
     struct slurmdl_error err = { "" };
     struct rows *rows = calloc (1, sizeof (*rows));
@@ -172,16 +163,9 @@ static PyObject *histogram_of (const struct slurmdl_record *r)
     if (slurmdl_record_histogram (r, &h) < 0)
         return raise_error (NULL, r->name);
     return Py_BuildValue (
-        "(NNddddKKK)",
-        bytes_of (h.edges, ((size_t)h.nbins + 1) * sizeof (*h.edges)),
-        bytes_of (h.counts, (size_t)h.nbins * sizeof (*h.counts)),
-        h.min,
-        h.max,
-        h.mean,
-        h.sd,
-        (unsigned long long)h.n,
-        (unsigned long long)h.nan,
-        (unsigned long long)h.infinite);
+        "(NNddddKKK)", bytes_of (h.edges, ((size_t)h.nbins + 1) * sizeof (*h.edges)),
+        bytes_of (h.counts, (size_t)h.nbins * sizeof (*h.counts)), h.min, h.max, h.mean, h.sd,
+        (unsigned long long)h.n, (unsigned long long)h.nan, (unsigned long long)h.infinite);
 }
 
 static PyObject *image_of (const struct slurmdl_record *r)
@@ -190,12 +174,8 @@ static PyObject *image_of (const struct slurmdl_record *r)
 
     if (slurmdl_record_image (r, &i) < 0)
         return raise_error (NULL, r->name);
-    return Py_BuildValue (
-        "(IIIN)",
-        i.width,
-        i.height,
-        i.channels,
-        bytes_of (i.pixels, (size_t)i.width * i.height * i.channels));
+    return Py_BuildValue ("(IIIN)", i.width, i.height, i.channels,
+                          bytes_of (i.pixels, (size_t)i.width * i.height * i.channels));
 }
 
 static PyObject *content_of (const struct slurmdl_record *r)
@@ -207,8 +187,7 @@ static PyObject *content_of (const struct slurmdl_record *r)
         return histogram_of (r);
     case SLURMDL_TEXT:
     case SLURMDL_EVENT:
-        return PyUnicode_DecodeUTF8 (
-            r->data, (Py_ssize_t)strnlen (r->data, r->size), "replace");
+        return PyUnicode_DecodeUTF8 (r->data, (Py_ssize_t)strnlen (r->data, r->size), "replace");
     case SLURMDL_IMAGE:
         return image_of (r);
     }
@@ -223,8 +202,7 @@ static int add_record (const struct slurmdl_record *r, void *arg)
 
     if (!content)
         return 1;
-    row = Py_BuildValue (
-        "(isLdN)", (int)r->kind, r->name, (long long)r->step, r->time, content);
+    row = Py_BuildValue ("(isLdN)", (int)r->kind, r->name, (long long)r->step, r->time, content);
     rv = row ? PyList_Append (arg, row) : -1;
     Py_XDECREF (row);
     return rv < 0;
@@ -238,8 +216,7 @@ PyObject *read_records (PyObject *module, PyObject *args)
     const char *path;
     int folder, rv;
 
-    if (!PyArg_ParseTuple (args, "sp:read_records", &path, &folder)
-        || !(list = PyList_New (0)))
+    if (!PyArg_ParseTuple (args, "sp:read_records", &path, &folder) || !(list = PyList_New (0)))
         return NULL;
     rv = folder ? slurmdl_records_read_dir (path, add_record, list, &err)
                 : slurmdl_records_read (path, add_record, list, &err);

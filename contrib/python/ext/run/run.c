@@ -88,10 +88,8 @@ static PyObject *run_close (PyObject *o, PyObject *unused)
     PyDict_Clear (self->kept);
     if (rv == 0)
         Py_RETURN_NONE;
-    snprintf (err.text + strlen (err.text),
-              sizeof (err.text) - strlen (err.text),
-              ": metrics were lost, or a save has failed: %s",
-              strerror (errno));
+    snprintf (err.text + strlen (err.text), sizeof (err.text) - strlen (err.text),
+              ": metrics were lost, or a save has failed: %s", strerror (errno));
     return raise_error (&err, "close");
 }
 
@@ -270,10 +268,6 @@ static PyMethodDef run_methods[] = {
 };
 /* clang-format on */
 
-EXT_TYPE (run,
-          "Run",
-          "A run: what slurmdl.init() returns is made of it.",
-          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-          { Py_tp_traverse, run_traverse },
-          { Py_tp_clear, run_clear },
-          { Py_tp_getset, facts }, );
+EXT_TYPE (run, "Run", "A run: what slurmdl.init() returns is made of it.",
+          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, { Py_tp_traverse, run_traverse },
+          { Py_tp_clear, run_clear }, { Py_tp_getset, facts }, );

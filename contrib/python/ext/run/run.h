@@ -10,12 +10,12 @@
 struct run {
     PyObject_HEAD struct slurmdl *run; /* NULL: closed */
     PyObject *metrics;                 /* dict: name to Metric */
-    PyObject *kept; /* dict: name to what owns the protected memory */
+    PyObject *kept;                    /* dict: name to what owns the protected memory */
     PyThread_type_lock lock;
     unsigned generation;
     bool warned;
     struct slurmdl_error told; /* by the last restore */
-    bool ended; /* with the interpreter: what is logged yet is lost */
+    bool ended;                /* with the interpreter: what is logged yet is lost */
 };
 
 extern PyType_Spec run_spec;
@@ -45,8 +45,7 @@ PyObject *run_origin (PyObject *self, PyObject *unused);
 
 extern PyType_Spec metric_spec;
 extern PyTypeObject *metric_type;
-PyObject *
-run_log (PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *run_log (PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *run_metric (PyObject *self, PyObject *name);
 
 /* ---- record.c ---- */
