@@ -25,7 +25,7 @@
     X (H5Dget_type) X (H5Dopen2) X (H5Dread) X (H5Dwrite) X (H5Eget_auto2) \
     X (H5Eset_auto2) X (H5Fclose) X (H5Fcreate) X (H5Fflush) \
     X (H5Fget_file_image) X (H5Fget_filesize) X (H5Fopen) X (H5Gclose) \
-    X (H5Gcreate2) HDF5_LINK_INFO (X) X (H5Pclose) X (H5Pcreate) \
+    X (H5Gcreate2) X (H5Gopen2) HDF5_LINK_INFO (X) X (H5Pclose) X (H5Pcreate) \
     X (H5Pget_external_count) X (H5Pget_layout) X (H5Pset_alignment) \
     X (H5Pset_alloc_time) X (H5Pset_create_intermediate_group) \
     X (H5Pset_fapl_core) X (H5Pset_fill_time) X (H5Pset_layout) \
@@ -85,6 +85,7 @@ const struct hdf5_table *hdf5 (void);
 #define H5Fopen (hdf5 ()->H5Fopen)
 #define H5Gclose (hdf5 ()->H5Gclose)
 #define H5Gcreate2 (hdf5 ()->H5Gcreate2)
+#define H5Gopen2 (hdf5 ()->H5Gopen2)
 #if H5_VERSION_GE(1, 12, 0)
 #define H5Lget_info1 (hdf5 ()->H5Lget_info1)
 #else
