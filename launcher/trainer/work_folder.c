@@ -85,13 +85,15 @@ static int move (const char *from, int folder, const char *dir)
 
 void work_folder_take (const char *from, const char *to, const char *dir)
 {
-    int folder;
+    int folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
 
-    if (access (to, F_OK) < 0 || (folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
+    if (folder < 0)
         return;
-    /* before the copy goes: a link that is left by a kill leads somewhere */
+    /* before the copy goes, which may be gone with the folder of its worker: a
+     * link that is left by a kill leads somewhere
+     */
     unlinkat (folder, WORK_NAME, 0);
-    if (working_copy_prune (from, to) == 0)
+    if (access (to, F_OK) == 0 && working_copy_prune (from, to) == 0)
         move (to, folder, dir);
     close (folder);
 }
