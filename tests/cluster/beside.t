@@ -20,7 +20,7 @@ if [ -f /usr/include/slurm/spank.h ]; then
         headers ${r%:*} ${r#*:}
         : >err
         for f in "$srcdir"/spank/*.c; do
-            ${CC:-cc} -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I${r%:*} -I"$srcdir" -DSYSCONFDIR='""' -DBINDIR='""' -DDEBUGDIR='""' "$f" 2>>err
+            ${CC:-cc} -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I${r%:*} -I"$srcdir" -DSYSCONFDIR='""' -DBINDIR='""' -DDEBUGDIR='""' -DPLUGSTACKDIR='""' "$f" 2>>err
         done
         is "$(cat err)" "" "the headers of ${r%:*}"
     done

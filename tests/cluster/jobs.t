@@ -4,7 +4,8 @@
 # and the job ends with its chief, or worker 0.
 . "$srcdir/tests/lib.sh"
 need_cluster
-cluster_up jobs --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
+# who is asked to end has time for it on a busy machine, too
+cluster_up jobs --nodes=3 --cpus=4 --conf=KillWait=60 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 
 echo 'import time; time.sleep(100000)' >ps.py
 cat >train.py <<'END'
