@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,15 +14,41 @@ enum { TRIES = 3 };
 
 static int remove_entries (DIR *folder, dev_t dev);
 
+static int open_folder (int at, const char *name)
+{
+    return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* One that its owner may not read: by no link that takes its place. */
+static int open_closed (int at, const char *name)
+{
+    int it = openat (at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = -1;
+    char path[32];
+    int e;
+
+    if (it < 0)
+        return -1;
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", it);
+    if (chmod (path, 0700) == 0)
+        fd = open_folder (at, name);
+    e = errno;
+    close (it);
+    errno = e;
+    return fd;
+}
+
 /* A link is removed, not followed, and what is mounted there stays. */
 static int remove_folder (int at, const char *name, dev_t dev)
 {
-    int fd = openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_folder (at, name);
     struct stat st;
     DIR *folder;
     int rv = -1;
     int e;
 
+    if (fd < 0 && errno == EACCES)
+        fd = open_closed (at, name);
     if (fd < 0)
         return -1;
     if (fstat (fd, &st) < 0 || st.st_dev != dev) {
@@ -29,6 +56,8 @@ static int remove_folder (int at, const char *name, dev_t dev)
         errno = st.st_dev != dev ? EXDEV : errno;
         return -1;
     }
+    if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid ())
+        fchmod (fd, 0700);
     if (!(folder = fdopendir (fd))) {
         close (fd);
         return -1;
