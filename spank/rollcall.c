@@ -109,7 +109,7 @@ static int note_missing (void *arg, const char *node)
     struct node_answer key;
 
     snprintf (key.node, sizeof (key.node), "%s", node);
-    if (!bsearch (&key, names->r->answers, names->r->n, sizeof (key), by_node))
+    if (names->r->n == 0 || !bsearch (&key, names->r->answers, names->r->n, sizeof (key), by_node))
         name_node (names, node);
     return 0;
 }

@@ -45,7 +45,7 @@ attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/gr
 attacker sh -c "cd '$work/group' && mkdir evil-0001 evil-0002 evil-0003 && mkfifo evil-0002/flow.conf evil-0003/flow.json &&
     echo '{\"dir\": \"/\", \"sha256\": \"00\"}' | tee evil-0001/flow.json >evil-0002/flow.json"
 victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
-is "$? $(grep -c '^one-000' "$work/out") $(grep -c '^dl: .*evil-000.*cannot read' "$work/out")" "0 4 3" "are a line each, at once"
+is "$? $(grep -c '^one-000' "$work/out") $(grep -cE '^dl: .*evil-000.*(cannot read|made by another version)' "$work/out")" "0 4 3" "are a line each, at once"
 attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil-0003"
 
 # ---- a link to another flow of the victim's
