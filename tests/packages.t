@@ -141,7 +141,7 @@ deb () { # deb NAME [VARIABLE=VALUE]...: build the packages; they are in NAME/
         env -u MAKEFLAGS PATH="$path" DEB_BUILD_OPTIONS='nocheck noautodbgsym noopt' DPKG_DEB_COMPRESSOR_TYPE=none "$@" \
             timeout 3000 dpkg-buildpackage -b -us -uc -d) >"$name.out" 2>&1
     is $? 0 "dpkg-buildpackage $*"
-    [ -f "$name"/slurm-dl_*.deb ] || tail -n 15 "$name.out" | sed 's/^/# /'
+    ls "$name"/slurm-dl_*.deb >/dev/null 2>&1 || tail -n 15 "$name.out" | sed 's/^/# /'
     mv "$name/tree" tree
     for f in "$name"/slurm-dl-plugin*.deb; do
         dpkg-deb -c "$f" | awk '!/^d/ { print $6 }' >"$name.files"
@@ -254,6 +254,7 @@ if command -v autoreconf2.69 >/dev/null && command -v automake >/dev/null; then
     is $? 0 "autoconf 2.69: autoreconf"
     [ -f tree/configure ] || tail -n 10 out | sed 's/^/# /'
     like "$(head -n 3 tree/configure)" 'Autoconf 2\.69' "it made configure"
+    # shellcheck disable=SC2046
     (cd tree && timeout 1200 ./configure -q --without-python --without-mpi --without-pmix --without-cuda --without-nccl --without-cmocka \
         CFLAGS=-O0 && env -u MAKEFLAGS timeout 1200 make -s launcher/version.h $([ ! -f /usr/include/slurm/spank.h ] || echo spank/dl.la)) >out 2>&1
     is $? 0 "which configures, and make works"

@@ -208,7 +208,7 @@ echo 'import os, shutil; shutil.rmtree(os.getcwd()); print("loss = 6")' >tree/su
         echo "$? $(values $script-0001)"
     done
     timeout 60 dl gc odd-0001 >"$work/out" 2>&1 && timeout 60 dl rm odd-0001 >"$work/out" 2>&1
-    # shellcheck disable=SC2012
+    # shellcheck disable=SC2010,SC2012
     echo "$? $(ls | grep -v '[.]conf$' | xargs)"
 ) >got 2>&1
 is "$(cat got)" "0 7.0 7.0 7.0 7.0
@@ -314,7 +314,7 @@ is "$(grep -v '^epoch' zombie-0001/trials/0001/a.2/log)" first "an attempt that 
 
 # ---- paths of more than 3000 bytes
 long=$(printf '%0200d' 0)
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do mkdir $long && cd $long || exit; done
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do mkdir $long && cd $long || exit; done
 echo 'echo "$1" >model.pt; echo "loss = $1"' >deep.sh
 conf deep 'sh deep.sh {lr}'
 timeout 300 dl try deep.conf >"$work/out" 2>&1
