@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/sys/publish.h"
 #include "launcher/sys/take_file.h"
@@ -67,6 +68,8 @@ static int copy_folder (const char *from, const char *to, uid_t owner, struct sl
     }
     if (d)
         closedir (d);
+    else if (fd >= 0)
+        close (fd);
     return rv;
 }
 

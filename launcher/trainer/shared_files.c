@@ -16,6 +16,8 @@
 
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/small_file.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/storage/inside.h"
 
@@ -193,25 +195,13 @@ void shared_files_note (const struct trial_attempt *a)
 /* The whole note; the caller frees it.  NULL: there is none. */
 static char *read_note (const char *attempt)
 {
-    char *path, *text = NULL;
-    struct stat st;
-    ssize_t n = -1;
-    int fd = -1;
+    char *path, *text;
 
     if (asprintf (&path, "%s/" NOTE_NAME, attempt) < 0)
         return NULL;
-    fd = inside_open (path, O_RDONLY, 0, &st);
+    text = file_read_now (path, NOTE_MAX, NULL, NULL, NULL);
     free (path);
-    if (fd < 0)
-        return NULL;
-    if (st.st_size <= NOTE_MAX && (text = malloc ((size_t)st.st_size + 1))
-        && (n = read (fd, text, (size_t)st.st_size)) >= 0)
-        text[n] = '\0';
-    close (fd);
-    if (n >= 0)
-        return text;
-    free (text);
-    return NULL;
+    return text;
 }
 
 struct noted_file {
@@ -265,23 +255,10 @@ struct change {
 struct all_notes {
     const struct sweep *s;
     struct noted_attempt *attempts;
-    long n, room;
+    long n;
     struct change *changes; /* by path and time */
-    long nchanges, changes_room;
+    long nchanges;
 };
-
-static bool grow (void **list, long n, long *room, size_t size)
-{
-    void *more;
-
-    if (n < *room)
-        return true;
-    if (!(more = realloc (*list, (size_t)(2 * n + 64) * size)))
-        return false;
-    *list = more;
-    *room = 2 * n + 64;
-    return true;
-}
 
 /* An attempt that has left no note may have written until it was given up, but
  * not one that has a result or has failed: it changed nothing.
@@ -301,21 +278,27 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
 {
     struct noted_file f;
 
-    while (at && next_file (&at, &f)
-           && grow ((void **)&n->changes, n->nchanges, &n->changes_room, sizeof (*n->changes)))
+    while (at && next_file (&at, &f)) {
+        struct change *grown = array_grow (n->changes, (size_t)n->nchanges, sizeof (*grown));
+        if (!grown)
+            return;
+        n->changes = grown;
         n->changes[n->nchanges++] = (struct change){ f.path, f.time, attempt };
+    }
 }
 
 static void add_attempt (struct all_notes *n, long trial, long number)
 {
     struct noted_attempt a = { .trial = trial, .end = INFINITY };
+    struct noted_attempt *grown;
     struct stat st;
     char *dir = NULL, *path = NULL, *at;
 
     if (asprintf (&dir, "%s/trials/%04ld/a.%ld", n->s->dir, trial, number) < 0
         || asprintf (&path, "%s/hparams.json", dir) < 0
-        || !grow ((void **)&n->attempts, n->n, &n->room, sizeof (a)))
+        || !(grown = array_grow (n->attempts, (size_t)n->n, sizeof (a))))
         goto out;
+    n->attempts = grown;
     at = a.text = read_note (dir);
     if (a.text) {
         if (sscanf (strsep (&at, "\n"), "%lf %lf", &a.begin, &a.end) != 2)
