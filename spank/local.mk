@@ -2,7 +2,7 @@
 spankdir = $(slurm_plugindir)
 spank_LTLIBRARIES = %D%/dl.la
 dist_plugstack_SCRIPTS = %D%/dl.so-is-not-loaded
-%C%_dl_la_SOURCES = %D%/absent.c %D%/advice.c %D%/bind.c %D%/check.c %D%/context.c %D%/debug.c %D%/defaults.c %D%/ending.c \
+%C%_dl_la_SOURCES = %D%/advice.c %D%/bind.c %D%/check.c %D%/context.c %D%/debug.c %D%/defaults.c %D%/ending.c \
 	%D%/facts.c %D%/gather.c %D%/helper.c %D%/hostfile.c %D%/inherited.c %D%/meant.c %D%/monitor.c %D%/nccl.c %D%/nodeaddr.c %D%/options.c %D%/place.c %D%/plugin.c %D%/policy.c %D%/rollcall.c %D%/secret.c \
 	%D%/task.c %D%/variable.c
 %C%_dl_la_LIBADD = runtime/librankenv.la

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl.so: the hooks that Slurm calls, and what each of them does. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <slurm/slurm.h>
 
-#include "spank/absent.h"
 #include "spank/bind.h"
 #include "spank/context.h"
 #include "spank/debug.h"
@@ -82,9 +83,37 @@ static void decide_in_command (int ac, char **av)
         options_decide (&facts, false, ac, av);
 }
 
+/* srun runs the program in this variable before a step, and where nothing of
+ * ours is loaded nothing else of ours is run.
+ */
+static const char step_prolog[] = "SLURM_PROLOG";
+static const char not_loaded[] = PLUGSTACKDIR "/dl.so-is-not-loaded";
+
+/* In sbatch and salloc: have a line printed by each srun of the job that does
+ * not load the plugin.  A program that the user has chosen stays.
+ */
+static void tell_if_absent (void)
+{
+    if (access (not_loaded, X_OK) == 0)
+        setenv (step_prolog, not_loaded, 0);
+}
+
+/* In srun, sbatch and salloc, before they read their environment: this one
+ * loads it.
+ */
+static void forget_absence (void)
+{
+    const char *own = strrchr (not_loaded, '/');
+    const char *value = getenv (step_prolog);
+    const char *name = value ? strrchr (value, '/') : NULL;
+
+    if (spank_context () != S_CTX_REMOTE && name && !strcmp (name, own))
+        unsetenv (step_prolog);
+}
+
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
-    absent_forget ();
+    forget_absence ();
     switch (spank_context ()) {
     case S_CTX_ALLOCATOR:
         inherited_options_clear ();
@@ -183,7 +212,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     decide_in_command (ac, av);
     if (spank_context () == S_CTX_ALLOCATOR) {
         if (is_any (is_asked_for))
-            absent_tell ();
+            tell_if_absent ();
         return 0;
     }
     options_lost ();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first task of each node answers srun, which names the nodes that do not.
- *
- */
+/* The first task of each node answers srun, which names the nodes that do not. */
 #include "spank/rollcall.h"
 
 #include <arpa/inet.h>
@@ -13,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +20,10 @@
 #include "spank/context.h"
 #include "spank/facts.h"
 #include "spank/helper.h"
+#include "spank/secret.h"
 #include "spank/variable.h"
 
 enum {
-    TOKEN = 16, /* bytes */
     NAME = 256,
     LIST = 4096,
     ANSWER = LIST + NAME + 128,
@@ -55,7 +52,7 @@ struct node_answer {
 struct rollcall {
     volatile bool *content; /* in memory that srun sees: there is nothing to say */
     int srun, listener, port;
-    char token[2 * TOKEN + 1];
+    char token[SECRET_TEXT];
     char asked[ASKED_TEXT];           /* options of the user's; "": none */
     bool launched, on, is_told, same; /* all builds are */
     long first;                       /* second in which somebody answered; 0: nobody has */
@@ -207,7 +204,7 @@ static void take_list (struct rollcall *r, const char *list)
 /* "TOKEN on|off BUILD NODE NODES". */
 static void take_answer (struct rollcall *r, const char *text)
 {
-    char token[2 * TOKEN + 1], on[4], list[LIST];
+    char token[SECRET_TEXT], on[4], list[LIST];
     struct node_answer a, *grown;
 
     if (sscanf (text, "%32s %3s %19s %255s %4095s", token, on, a.build, a.node, list) != 5
@@ -386,17 +383,6 @@ static int open_listener (int *port)
     return -1;
 }
 
-static int make_token (char token[2 * TOKEN + 1])
-{
-    unsigned char bytes[TOKEN];
-
-    if (getrandom (bytes, TOKEN, 0) != TOKEN)
-        return -1;
-    for (int i = 0; i < TOKEN; i++)
-        snprintf (token + 2 * (size_t)i, 3, "%02x", bytes[i]);
-    return 0;
-}
-
 static void start (char *word, size_t size)
 {
     struct rollcall *r = calloc (1, sizeof (*r));
@@ -415,7 +401,7 @@ static void start (char *word, size_t size)
     is_content = r->content;
     r->same = true;
     fds[1] = open_listener (&r->port);
-    if (fds[1] >= 0 && make_token (r->token) == 0
+    if (fds[1] >= 0 && secret_random (r->token) == 0
         && socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
         fds[0] = pair[1];
         if ((pid = helper_fork (fds)) == 0) {

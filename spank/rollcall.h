@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first task of each node answers srun, which names the nodes that do not.
- *
- */
+/* The first task of each node answers srun, which names the nodes that do not. */
 #pragma once
 
 #include <stdbool.h>

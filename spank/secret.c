@@ -11,24 +11,32 @@
 
 #include "spank/context.h"
 
-enum { BYTES = 16 };
+enum { BYTES = SECRET_TEXT / 2 };
 
 static const char variable[] = "DL_SECRET";
 
-static void make (void)
+int secret_random (char text[SECRET_TEXT])
 {
     unsigned char secret[BYTES];
-    char text[2 * BYTES + 1];
 
-    if (getrandom (secret, sizeof (secret), 0) != sizeof (secret)) {
+    if (getrandom (secret, sizeof (secret), 0) != sizeof (secret))
+        return -1;
+    for (int i = 0; i < BYTES; i++)
+        snprintf (text + 2 * (size_t)i, 3, "%02x", secret[i]);
+    explicit_bzero (secret, sizeof (secret));
+    return 0;
+}
+
+static void make (void)
+{
+    char text[SECRET_TEXT];
+
+    if (secret_random (text) < 0) {
         unsetenv (variable);
         plugin_complain ("no secret for this step: %s", strerror (errno));
         return;
     }
-    for (int i = 0; i < BYTES; i++)
-        snprintf (text + 2 * (size_t)i, 3, "%02x", secret[i]);
     setenv (variable, text, 1);
-    explicit_bzero (secret, sizeof (secret));
     explicit_bzero (text, sizeof (text));
 }
 

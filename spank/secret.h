@@ -4,6 +4,11 @@
 
 #include <stdbool.h>
 
+enum { SECRET_TEXT = 33 };
+
+/* 128 random bits as hexadecimal digits; -1 with errno. */
+int secret_random (char text[SECRET_TEXT]);
+
 /* In srun, before the environment is sent.  'wanted': one is made for this
  * step, for all components of a heterogeneous job; else that of a step that
  * this srun is in is forgotten, as it is not this step's.
