@@ -48,15 +48,16 @@ if [ "${1:-}" = full ]; then
     mkdir full && mount -t tmpfs -o size=256k none full || exit 1
     f=full/dl-monitor-$id.0/m1.h5
     fresh
-    (
-        samples 2
-        cat /dev/zero >full/fill 2>/dev/null
-        sleep 2
-        rm full/fill
-    ) &
-    filler=$!
-    sample 4 DL_MONITOR_DIR="$work/full" dl sample 1
-    wait $filler
+    (sampler DL_MONITOR_DIR="$work/full" dl sample 1) 2>err &
+    pid=$!
+    samples 2
+    cat /dev/zero >full/fill 2>/dev/null
+    sleep 2
+    rm full/fill
+    # the last sample, of ranks that have ended, finds room
+    samples 8
+    end_ranks
+    wait $pid
     is "$(last $f rank/0/processes)" 0.0 "a disk that was full for a while: the file is whole"
     cat /dev/zero >full/fill 2>/dev/null
     rm -rf full/dl-monitor-*
