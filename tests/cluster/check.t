@@ -8,7 +8,7 @@ need_cluster
 mkdir "$work/gpus"
 ln -s "$builddir/tests/fakes/.libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
 export LD_LIBRARY_PATH="$work/gpus"
-for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do [ "$v" = SLURM_PREFIX ] || unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
 
 hosts_up check --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"

@@ -94,7 +94,7 @@ for k in 1 2; do hosts $k <"$dir/hosts"; done
 printf '%s\n' n3 n1 n2 n1 >order
 order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${DL_HOSTFILE-}'
 want="0:n3:n3:0/1: 1:n1:n3:0/2: 2:n2:n3:0/1: 3:n1:n3:1/2: "
-is "$(SLURM_HOSTFILE=$PWD/order run -N3 -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
+is "$(SLURM_HOSTFILE=$PWD/order run -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
 is "$(run -n4 -m arbitrary -w n3,n1,n2,n1 --dl=torch -- "$order")" "$want" "arbitrary: -w"
 is "$(run -n4 --distribution=arbitrary "--nodelist=$PWD/order" --dl=horovod -- 'echo $HOROVOD_RANK:$HOROVOD_LOCAL_RANK:$HOROVOD_CROSS_RANK')" "0:0:2 1:0:0 2:0:1 3:1:0 " "arbitrary: a file, and a framework with lists"
 # ---- what the user exported
@@ -106,7 +106,7 @@ told () { # told WANTED VARIABLE=VALUE OPTION...: what srun prints on a step of 
     shift 2
     timeout 300 srun -Q --cpu-bind=none -w n1,n3 -N2 --ntasks-per-node=1 "$@" true 2>err
     unset "$name"
-    is "$(sed 's/^slurmstepd-n[0-9]*: error: dl: //' err | sort)" "$want" "$name with $*"
+    is "$(sed 's/^\(slurmstepd-n[0-9]*:\|\[[-0-9T:.]*\]\) error: dl: //' err | sort)" "$want" "$name with $*"
 }
 away='of n1, where rank 0 runs: unset it in the job script'
 lost='other nodes do not reach this one; unset it in the job script'
