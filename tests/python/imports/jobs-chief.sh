@@ -4,6 +4,7 @@
 #SBATCH --cpus-per-task=1
 #SBATCH hetjob
 #SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
 #SBATCH hetjob
 #SBATCH --ntasks=2
 #SBATCH --cpus-per-task=2

@@ -561,9 +561,10 @@ def _components(work: Work) -> List[List[Role]]:
     return found
 
 
-def _shape(work: Work, roles: List[Role], framework: str) -> List[str]:
-    """The tasks of some roles and what each needs."""
+def _shape(work: Work, roles: List[Role], framework: str, least: int = 0) -> List[str]:
+    """The tasks of some roles and what each needs; 'least' CPUs where the file names none."""
     gpus, cpus, memory = roles[0].needs
+    cpus = cpus or least
     pods = sum(role.replicas for role in roles)
     options = []
     if framework == "torchrun" or work.most or work.per_pod > 1:
@@ -598,10 +599,12 @@ def _options(work: Work) -> List[str]:
     components = _components(work)
     if len(components) == 1:
         return [*_shape(work, components[0], _framework(work)), *_plugin(work), *rest]
+    # srun of Slurm 25.11 wants the CPUs of all components or of none
+    least = int(any(component[0].needs[1] for component in components))
     lines: List[str] = []
     for component in components:
         lines += ["hetjob"] if lines else []
-        lines += [*_shape(work, component, _framework(work)), *rest]
+        lines += [*_shape(work, component, _framework(work), least), *rest]
     return lines
 
 
