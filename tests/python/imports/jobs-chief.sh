@@ -22,7 +22,7 @@
 #   spec.tfReplicaSpecs.Chief.template.spec.containers.tensorflow.name (45)
 
 train () {
-    srun --het-group=0-2 --dl=tf --dl-roles=chief:1,ps:1,worker:2 --kill-on-bad-exit=1 bash -c 'run () { "$@" & p=$!; trap t=1 TERM; trap : USR1 USR2; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; }; case $DL_ROLE in chief) cd -- /tmp && run python3 -c '"'"'import os, sys; print(os.environ['"'"'"'"'"'"'"'"'TF_CONFIG'"'"'"'"'"'"'"'"']); sys.exit(int(os.environ.get('"'"'"'"'"'"'"'"'CHIEF'"'"'"'"'"'"'"'"', 0)))'"'"'; [ "$s$t" = 0 ] && exit 200; exit $s;; ps) export A=p; run python3 ps.py; [ -z "$t" ] || s=0; exit $s;; worker) export A=w; run python3 train.py; [ -z "$t" ] || s=0; exit $s;; esac'
+    srun --het-group=0-2 --dl=tf --dl-roles=chief:1,ps:1,worker:2 --kill-on-bad-exit=1 bash -c 'run () { trap t=1 TERM; trap : USR1 USR2; "$@" & p=$!; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; [ "$s$t" = 0 ] || [ "$t" ] || [ $SECONDS -ge 10 ] || sleep 10; }; case $DL_ROLE in chief) cd -- /tmp && run python3 -c '"'"'import os, sys; print(os.environ['"'"'"'"'"'"'"'"'TF_CONFIG'"'"'"'"'"'"'"'"']); sys.exit(int(os.environ.get('"'"'"'"'"'"'"'"'CHIEF'"'"'"'"'"'"'"'"', 0)))'"'"'; [ "$s$t" = 0 ] && exit 200; exit $s;; ps) export A=p; run python3 ps.py; [ -z "$t" ] || s=0; exit $s;; worker) export A=w; run python3 train.py; [ -z "$t" ] || s=0; exit $s;; esac'
     status=$?
     [ "$status" -ne 200 ] || status=0  # the chief has ended, and so the others were
     return "$status"

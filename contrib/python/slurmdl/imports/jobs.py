@@ -511,8 +511,12 @@ def shell_line(words: List[str]) -> str:
 
 ENDED = 200  # the status by which a role ends the step
 # srun's status is that of a task that a signal ended, if there is one: the others end by themselves when the step ends.
+# One that fails at once waits until they, too, have set their traps.
 # Signals reach the program too, which may save; the shell waits for it.
-RUN = 'run () { "$@" & p=$!; trap t=1 TERM; trap : USR1 USR2; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; }; '
+RUN = (
+    'run () { trap t=1 TERM; trap : USR1 USR2; "$@" & p=$!; while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; '
+    '[ "$s$t" = 0 ] || [ "$t" ] || [ $SECONDS -ge 10 ] || sleep 10; }; '
+)
 
 
 def _script_of(work: Work, role: Role, common: Dict[str, str], several: bool) -> str:
