@@ -3,10 +3,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
 	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/background_sync.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/scratch.c %D%/sys/terminal.c \
-	%D%/sys/take_file.c %D%/sys/slurm_memory.c %D%/sys/slurm_output.c %D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
+	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subcommand.c \
 	%D%/sys/subprocess.c \
 	%D%/sys/user.c \
+	%D%/slurm/accounting.c %D%/slurm/cancel.c %D%/slurm/memory.c %D%/slurm/nodes.c %D%/slurm/queue.c %D%/slurm/step.c %D%/slurm/submit.c \
+	%D%/slurm/time.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
@@ -29,8 +31,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/lines.c %D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
-	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
-	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c %D%/executor/unseen.c \
+	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
+	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/unseen.c \
 	%D%/session/open.c \
 	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
@@ -76,7 +78,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
 	%D%/view/top.c \
 	%D%/view/watch.c \
-	%D%/interactive/job.c %D%/interactive/notebook.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
+	 %D%/interactive/notebook.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
 	%D%/elastic/command.c %D%/elastic/plan.c \
 	%D%/env/command.c %D%/env/explain.c %D%/env/plan.c %D%/env/rank.c %D%/env/variables.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \

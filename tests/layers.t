@@ -106,4 +106,6 @@ hold searcher files folders table
 hold runtime files folders table
 hold launcher files folders table
 hold spank files folders table
+is "$(cd "$srcdir" && grep -rnE '(command_add|strings_add|argv|words).*"(sbatch|srun|squeue|scontrol|scancel|sacct)"' launcher --include='*.c' |
+    grep -v '^launcher/slurm/')" "" "launcher/slurm alone runs Slurm's commands"
 done_testing

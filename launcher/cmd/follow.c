@@ -10,7 +10,7 @@
 
 #include "launcher/cmd/fault.h"
 #include "launcher/executor/local.h"
-#include "launcher/executor/stop.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/journal/log.h"

@@ -12,7 +12,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/cmd/wait.h"
-#include "launcher/executor/stop.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/progress/workers.h"

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "launcher/membership/peer.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/requests.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
-enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
+enum { SLOTS_MAX = 1 << 16 };
 
 /* More tasks than an event has room for need not be looked for. */
 enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
@@ -42,19 +42,18 @@ static bool is_retired (const struct sweep *s, long job, long task)
     return sweep_retires (s, slot);
 }
 
-/* "12 3 PENDING" */
-static int read_tasks (struct queue *p, const struct sweep *s, char *text)
+static int add_tasks (struct queue *p, const struct sweep *s, const struct slurm_jobs *jobs)
 {
-    char *save = NULL;
-
-    for (char *line = strtok_r (text, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
-        struct worker_slot place = { 0 };
-        char state[32];
-        if (sscanf (line, "%ld %ld %31s", &place.job, &place.task, state) != 3
-            || is_retired (s, place.job, place.task))
-            continue;
-        place.pending = !strcmp (state, "PENDING");
-        if (queue_add (p, place) < 0)
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct slurm_job *j = &jobs->list[i];
+        if (j->task >= 0 && !is_retired (s, j->id, j->task)
+            && queue_add (p,
+                          (struct worker_slot){
+                              .job = j->id,
+                              .task = j->task,
+                              .pending = !strcmp (j->state, "PENDING"),
+                          })
+                   < 0)
             return -1;
     }
     return 0;
@@ -78,32 +77,23 @@ static char *job_list (const struct sweep *s)
 
 int queue_find (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
-    struct command c = { 0 };
-    char *jobs = job_list (s);
-    char *text = malloc (TEXT_MAX);
-    int status = 0;
-    int rv = -1;
+    char *names = job_list (s);
+    struct slurm_jobs jobs;
+    enum slurm_answer answer;
+    int rv = 0;
 
-    if (!jobs || !text) {
-        errorf (err, "out of memory");
-        goto done;
+    if (!names)
+        return errorf (err, "out of memory");
+    if (s->nsubmits > 0) {
+        answer =
+            slurm_jobs_ask (&(struct slurm_queue){ .jobs = names, .each_task = true }, &jobs, err);
+        if (answer == SLURM_ANSWERED && add_tasks (p, s, &jobs) < 0)
+            rv = errorf (err, "out of memory");
+        else if (answer != SLURM_ANSWERED && answer != SLURM_NO_SUCH_JOB)
+            rv = -1;
+        slurm_jobs_free (&jobs);
     }
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--array", NULL);
-    command_add (&c, "--format", "%F %K %T");
-    command_add (&c, "--jobs", jobs);
-    if (s->nsubmits)
-        status = command_run (&c, NULL, text, TEXT_MAX);
-    errno = EPROTO;
-    if (status != 0 && !strstr (text, "Invalid job id"))
-        errorf (err, "squeue: %s", text);
-    else if (s->nsubmits == 0 || status != 0 || read_tasks (p, s, text) == 0)
-        rv = 0;
-done:
-    command_free (&c);
-    free (jobs);
-    free (text);
+    free (names);
     return rv;
 }
 

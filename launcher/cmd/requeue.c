@@ -11,59 +11,42 @@
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/session/open.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/slurm_memory.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/worker/memory.h"
 
 /* How long Slurm may take to end a task that it has taken back. */
-enum { END_WAIT = 60, TEXT_MAX = 4096 };
-
-static int scontrol (const char *verb, const char *what, const char *more)
-{
-    struct command c = { 0 };
-    char text[TEXT_MAX];
-    int status;
-
-    command_add (&c, "scontrol", NULL);
-    command_add (&c, verb, NULL);
-    command_add (&c, what, NULL);
-    if (more)
-        command_add (&c, more, NULL);
-    status = command_run (&c, NULL, text, sizeof (text));
-    if (status != 0)
-        complain ("scontrol %s %s: %s", verb, what, text);
-    command_free (&c);
-    return status;
-}
+enum { END_WAIT = 60 };
 
 /* Only a pending job can be kept away from machines, so that comes
  * after the requeue, which ends this process: it has until KillWait.
  */
 static void avoid_hosts (const struct sweep *s, const char *task)
 {
+    struct slurmdl_error err = { "" };
     char hosts[PATH_MAX];
-    char job[96];
-    char text[PATH_MAX + 32];
 
     slurm_excluded (s, hosts, sizeof (hosts));
-    snprintf (job, sizeof (job), "JobId=%s", task);
-    snprintf (text, sizeof (text), "ExcNodeList=%s", hosts);
-    for (int i = 0; *hosts && i < 3 && scontrol ("update", job, text); i++)
+    for (int i = 0; *hosts && i < 3 && slurm_avoid (task, hosts, &err) < 0; i++) {
+        complain ("%s", err.text);
         sleep (1);
+    }
 }
 
 static int requeue (const struct sweep *s, const char *task)
 {
+    struct slurmdl_error err = { "" };
     sigset_t term;
 
     sigemptyset (&term);
     sigaddset (&term, SIGTERM);
     sigprocmask (SIG_BLOCK, &term, NULL);
-    if (scontrol ("requeue", task, NULL) != 0)
+    if (slurm_requeue (task, &err) < 0) {
+        complain ("%s", err.text);
         return -1;
+    }
     avoid_hosts (s, task);
     sleep (END_WAIT);
     return 0;

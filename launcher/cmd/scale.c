@@ -13,11 +13,12 @@
 #include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/subprocess.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
@@ -64,23 +65,18 @@ static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
 /* A task that has begun meanwhile is left to end by itself. */
 static void cancel (const struct sweep *s, const struct queue *p, long n)
 {
-    struct command c = { 0 };
-    char text[TEXT_MAX];
-    char *names[COMMAND_ARGS] = { 0 };
-    int k = 0;
+    struct slurmdl_error err = { "" };
+    char **tasks = NULL;
+    int bad = 0;
 
-    command_add (&c, "scancel", NULL);
-    command_add (&c, "--state", "PENDING");
-    command_add (&c, "--", NULL);
-    for (long i = 0; i < n && k < COMMAND_ARGS - 5; i++)
-        if (may_cancel (s, &p->list[i])
-            && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task) > 0)
-            command_add (&c, names[k++], NULL);
-    if (k > 0 && command_run (&c, NULL, text, sizeof (text)) != 0)
-        complain ("scancel: %s", text);
-    command_free (&c);
-    for (int i = 0; i < k; i++)
-        free (names[i]);
+    for (long i = 0; i < n; i++)
+        if (may_cancel (s, &p->list[i]))
+            bad |= strings_addf (&tasks, "%ld_%ld", p->list[i].job, p->list[i].task);
+    if (bad)
+        complain ("out of memory");
+    else if (slurm_cancel (tasks, "--state=PENDING", &err) < 0)
+        complain ("%s", err.text);
+    strings_free (tasks);
 }
 
 static int more (struct sweep *s, const struct settings *st, long workers)

@@ -18,7 +18,6 @@
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
 #include "launcher/executor/slurm.h"
-#include "launcher/executor/stop.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/webhook.h"

@@ -17,7 +17,7 @@
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
 #include "launcher/config/trial_gpus.h"
-#include "launcher/sys/slurm_memory.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 

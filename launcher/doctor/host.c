@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/sys/subprocess.h"
+#include "launcher/slurm/slurm.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
@@ -286,27 +286,12 @@ void doctor_hosts (struct site *s)
 
 /* ---- a step ---- */
 
-static int start (const char *option, const char *program, char *buf, size_t size)
-{
-    struct command c = { .timeout = 60 };
-    int status;
-
-    command_add (&c, "srun", NULL);
-    command_add (&c, "--ntasks=1", NULL);
-    command_add (&c, "--immediate=30", NULL);
-    command_add (&c, option, NULL);
-    command_add (&c, program, NULL);
-    status = command_run (&c, NULL, buf, size);
-    command_free (&c);
-    return status;
-}
-
 static double milliseconds (const char *option)
 {
     char said[DOCTOR_TEXT];
     double begun = monotonic ();
 
-    start (option, "true", said, sizeof (said));
+    slurm_try (option, "true", said, sizeof (said));
     return 1000 * (monotonic () - begun);
 }
 
@@ -336,7 +321,7 @@ void doctor_step (struct site *s)
 
     if (!said)
         return;
-    status = start ("--dl=torch", "env", said, ROOM);
+    status = slurm_try ("--dl=torch", "env", said, ROOM);
     if (status != 0)
         site_report (s, BROKEN, "srun --dl=torch env", "it ended with status %d: %.*s", status,
                      (int)strcspn (said, "\n"), said);

@@ -10,10 +10,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "launcher/sys/subprocess.h"
+#include "launcher/slurm/slurm.h"
 #include "runtime/base/array.h"
-
-enum { CONFIG_SIZE = 256 * 1024, TIMEOUT = 20 };
 
 const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" };
 
@@ -104,41 +102,13 @@ void site_expect (struct site *s, const char *key, bool good, const char *fine, 
 
 /* ---- configuration files ---- */
 
-/* The line of what scontrol printed that says why: not munge's advice, which
- * comes first whatever is wrong.
- */
-static const char *find_cause (char *said)
-{
-    char *next = NULL;
-    const char *first = NULL;
-
-    for (char *l = strtok_r (said, "\n", &next); l; l = strtok_r (NULL, "\n", &next)) {
-        if (!strstr (l, "If munged is up"))
-            return l;
-        first = first ?: l;
-    }
-    return first ?: "no answer from slurmctld";
-}
-
 /* One question to the controller, by hand; never from a job. */
 static void ask_slurm (struct site *s)
 {
-    struct command c = { .timeout = TIMEOUT };
-    int status;
+    struct slurmdl_error err = { "" };
 
-    s->config = malloc (CONFIG_SIZE);
-    if (!s->config)
-        return;
-    command_add (&c, "scontrol", NULL);
-    command_add (&c, "show", NULL);
-    command_add (&c, "config", NULL);
-    status = command_run (&c, NULL, s->config, CONFIG_SIZE);
-    command_free (&c);
-    if (status == 0 && strstr (s->config, "SLURM_VERSION"))
-        return;
-    snprintf (s->why, sizeof (s->why), "%.400s", find_cause (s->config));
-    free (s->config);
-    s->config = NULL;
+    if (!(s->config = slurm_config (&err)))
+        snprintf (s->why, sizeof (s->why), "%s", err.text);
 }
 
 /* Beside slurm.conf, as Slurm finds it. */

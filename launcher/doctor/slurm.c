@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "launcher/sys/subprocess.h"
+#include "launcher/slurm/slurm.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/slurmconf.h"
 
@@ -31,17 +31,13 @@ static int read_version (const char *said, char number[32])
 
 static void ask_srun (struct site *s)
 {
-    struct command c = { .timeout = 10 };
     char number[32];
     char text[64];
     int status;
 
-    command_add (&c, "srun", NULL);
-    command_add (&c, "--version", NULL);
     setenv ("DL_DOCTOR", "1", 1); /* the plugin then tells all that it knows */
-    status = command_run (&c, NULL, s->said, sizeof (s->said));
+    status = slurm_srun_says ("--version", s->said, sizeof (s->said));
     unsetenv ("DL_DOCTOR");
-    command_free (&c);
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (status != 0 || read_version (s->said, number) < 0)
         site_report (s, BROKEN, "srun", "it does not run (status %d): %.200s", status,

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "launcher/elastic/plan.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 
@@ -54,18 +56,15 @@ static void set_environment (const struct elastic *e, long i)
  */
 static char **step_words (const struct elastic *e, long i)
 {
-    static const char *const step[] = {
-        "srun", "--overlap", "--no-kill", "--input=none", "--kill-on-bad-exit=1", "--nodes=1", NULL
-    };
-    const char *cpus = getenv ("SLURM_CPUS_PER_TASK");
+    const struct slurm_step step = { .nodes = 1,
+                                     .tasks = e->ranks,
+                                     .tasks_per_node = e->ranks,
+                                     .cpus = environment_number ("SLURM_CPUS_PER_TASK", 0),
+                                     .node = e->units[i].node,
+                                     .no_kill = true };
     char **list = NULL;
-    int bad = strings_add_all (&list, (char *const *)step);
+    int bad = slurm_step_words (&step, &list);
 
-    bad |= strings_addf (&list, "--nodelist=%s", e->units[i].node);
-    bad |= strings_addf (&list, "--ntasks=%ld", e->ranks);
-    bad |= strings_addf (&list, "--ntasks-per-node=%ld", e->ranks);
-    if (cpus)
-        bad |= strings_addf (&list, "--cpus-per-task=%s", cpus);
     bad |= strings_add_all (&list, e->st->sets);
     for (int k = 0; k < e->st->nargs; k++)
         bad |= strings_add (&list, e->st->args[k]);

@@ -10,13 +10,13 @@
 #include <time.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/executor/cluster_nodes.h"
 #include "launcher/executor/slurm.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
 /* Slurm is asked for at most so many shapes, so many of a partition. */
-enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64, TEXT_MAX = 4096 };
+enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64 };
 
 /* Starts that are no further apart are the same, s. */
 static const double same_start = 60;
@@ -68,7 +68,7 @@ static const char *chosen_partition (const struct experiment *e)
 
 struct shapes {
     const struct experiment *e;
-    struct cluster_nodes nodes;
+    struct slurm_nodes nodes;
     const char *chosen;
     char names[NAMES_MAX][256]; /* of partitions */
     int nnames;
@@ -122,7 +122,7 @@ static bool is_possible (const struct shapes *s, long wanted, long each, const c
     if (wanted % each || (e->given.nodes && nodes != e->nodes)
         || (e->given.node_gpus && each != e->node_gpus))
         return false;
-    return cluster_nodes_with (&s->nodes, name, each, (long)e->cpus * ranks_for (e, wanted, each))
+    return slurm_nodes_with (&s->nodes, name, each, (long)e->cpus * ranks_for (e, wanted, each))
            >= nodes;
 }
 
@@ -131,7 +131,7 @@ static long most_gpus (const struct shapes *s, const char *name)
     long most = 0;
 
     for (size_t i = 0; i < s->nodes.n; i++)
-        if (s->nodes.list[i].gpus > most && cluster_node_is_in (&s->nodes.list[i], name))
+        if (s->nodes.list[i].gpus > most && slurm_node_is_in (&s->nodes.list[i], name))
             most = s->nodes.list[i].gpus;
     return most;
 }
@@ -173,60 +173,34 @@ static void find_shapes (struct shapes *s)
 
 /* ---- when they would start ---- */
 
-/* "... to start at 2026-01-31T12:00:00 using ..." */
-static void read_start (struct shape *shape, const char *said)
+static int test (const struct shapes *s, struct shape *shape, struct slurm_start *start,
+                 struct slurmdl_error *err)
 {
-    static const char before[] = "to start at ";
-    const char *at = strstr (said, before);
-    struct tm tm = { .tm_isdst = -1 };
-
-    shape->seconds = 0;
-    if (!at)
-        return;
-    at += sizeof (before) - 1;
-    snprintf (shape->start, sizeof (shape->start), "%.*s", (int)strcspn (at, " \n"), at);
-    if (strptime (shape->start, "%Y-%m-%dT%H:%M:%S", &tm))
-        shape->seconds = fmax (difftime (mktime (&tm), time (NULL)), 0);
-}
-
-/* The exit status; 'said' is what is wrong. */
-static int test (const struct shapes *s, struct shape *shape, char *said)
-{
-    struct command c = { .timeout = 60 };
+    struct command c = { 0 };
     struct experiment e = *s->e;
-    int status;
+    int rv;
 
     e.nodes = shape->nodes;
     e.node_gpus = shape->gpus;
     e.ranks = shape->ranks;
     if (!s->chosen)
         e.partition = *shape->partition ? shape->partition : NULL;
-    command_add (&c, "sbatch", NULL);
-    command_add (&c, "--test-only", NULL);
     slurm_add_resources (&c, &e, 0);
-    command_add (&c, "--wrap", "true");
-    status = command_run (&c, NULL, said, TEXT_MAX);
-    command_free (&c);
-    shape->seconds = -1;
-    if (status == 0)
-        read_start (shape, said);
-    return status;
+    rv = slurm_test (&c, start, err);
+    shape->seconds = rv < 0 ? -1 : start->seconds;
+    snprintf (shape->start, sizeof (shape->start), "%s", rv < 0 ? "" : start->time);
+    return rv;
 }
 
-/* Slurm's default partition: that of a job which names none, "... in partition
- * main".
- */
+/* Slurm's default partition: that of a job which names none. */
 static void find_default (struct shapes *s)
 {
-    static const char before[] = " in partition ";
     struct shape any = s->list[0];
-    char said[TEXT_MAX];
-    const char *at;
+    struct slurm_start start;
 
     *any.partition = '\0';
-    if (!s->chosen && s->nnames > 1 && test (s, &any, said) == 0 && (at = strstr (said, before)))
-        snprintf (s->by_default, sizeof (s->by_default), "%.*s",
-                  (int)strcspn (at + sizeof (before) - 1, " \n"), at + sizeof (before) - 1);
+    if (!s->chosen && s->nnames > 1 && test (s, &any, &start, NULL) == 0)
+        snprintf (s->by_default, sizeof (s->by_default), "%s", start.partition);
 }
 
 static bool is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
@@ -266,8 +240,8 @@ static size_t add_partitions (const struct shapes *s, char *buf, size_t size)
         long most = most_gpus (s, s->names[i]);
         n += (size_t)snprintf (
             buf + n, size - n, "%s%.40s has %ld node%s with GPUs, at most %ld on one",
-            i ? ", " : "", s->names[i], cluster_nodes_with (&s->nodes, s->names[i], 1, 0),
-            cluster_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s", most);
+            i ? ", " : "", s->names[i], slurm_nodes_with (&s->nodes, s->names[i], 1, 0),
+            slurm_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s", most);
     }
     return n < size ? n : size - 1;
 }
@@ -299,16 +273,16 @@ static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
 static int choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
 {
     const struct shape *found = NULL;
-    char why[TEXT_MAX] = "";
-    char said[TEXT_MAX];
+    struct slurmdl_error why = { "" }, first = { "" };
+    struct slurm_start start;
 
     find_default (s);
     for (int i = 0; i < s->n; i++) {
         struct shape *shape = &s->list[i];
-        if (test (s, shape, said) == 0 && is_better (s, shape, found))
+        if (test (s, shape, &start, &why) == 0 && is_better (s, shape, found))
             found = shape;
-        else if (shape->seconds < 0 && !*why)
-            snprintf (why, sizeof (why), "%s", said);
+        else if (shape->seconds < 0 && !*first.text)
+            first = why;
     }
     errno = EPROTO;
     if (!found)
@@ -316,10 +290,9 @@ static int choose (struct shapes *s, struct shape *best, struct slurmdl_error *e
                        "'resources.%s' = %lld: Slurm takes none of "
                        "%d shapes, first %ld x %ld in partition %s: %s",
                        experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), s->n,
-                       s->list[0].nodes, s->list[0].gpus, s->list[0].partition,
-                       strrchr (why, '\n') ? strrchr (why, '\n') + 1 : why);
+                       s->list[0].nodes, s->list[0].gpus, s->list[0].partition, first.text);
     *best = *found;
-    if (s->chosen || !cluster_preempts (&s->nodes, best->partition, best->preempts, best->how))
+    if (s->chosen || !slurm_preempts (&s->nodes, best->partition, best->preempts, best->how))
         *best->how = '\0';
     return 0;
 }
@@ -334,7 +307,7 @@ int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl
         return errorf (err, "out of memory");
     s->e = e;
     s->chosen = chosen_partition (e);
-    if (cluster_nodes_ask (&s->nodes, err) == 0) {
+    if (slurm_nodes_ask (&s->nodes, err) == 0) {
         find_names (s);
         find_shapes (s);
         rv = fits_one_node (s) ? 1 : s->n ? choose (s, best, err) : say_impossible (s, err);
@@ -343,7 +316,7 @@ int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl
     if (s->chosen)
         *best->partition = '\0';
     saved = errno;
-    cluster_nodes_free (&s->nodes);
+    slurm_nodes_free (&s->nodes);
     free (s);
     errno = saved;
     return rv;

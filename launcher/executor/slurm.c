@@ -12,89 +12,22 @@
 #include "launcher/config/queries.h"
 #include "launcher/executor/batch_script.h"
 #include "launcher/executor/unseen.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/slurm_memory.h"
-#include "launcher/sys/slurm_output.h"
-#include "launcher/sys/slurm_time.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "launcher/trust/trust.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-enum { ASK_FIRST = 5, ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
+enum { ASK_FIRST = 5, ASK_EVERY = 30, SUBMITS_MAX = 64 };
 
 /* Below, SIGUSR2 by Slurm would take too much of an allocation: it comes up
  * to a minute early, and the worker watches the clock itself.
  */
 enum { SIGNAL_FROM = 600 };
-
-/* sbatch waits for two minutes when the controller has MaxJobCount jobs. */
-static const char queue_full[] = "queue full";
-
-/* What sbatch says when the array is too large, or more than the user may
- * submit; the rest may come in smaller ones.
- */
-static const char *const too_much[] = {
-    "Invalid job array specification",
-    "MaxSubmitJob",
-    "job submit limit",
-    "GrpSubmitJob",
-    queue_full,
-    NULL,
-};
-
-/* What sbatch says last where the same command would never make a job. */
-static const char *const for_good[] = {
-    "Try \"sbatch --help\"",
-    "error: Invalid --",
-    "Could not establish a configuration source",
-    "Invalid partition name",
-    "Invalid account or account/partition",
-    "Invalid qos",
-    "Invalid feature",
-    "Invalid license",
-    "Invalid generic resource",
-    "Invalid Trackable RESource",
-    "Requested reservation is invalid",
-    "Requested time limit is invalid",
-    "Requested node configuration is not available",
-    "Memory required by task is not available",
-    "Memory specification can not be satisfied",
-    "CPU count per node can not be satisfied",
-    "CPU count specification invalid",
-    "Node count specification invalid",
-    "More processors requested than permitted",
-    "User's group not permitted to use this partition",
-    NULL,
-};
-
-/* What sbatch says where an answer may have been lost, so that there may be a
- * job, or where the same command may make one a little later.
- */
-static const char *const undecided[] = {
-    "ommunication",
-    "essage",
-    "Protocol",
-    "Socket timed out",
-    "Zero Bytes were transmitted",
-    "contact slurm controller",
-    "Connection ",
-    "No route to host",
-    "Broken pipe",
-    "standby",
-    "temporarily",
-    "try again",
-    queue_full,
-    NULL,
-};
-
-static const char *const no_slurm[] = {
-    "Could not establish a configuration source",
-    "DNS SRV lookup failed",
-    NULL,
-};
 
 /* ---- sbatch ---- */
 
@@ -177,15 +110,13 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size)
 }
 
 /* 'folder' is for the output: slurmd follows the links in it. */
-static void make_sbatch (struct command *c, const struct executor *x, const char *folder,
+static void add_options (struct command *c, const struct executor *x, const char *folder,
                          long tasks, bool hosts)
 {
     const struct sweep *s = x->sweep;
     char text[PATH_MAX + 32];
     double limit = slurm_seconds (s->exp->time);
 
-    command_add (c, "sbatch", NULL);
-    command_add (c, "--parsable", NULL);
     command_add (c, "--requeue", NULL);
     command_add (c, "--open-mode", "append");
     if (limit == 0 || limit >= SIGNAL_FROM)
@@ -200,61 +131,30 @@ static void make_sbatch (struct command *c, const struct executor *x, const char
         command_add (c, "--exclude", text);
 }
 
-static bool has_one_of (const char *said, const char *const *list)
+/* Returns the job, -1 with 'why' and 'err'. */
+static long submit_array (const struct executor *x, const char *folder, long tasks,
+                          struct slurm_refusal *why, struct slurmdl_error *err)
 {
-    for (; *list; list++)
-        if (strstr (said, *list))
-            return true;
-    return false;
-}
-
-static bool is_for_good (const char *said, int status)
-{
-    const char *last = strrchr (said, '\n');
-
-    return status > 0 && has_one_of (last ? last : said, for_good);
-}
-
-/* There is no job, or no sbatch could be run. */
-static bool is_refused (const char *said, int status)
-{
-    return status == 126 || status == 127
-           || (status > 0 && *said
-               && (!has_one_of (said, undecided) || has_one_of (said, no_slurm)));
-}
-
-/* Its exit status; 'said' is the job, or what is wrong. */
-static int sbatch (struct executor *x, const char *folder, long tasks, bool hosts, char *said)
-{
-    struct command c = { 0 };
     char script[PATH_MAX + 8];
-    int status;
+    long job = -1;
 
-    make_sbatch (&c, x, folder, tasks, hosts);
     snprintf (script, sizeof (script), "%s/job.sh", folder);
-    command_add (&c, "--", NULL);
-    command_add (&c, script, NULL);
-    status = command_run (&c, queue_full, said, TEXT_MAX);
-    command_free (&c);
-    /* the experiment may have run elsewhere, too */
-    if (status > 0 && hosts && strstr (said, "nvalid node name"))
-        return sbatch (x, folder, tasks, false, said);
-    return status;
-}
-
-/* With --parsable: "JOB" or "JOB;CLUSTER", perhaps after warnings. */
-static const char *job_in (char *said)
-{
-    char *line = strrchr (said, '\n');
-
-    line = line ? line + 1 : said;
-    line[strspn (line, "0123456789")] = '\0';
-    return line;
+    *why = (struct slurm_refusal){ .unknown_node = true };
+    /* the experiment may have run on another cluster, too */
+    for (int hosts = 1; hosts >= 0 && job < 0 && why->unknown_node; hosts--) {
+        struct command c = { 0 };
+        add_options (&c, x, folder, tasks, hosts);
+        command_add (&c, "--", NULL);
+        command_add (&c, script, NULL);
+        job = slurm_submit (&c, why, err);
+    }
+    return job;
 }
 
 /* It works already: no failure of this stops it. */
-static void note_array (struct executor *x, const char *job, long tasks)
+static void note_array (struct executor *x, long id, long tasks)
 {
+    char job[32];
     struct slurmdl_error why = { "" };
     struct event e = { .op = EVENT_SUBMIT,
                        .by = user_name (),
@@ -264,29 +164,11 @@ static void note_array (struct executor *x, const char *job, long tasks)
                        .memory = larger_memory (x->sweep) };
     size_t n = strlen (x->job);
 
+    snprintf (job, sizeof (job), "%ld", id);
     snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
     trust_record_job (x->sweep, job);
     if (sweep_insist (x->sweep, e, NULL, NULL, &why) < 0)
         complain ("array %s is not in the log: %s", job, why.text);
-}
-
-int slurm_refused (const char *text, int status, struct slurmdl_error *err)
-{
-    char said[TEXT_MAX];
-
-    command_said (said, sizeof (said), text);
-    errno = EPROTO;
-    if (has_one_of (said, no_slurm))
-        return errorf (err, "sbatch finds no Slurm here: use --local to work on "
-                            "this machine, or a host of the cluster");
-    if (strstr (said, "'--dl"))
-        return errorf (err,
-                       "sbatch: %s: the plugin of slurm-dl is not in use here, "
-                       "see dl-spank(8); leave out resources.framework, "
-                       "check, bind, nccl, monitor and debug",
-                       said);
-    return errorf (err, "sbatch: %s%s", *said ? said : "it failed without a message",
-                   status == 127 ? " (without Slurm use --local)" : "");
 }
 
 /* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many it took,
@@ -294,24 +176,22 @@ int slurm_refused (const char *text, int status, struct slurmdl_error *err)
  */
 static long submit (struct executor *x, const char *folder, long tasks, struct slurmdl_error *err)
 {
-    char said[TEXT_MAX];
+    struct slurm_refusal why;
     long size = tasks;
     long done = 0;
-    int status;
 
     for (int i = 0; i < SUBMITS_MAX && done < tasks; i++) {
+        long job;
         if (size > tasks - done)
             size = tasks - done;
-        status = sbatch (x, folder, size, true, said);
-        if (status == 0 && *job_in (said)) {
-            note_array (x, job_in (said), size);
+        if ((job = submit_array (x, folder, size, &why, err)) > 0) {
+            note_array (x, job, size);
             done += size;
             continue;
         }
-        slurm_refused (said, status, err);
-        x->refused = done == 0 && is_refused (said, status);
-        x->never = i == 0 && is_for_good (said, status);
-        if (!has_one_of (said, too_much) || size == 1)
+        x->refused = done == 0 && why.no_job;
+        x->never = i == 0 && why.for_good;
+        if (!why.too_much || size == 1)
             break;
         size /= 2;
     }
@@ -339,17 +219,33 @@ static int start (struct executor *x, struct slurmdl_error *err)
     return 0;
 }
 
+/* ---- cancel ---- */
+
+int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err)
+{
+    char **jobs = NULL;
+    int rv = 0;
+
+    for (size_t i = s->nsubmits; i > 0 && rv == 0; i--)
+        if (trust_has_job (s, s->submits[i - 1].job))
+            rv = strings_add (&jobs, s->submits[i - 1].job);
+    rv = rv < 0 ? errorf (err, "out of memory") : slurm_cancel (jobs, option, err);
+    strings_free (jobs);
+    return rv;
+}
+
 /* ---- what the user waits for ---- */
 
-static void describe (struct executor *x, const char *out)
+static void describe (struct executor *x, const struct slurm_job *j)
 {
+    bool waits = *j->reason && strcmp (j->reason, "None");
     char words[PATH_MAX + 320] = "";
 
     /* one that cannot begin is started again a few times */
     if (x->sweep->ntrials == 0)
         last_words_text (x->sweep, x->job, words, sizeof (words));
-    snprintf (x->note, sizeof (x->note), "job %.100s: %.*s%s%s", x->job, (int)strcspn (out, "\n"),
-              out, *words ? "; its workers say: " : "", words);
+    snprintf (x->note, sizeof (x->note), "job %.100s: %s%s%s%s%s", x->job, j->state,
+              waits ? " " : "", waits ? j->reason : "", *words ? "; its workers say: " : "", words);
 }
 
 /* Those that `dl scale` and the workers themselves have submitted since. */
@@ -367,47 +263,35 @@ static void follow_arrays (struct executor *x)
 /* Slurm has no task of the arrays any more; it remembers them for minutes. */
 static void explain_end (struct executor *x)
 {
-    struct command c = { 0 };
-    char out[TEXT_MAX], text[sizeof (x->note)];
-    int status;
+    char text[sizeof (x->note)];
+    struct slurm_jobs jobs;
 
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--states", "all");
-    command_add (&c, "--format", "%T");
-    command_add (&c, "--jobs", x->job);
-    status = command_run (&c, NULL, out, sizeof (out));
-    command_free (&c);
-    out[status == 0 ? strcspn (out, " \n") : 0] = '\0';
-    unseen_text (x->sweep, x->job, out, text, sizeof (text));
+    slurm_jobs_ask (&(struct slurm_queue){ .jobs = x->job, .ended = true }, &jobs, NULL);
+    unseen_text (x->sweep, x->job, jobs.n > 0 ? jobs.list[0].state : "", text, sizeof (text));
     if (*text)
         snprintf (x->note, sizeof (x->note), "%s", text);
+    slurm_jobs_free (&jobs);
 }
 
 /* Only the one who watches asks Slurm, and seldom; workers never do. */
 static int tick (struct executor *x)
 {
-    struct command c = { 0 };
-    char out[TEXT_MAX];
-    int status;
+    struct slurm_jobs jobs;
+    enum slurm_answer answer;
+    bool gone;
 
     if (monotonic () - x->asked < ASK_EVERY)
         return 1;
     x->asked = monotonic ();
     follow_arrays (x);
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--Format", "State:20,Reason:40");
-    command_add (&c, "--jobs", x->job);
-    status = command_run (&c, NULL, out, sizeof (out));
-    command_free (&c);
-    if (status == 0 && *out)
-        describe (x, out);
-    if ((status != 0 || *out) && !strstr (out, "Invalid job id"))
-        return 1;
-    if (x->sweep->state == SWEEP_RUNNING)
+    answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = x->job }, &jobs, NULL);
+    gone = answer == SLURM_NO_SUCH_JOB || (answer == SLURM_ANSWERED && jobs.n == 0);
+    if (jobs.n > 0)
+        describe (x, &jobs.list[0]);
+    slurm_jobs_free (&jobs);
+    if (gone && x->sweep->state == SWEEP_RUNNING)
         explain_end (x);
-    return 0;
+    return !gone;
 }
 
 static void leave (struct executor *x)

@@ -18,5 +18,8 @@ void slurm_add_resources (struct command *c, const struct experiment *e, int64_t
 /* "n1,n2": the machines that are excluded, "" if there is none. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size);
 
-/* What to do where sbatch ended with 'status' after it 'said' that; -1. */
-int slurm_refused (const char *said, int status, struct slurmdl_error *err);
+/* Cancel the jobs of an experiment, or, with the option --state=PENDING of
+ * scancel's, those that wait in the queue; NULL: all.  Returns -1 with 'err'
+ * if Slurm did not do it.
+ */
+int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err);

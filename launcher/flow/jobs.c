@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 #include "launcher/executor/slurm.h"
-#include "launcher/sys/slurm_output.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
 
-enum { QUEUE_TEXT = 8 << 20, OTHERS_WAIT = 60, TEXT_MAX = 4096 };
+enum { OTHERS_WAIT = 60 };
 
 /* A task whose own process was killed is started again: what ran is counted in
  * the flow's folder.
@@ -60,68 +61,43 @@ void flow_job_token (char token[160], const struct flow_run *r, const struct flo
     snprintf (token, 160, "dl-flow %.20s %s %ld", id_of (r), s->name, n);
 }
 
-static void add_line (struct flow_queue *q, const char *line, const char *mine)
-{
-    struct flow_job j = { .id = strtol (line, NULL, 10) };
-    const char *state = strchr (line, '|');
-    const char *token = state ? strchr (state + 1, '|') : NULL;
-    struct flow_job *list;
-
-    q->highest = j.id > q->highest ? j.id : q->highest;
-    if (!token || strncmp (token + 1, mine, strlen (mine))
-        || !(list = array_grow (q->list, q->n, sizeof (*list))))
-        return;
-    j.pending = !strncmp (state + 1, "PENDING", 7);
-    snprintf (j.token, sizeof (j.token), "%s", token + 1);
-    q->list = list;
-    list[q->n++] = j;
-}
-
 int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err)
 {
-    struct command c = { 0 };
-    char *text = malloc (QUEUE_TEXT);
-    char *save = NULL;
+    struct slurm_jobs jobs;
     char mine[64];
-    int status = -1;
+    int rv;
 
     *q = (struct flow_queue){ 0 };
     snprintf (mine, sizeof (mine), "dl-flow %.20s ", id_of (r));
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--me", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--format", "%F|%T|%k");
-    if (text)
-        status = command_run (&c, NULL, text, QUEUE_TEXT);
-    command_free (&c);
-    errno = EPROTO;
-    if (status != 0)
-        errorf (err, "squeue: %s%s", text ? text : "",
-                status == 127 ? " (without Slurm use --local)" : "");
-    for (char *line = status == 0 ? strtok_r (text, "\n", &save) : NULL; line;
-         line = strtok_r (NULL, "\n", &save))
-        add_line (q, line, mine);
-    free (text);
-    return status == 0 ? 0 : -1;
+    rv = slurm_jobs_ask (&(struct slurm_queue){ 0 }, &jobs, err) == SLURM_ANSWERED ? 0 : -1;
+    for (size_t i = 0; i < jobs.n && rv == 0; i++) {
+        const struct slurm_job *j = &jobs.list[i];
+        struct flow_job *list;
+        q->highest = j->id > q->highest ? j->id : q->highest;
+        if (strncmp (j->comment, mine, strlen (mine)))
+            continue;
+        if (!(list = array_grow (q->list, q->n, sizeof (*list)))) {
+            rv = errorf (err, "out of memory");
+            break;
+        }
+        q->list = list;
+        list[q->n] = (struct flow_job){ .id = j->id, .pending = !strcmp (j->state, "PENDING") };
+        snprintf (list[q->n++].token, sizeof (list->token), "%s", j->comment);
+    }
+    slurm_jobs_free (&jobs);
+    return rv;
 }
 
 int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
 {
-    char text[TEXT_MAX];
-    int status = 0;
+    char **jobs = NULL;
+    int rv = 0;
 
-    for (size_t i = 0; i < q->n;) {
-        struct command c = { .timeout = 60 };
-        command_add (&c, "scancel", NULL);
-        for (int k = 0; k < 200 && i < q->n; k++, i++) {
-            snprintf (text, sizeof (text), "%ld", q->list[i].id);
-            c.argv[c.n++] = c.owned[c.nowned++] = strdup (text);
-        }
-        status |= command_run (&c, NULL, text, sizeof (text));
-        command_free (&c);
-    }
-    errno = EPROTO;
-    return status == 0 ? 0 : errorf (err, "scancel: %s", text);
+    for (size_t i = 0; i < q->n && rv == 0; i++)
+        rv = strings_addf (&jobs, "%ld", q->list[i].id);
+    rv = rv < 0 ? errorf (err, "out of memory") : slurm_cancel (jobs, NULL, err);
+    strings_free (jobs);
+    return rv;
 }
 
 /* ---- one job, once ---- */
@@ -196,17 +172,15 @@ static long wait_for_job (const struct flow_run *r, const struct flow_step *s, l
                             s->name);
 }
 
-static long sbatch (const struct flow_run *r, const struct flow_step *s, long n,
-                    const struct flow_request *q, struct slurmdl_error *err)
+static long submit_step (const struct flow_run *r, const struct flow_step *s, long n,
+                         const struct flow_request *q, struct slurmdl_error *err)
 {
     struct command c = { 0 };
     char dl[PATH_MAX], script[PATH_MAX + 8], folder[PATH_MAX + 8], output[NAME_MAX + 32];
     char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
-    char said[TEXT_MAX];
     struct slurmdl_error why = { "" };
     const char *words[] = { script, dl, q->mode, r->dir, r->pin, s->name, number };
-    const char *line;
-    int status;
+    long job;
 
     own_program (dl);
     flow_job_token (token, r, s, n);
@@ -215,8 +189,6 @@ static long sbatch (const struct flow_run *r, const struct flow_step *s, long n,
     snprintf (number, sizeof (number), "%ld", n);
     snprintf (folder, sizeof (folder), "%s/steps", r->dir);
     snprintf (output, sizeof (output), "%s.%s.log", s->name, q->array ? "%A_%a" : "%j");
-    command_add (&c, "sbatch", NULL);
-    command_add (&c, "--parsable", NULL);
     command_add (&c, "--requeue", NULL);
     command_add (&c, "--open-mode", "append");
     command_add (&c, "--kill-on-invalid-dep", "yes");
@@ -233,13 +205,8 @@ static long sbatch (const struct flow_run *r, const struct flow_step *s, long n,
     command_add (&c, "--", NULL);
     for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
         command_add (&c, words[i], NULL);
-    status = command_run (&c, NULL, said, sizeof (said));
-    command_free (&c);
-    line = strrchr (said, '\n') ? strrchr (said, '\n') + 1 : said;
-    if (status == 0 && strtol (line, NULL, 10) > 0)
-        return strtol (line, NULL, 10);
-    slurm_refused (said, status, &why);
-    return errorf (err, "step '%s': %s", s->name, why.text);
+    job = slurm_submit (&c, NULL, &why);
+    return job > 0 ? job : errorf (err, "step '%s': %s", s->name, why.text);
 }
 
 int flow_note_job (const struct flow_run *r, const struct flow_step *s, long n, long id,
@@ -262,7 +229,7 @@ long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long
         return -1;
     if (rv == 1)
         return wait_for_job (r, s, n, err);
-    if ((id = sbatch (r, s, n, q, err)) < 0)
+    if ((id = submit_step (r, s, n, q, err)) < 0)
         return -1;
     return flow_note_job (r, s, n, id, err) < 0 ? -1 : id;
 }

@@ -12,8 +12,8 @@
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/new_run.h"
 #include "launcher/flow/start.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/slurm_time.h"
 
 enum { EVERY_LEAST = 60 };
 

@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 #include "launcher/interactive/interactive.h"
-#include "launcher/interactive/job.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/slurm_output.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -199,26 +198,17 @@ static const char text[] =
 static int submit (const struct settings *st, const char *folder, const char *script, long *job)
 {
     struct command c = { .timeout = 300 };
-    char said[4096], line[4096];
-    const char *last;
-    int status;
+    struct slurmdl_error err = { "" };
 
-    command_add (&c, "sbatch", NULL);
-    command_add (&c, "--parsable", NULL);
     command_add (&c, "--no-requeue", NULL);
     command_add (&c, "--job-name", "dl-notebook");
     slurm_add_output (&c, folder, "%j.log");
-    for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 2; i++)
+    for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 4; i++)
         command_add (&c, st->args[i], NULL);
     command_add (&c, script, NULL);
-    status = command_run (&c, NULL, said, sizeof (said));
-    command_free (&c);
-    last = strrchr (said, '\n') ? strrchr (said, '\n') + 1 : said;
-    *job = strtol (last, NULL, 10);
-    if (status == 0 && *job > 0)
+    if ((*job = slurm_submit (&c, NULL, &err)) > 0)
         return EXIT_OK;
-    command_said (line, sizeof (line), said);
-    complain ("sbatch: %s", *said ? line : "it has not answered");
+    complain ("%s", err.text);
     return EXIT_SLURM;
 }
 
@@ -315,19 +305,14 @@ static void forget (const char *folder, const char *job)
 
 static int cancel (long job)
 {
-    struct command c = { .timeout = 60 };
-    char number[32], said[1024], line[1024];
-    int status;
+    struct slurmdl_error err = { "" };
+    char number[32];
+    char *const jobs[] = { number, NULL };
 
     snprintf (number, sizeof (number), "%ld", job);
-    command_add (&c, "scancel", NULL);
-    command_add (&c, number, NULL);
-    status = command_run (&c, NULL, said, sizeof (said));
-    command_free (&c);
-    if (status == 0)
+    if (slurm_cancel (jobs, NULL, &err) == 0)
         return EXIT_OK;
-    command_said (line, sizeof (line), said);
-    complain ("scancel: %s", *said ? line : "it has not answered");
+    complain ("%s", err.text);
     return EXIT_SLURM;
 }
 
@@ -391,7 +376,7 @@ static int attach (const char *folder, long job, bool own)
     while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
         bool gone = false;
         if (monotonic () >= next) {
-            gone = job_state (job, state, sizeof (state)) < 0;
+            gone = slurm_job_text (job, state, sizeof (state)) < 0;
             next = monotonic () + ASK_EVERY;
         }
         if (interrupted)
@@ -410,7 +395,7 @@ static int attach (const char *folder, long job, bool own)
     }
     if (rv < 0)
         return fail (&err);
-    if (job_state (job, state, sizeof (state)) < 0)
+    if (slurm_job_text (job, state, sizeof (state)) < 0)
         return say_ended (folder, job);
     print_server (job, &s);
     return EXIT_OK;
@@ -477,7 +462,7 @@ static int list (const struct settings *st, const char *folder)
     (void)st;
     for (int i = 0; i < n; i++) {
         long job = atol (jobs[i]->d_name);
-        if (job_state (job, state, sizeof (state)) < 0)
+        if (slurm_job_text (job, state, sizeof (state)) < 0)
             forget (folder, jobs[i]->d_name);
         else {
             any = true;

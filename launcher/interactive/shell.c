@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/interactive/interactive.h"
-#include "launcher/interactive/job.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -21,7 +21,7 @@ static void tell (long job)
 {
     char state[256];
 
-    if (job_state (job, state, sizeof (state)) == 0 && !strncmp (state, "PENDING", 7))
+    if (slurm_job_text (job, state, sizeof (state)) == 0 && !strncmp (state, "PENDING", 7))
         complain ("job %ld: %s; ^C cancels it", job, state);
 }
 
@@ -71,7 +71,7 @@ int cmd_shell (const struct settings *st)
     const char *given = getenv ("SHELL");
     const char *shell = given && *given == '/' ? given : "/bin/sh";
     char **argv = NULL;
-    int rv = strings_add (&argv, "srun") | strings_add (&argv, "--pty");
+    int rv = slurm_terminal_words (&argv);
 
     if (!isatty (STDIN_FILENO)) {
         complain ("shell: standard input is no terminal: use srun or sbatch");

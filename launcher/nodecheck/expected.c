@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "launcher/sys/subprocess.h"
+#include "launcher/slurm/slurm.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/word.h"
 #include "runtime/rank/layout.h"
@@ -126,25 +126,6 @@ static int read_gres (void *arg, const char *line)
     return 0;
 }
 
-static long ask_slurm (const char *node)
-{
-    struct command c = { .no_errors = true, .timeout = 10 };
-    char text[LINE] = "", gres[LINE];
-    char *next = text;
-    long n = 0;
-
-    command_add (&c, "scontrol", NULL);
-    command_add (&c, "show", NULL);
-    command_add (&c, "node", NULL);
-    command_add (&c, node, NULL);
-    if (command_run (&c, NULL, text, sizeof (text)) == 0)
-        for (char *l; n == 0 && (l = strsep (&next, "\n"));)
-            if (slurmconf_value (l, "Gres", gres, sizeof (gres)))
-                n = slurmconf_gpus (gres);
-    command_free (&c);
-    return n;
-}
-
 static void find_name (struct expected_node *s)
 {
     const char *name = getenv ("SLURMD_NODENAME");
@@ -178,7 +159,7 @@ static long of_node (const char **by)
     if (s.gpus > 0)
         return s.gpus;
     *by = "scontrol show node";
-    return access (conf, R_OK) == 0 ? ask_slurm (s.name) : 0;
+    return access (conf, R_OK) == 0 ? slurm_gpus_of (s.name) : 0;
 }
 
 long gpus_expected (const char **by)

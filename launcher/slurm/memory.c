@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts of memory as Slurm writes them. */
-#include "launcher/sys/slurm_memory.h"
-
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "launcher/slurm/slurm.h"
 
 static const char units[] = "KMGT";
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of the cluster, as scontrol lists them. */
-#include "launcher/executor/cluster_nodes.h"
-
+/* What the cluster is: scontrol show. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+#include "runtime/rank/slurmconf.h"
 
-enum { TEXT_MAX = 64 << 20, ASK_WAIT = 60 };
+enum { TEXT_MAX = 64 << 20, CONFIG_TEXT = 1 << 20, ASK_WAIT = 60, NODE_WAIT = 10 };
 
 /* The value of " KEY=" in a line, up to a blank; "" if there is none. */
 static const char *value_of (const char *line, const char *key)
@@ -22,23 +22,13 @@ static const char *value_of (const char *line, const char *key)
     return at ? at + strlen (key) : "";
 }
 
-/* "gpu:4", "gpu:a100:2(S:0-1),gpu:v100:1,lustre:5": the GPUs. */
-static long gpus_of (const char *gres)
+static long gpus_of (const char *line)
 {
-    long gpus = 0;
+    char gres[4096];
 
-    while (*gres && !strchr (" \n", *gres)) {
-        size_t n = strcspn (gres, ",( \n");
-        const char *colon = memrchr (gres, ':', n);
-        if (!strncmp (gres, "gpu:", 4) && colon)
-            gpus += strtol (colon + 1, NULL, 10);
-        gres += n;
-        if (*gres == '(')
-            gres += strcspn (gres, ") \n");
-        gres += *gres == ')';
-        gres += *gres == ',';
-    }
-    return gpus;
+    snprintf (gres, sizeof (gres), "%.*s", (int)strcspn (value_of (line, " Gres="), " \n"),
+              value_of (line, " Gres="));
+    return slurmconf_gpus (gres);
 }
 
 static bool is_there (const char *line)
@@ -49,18 +39,18 @@ static bool is_there (const char *line)
 }
 
 /* From what scontrol has said, which is taken. */
-static int read_nodes (struct cluster_nodes *c, char *text)
+static int read_nodes (struct slurm_nodes *c, char *text)
 {
-    *c = (struct cluster_nodes){ .text = text };
+    *c = (struct slurm_nodes){ .text = text };
     for (const char *line = text; *line; line += strcspn (line, "\n"), line += *line == '\n') {
-        struct cluster_node *list;
+        struct slurm_node *list;
         if (!is_there (line))
             continue;
         if (!(list = array_grow (c->list, c->n, sizeof (*list))))
             return -1;
         c->list = list;
-        list[c->n++] = (struct cluster_node){
-            .gpus = gpus_of (value_of (line, " Gres=")),
+        list[c->n++] = (struct slurm_node){
+            .gpus = gpus_of (line),
             .cpus = strtol (value_of (line, " CPUTot="), NULL, 10),
             .partitions = value_of (line, " Partitions="),
         };
@@ -68,30 +58,33 @@ static int read_nodes (struct cluster_nodes *c, char *text)
     return 0;
 }
 
-/* Its exit status. */
-static int ask (const char *what, char *text)
+/* The exit status of `scontrol show WHAT [NAME]`. */
+static int show (const char *what, const char *name, unsigned seconds, char *text, size_t size)
 {
-    struct command command = { .timeout = ASK_WAIT };
+    struct command command = { .timeout = seconds };
     int status;
 
     command_add (&command, "scontrol", NULL);
-    command_add (&command, "--oneliner", NULL);
+    if (strcmp (what, "config"))
+        command_add (&command, "--oneliner", NULL);
     command_add (&command, "show", NULL);
     command_add (&command, what, NULL);
-    status = command_run (&command, NULL, text, TEXT_MAX);
+    if (name)
+        command_add (&command, name, NULL);
+    status = command_run (&command, NULL, text, size);
     command_free (&command);
     return status;
 }
 
-int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
+int slurm_nodes_ask (struct slurm_nodes *c, struct slurmdl_error *err)
 {
     char *text = malloc (TEXT_MAX);
     int status;
 
-    *c = (struct cluster_nodes){ .text = text };
+    *c = (struct slurm_nodes){ .text = text };
     if (!text)
         return errorf (err, "out of memory");
-    status = ask ("node", text);
+    status = show ("node", NULL, ASK_WAIT, text, TEXT_MAX);
     errno = EPROTO;
     if (status != 0)
         return errorf (err, "scontrol show node: %.*s", (int)strcspn (text, "\n"),
@@ -99,11 +92,11 @@ int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
     return read_nodes (c, text) < 0 ? errorf (err, "out of memory") : 0;
 }
 
-void cluster_nodes_free (struct cluster_nodes *c)
+void slurm_nodes_free (struct slurm_nodes *c)
 {
     free (c->text);
     free (c->list);
-    *c = (struct cluster_nodes){ NULL };
+    *c = (struct slurm_nodes){ NULL };
 }
 
 static bool has_name (const char *list, const char *name, size_t len)
@@ -118,7 +111,7 @@ static bool has_name (const char *list, const char *name, size_t len)
     return false;
 }
 
-bool cluster_node_is_in (const struct cluster_node *node, const char *partitions)
+bool slurm_node_is_in (const struct slurm_node *node, const char *partitions)
 {
     for (const char *p = partitions; p && *p; p += *p == ',') {
         size_t n = strcspn (p, ",");
@@ -129,14 +122,13 @@ bool cluster_node_is_in (const struct cluster_node *node, const char *partitions
     return !partitions;
 }
 
-long cluster_nodes_with (const struct cluster_nodes *c, const char *partitions, long gpus,
-                         long cpus)
+long slurm_nodes_with (const struct slurm_nodes *c, const char *partitions, long gpus, long cpus)
 {
     long n = 0;
 
     for (size_t i = 0; i < c->n; i++)
         n += c->list[i].gpus >= gpus && c->list[i].cpus >= cpus
-             && cluster_node_is_in (&c->list[i], partitions);
+             && slurm_node_is_in (&c->list[i], partitions);
     return n;
 }
 
@@ -165,17 +157,17 @@ static long tier_of (const char *line)
     return strtol (value_of (line, " PriorityTier="), NULL, 10);
 }
 
-static bool share_nodes (const struct cluster_nodes *c, const char *a, const char *b)
+static bool share_nodes (const struct slurm_nodes *c, const char *a, const char *b)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (cluster_node_is_in (&c->list[i], a) && cluster_node_is_in (&c->list[i], b))
+        if (slurm_node_is_in (&c->list[i], a) && slurm_node_is_in (&c->list[i], b))
             return true;
     return false;
 }
 
 /* Of a partition of a higher tier, on nodes of both. */
-static bool find_higher (const struct cluster_nodes *c, const char *text, const char *name,
-                         long tier, char by[256])
+static bool find_higher (const struct slurm_nodes *c, const char *text, const char *name, long tier,
+                         char by[256])
 {
     for (; *text; text += strcspn (text, "\n"), text += *text == '\n') {
         if (tier_of (text) <= tier)
@@ -187,10 +179,12 @@ static bool find_higher (const struct cluster_nodes *c, const char *text, const 
     return false;
 }
 
-bool cluster_preempts (const struct cluster_nodes *c, const char *name, char by[256], char how[64])
+bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256], char how[64])
 {
     char *text = malloc (TEXT_MAX);
-    const char *line = text && ask ("partition", text) == 0 ? partition_line (text, name) : NULL;
+    const char *line = text && show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
+                           ? partition_line (text, name)
+                           : NULL;
     bool yes = false;
 
     if (line) {
@@ -199,4 +193,43 @@ bool cluster_preempts (const struct cluster_nodes *c, const char *name, char by[
     }
     free (text);
     return yes;
+}
+
+/* ---- one node, the controller ---- */
+
+long slurm_gpus_of (const char *node)
+{
+    char text[16384];
+
+    return show ("node", node, NODE_WAIT, text, sizeof (text)) == 0 ? gpus_of (text) : 0;
+}
+
+/* Why scontrol has no answer: not in the line on munged, which follows it. */
+static const char *find_cause (char *said)
+{
+    char *next = NULL;
+    const char *first = NULL;
+
+    for (char *l = strtok_r (said, "\n", &next); l; l = strtok_r (NULL, "\n", &next)) {
+        if (!strstr (l, "If munged is up"))
+            return l;
+        first = first ?: l;
+    }
+    return first ?: "no answer from slurmctld";
+}
+
+char *slurm_config (struct slurmdl_error *err)
+{
+    char *text = malloc (CONFIG_TEXT);
+
+    if (!text) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    if (show ("config", NULL, ASK_WAIT, text, CONFIG_TEXT) == 0 && strstr (text, "SLURM_VERSION"))
+        return text;
+    errno = EPROTO;
+    errorf (err, "%.400s", find_cause (text));
+    free (text);
+    return NULL;
 }

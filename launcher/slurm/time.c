@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time limits as Slurm writes them. */
-#include "launcher/sys/slurm_time.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "launcher/slurm/slurm.h"
 
 double slurm_seconds (const char *text)
 {

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "launcher/config/software_settings.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/software/binds.h"
 #include "launcher/software/image.h"
 #include "launcher/sys/strings.h"
-#include "launcher/sys/subprocess.h"
 
 /* As `dl rank` does it (launcher/trainer/rank_proxy.c), which is not in the
  * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
@@ -24,7 +24,6 @@
 
 bool container_by_srun (const struct software *s, const char *dir)
 {
-    struct command c = { .timeout = 20, .keeps_job = true };
     char *image = container_image (s, dir);
     bool takes = image && (image_kind_of (image) & (SQUASHFS | REFERENCE));
     char text[256 << 10];
@@ -32,9 +31,7 @@ bool container_by_srun (const struct software *s, const char *dir)
     free (image);
     if (s->runtime || !takes)
         return s->runtime && !strcmp (s->runtime, container_runtimes[0]);
-    command_add (&c, "srun", NULL);
-    command_add (&c, "--help", NULL);
-    command_run (&c, NULL, text, sizeof (text));
+    slurm_srun_says ("--help", text, sizeof (text));
     return strstr (text, "--container-mounts");
 }
 

@@ -267,22 +267,3 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
     close (out[0]);
     return status;
 }
-
-void command_said (char *out, size_t size, const char *said)
-{
-    static const char *const names[] = { "sbatch: ", "scancel: ", "error: " };
-    size_t used = 0;
-
-    *out = '\0';
-    while (*said && used < size) {
-        size_t n;
-
-        for (int i = 0; i < 3; i++)
-            if (!strncmp (said, names[i], strlen (names[i])))
-                said += strlen (names[i]);
-        n = strcspn (said, "\n");
-        used +=
-            (size_t)snprintf (out + used, size - used, "%s%.*s", used ? "; " : "", (int)n, said);
-        said += n + (said[n] == '\n');
-    }
-}

@@ -74,8 +74,3 @@ void command_free (struct command *c);
  * Returns its exit status; 127 if there is no such program; -1 on failure.
  */
 int command_run (struct command *c, const char *enough, char *buf, size_t size);
-
-/* What a program of Slurm said in one line, without the names that stand
- * before each of its lines.
- */
-void command_said (char *out, size_t size, const char *said);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/config/queries.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -32,16 +33,11 @@ int within_command (char ***words)
 
 int step_command (const struct experiment *e, bool proxy, char ***words)
 {
-    static const char *const srun[] = {
-        "srun", "--overlap", "--input=none", "--export=ALL", "--kill-on-bad-exit=1", NULL
+    const struct slurm_step step = {
+        .nodes = e->nodes, .tasks = e->nodes * e->ranks, .tasks_per_node = e->ranks, .cpus = e->cpus
     };
-    long long ranks = e->nodes * e->ranks;
-    int rv = strings_add_all (words, (char *const *)srun);
+    int rv = slurm_step_words (&step, words);
 
-    rv |= strings_addf (words, "--nodes=%lld", (long long)e->nodes);
-    rv |= strings_addf (words, "--ntasks=%lld", ranks);
-    rv |= strings_addf (words, "--ntasks-per-node=%lld", (long long)e->ranks);
-    rv |= strings_addf (words, "--cpus-per-task=%lld", (long long)e->cpus);
     rv |= experiment_add_plugin_options (e, words);
     return proxy ? rv | add_own (words, "rank") : rv;
 }

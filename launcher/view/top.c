@@ -15,16 +15,16 @@
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/screen.h"
 #include "launcher/session/open.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/view/view.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 
-enum { SQUEUE_TIMEOUT = 20 /* s */, JOBS_TEXT = 1 << 18 };
+enum { SQUEUE_TIMEOUT = 20 /* s */ };
 static const double every = 5, least = 1, most = 3600;
 static const double ask_every = 60; /* s, Slurm for the folders of jobs */
 
@@ -135,27 +135,18 @@ static int look_at_experiment (const char *dir, void *arg)
 /* Where the user's running jobs were submitted: one question a minute. */
 static void ask_slurm (struct top *t)
 {
-    struct command c = { .timeout = SQUEUE_TIMEOUT, .no_errors = true };
-    char *text, *line, *rest;
+    struct slurm_jobs jobs;
 
     if (t->asked > 0 && monotonic () - t->asked < ask_every)
         return;
     t->asked = monotonic ();
     strings_free (t->folders);
     t->folders = NULL;
-    if (!(rest = text = malloc (JOBS_TEXT)))
-        return;
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--me", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--states", "running");
-    command_add (&c, "--format", "%Z");
-    if (command_run (&c, NULL, text, JOBS_TEXT) == 0)
-        while ((line = strsep (&rest, "\n")))
-            if (*line == '/')
-                strings_add (&t->folders, line);
-    command_free (&c);
-    free (text);
+    slurm_jobs_ask (&(struct slurm_queue){ .seconds = SQUEUE_TIMEOUT }, &jobs, NULL);
+    for (size_t i = 0; i < jobs.n; i++)
+        if (!strcmp (jobs.list[i].state, "RUNNING") && *jobs.list[i].folder == '/')
+            strings_add (&t->folders, jobs.list[i].folder);
+    slurm_jobs_free (&jobs);
 }
 
 static void look_around (struct top *t)

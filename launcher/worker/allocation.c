@@ -8,9 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/devices.h"
-#include "launcher/sys/slurm_time.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
@@ -25,23 +24,23 @@ static const char *variable (const char *name)
     return environment_text (name, NULL);
 }
 
-/* What squeue says of the job in this format; its exit status. */
-static int ask_slurm (const char *format, char *text, size_t size)
+/* What Slurm says of the job that this worker is in. */
+static enum slurm_answer ask_slurm (struct slurm_job *job)
 {
-    struct command c = { .timeout = 10 };
-    char job[80];
-    int status;
+    struct slurm_jobs jobs;
+    char name[80];
+    enum slurm_answer answer;
 
-    snprintf (job, sizeof (job), variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
+    snprintf (name, sizeof (name), variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
               variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
               variable ("SLURM_ARRAY_TASK_ID") ?: "");
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--format", format);
-    command_add (&c, "--jobs", job);
-    status = command_run (&c, NULL, text, size);
-    command_free (&c);
-    return status;
+    answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = name, .seconds = 10 }, &jobs, NULL);
+    if (answer == SLURM_ANSWERED && jobs.n == 0)
+        answer = SLURM_NO_SUCH_JOB;
+    if (answer == SLURM_ANSWERED)
+        *job = jobs.list[0];
+    slurm_jobs_free (&jobs);
+    return answer;
 }
 
 enum job_state allocation_state (void)
@@ -49,18 +48,24 @@ enum job_state allocation_state (void)
     /* a job in one of these has its nodes */
     static const char *const living[] = { "RUNNING",  "SUSPENDED",   "STOPPED",
                                           "RESIZING", "CONFIGURING", "SIGNALING" };
-    char text[256];
+    struct slurm_job job;
 
     if (!variable ("SLURM_JOB_ID"))
         return JOB_RUNS;
-    if (ask_slurm ("%T", text, sizeof (text)) != 0)
-        return strstr (text, "Invalid job id")             ? JOB_ENDED
-               : strstr (text, "contact slurm controller") ? JOB_UNKNOWN
-                                                           : JOB_RUNS;
-    for (size_t i = 0; i < sizeof (living) / sizeof (*living); i++)
-        if (!strncmp (text, living[i], strlen (living[i])))
-            return JOB_RUNS;
-    return JOB_ENDED;
+    switch (ask_slurm (&job)) {
+    case SLURM_ANSWERED:
+        for (size_t i = 0; i < sizeof (living) / sizeof (*living); i++)
+            if (!strcmp (job.state, living[i]))
+                return JOB_RUNS;
+        return JOB_ENDED;
+    case SLURM_NO_SUCH_JOB:
+        return JOB_ENDED;
+    case SLURM_UNREACHABLE:
+        return JOB_UNKNOWN;
+    case SLURM_FAILED:
+        break;
+    }
+    return JOB_RUNS;
 }
 
 /* Seconds until Slurm ends the job, 0: not known, or never. */
@@ -68,7 +73,7 @@ static double time_left (void)
 {
     double now = (double)time (NULL);
     double left = 0;
-    char text[256];
+    struct slurm_job job;
 
     if (variable ("SLURM_JOB_END_TIME"))
         left = (double)environment_number ("SLURM_JOB_END_TIME", 0) - now;
@@ -76,7 +81,7 @@ static double time_left (void)
         /* the script has asked for all of its workers */
         left = slurm_seconds (variable ("DL_TIME_LEFT"));
     else if (variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
-        left = ask_slurm ("%L", text, sizeof (text)) == 0 ? slurm_seconds (text) : 0;
+        left = ask_slurm (&job) == SLURM_ANSWERED ? job.seconds_left : 0;
     if (left == 0)
         return 0;
     left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/oom.h"
-#include "launcher/sys/subprocess.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
@@ -20,34 +20,15 @@ static bool may_be_memory (long status)
     return status == 128 + 9 || status == 1;
 }
 
-/* The state of the step before this one, "" if nobody knows it.  A database
- * that does not answer must not hold the worker up for long.
- */
-static void ask_sacct (char *state, size_t size)
-{
-    struct command c = { .timeout = 10, .no_errors = true };
-    long job = (long)environment_number ("SLURM_JOB_ID", -1);
-    long step = (long)environment_number ("SLURM_STEP_ID", -1);
-    char id[64];
-    const char *const words[] = { "sacct", "-j", id, "-o", "State", "-n", "-P" };
-
-    *state = '\0';
-    if (job < 0 || step < 1 || !*step_id ())
-        return;
-    snprintf (id, sizeof (id), "%ld.%ld", job, step - 1);
-    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
-        command_add (&c, words[i], NULL);
-    if (command_run (&c, NULL, state, size) != 0)
-        *state = '\0';
-    command_free (&c);
-    state[strcspn (state, "\n")] = '\0';
-}
-
+/* Whether the step before this one was killed for want of memory. */
 static bool was_memory (const char *root)
 {
-    char state[32];
+    long job = (long)environment_number ("SLURM_JOB_ID", -1);
+    long step = (long)environment_number ("SLURM_STEP_ID", -1);
+    char state[32] = "";
 
-    ask_sacct (state, sizeof (state));
+    if (job >= 0 && step > 0 && *step_id ())
+        slurm_step_state (job, step - 1, state);
     return *state ? !strcmp (state, "OUT_OF_MEMORY") : oom_kills_of_job (root) > 0;
 }
 
@@ -84,34 +65,6 @@ static const struct {
 };
 /* clang-format on */
 
-/* The last final state in a text; the last run but this one where the job was
- * requeued.
- */
-static int last_state (const char *text)
-{
-    int found = -1;
-
-    for (; *text; text += strcspn (text, "\n"), text += *text == '\n')
-        for (int i = 0; states[i].state; i++) {
-            size_t n = strlen (states[i].state);
-            if (!strncmp (text, states[i].state, n) && strchr ("\n |", text[n]))
-                found = i;
-        }
-    return found;
-}
-
-static int ask_for (const char *const *words, char *text, size_t size)
-{
-    struct command c = { .timeout = 10, .no_errors = true };
-    int status;
-
-    for (; *words; words++)
-        command_add (&c, *words, NULL);
-    status = command_run (&c, NULL, text, size);
-    command_free (&c);
-    return status == 0 ? 0 : -1;
-}
-
 /* "12_3" of the slot "12_3" or "12_3.1"; -1: it is none of an array's. */
 static int task_of (char *task, size_t size, const char *slot)
 {
@@ -131,30 +84,16 @@ bool worker_exit_can_ask (const char *slot)
     return task_of (task, sizeof (task), slot) == 0;
 }
 
-static int state_of_job (const char *task)
-{
-    const char *const accounting[] = { "sacct", "-j", task, "-X",    "-D",
-                                       "-n",    "-P", "-o", "State", NULL };
-    const char *const control[] = { "scontrol", "--oneliner", "show", "job", task, NULL };
-    char text[4096];
-    const char *at;
-    int state = -1;
-
-    if (ask_for (accounting, text, sizeof (text)) == 0)
-        state = last_state (text);
-    if (state < 0 && ask_for (control, text, sizeof (text)) == 0
-        && (at = strstr (text, " JobState=")))
-        state = last_state (at + strlen (" JobState="));
-    return state;
-}
-
 void worker_exit_ask (const char *slot, struct worker_exit *l)
 {
-    char task[48];
-    int state;
+    char task[48], state[32];
 
-    if (task_of (task, sizeof (task), slot) < 0 || (state = state_of_job (task)) < 0)
+    if (task_of (task, sizeof (task), slot) < 0)
         return;
-    l->counted = states[state].counted;
-    snprintf (l->why, sizeof (l->why), "%s: %s", states[state].state, states[state].why);
+    slurm_job_state (task, state);
+    for (int i = 0; states[i].state; i++)
+        if (!strcmp (state, states[i].state)) {
+            l->counted = states[i].counted;
+            snprintf (l->why, sizeof (l->why), "%s: %s", state, states[i].why);
+        }
 }

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "launcher/membership/peer.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/slurm_memory.h"
 #include "launcher/worker/self.h"
 #include "runtime/base/environment.h"
 

@@ -75,6 +75,7 @@ cat >short/squeue <<END
 #!/bin/sh
 case "\$*" in
 *--format=%L*) echo 0:50; exit ;;
+*--format=%F*) echo "1|N/A|RUNNING|None|0:50"; exit ;;
 esac
 exec $(command -v squeue) "\$@"
 END

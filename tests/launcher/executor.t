@@ -246,8 +246,8 @@ cat >bin/squeue <<'END'
 #!/bin/sh
 echo "squeue $*" >>"$CALLS"
 case "$*" in
-*--states=all*) echo "$ENDED" ;;
-*) echo "$TASKS" ;;
+*--states=all*) echo "${ENDED:+101|1|$ENDED}" ;;
+*) echo "$TASKS" | tr ' ' '|' ;;
 esac
 END
 cat >bin/scancel <<'END'
@@ -285,7 +285,7 @@ wait_for 300 test -s venv-0001/workers/101_1.log
 for command in wait watch; do
     beside "${command}_venv" env CALLS="$work/calls.$command" TASKS= dl $command venv
 done
-beside pending env CALLS="$work/calls.pending" TASKS='PENDING             PartitionConfig' dl run pending.conf
+beside pending env CALLS="$work/calls.pending" TASKS='101 1 PENDING PartitionConfig' dl run pending.conf
 conf many './show.sh {x}' 'workers = 10; memory = "2G";'
 : >calls
 SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1

@@ -46,7 +46,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
 fake squeue <<END
 echo "\$*" >>"$work/asked"
-echo "PENDING PartitionConfig"
+echo "41|N/A|PENDING|PartitionConfig|UNLIMITED|(null)|/tmp"
 END
 fake srun <<'END'
 trap 'echo "srun: Force Terminated job 41" >&2; exit 9' INT
@@ -57,7 +57,7 @@ out=$(timeout 300 python3 interrupt.py PENDING dl shell)
 is "$?" 9 "^C ends a shell that waits, by srun"
 like "$out" '^dl: job 41: PENDING PartitionConfig; \^C cancels it$' "and why it waits was told"
 like "$out" 'srun: Force Terminated job 41$' "srun's last words too"
-is "$(cat asked)" "--noheader --format=%T %r --jobs=41" "Slurm was asked once"
+is "$(cat asked)" "--noheader --format=%F|%K|%T|%r|%L|%k|%Z --jobs=41" "Slurm was asked once"
 
 # ---- notebook: the job is a process
 fake sbatch <<END
@@ -71,8 +71,8 @@ echo 42
 END
 fake squeue <<END
 [ ! -e "$work/down" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller"; exit 1; }
-[ ! -e "$work/pending" ] || { echo "PENDING Resources"; exit; }
-kill -0 "\$(cat "$work/job.pid")" 2>/dev/null && echo "RUNNING None" && exit
+[ ! -e "$work/pending" ] || { echo "42|N/A|PENDING|Resources"; exit; }
+kill -0 "\$(cat "$work/job.pid")" 2>/dev/null && echo "42|N/A|RUNNING|None" && exit
 echo "slurm_load_jobs error: Invalid job id specified"
 exit 1
 END
@@ -104,7 +104,7 @@ is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name
 is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
 is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
 touch down
-is "$(dl notebook ls)" "42 UNKNOWN slurm_load_jobs error: Unable to contact slurm controller n7" "ls while slurmctld is down"
+is "$(dl notebook ls)" "42 UNKNOWN squeue: Unable to contact slurm controller n7" "ls while slurmctld is down"
 rm down
 is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
 : >"$books/42.log"

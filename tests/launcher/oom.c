@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: the kernel's counters and limits, amounts; why a worker was lost. */
 #include "launcher/sys/oom.h"
-#include "launcher/sys/slurm_memory.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/worker/lost_worker.h"
 #include "tests/folder.h"
 

@@ -13,7 +13,7 @@ END
 cat >bin/squeue <<'END'
 #!/bin/sh
 [ -e tasks ] || { echo "squeue: error: Unable to contact slurm controller" >&2; exit 1; }
-cat tasks
+tr ' ' '|' <tasks
 END
 printf '#!/bin/sh\necho "$*" >>cancelled\n' >bin/scancel
 chmod +x bin/*
@@ -115,7 +115,7 @@ cat >bin/squeue <<'END'
 #!/bin/sh
 echo >>asks
 [ "$(wc -l <asks)" -gt "$(cat deaf)" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller"; exit 1; }
-cat state
+[ ! -s state ] || echo "200|1|$(cat state)"
 [ -s state ] || { echo "slurm_load_jobs error: Invalid job id specified"; exit 1; }
 END
 chmod +x bin/srun

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a job or step has ended: sacct, and scontrol where there is no accounting. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/subprocess.h"
+
+/* A database that does not answer must not hold a worker up for long. */
+enum { WAIT = 10 };
+
+static const char *const final_states[] = {
+    "COMPLETED", "FAILED",  "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL",
+    "PREEMPTED", "TIMEOUT", "DEADLINE",      "CANCELLED", NULL,
+};
+
+static int ask (const char *const *words, char *text, size_t size)
+{
+    struct command c = { .timeout = WAIT, .no_errors = true };
+    int status;
+
+    for (; *words; words++)
+        command_add (&c, *words, NULL);
+    status = command_run (&c, NULL, text, size);
+    command_free (&c);
+    return status == 0 ? 0 : -1;
+}
+
+/* The last final state in a text of lines, "CANCELLED by 100" among them; of a
+ * requeued job the run before the present one.
+ */
+static void last_state (const char *text, char state[32])
+{
+    for (; *text; text += strcspn (text, "\n"), text += *text == '\n')
+        for (const char *const *s = final_states; *s; s++) {
+            size_t n = strlen (*s);
+            if (!strncmp (text, *s, n) && strchr ("\n |", text[n]))
+                snprintf (state, 32, "%s", *s);
+        }
+}
+
+void slurm_step_state (long job, long step, char state[32])
+{
+    char id[64], text[4096];
+    const char *const words[] = { "sacct", "-j", id, "-o", "State", "-n", "-P", NULL };
+
+    *state = '\0';
+    snprintf (id, sizeof (id), "%ld.%ld", job, step);
+    if (ask (words, text, sizeof (text)) == 0)
+        last_state (text, state);
+}
+
+void slurm_job_state (const char *job, char state[32])
+{
+    const char *const accounting[] = { "sacct", "-j", job,  "-X",    "-D",
+                                       "-n",    "-P", "-o", "State", NULL };
+    const char *const control[] = { "scontrol", "--oneliner", "show", "job", job, NULL };
+    char text[4096];
+    const char *at;
+
+    *state = '\0';
+    if (ask (accounting, text, sizeof (text)) == 0)
+        last_state (text, state);
+    if (!*state && ask (control, text, sizeof (text)) == 0 && (at = strstr (text, " JobState=")))
+        last_state (at + strlen (" JobState="), state);
+}

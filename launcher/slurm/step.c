@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* srun. */
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+
+int slurm_step_words (const struct slurm_step *s, char ***words)
+{
+    int rv = strings_add (words, "srun") | strings_add (words, "--overlap");
+
+    if (s->no_kill)
+        rv |= strings_add (words, "--no-kill");
+    rv |= strings_add (words, "--input=none") | strings_add (words, "--export=ALL");
+    rv |= strings_add (words, "--kill-on-bad-exit=1");
+    rv |= strings_addf (words, "--nodes=%lld", s->nodes);
+    if (s->node)
+        rv |= strings_addf (words, "--nodelist=%s", s->node);
+    rv |= strings_addf (words, "--ntasks=%lld", s->tasks);
+    rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
+    if (s->cpus > 0)
+        rv |= strings_addf (words, "--cpus-per-task=%lld", s->cpus);
+    return rv ? -1 : 0;
+}
+
+int slurm_terminal_words (char ***words)
+{
+    return strings_add (words, "srun") | strings_add (words, "--pty");
+}
+
+int slurm_srun_says (const char *option, char *text, size_t size)
+{
+    struct command c = { .timeout = 20, .keeps_job = true };
+    int status;
+
+    command_add (&c, "srun", NULL);
+    command_add (&c, option, NULL);
+    status = command_run (&c, NULL, text, size);
+    command_free (&c);
+    return status;
+}
+
+int slurm_try (const char *option, const char *program, char *text, size_t size)
+{
+    struct command c = { .timeout = 60 };
+    int status;
+
+    command_add (&c, "srun", NULL);
+    command_add (&c, "--ntasks=1", NULL);
+    command_add (&c, "--immediate=30", NULL);
+    command_add (&c, option, NULL);
+    command_add (&c, program, NULL);
+    status = command_run (&c, NULL, text, size);
+    command_free (&c);
+    return status;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sbatch. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { TEXT_MAX = 4096, TEST_WAIT = 60 };
+
+/* sbatch waits for two minutes when the controller has MaxJobCount jobs. */
+static const char queue_full[] = "queue full";
+
+/* What sbatch says when the array is too large, or more than the user may
+ * submit; the rest may come in smaller ones.
+ */
+static const char *const too_much[] = {
+    "Invalid job array specification",
+    "MaxSubmitJob",
+    "job submit limit",
+    "GrpSubmitJob",
+    queue_full,
+    NULL,
+};
+
+/* What sbatch says last where the same command would never make a job. */
+static const char *const for_good[] = {
+    "Try \"sbatch --help\"",
+    "error: Invalid --",
+    "Could not establish a configuration source",
+    "Invalid partition name",
+    "Invalid account or account/partition",
+    "Invalid qos",
+    "Invalid feature",
+    "Invalid license",
+    "Invalid generic resource",
+    "Invalid Trackable RESource",
+    "Requested reservation is invalid",
+    "Requested time limit is invalid",
+    "Requested node configuration is not available",
+    "Memory required by task is not available",
+    "Memory specification can not be satisfied",
+    "CPU count per node can not be satisfied",
+    "CPU count specification invalid",
+    "Node count specification invalid",
+    "More processors requested than permitted",
+    "User's group not permitted to use this partition",
+    NULL,
+};
+
+/* What sbatch says where an answer may have been lost, so that there may be a
+ * job, or where the same command may make one a little later.
+ */
+static const char *const undecided[] = {
+    "ommunication",
+    "essage",
+    "Protocol",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "contact slurm controller",
+    "Connection ",
+    "No route to host",
+    "Broken pipe",
+    "standby",
+    "temporarily",
+    "try again",
+    queue_full,
+    NULL,
+};
+
+static const char *const no_slurm[] = {
+    "Could not establish a configuration source",
+    "DNS SRV lookup failed",
+    NULL,
+};
+
+/* Slurm expands %j in the folder, too.  With a backslash anywhere in the path,
+ * be it of the job's working folder, it takes the backslashes out and expands
+ * nothing, so that all tasks of an array would have one file.
+ */
+void slurm_add_output (struct command *c, const char *folder, const char *file)
+{
+    char text[2 * PATH_MAX + 64], *to = text;
+
+    if (strchr (folder, '\\')) {
+        command_add (c, "--output", "/dev/null");
+        return;
+    }
+    for (const char *at = folder; *at && to < text + 2 * PATH_MAX; at++) {
+        *to++ = *at;
+        if (*at == '%')
+            *to++ = '%';
+    }
+    snprintf (to, 64, "/%s", file);
+    command_add (c, "--output", text);
+}
+
+/* ---- why there is no job ---- */
+
+static bool has_one_of (const char *said, const char *const *list)
+{
+    for (; *list; list++)
+        if (strstr (said, *list))
+            return true;
+    return false;
+}
+
+static bool is_for_good (const char *said, int status)
+{
+    const char *last = strrchr (said, '\n');
+
+    return status > 0 && has_one_of (last ? last : said, for_good);
+}
+
+/* There is no job, or no sbatch could be run. */
+static bool is_refused (const char *said, int status)
+{
+    return status == 126 || status == 127
+           || (status > 0 && *said
+               && (!has_one_of (said, undecided) || has_one_of (said, no_slurm)));
+}
+
+static int say_refused (const char *text, int status, struct slurmdl_error *err)
+{
+    char said[TEXT_MAX];
+
+    slurm_said (said, sizeof (said), text);
+    errno = EPROTO;
+    if (has_one_of (said, no_slurm))
+        return errorf (err, "sbatch finds no Slurm here: use --local to work on "
+                            "this machine, or a host of the cluster");
+    if (strstr (said, "'--dl"))
+        return errorf (err,
+                       "sbatch: %s: the plugin of slurm-dl is not in use here, "
+                       "see dl-spank(8); leave out resources.framework, "
+                       "check, bind, nccl, monitor and debug",
+                       said);
+    return errorf (err, "sbatch: %s%s", *said ? said : "it failed without a message",
+                   status == 127 ? " (without Slurm use --local)" : "");
+}
+
+/* ---- submit ---- */
+
+/* With --parsable: "JOB" or "JOB;CLUSTER", perhaps after warnings. */
+static long job_in (const char *said)
+{
+    const char *line = strrchr (said, '\n');
+
+    return strtol (line ? line + 1 : said, NULL, 10);
+}
+
+long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)
+{
+    struct command c = { .timeout = options->timeout };
+    char said[TEXT_MAX];
+    long job;
+    int status;
+
+    command_add (&c, "sbatch", NULL);
+    command_add (&c, "--parsable", NULL);
+    for (int i = 0; i < options->n; i++)
+        command_add (&c, options->argv[i], NULL);
+    status = command_run (&c, queue_full, said, sizeof (said));
+    command_free (&c);
+    command_free (options);
+    if (status == 0 && (job = job_in (said)) > 0)
+        return job;
+    if (why)
+        *why = (struct slurm_refusal){
+            .no_job = is_refused (said, status),
+            .for_good = is_for_good (said, status),
+            .too_much = has_one_of (said, too_much),
+            .unknown_node = status > 0 && strstr (said, "nvalid node name"),
+        };
+    return say_refused (said, status, err);
+}
+
+/* ---- when it would begin ---- */
+
+/* The word behind 'before'; -1: there is none. */
+static int word_behind (const char *said, const char *before, char *buf, size_t size)
+{
+    const char *at = strstr (said, before);
+
+    if (!at)
+        return -1;
+    at += strlen (before);
+    snprintf (buf, size, "%.*s", (int)strcspn (at, " \n"), at);
+    return 0;
+}
+
+/* "... to start at 2026-01-31T12:00:00 using ... in partition main" */
+static void read_start (struct slurm_start *start, const char *said)
+{
+    struct tm tm = { .tm_isdst = -1 };
+
+    *start = (struct slurm_start){ 0 };
+    word_behind (said, " in partition ", start->partition, sizeof (start->partition));
+    if (word_behind (said, "to start at ", start->time, sizeof (start->time)) == 0
+        && strptime (start->time, "%Y-%m-%dT%H:%M:%S", &tm))
+        start->seconds = fmax (difftime (mktime (&tm), time (NULL)), 0);
+}
+
+int slurm_test (struct command *options, struct slurm_start *start, struct slurmdl_error *err)
+{
+    struct command c = { .timeout = TEST_WAIT };
+    char said[TEXT_MAX];
+    int status;
+
+    command_add (&c, "sbatch", NULL);
+    command_add (&c, "--test-only", NULL);
+    for (int i = 0; i < options->n; i++)
+        command_add (&c, options->argv[i], NULL);
+    command_add (&c, "--wrap", "true");
+    status = command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
+    command_free (options);
+    if (status != 0)
+        return say_refused (said, status, err);
+    read_start (start, said);
+    return 0;
+}
