@@ -11,7 +11,8 @@
 #include "spank/facts.h"
 #include "spank/variable.h"
 
-static const char variable[] = "DL_POLICY";
+/* srun passes variables of this prefix with --export=NONE, too. */
+static const char variable[] = "SLURM_DL_POLICY";
 
 bool defaults_are_off (void)
 {
@@ -86,7 +87,7 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
 
 void defaults_clear (spank_t sp)
 {
-    static const char *const names[] = { "DL_SECRET", "DL_GATHER", ORDER_VARIABLE };
+    static const char *const names[] = { "DL_SECRET", "SLURM_DL_GATHER", ORDER_VARIABLE };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         spank_unsetenv (sp, names[i]);

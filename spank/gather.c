@@ -29,7 +29,7 @@ enum {
     SELF_TEXT = 512
 };
 
-static const char variable[] = "DL_GATHER";
+static const char variable[] = "SLURM_DL_GATHER";
 static int collector = -1; /* srun's end of its standard input */
 
 static bool is_wanted (const char *level, bool table)

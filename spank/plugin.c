@@ -6,6 +6,7 @@
 
 #include <slurm/slurm.h>
 
+#include "runtime/rank/task.h"
 #include "spank/bind.h"
 #include "spank/context.h"
 #include "spank/debug.h"
@@ -175,6 +176,8 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
     rollcall_answer (sp, w.first, is_any_on ());
     if (w.known && !is_any_on ())
         defaults_clear (sp);
+    else if (w.known && !option_is_on (PLUGIN_FRAMEWORK))
+        spank_unsetenv (sp, ORDER_VARIABLE);
     *may_bind = w.may_bind || option_is_given (PLUGIN_BIND);
 }
 

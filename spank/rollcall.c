@@ -18,7 +18,6 @@
 #include "runtime/rank/layout.h"
 #include "runtime/rank/slurmconf.h"
 #include "spank/context.h"
-#include "spank/facts.h"
 #include "spank/helper.h"
 #include "spank/secret.h"
 #include "spank/variable.h"
@@ -319,22 +318,6 @@ static int clerk = -1; /* srun's end of a pair of sockets */
 static const volatile bool *is_content;
 static bool in_allocation;
 
-/* Whether the environment of srun becomes that of the tasks. */
-static bool is_exported (void)
-{
-    const char *list = getenv ("SLURM_EXPORT_ENV");
-    char text[8192];
-
-    if (facts_option ('\1', "--export", text, sizeof (text)) == 0)
-        list = text;
-    for (; list && *list; list += strcspn (list, ",")) {
-        list += *list == ',';
-        if (!strncasecmp (list, "ALL", 3) && strchr (",", list[3]))
-            return true;
-    }
-    return !list;
-}
-
 static int bind_to (int fd, int family, int port)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons ((uint16_t)port) };
@@ -428,7 +411,7 @@ const char *rollcall_start (void)
     static char word[64];
     static pid_t done;
 
-    if (done == getpid () || !is_exported ())
+    if (done == getpid ())
         return word;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
     start (word, sizeof (word));

@@ -7,7 +7,7 @@
 #include <slurm/spank.h>
 
 /* In srun: start to listen, in a process beside it.  Returns "call:PORT:TOKEN,"
- * for the tasks; "" if no word of srun's reaches them (--export=NONE).
+ * for the tasks; "" if that fails.
  */
 const char *rollcall_start (void);
 

@@ -81,13 +81,12 @@ int cmd_gather (const struct settings *st)
 /* "PORT TOKEN", from srun. */
 static void find_collector (struct gather_client *c, char *text, size_t size)
 {
-    const char *from = getenv ("DL_GATHER");
+    const char *from = getenv ("SLURM_DL_GATHER");
     char *space;
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
     if (!from && number ("SLURM_PROCID") == 0 && number ("SLURM_NNODES") > 1)
-        complain ("check: the collector of srun is unknown here (because of "
-                  "--export=NONE, for example): each node is checked alone");
+        complain ("check: the collector of srun is unknown here: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
         c->address = NULL;

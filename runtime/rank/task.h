@@ -10,7 +10,7 @@
 #include "runtime/rank/variables.h"
 
 /* In which srun tells the tasks its hosts, with --distribution=arbitrary. */
-#define ORDER_VARIABLE "DL_HOSTFILE"
+#define ORDER_VARIABLE "SLURM_DL_HOSTFILE"
 enum { ORDER_TEXT = 96 * 1024 };
 
 /* About 1 MiB, most of it never touched: for the heap, filled with 0. */

@@ -80,7 +80,7 @@ exec 3>life
 wait_for 60 grep -q . gather.out
 flood
 checked () { # checked RANK
-    victim timeout 300 env DL_GATHER="$(cat gather.out)" SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID="$1" SLURM_STEP_NUM_TASKS=2 \
+    victim timeout 300 env SLURM_DL_GATHER="$(cat gather.out)" SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID="$1" SLURM_STEP_NUM_TASKS=2 \
         SLURM_LOCALID="$1" SLURM_GTIDS=0,1 SLURMD_NODENAME=n1 SLURM_STEP_NODELIST=n1 SLURM_STEP_TASKS_PER_NODE=2 \
         dl check-rank quick plain >"check.$1" 2>&1
 }

@@ -9,7 +9,7 @@ mkdir "$work/gpus"
 ln -s "$builddir/tests/fakes/.libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
 export LD_LIBRARY_PATH="$work/gpus"
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do [ "$v" = SLURM_PREFIX ] || unset "$v"; done
-unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
+unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
 hosts_up check --nodes=3 --cpus=4 --gpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 step () { # step STATUS NAME SRUN-ARGUMENT...
@@ -19,7 +19,7 @@ step () { # step STATUS NAME SRUN-ARGUMENT...
     timeout 900 srun "$@" >out 2>err
     is $? "$wanted" "$what"
 }
-step 0 "a good step" --dl-check -N3 --ntasks-per-node=2 sh -c 'echo ran $DL_GATHER'
+step 0 "a good step" --dl-check -N3 --ntasks-per-node=2 sh -c 'echo ran $SLURM_DL_GATHER'
 is "$(grep -c '^ran$' out)" 6 "runs, without the token"
 like "$(cat err)" '^dl: check: 3 nodes, 6 ranks, 6 GPUs: good' "after one verdict"
 is "$(grep -c 'dl: check' err)" 1 "and no further word"

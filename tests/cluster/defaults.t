@@ -10,7 +10,7 @@ gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=2
 hosts_up defaults --nodes=2 --gpus=$gpus --plugin="$PLUGIN dl=$builddir/launcher/dl defualt=torch"
 line="optional $PLUGIN dl=$builddir/launcher/dl"
-ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCCL|SECRET|POLICY))"; true'
+ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|(SLURM_)?DL_(ENV|BIND|NCCL|SECRET|POLICY|HOSTFILE))"; true'
 
 # ---- a mistake of the site
 like "$(cat "${SLURM_CONF%/*}"/log/slurmd-n1.log)" 'dl: plugstack.conf: defualt=torch: no such argument; ignored' "slurmd logs a typo in plugstack.conf"

@@ -92,7 +92,7 @@ for k in 1 2; do hosts $k <"$dir/hosts"; done
 
 # ---- an order of hosts
 printf '%s\n' n3 n1 n2 n1 >order
-order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${DL_HOSTFILE-}'
+order='echo $SLURM_PROCID:$SLURMD_NODENAME:$MASTER_ADDR:$LOCAL_RANK/$LOCAL_WORLD_SIZE:${SLURM_DL_HOSTFILE-}'
 want="0:n3:n3:0/1: 1:n1:n3:0/2: 2:n2:n3:0/1: 3:n1:n3:1/2: "
 is "$(SLURM_HOSTFILE=$PWD/order run -n4 -m arbitrary --dl=torch -- "$order")" "$want" "arbitrary: SLURM_HOSTFILE"
 is "$(run -n4 -m arbitrary -w n3,n1,n2,n1 --dl=torch -- "$order")" "$want" "arbitrary: -w"

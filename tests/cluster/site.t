@@ -6,7 +6,7 @@
 need_cluster
 page=$srcdir/doc/administrator.md
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do [ "$v" = SLURM_PREFIX ] || unset "$v"; done
-unset RANK CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
+unset RANK CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
 # ---- the scripts of the page, with what a private cluster has elsewhere
 

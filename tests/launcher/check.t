@@ -10,7 +10,7 @@ ln -s "$libs/cuda.so" "$work/gpus/libcublas.so.13"
 ln -s "$libs/cuda.so" "$work/gpus/libnccl.so.2"
 ln -s "$libs/nvmlless.so" "$work/less/libnvidia-ml.so.1"
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
-unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
+unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR SLURM_DL_GATHER
 
 # ---- one machine
 out=$(timeout 300 dl check)
@@ -114,8 +114,8 @@ ranks () { # ranks LEVEL NODE=VARIABLE=VALUE...: of each node one; 'verdict' is 
             done
             export SLURMD_NODENAME=n$((r + 1)) SLURM_PROCID=$r SLURM_NODEID=$r SLURM_LOCALID=0 SLURM_GTIDS=$r SLURM_STEP_NUM_TASKS=2
             export SLURM_STEP_NODELIST='n[1-2]' SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_DISTRIBUTION=block
-            DL_GATHER=$(cat token)
-            export DL_GATHER SLURM_LAUNCH_NODE_IPADDR=127.0.0.1
+            SLURM_DL_GATHER=$(cat token)
+            export SLURM_DL_GATHER SLURM_LAUNCH_NODE_IPADDR=127.0.0.1
             [ -z "${silent:-}" ] || [ $r -eq 0 ] || exit 1
             timeout 300 dl check-rank "$level" plain
         ) >said.$r 2>&1 9>&- &
@@ -349,11 +349,11 @@ is $? 79 "hang:1: status 79"
 like "$(cat hang.out)" 'GPUs: no answer for 8 s at GPU number 1' "hang:1 is told"
 
 # ---- a collector that is not there
-out=$(DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
+out=$(SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 0 "without its collector a good node goes on"
 like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it checks only its own node$' "and says so"
 is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'
-out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
+out=$(FAKE_FAULTS=here:ecc:0 SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 79 "a bad one does not"
 done_testing

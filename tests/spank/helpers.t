@@ -40,11 +40,11 @@ done
 EOF
 cat >"$work/forged" <<'EOF'
 #!/bin/sh
-DL_POLICY=$(echo "$DL_POLICY" | tr 0-9a-f 1-9a-f0 | sed "s/^[^,]*:/${DL_POLICY%:*}:/")
-export DL_POLICY
+SLURM_DL_POLICY=$(echo "$SLURM_DL_POLICY" | tr 0-9a-f 1-9a-f0 | sed "s/^[^,]*:/${SLURM_DL_POLICY%:*}:/")
+export SLURM_DL_POLICY
 exec "${0%forged}tasks" 1 2 3
 EOF
-printf '#!/bin/sh\necho "dl: ${DL_POLICY%%%%[0-9]:*}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
+printf '#!/bin/sh\necho "dl: ${SLURM_DL_POLICY%%%%[0-9]:*}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
 chmod +x "$work/tasks" "$work/forged" "$work/port"
 roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: what srun says of nodes
     settings=
@@ -72,8 +72,7 @@ is "$(roll -- dl=torch dl-bind=closest --)" "$(missing n1,n2,n3 '--dl=torch --dl
 is "$(roll SLURM_JOB_ID=5 -- dl=torch --)" "$(missing 'any node of this step' --dl=torch)" "in an allocation srun knows no nodes of the step"
 is "$(roll SLURM_JOB_ID=5 -- dl=torch -- 3)" "$(missing n1,n2 --dl=torch)" "but its tasks do"
 is "$(roll address=::1 -- dl=torch -- 1 2 3)" "" "over IPv6"
-is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch --)$(roll SLURM_EXPORT_ENV=FOO,SMALL -- dl=torch --)" "" "tasks that get no word of srun's are not asked"
-is "$(roll SLURM_EXPORT_ENV=FOO=1,ALL -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)" "those that do are"
+is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)" "also where tasks get variables of Slurm's only"
 is "$(roll -- dl=off --)" "" "nor where nothing is asked for"
 is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components have one list"
 is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "whoever does not know the token answers for nobody"
@@ -85,9 +84,9 @@ is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)
 vars=
 as_srun () { # as_srun OPTION... -- WORD...: what srun says, and its step
     rm -f "$said" "$work/heard"
-    env -i PATH="$PATH" FAKE_PROBE='echo "step ${DL_GATHER:-none}"' $vars "$stub" "$PLUGIN" local "$@" 2>&1
+    env -i PATH="$PATH" FAKE_PROBE='echo "step ${SLURM_DL_GATHER:-none}"' $vars "$stub" "$PLUGIN" local "$@" 2>&1
 }
-vars="SLURM_NODELIST=n[1-2] DL_GATHER=of-an-outer-step"
+vars="SLURM_NODELIST=n[1-2] SLURM_DL_GATHER=of-an-outer-step"
 out=$(as_srun dl-check=full -- "dl=$work/dl")
 like "$out" '^step token-of-the-collector$' "a checked step has the token of its collector"
 like "$out" '^status 0$' "and goes on"
@@ -104,7 +103,7 @@ vars="FAKE_COMPONENTS=3 SLURM_NODELIST=n1"
 as_srun dl-check=quick -- "dl=$work/dl" >/dev/null
 heard >/dev/null
 is "$(called)" 1 "a heterogeneous job has one collector"
-vars=DL_GATHER=of-an-outer-step
+vars=SLURM_DL_GATHER=of-an-outer-step
 out=$(as_srun dl-check=quick -- "dl=$work/mute")
 like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a collector that says nothing is told"
 like "$out" '^step none$' "and the step has no token, nor that of another"

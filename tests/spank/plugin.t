@@ -169,19 +169,19 @@ out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
 is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
 like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
-out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
+out=$(arbitrary SLURM_CONF=/nonexistent SLURMD_NODENAME="$(hostname)" SLURM_DL_HOSTFILE=n3,n1,n2 "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set MASTER_ADDR=n3$' "srun tells the order of hosts"
-like "$out" '^unset DL_HOSTFILE$' "which the program does not get"
+like "$out" '^unset SLURM_DL_HOSTFILE$' "which the program does not get"
 # shellcheck disable=SC2258
 for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
-    is "$(arbitrary DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
+    is "$(arbitrary SLURM_DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
 done
 hostfile () { # hostfile [VARIABLE=VALUE]...: what srun tells its tasks
-    env -i PATH="$PATH" FAKE_PROBE='echo "told $DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p' | tail -n 1
+    env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p' | tail -n 1
 }
 printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
 is "$(hostfile SLURM_HOSTFILE="$work/hosts")" n3,n1,n1,n2 "SLURM_HOSTFILE"
-is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile DL_HOSTFILE=x)" "" "one that is not there, and a stale one"
+is "$(hostfile SLURM_HOSTFILE=/nonexistent)$(hostfile SLURM_DL_HOSTFILE=x)" "" "one that is not there, and a stale one"
 arbitrary2 () {
     apart SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
 }
@@ -256,13 +256,13 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
         shift
     done
     shift
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^free //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${SLURM_DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^free //p'
 }
 is "$(free --)" bind,- "nobody has chosen cores: the default may"
 is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
     "- - - - -" "the user has"
 is "$(free -- dl-bind=spread)" - "nor is it the default that acts then"
-is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_POLICY:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${SLURM_DL_POLICY:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
     "free no none" "a command without a word of GPUs"
 bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^set DL_BIND_SET=$'; }
 is "$(bound) $(bound FAKE_SRUN=bind,)" "0 1" "a task is bound by a default only if srun let it"
@@ -271,10 +271,10 @@ is "$(fake $gpu FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- bind=closest | grep -c OM
 
 # ---- one decision a step: srun's
 nothing "no default without a word of srun's" fake $gpu FAKE_SRUN=- "$stub" "$PLUGIN" 0 -- default=torch
-like "$(fake $gpu DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- default=tf deny=torch)" '^set RANK=2$' "a node with other arguments follows srun"
-like "$(fake $gpu DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "also one with wrong ones"
-nothing "nor has it a default of its own" fake $gpu DL_POLICY=- "$stub" "$PLUGIN" 0 -- default=torch bind=closest
-nothing "a policy that srun does not allow" fake DL_POLICY='- when=account:x deny=torch' SLURM_JOB_ACCOUNT=x "$stub" "$PLUGIN" 0 dl=torch
+like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- default=tf deny=torch)" '^set RANK=2$' "a node with other arguments follows srun"
+like "$(fake $gpu SLURM_DL_POLICY='- default=torch' "$stub" "$PLUGIN" 0 -- defualt=x when=gpus:true dl=x)" '^set RANK=2$' "also one with wrong ones"
+nothing "nor has it a default of its own" fake $gpu SLURM_DL_POLICY=- "$stub" "$PLUGIN" 0 -- default=torch bind=closest
+nothing "a policy that srun does not allow" fake SLURM_DL_POLICY='- when=account:x deny=torch' SLURM_JOB_ACCOUNT=x "$stub" "$PLUGIN" 0 dl=torch
 told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
     vars=
     while [ "$1" != -- ]; do
@@ -282,7 +282,7 @@ told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
         shift
     done
     shift
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p'
 }
 is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun tells its policy, and no path"
 is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for an option of the user's"
@@ -432,7 +432,7 @@ for s in 75 79; do
     like "$out" '^called check-rank full plain$' "that was asked for a full check"
 done
 out=$(fake FAKE_STATUS=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
-like "$out" '^unset DL_GATHER$' "a task that goes on does not have the token"
+like "$out" '^unset SLURM_DL_GATHER$' "a task that goes on does not have the token"
 like "$out" '^status 0$' "and goes on"
 for s in 1 127 139; do
     out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
