@@ -157,7 +157,7 @@ static void start_watcher (const struct debug *d)
     snprintf (pid, sizeof (pid), "%d", (int)getpid ());
     if (helper_detach (d->sp, args, d->folder) < 0)
         slurm_error ("dl: --dl-debug: hangs are not detected: %.200s: %s", option_command (),
-                     strerror (errno));
+                     helper_why (errno));
 }
 
 static void set_all (struct debug *d)

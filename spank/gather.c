@@ -55,7 +55,7 @@ static void start (spank_t sp, const char *level, bool table)
         slurm_error ("dl: %s: cannot run %s: %s",
                      is_wanted (level, false) ? "--dl-check: each node is checked alone"
                                               : "--dl-debug: no table of the ranks",
-                     option_command (), strerror (errno));
+                     option_command (), helper_why (errno));
 }
 
 /* srun calls this for each component of a heterogeneous job. */
@@ -114,7 +114,7 @@ void gather_task (spank_t sp, const char *level, bool table)
         slurm_error ("dl: %s: %s: %s",
                      is_wanted (level, false) ? "--dl-check: this node is not checked"
                                               : "--dl-debug: this node is not in the table",
-                     option_command (), status < 0 ? strerror (errno) : "it did not end well");
+                     option_command (), status < 0 ? helper_why (errno) : "it did not end well");
     spank_unsetenv (sp, variable);
     spank_unsetenv (sp, "DL_PLUGIN");
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@
 #include "spank/ending.h"
 
 /* Where there is no close_range(): descriptors that there may be. */
-enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3 };
+enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S = 5 };
 
 extern char **environ;
 
@@ -72,6 +73,47 @@ static void become (char **argv, char **env, unsigned seconds, int in)
     run (argv, env);
 }
 
+static int end_of (pid_t pid)
+{
+    int status;
+
+    while (waitpid (pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+}
+
+/* Whether there is such a program.  A process of its own looks: one that the
+ * file system keeps for ever is left behind.
+ */
+static int look (void)
+{
+    static bool hangs; /* a task looks several times, one after the other */
+    struct pollfd p = { .events = POLLIN };
+    int life[2];
+    int error = ETIMEDOUT;
+    pid_t pid;
+
+    errno = ETIMEDOUT;
+    if ((hangs && spank_context () != S_CTX_LOCAL) || pipe2 (life, O_CLOEXEC) < 0)
+        return -1;
+    if ((pid = fork ()) == 0) {
+        plain_signals ();
+        alarm (LOOK_S);
+        _exit (access (option_command (), X_OK) < 0 ? errno : 0);
+    }
+    if (pid < 0)
+        error = errno;
+    close (life[1]);
+    p.fd = life[0];
+    if (pid > 0 && poll (&p, 1, 1000 * (LOOK_S + 1)) == 1 && (error = end_of (pid)) > 128)
+        error = ETIMEDOUT;
+    close (life[0]);
+    hangs = error == ETIMEDOUT;
+    errno = error;
+    return error ? -1 : 0;
+}
+
 static int prepare (spank_t sp, const char *const *args, char **argv)
 {
     size_t n = 0;
@@ -84,29 +126,28 @@ static int prepare (spank_t sp, const char *const *args, char **argv)
     for (; *args && n < ARGS; args++)
         argv[n++] = (char *)*args;
     argv[n] = NULL;
-    return access (option_command (), X_OK);
+    return look ();
 }
 
-static int end_of (pid_t pid)
+const char *helper_why (int error)
 {
-    int status;
-
-    while (waitpid (pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+    return error == ETIMEDOUT ? "it does not answer: does its file system hang?" : strerror (error);
 }
 
 int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
 {
     char *argv[ARGS + 1];
+    int status;
     pid_t pid;
 
     if (prepare (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid == 0)
         become (argv, environment (sp), seconds, -1);
-    return end_of (pid);
+    if ((status = end_of (pid)) != 128 + SIGALRM)
+        return status;
+    errno = ETIMEDOUT;
+    return -1;
 }
 
 static void close_from (unsigned first)
@@ -205,14 +246,16 @@ static int read_line (int fd, unsigned seconds, char *line, size_t size)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     size_t n = 0;
+    bool ended = false;
 
-    while (n + 1 < size && poll (&p, 1, (int)seconds * 1000) == 1 && read (fd, line + n, 1) == 1
-           && line[n] != '\n')
-        n++;
+    while (n + 1 < size && !ended && poll (&p, 1, (int)seconds * 1000) == 1) {
+        ended = read (fd, line + n, 1) != 1 || line[n] == '\n';
+        n += !ended;
+    }
     line[n] = '\0';
     if (n > 0)
         return 0;
-    errno = ETIMEDOUT;
+    errno = ended ? ENODATA : ETIMEDOUT;
     return -1;
 }
 

@@ -13,12 +13,17 @@
  * process's standard error as its output too.
  *
  * For task_init and for srun's own hooks, where this process is the user's:
- * in any other both refuse, and return -1 with errno EPERM.
+ * in any other both refuse, and return -1 with errno EPERM.  A command that
+ * cannot be looked at within a few seconds, as on a file system that hangs, is
+ * not run: ETIMEDOUT.
  */
+
+/* What the errno of these functions means. */
+const char *helper_why (int error);
 
 /* 'args' follow "dl" and end with NULL.  Waits for its end; after 'seconds'
  * it is killed.  Returns its exit status, 128 + the signal that ended it, or
- * -1 with errno (ENOENT: there is no such command).
+ * -1 with errno (ENOENT: there is no such command; ETIMEDOUT: it was killed).
  */
 int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
 

@@ -45,7 +45,7 @@ void monitor_task (spank_t sp)
     }
     if (helper_detach (sp, args, NULL) < 0)
         slurm_error ("dl: --dl-monitor: cannot run %s: %s; nothing is sampled", option_command (),
-                     strerror (errno));
+                     helper_why (errno));
 }
 
 void monitor_begin (spank_t sp)
@@ -61,6 +61,6 @@ void monitor_end (spank_t sp)
 {
     const char *args[] = { "monitor", "--summary", step_name, NULL };
 
-    if (*step_name)
-        helper_wait (sp, args, SUMMARY_WITHIN);
+    if (*step_name && helper_wait (sp, args, SUMMARY_WITHIN) < 0)
+        slurm_error ("dl: --dl-monitor: no summary: %s: %s", option_command (), helper_why (errno));
 }

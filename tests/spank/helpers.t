@@ -199,6 +199,28 @@ done
 [ -e "$said.end" ]
 ok $? "slurmstepd waits for one that gets no CPU for 50 ms"
 
+# ---- a file system that hangs
+
+vars="FAKE_HUNG=$work/dl SLURM_NODELIST=n1"
+hung='it does not answer: does its file system hang\?$'
+out=$(as_srun dl-check=quick dl-monitor=5 -- "dl=$work/dl")
+like "$out" "^error dl: --dl-check: each node is checked alone: cannot run $work/dl: $hung" "srun says that dl hangs"
+like "$out" '^step none$' "and the step starts"
+like "$out" "^error dl: --dl-monitor: no summary: $work/dl: $hung" "nor waits its end for it in silence"
+probe='echo started'
+out=$(task 0 dl-check=quick dl-monitor=5 dl-debug=600)
+like "$out" "^error dl: --dl-check: this node is not checked: $work/dl: $hung" "a task says it, too"
+like "$out" "^error dl: --dl-monitor: cannot run $work/dl: ${hung%?}; nothing is sampled$" "for each of its helpers"
+like "$out" '^started$' "and starts"
+is "$(called)" "" "nothing is run"
+vars=
+rm -rf dl-debug-*
+dl=endless
+printf '#!/bin/sh\nexec sleep 1000\n' >"$work/endless"
+chmod +x "$work/endless"
+like "$(task 0 dl-check=quick)" "^error dl: --dl-check: this node is not checked: $work/endless: $hung" "one that hangs later is killed"
+dl=
+
 # ---- what cannot be run
 
 out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
