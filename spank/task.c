@@ -14,10 +14,26 @@
 #include "spank/place.h"
 #include "spank/variable.h"
 
-/* What must differ between ranks, or be their number. */
-static const char *const counts[] = { "RANK",         "WORLD_SIZE",     "PET_NODE_RANK",
-                                      "PET_NNODES",   "JAX_PROCESS_ID", "JAX_NUM_PROCESSES",
-                                      "HOROVOD_RANK", "HOROVOD_SIZE" };
+/* What must differ between ranks, ranks of a node or nodes, or be their number. */
+enum count_of { SIZE, RANK, LOCAL, NODE };
+static const struct {
+    const char *name;
+    enum count_of of;
+} counts[] = {
+    { "RANK", RANK },
+    { "WORLD_SIZE", SIZE },
+    { "LOCAL_RANK", LOCAL },
+    { "LOCAL_WORLD_SIZE", SIZE },
+    { "NODE_RANK", NODE },
+    { "PET_NODE_RANK", NODE },
+    { "PET_NNODES", SIZE },
+    { "JAX_PROCESS_ID", RANK },
+    { "JAX_NUM_PROCESSES", SIZE },
+    { "HOROVOD_RANK", RANK },
+    { "HOROVOD_SIZE", SIZE },
+    { "HOROVOD_LOCAL_RANK", LOCAL },
+    { "HOROVOD_LOCAL_SIZE", SIZE },
+};
 
 /* This task is about to listen there: report now what would else be a time-out.
  */
@@ -145,11 +161,27 @@ static void advise (const struct task *t, const char *framework)
     report (t, framework, line);
 }
 
-/* What the user exported stays, and one value for all ranks, such as that of
- * RANK=$SLURM_PROCID in a batch script, makes them wait for ever.  Rank 1 finds
- * what is right for rank 0 only.
+/* The first task for which 0, the value of a batch script, is wrong.  To ranks
+ * that see one GPU each it is the number of theirs.
  */
-static void report_exported (spank_t sp, const struct task *t, const char *name)
+static bool is_first_other (const struct rank_facts *f, enum count_of of)
+{
+    switch (of) {
+    case RANK:
+        return f->rank == 1;
+    case LOCAL:
+        return f->node == 0 && f->local_rank == 1 && f->visible_gpus != 1;
+    case NODE:
+        return f->node == 1 && f->local_rank == 0;
+    default:
+        return false;
+    }
+}
+
+/* What the user exported stays, and one value for all ranks, such as that of
+ * RANK=$SLURM_PROCID in a batch script, makes them wait for ever.
+ */
+static void report_exported (spank_t sp, const struct task *t, const char *name, enum count_of of)
 {
     const struct rank_variable *v = t->environment.vars;
     char own[32];
@@ -157,7 +189,7 @@ static void report_exported (spank_t sp, const struct task *t, const char *name)
     for (int i = 0; i < t->environment.n; i++)
         if (!strcmp (v[i].name, name) && variable_text (sp, name, own, sizeof (own)) == 0
             && strcmp (own, v[i].value)
-            && (t->facts.rank == 0 || (t->facts.rank == 1 && !strcmp (own, "0"))))
+            && (t->facts.rank == 0 || (is_first_other (&t->facts, of) && !strcmp (own, "0"))))
             plugin_complain ("%s=%s was exported, and stays, but here it is %s: "
                              "unset it in the job script",
                              name, own, v[i].value);
@@ -210,7 +242,7 @@ static void set_all (spank_t sp, struct task *t, const char *framework, const ch
         task_set (t, n);
     if (option_is_given (PLUGIN_FRAMEWORK))
         for (size_t i = 0; i < sizeof (counts) / sizeof (*counts); i++)
-            report_exported (sp, t, counts[i]);
+            report_exported (sp, t, counts[i].name, counts[i].of);
 }
 
 bool task_has_ranks (spank_t sp)
@@ -218,7 +250,7 @@ bool task_has_ranks (spank_t sp)
     char text[32];
 
     for (size_t i = 0; i < sizeof (counts) / sizeof (*counts); i++)
-        if (variable_text (sp, counts[i], text, sizeof (text)) == 0)
+        if (variable_text (sp, counts[i].name, text, sizeof (text)) == 0)
             return true;
     return false;
 }

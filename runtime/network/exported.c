@@ -27,12 +27,17 @@ struct check {
 __attribute__ ((format (printf, 2, 3))) static void tell (struct check *c, const char *fmt, ...)
 {
     va_list ap;
+    char *line;
 
     if (c->n == EXPORTED_LINES)
         return;
+    line = c->lines[c->n++];
     va_start (ap, fmt);
-    vsnprintf (c->lines[c->n++], EXPORTED_LINE, fmt, ap);
+    vsnprintf (line, EXPORTED_LINE, fmt, ap);
     va_end (ap);
+    for (; *line; line++) /* a list of hosts, one a line, may be the value */
+        if ((unsigned char)*line < ' ')
+            *line = ' ';
 }
 
 static bool text_of (const struct task *t, const char *ours, const char *name, char text[TEXT])
@@ -114,8 +119,10 @@ static void check_host (struct check *c, const char *name, const char *host)
               name, host, f->own, f->rank);
 }
 
+enum port_of { HOST_ONLY, HOST_OR_PORT, HOST_AND_PORT };
+
 /* "host:port", "[v6]:port", or a host. */
-static void check_endpoint (struct check *c, const char *name, char *text)
+static void check_endpoint (struct check *c, const char *name, enum port_of wanted, char *text)
 {
     char *colon = strrchr (text, ':');
     char *host = text;
@@ -128,23 +135,39 @@ static void check_endpoint (struct check *c, const char *name, char *text)
         colon = NULL; /* an address of IPv6 */
     if (colon) {
         *colon = '\0';
-        check_port (c, name, colon + 1);
+        if (wanted == HOST_ONLY)
+            tell (c,
+                  "%s=%.64s:%.64s was exported, and is no address, but one with a port: "
+                  "unset it in the job script",
+                  name, host, colon + 1);
+        else
+            check_port (c, name, colon + 1);
+    } else if (wanted == HOST_AND_PORT) {
+        tell (c, "%s=%.64s was exported, and has no port: unset it in the job script", name, host);
     }
-    check_host (c, name, host);
+    if (!colon || wanted != HOST_ONLY)
+        check_host (c, name, host);
 }
 
 static void check_master (struct check *c)
 {
-    static const char *const addresses[] = {
-        "MASTER_ADDR",   "PET_MASTER_ADDR",  "JAX_COORDINATOR_ADDRESS",
-        "PADDLE_MASTER", "DMLC_PS_ROOT_URI", "PET_RDZV_ENDPOINT",
+    static const struct {
+        const char *name;
+        enum port_of wanted;
+    } addresses[] = {
+        { "MASTER_ADDR", HOST_ONLY },
+        { "PET_MASTER_ADDR", HOST_ONLY },
+        { "DMLC_PS_ROOT_URI", HOST_ONLY },
+        { "PET_RDZV_ENDPOINT", HOST_OR_PORT },
+        { "JAX_COORDINATOR_ADDRESS", HOST_AND_PORT },
+        { "PADDLE_MASTER", HOST_AND_PORT },
     };
     static const char *const ports[] = { "MASTER_PORT", "PET_MASTER_PORT", "DMLC_PS_ROOT_PORT" };
     char text[TEXT];
 
     for (size_t i = 0; i < sizeof (addresses) / sizeof (*addresses); i++)
-        if (is_read (c->t, addresses[i]) && text_of (c->t, c->ours, addresses[i], text))
-            check_endpoint (c, addresses[i], text);
+        if (is_read (c->t, addresses[i].name) && text_of (c->t, c->ours, addresses[i].name, text))
+            check_endpoint (c, addresses[i].name, addresses[i].wanted, text);
     for (size_t i = 0; i < sizeof (ports) / sizeof (*ports); i++)
         if (is_read (c->t, ports[i]) && text_of (c->t, c->ours, ports[i], text))
             check_port (c, ports[i], text);
@@ -214,9 +237,13 @@ static void check_interfaces (struct check *c)
 {
     static const char *const names[] = { "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE",
                                          "DMLC_INTERFACE" };
+    char text[TEXT];
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (is_read (c->t, names[i]))
+        if (is_read (c->t, names[i]) && text_of (c->t, c->ours, names[i], text) && !*text
+            && c->t->facts.rank == 0)
+            tell (c, "%s was exported, and is empty: unset it in the job script", names[i]);
+        else if (is_read (c->t, names[i]))
             check_interface (c, names[i], false);
     check_interface (c, "NCCL_SOCKET_IFNAME", true);
     check_interface (c, "TP_SOCKET_IFNAME", false);

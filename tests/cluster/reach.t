@@ -118,6 +118,11 @@ told "" MASTER_ADDR=N1 --dl=torch
 told "" "MASTER_ADDR=$(address 1)" --dl=torch
 told "" MASTER_ADDR=n2 --dl=horovod
 told "JAX_COORDINATOR_ADDRESS=n2 was exported, and is no address $away" JAX_COORDINATOR_ADDRESS=n2:1234 --dl=jax
+told "MASTER_ADDR=n1:29500 was exported, and is no address, but one with a port: unset it in the job script" MASTER_ADDR=n1:29500 --dl=torch
+told "MASTER_ADDR=n1 n3 was exported, and has no address on n1, where rank 0 runs: unset it in the job script" "MASTER_ADDR=n1
+n3" --dl=torch
+told "JAX_COORDINATOR_ADDRESS=n1 was exported, and has no port: unset it in the job script" JAX_COORDINATOR_ADDRESS=n1 --dl=jax
+told "GLOO_SOCKET_IFNAME was exported, and is empty: unset it in the job script" GLOO_SOCKET_IFNAME= --dl=torch
 told "MASTER_PORT=auto was exported, and is no port" MASTER_PORT=auto --dl=torch
 told "GLOO_SOCKET_IFNAME=lo was exported, and is the loopback interface, which no other node reaches on n1: $lost" GLOO_SOCKET_IFNAME=lo --dl=torch
 told "GLOO_SOCKET_IFNAME=dum0 was exported, and is down on n1: $lost

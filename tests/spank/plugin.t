@@ -233,6 +233,20 @@ out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stu
 like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
 is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
 
+# ---- values of a batch script, which all tasks get
+stays () { # stays RANK NODE LOCAL_RANK VARIABLE=VALUE... FRAMEWORK: what one task of 2 on each of 2 nodes says
+    place="SLURM_PROCID=$1 SLURM_NODEID=$2 SLURM_LOCALID=$3 SLURM_GTIDS=$(($2 * 2)),$(($2 * 2 + 1)) SLURMD_NODENAME=n$(($2 + 1))"
+    shift 3
+    # shellcheck disable=SC2086
+    fake SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE='2(x2)' $place "$1" "$2" "$stub" "$PLUGIN" 0 "dl=$3" | grep -c "$1 was exported, and stays"
+}
+all () { # all VARIABLE=VALUE VARIABLE=VALUE FRAMEWORK: what each of the four says
+    echo "$(stays 0 0 0 "$@") $(stays 1 0 1 "$@") $(stays 2 1 0 "$@") $(stays 3 1 1 "$@")"
+}
+is "$(all RANK=0 A=1 torch) $(all LOCAL_RANK=0 A=1 torch) $(all NODE_RANK=0 A=1 lightning) $(all HOROVOD_LOCAL_RANK=0 A=1 horovod)" "0 1 0 0 0 1 0 0 0 0 1 0 0 1 0 0" "the first task says it for which 0 is wrong"
+is "$(all WORLD_SIZE=2 A=1 torch) $(all LOCAL_WORLD_SIZE=1 A=1 torch) $(all WORLD_SIZE=0 A=1 torch)" "1 0 0 0 1 0 0 0 1 0 0 0" "rank 0 says it of a number of ranks"
+is "$(all LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=1 torch) $(all LOCAL_RANK=0 A=1 jax)" "0 0 0 0 0 0 0 0" "0 is right where each rank sees one GPU, and where nobody reads it"
+
 # ---- what an outer step's plugin set
 clean () { # clean CONTEXT [VARIABLE=VALUE]...: what a job from there would have of it
     c=$1
