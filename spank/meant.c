@@ -13,7 +13,7 @@
 #include "spank/variable.h"
 
 /* Imports of a script, and the libraries of a program, are at its beginning. */
-enum { TEXT = 128 * 1024, WORDS_READ = 3 };
+enum { TEXT = 128 * 1024, FILES = 8 };
 
 struct evidence {
     bool together; /* the ranks are to meet by RANK and MASTER_ADDR */
@@ -48,20 +48,21 @@ static void look (struct evidence *e, const char *text, size_t n)
     e->apart = e->apart || has_any (text, n, apart);
 }
 
-static void read_file (struct evidence *e, const char *path)
+/* Returns whether there is such a file. */
+static bool read_file (struct evidence *e, const char *path)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *text = fd < 0 ? NULL : malloc (TEXT);
     struct stat st;
-    ssize_t n = 0;
+    bool found = text && fstat (fd, &st) == 0 && S_ISREG (st.st_mode);
+    ssize_t n = found ? read (fd, text, TEXT) : 0;
 
-    if (text && fstat (fd, &st) == 0 && S_ISREG (st.st_mode))
-        n = read (fd, text, TEXT);
     if (n > 0)
         look (e, text, (size_t)n);
     free (text);
     if (fd >= 0)
         close (fd);
+    return found;
 }
 
 /* As the shell finds it. */
@@ -84,9 +85,10 @@ static void read_program (struct evidence *e, spank_t sp, const char *name)
     }
 }
 
-static bool is_launcher (const char *name)
+static bool is_launcher (const char *word)
 {
     static const char *const names[] = { "torchrun", "accelerate", "deepspeed" };
+    const char *name = strrchr (word, '/') ? strrchr (word, '/') + 1 : word;
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         if (!strcmp (name, names[i]))
@@ -97,7 +99,6 @@ static bool is_launcher (const char *name)
 bool meant_for (spank_t sp, bool named)
 {
     struct evidence e = { named, false };
-    const char *name;
     char **argv = NULL;
     int argc = 0;
     int files = 0;
@@ -105,13 +106,14 @@ bool meant_for (spank_t sp, bool named)
     if (spank_get_item (sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 || !argv
         || !argv[0])
         return named;
-    name = strrchr (argv[0], '/') ? strrchr (argv[0], '/') + 1 : argv[0];
-    e.together = e.together || is_launcher (name);
+    e.together = e.together || is_launcher (argv[0]);
     read_program (&e, sp, argv[0]);
+    /* a program may be the word of another one: timeout, a container, a profiler */
     for (int i = 1; i < argc && argv[i]; i++) {
         look (&e, argv[i], strlen (argv[i]));
-        if (*argv[i] != '-' && files++ < WORDS_READ)
-            read_file (&e, argv[i]);
+        e.together = e.together || is_launcher (argv[i]);
+        if (*argv[i] != '-' && files < FILES && read_file (&e, argv[i]))
+            files++;
     }
     return e.together && !e.apart;
 }
