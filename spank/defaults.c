@@ -28,12 +28,19 @@ static bool is_path (const char *argument)
            || !strncmp (argument, "monitor_dir=/", 13);
 }
 
+static bool is_condition (const char *argument)
+{
+    return !strncmp (argument, "when=", 5) && argument[5];
+}
+
 /* "bind when=gpus:any default=auto": words of what srun knows, "-" for none,
- * and its arguments.
+ * and its arguments, but for the paths, which are each node's own.  One behind
+ * a when= is none: it is invalid.
  */
 void defaults_tell (bool any, int ac, char **av, const char *call)
 {
     char text[WORD_TEXT];
+    bool conditional = false;
     int n;
 
     unsetenv (variable);
@@ -45,9 +52,11 @@ void defaults_tell (bool any, int ac, char **av, const char *call)
                       ? "bind,"
                       : "",
                   facts_user_starts () ? "mpi,-" : "-");
-    for (int i = 0; i < ac && n < WORD_TEXT; i++)
-        if (!is_path (av[i]))
+    for (int i = 0; i < ac && n < WORD_TEXT; i++) {
+        conditional = conditional || is_condition (av[i]);
+        if (conditional || !is_path (av[i]))
             n += snprintf (text + n, (size_t)(WORD_TEXT - n), " %s", av[i]);
+    }
     if (n < WORD_TEXT)
         setenv (variable, text, 1);
 }
@@ -73,7 +82,7 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
     spank_unsetenv (sp, variable);
     w->ac = 0;
     w->av = w->words;
-    for (int i = 0; i < ac && strncmp (av[i], "when=", 5); i++)
+    for (int i = 0; i < ac && !is_condition (av[i]); i++)
         if (is_path (av[i]))
             add (w, av[i]);
     word = strtok_r (w->text, " ", &next);

@@ -271,7 +271,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
             p->named = strstr (condition_of (av, i), "partition:") != NULL;
         return 0;
     }
-    if (here && a->take != take_when)
+    if (a->scope == OF_SITE || (here && a->take != take_when))
         no_default (p, a, row);
     return -1;
 }

@@ -308,10 +308,22 @@ static void tell_as_srun (int ac, char **av)
 
     if (!strcmp (words, "-") || ac == 0)
         return;
-    for (int i = 0; i < ac && n < (int)sizeof (text); i++)
-        if (strncmp (av[i], "dl=/", 4) && strncmp (av[i], "nccl_dir=/", 10))
+    for (int i = 0, when = 0; i < ac && n < (int)sizeof (text); i++) {
+        when |= !strncmp (av[i], "when=", 5) && av[i][5];
+        if (when || (strncmp (av[i], "dl=/", 4) && strncmp (av[i], "nccl_dir=/", 10)))
             n += snprintf (text + n, sizeof (text) - (size_t)n, " %s", av[i]);
-    setenv ("DL_POLICY", text, 0);
+    }
+    setenv ("SLURM_DL_POLICY", text, 0);
+}
+
+/* dl.so's: a path on a file system that hangs. */
+int access (const char *path, int mode)
+{
+    const char *hung = getenv ("FAKE_HUNG");
+
+    while (hung && !strcmp (path, hung))
+        pause ();
+    return faccessat (AT_FDCWD, path, mode, 0);
 }
 
 /* A task of slurmstepd; returns how it ended. */

@@ -300,9 +300,12 @@ told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
 }
 is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun tells its policy, and no path"
 is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for an option of the user's"
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local dl-bind=closest -- dl=/x when=gpus:any nccl_dir=/x default=torch | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p')" \
+    "- when=gpus:any nccl_dir=/x default=torch" "but one in the wrong place, which ends defaults"
+nothing "as it does in the tasks" fake $gpu "$stub" "$PLUGIN" 0 -- when=partition:x default=jax nccl_dir=/x when=gpus:any default=torch
 is "$(told -- dl=off)$(told DL_DEFAULTS=off --)" "" "--dl=off or DL_DEFAULTS=off: no default is left"
 is "$(told DL_DEFAULTS=off -- dl=torch)" "off,- when=gpus:any default=auto nccl=auto" "nor beside an option"
-nothing "which the tasks follow" fake $gpu DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
+nothing "which the tasks follow" fake $gpu SLURM_DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
 is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is told, too"
 out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=closest)
 like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 tells what a default did"
