@@ -258,6 +258,9 @@ static const struct opt of_doctor[] = {
     { "run", NULL, NULL, "start one task, and see what the plugin does", OPT_FLAG, AT (run) },
     { "root", "DIR", NULL, "look at the copy of a host in DIR", OPT_STRING, AT (root) },
     { "config", "FILE", NULL, "recorded output of scontrol show config", OPT_STRING, AT (config) },
+    { "nodes", "N", NULL, "look at N nodes, in a step of srun's", OPT_WORD, AT (words) },
+    { "nodelist", "HOSTS", NULL, "look at these nodes", OPT_WORD, AT (words) },
+    { "partition", "NAME", NULL, "nodes of this partition", OPT_WORD, AT (words) },
     { 0 },
 };
 

@@ -3,17 +3,22 @@
 #include "launcher/doctor/doctor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/doctor/host.h"
 #include "launcher/doctor/jobs.h"
 #include "launcher/doctor/plugin.h"
 #include "launcher/doctor/slurm.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/array.h"
 #include "runtime/base/environment.h"
+#include "runtime/rank/layout.h"
 
 /* clang-format off */
 static const struct doctor_check checks[] = {
@@ -80,18 +85,41 @@ static void print_text (const struct site *s, const int *count)
                 count[FINE]);
 }
 
-static void print_json (const struct site *s)
+static json_t *finding_json (const struct doctor_finding *f)
 {
-    json_t *list = json_array ();
+    return json_pack ("{s:s, s:s, s:s*, s:s*}", "check", f->check, "severity",
+                      doctor_severity_names[f->severity], "where", f->where, "what", f->what);
+}
 
-    for (size_t i = 0; i < s->nfindings; i++)
-        json_array_append_new (
-            list, json_pack ("{s:s, s:s, s:s*, s:s*}", "check", s->findings[i].check, "severity",
-                             doctor_severity_names[s->findings[i].severity], "where",
-                             s->findings[i].where, "what", s->findings[i].what));
+static void dump (json_t *list)
+{
     json_dumpf (list, stdout, JSON_INDENT (2) | JSON_PRESERVE_ORDER);
     putchar ('\n');
     json_decref (list);
+}
+
+/* In a step a line for each finding, as srun takes whole lines from each node. */
+static void print_json (const struct site *s)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    bool step = node && getenv ("SLURM_STEP_NUM_TASKS");
+    json_t *list = json_array ();
+
+    for (size_t i = 0; i < s->nfindings; i++) {
+        json_t *one = finding_json (&s->findings[i]);
+        if (!step) {
+            json_array_append_new (list, one);
+            continue;
+        }
+        json_object_set_new (one, "node", json_string (node));
+        json_dumpf (one, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        putchar ('\n');
+        json_decref (one);
+    }
+    if (step)
+        json_decref (list);
+    else
+        dump (list);
 }
 
 static int conclude (const struct site *s, bool json)
@@ -107,12 +135,332 @@ static int conclude (const struct site *s, bool json)
     return count[CHANGE] + count[BROKEN] ? EXIT_FAILED : EXIT_OK;
 }
 
+/* ---- many nodes ---- */
+
+enum { NAMED = 8, LINE = 4096 };
+
+/* What one node or more say in the same words. */
+struct shared_finding {
+    struct doctor_finding f;
+    size_t *nodes, n; /* of 'names' */
+};
+
+struct survey {
+    char **names; /* of nodes that answered */
+    size_t nodes;
+    struct shared_finding *list;
+    size_t n;
+    char *wanted; /* nodes that were asked for; NULL: only their number is known */
+    size_t nwanted;
+};
+
+static size_t find_name (const struct survey *v, const char *name)
+{
+    size_t i = 0;
+
+    while (i < v->nodes && strcmp (v->names[i], name))
+        i++;
+    return i;
+}
+
+static int add_node (struct survey *v, const char *name, size_t *i)
+{
+    char **more;
+
+    if ((*i = find_name (v, name)) < v->nodes)
+        return 0;
+    if (!(more = array_grow (v->names, v->nodes, sizeof (*more))))
+        return -1;
+    v->names = more;
+    v->names[v->nodes++] = strdup (name);
+    return 0;
+}
+
+static struct shared_finding *find_same (struct survey *v, const struct doctor_finding *f)
+{
+    struct shared_finding *more;
+
+    for (size_t i = 0; i < v->n; i++) {
+        struct doctor_finding *other = &v->list[i].f;
+        if (f->severity == other->severity && !strcmp (f->check, other->check)
+            && !strcmp (f->where, other->where) && !strcmp (f->what, other->what))
+            return &v->list[i];
+    }
+    if (!(more = array_grow (v->list, v->n, sizeof (*more))))
+        return NULL;
+    v->list = more;
+    more[v->n] = (struct shared_finding){
+        { strdup (f->check), f->severity, strdup (f->where), strdup (f->what) }, NULL, 0
+    };
+    return &more[v->n++];
+}
+
+static void add_finding (struct survey *v, const char *node, const struct doctor_finding *f)
+{
+    struct shared_finding *same;
+    size_t i;
+    size_t *more;
+
+    if (add_node (v, node, &i) < 0 || !(same = find_same (v, f))
+        || !(more = array_grow (same->nodes, same->n, sizeof (*more))))
+        return;
+    same->nodes = more;
+    more[same->n++] = i;
+}
+
+static void take_line (struct survey *v, const char *line)
+{
+    json_t *o = json_loads (line, 0, NULL);
+    struct doctor_finding f = { .where = "", .what = "" };
+    const char *node, *severity;
+    int k = 0;
+
+    if (!o
+        || json_unpack (o, "{s:s, s:s, s:s, s?s, s?s}", "node", &node, "check", &f.check,
+                        "severity", &severity, "where", &f.where, "what", &f.what)
+               < 0) {
+        fputs (line, stderr); /* what a node's programs printed */
+    } else {
+        while (k < DOCTOR_SEVERITIES - 1 && strcmp (severity, doctor_severity_names[k]))
+            k++;
+        f.severity = (enum doctor_severity)k;
+        add_finding (v, node, &f);
+    }
+    json_decref (o);
+}
+
+static int count_host (void *arg, const char *host)
+{
+    (void)host;
+    ++*(size_t *)arg;
+    return 0;
+}
+
+/* "--nodes=3", "--nodelist=n[1-3]". */
+static int take_words (struct survey *v, char **words)
+{
+    for (; *words; words++) {
+        if (!strncmp (*words, "--nodelist=", 11)) {
+            v->wanted = *words + 11;
+            v->nwanted = 0;
+            if (layout_each_host (v->wanted, count_host, &v->nwanted) < 0)
+                return -1;
+        } else if (!strncmp (*words, "--nodes=", 8) && !v->wanted) {
+            v->nwanted = strtoul (*words + 8, NULL, 10);
+        }
+    }
+    return 0;
+}
+
+static int start_srun (const struct survey *v, char **words, int out, pid_t *pid)
+{
+    static const char script[] = "\"$0\" doctor --json || [ $? = 1 ]";
+    struct command c = { 0 };
+    char path[PATH_MAX];
+
+    own_program (path);
+    command_add (&c, "srun", NULL);
+    for (; *words; words++)
+        command_add (&c, *words, NULL);
+    if (v->wanted)
+        command_number (&c, "--nodes", (long long)v->nwanted);
+    command_add (&c, "--ntasks-per-node=1", NULL);
+    command_add (&c, "--kill-on-bad-exit=0", NULL);
+    command_add (&c, "--mpi=none", NULL);
+    if (getenv ("SLURM_JOB_ID"))
+        command_add (&c, "--overlap", NULL);
+    command_add (&c, "sh", NULL);
+    command_add (&c, "-c", NULL);
+    command_add (&c, script, NULL);
+    command_add (&c, path, NULL);
+    setenv ("DL_DEFAULTS", "off", 1);
+    *pid = subprocess_spawn (
+        &(struct spawn){ .argv = (char *const *)c.argv, .io = { -1, out, STDERR_FILENO } });
+    command_free (&c);
+    return *pid > 0 ? 0 : -1;
+}
+
+static int run_survey (struct survey *v, char **words)
+{
+    char *line = NULL;
+    size_t size = 0;
+    int out[2];
+    pid_t pid = -1;
+    FILE *from;
+
+    if (pipe2 (out, O_CLOEXEC) < 0)
+        return -1;
+    from = fdopen (out[0], "r");
+    if (!from || start_srun (v, words, out[1], &pid) < 0) {
+        close (out[1]);
+        if (from)
+            fclose (from);
+        else
+            close (out[0]);
+        return -1;
+    }
+    close (out[1]);
+    while (getline (&line, &size, from) >= 0)
+        take_line (v, line);
+    free (line);
+    fclose (from);
+    subprocess_wait (pid);
+    return 0;
+}
+
+struct missing {
+    const struct survey *v;
+    char *text; /* LINE bytes */
+    size_t n;
+};
+
+static void name_one (char *text, size_t i, const char *name)
+{
+    size_t used = strlen (text);
+
+    if (i < NAMED)
+        snprintf (text + used, LINE - used, "%s%.200s", i ? ", " : "", name);
+}
+
+static int note_missing (void *arg, const char *host)
+{
+    struct missing *m = arg;
+
+    if (find_name (m->v, host) == m->v->nodes)
+        name_one (m->text, m->n++, host);
+    return 0;
+}
+
+static void name_more (char *text, size_t n)
+{
+    size_t used = strlen (text);
+
+    if (n > NAMED)
+        snprintf (text + used, LINE - used, " and %zu more", n - NAMED);
+}
+
+/* Returns how many nodes did not answer. */
+static size_t find_missing (const struct survey *v, char text[LINE])
+{
+    struct missing m = { v, text, 0 };
+
+    *text = '\0';
+    if (!v->wanted) {
+        size_t n = v->nwanted > v->nodes ? v->nwanted - v->nodes : 0;
+        snprintf (text, LINE, "%zu of %zu nodes", n, v->nwanted);
+        return n;
+    }
+    layout_each_host (v->wanted, note_missing, &m);
+    name_more (text, m.n);
+    return m.n;
+}
+
+static void name_nodes (const struct survey *v, const struct shared_finding *same, char text[LINE])
+{
+    *text = '\0';
+    if (same->n == v->nodes && v->nodes > 1) {
+        snprintf (text, LINE, "all %zu nodes", v->nodes);
+        return;
+    }
+    for (size_t i = 0; i < same->n && i < NAMED; i++)
+        name_one (text, i, v->names[same->nodes[i]]);
+    name_more (text, same->n);
+}
+
+static void print_survey (const struct survey *v, const int *count)
+{
+    char who[LINE];
+    size_t missing = find_missing (v, who);
+
+    if (missing)
+        printf ("%-6s  %s: no answer: see what srun printed\n", doctor_severity_names[BROKEN], who);
+    for (int severity = BROKEN; severity >= HINT; severity--)
+        for (size_t i = 0; i < v->n; i++) {
+            const struct doctor_finding *f = &v->list[i].f;
+            if ((int)f->severity != severity)
+                continue;
+            name_nodes (v, &v->list[i], who);
+            printf ("%-6s  %s: %s%s%s: %s\n", doctor_severity_names[severity], who, f->where,
+                    *f->where ? ": " : "", f->check, f->what);
+        }
+    printf ("\n%zu nodes: %d to change, %d hints\n", v->nodes, count[CHANGE] + count[BROKEN],
+            count[HINT]);
+}
+
+static void survey_json (const struct survey *v)
+{
+    json_t *list = json_array ();
+    char who[LINE];
+
+    if (find_missing (v, who))
+        json_array_append_new (list, json_pack ("{s:s, s:s, s:s, s:s}", "check", "a step",
+                                                "severity", doctor_severity_names[BROKEN], "where",
+                                                "", "what", "no answer"));
+    for (size_t i = 0; i < v->n; i++) {
+        json_t *one = finding_json (&v->list[i].f);
+        json_t *nodes = json_array ();
+        for (size_t k = 0; k < v->list[i].n; k++)
+            json_array_append_new (nodes, json_string (v->names[v->list[i].nodes[k]]));
+        json_object_set_new (one, "nodes", nodes);
+        json_array_append_new (list, one);
+    }
+    dump (list);
+}
+
+static void survey_free (struct survey *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        free ((char *)v->list[i].f.check);
+        free (v->list[i].f.where);
+        free (v->list[i].f.what);
+        free (v->list[i].nodes);
+    }
+    for (size_t i = 0; i < v->nodes; i++)
+        free (v->names[i]);
+    free (v->list);
+    free (v->names);
+}
+
+static int look_at_nodes (const struct settings *st)
+{
+    struct survey v = { 0 };
+    int count[DOCTOR_SEVERITIES] = { 0 };
+    char who[LINE];
+    int status = EXIT_OK;
+
+    if (take_words (&v, st->words) < 0) {
+        complain ("doctor: --nodelist=%s: not a list of hosts as Slurm writes it", v.wanted);
+        return EXIT_USAGE;
+    }
+    if (run_survey (&v, st->words) < 0) {
+        complain ("doctor: srun: %s", strerror (errno));
+        return EXIT_IO;
+    }
+    for (size_t i = 0; i < v.n; i++)
+        count[v.list[i].f.severity]++;
+    if (v.nodes == 0) {
+        complain ("doctor: no node answered: see what srun printed");
+        status = EXIT_FAILED;
+    } else {
+        if (st->json)
+            survey_json (&v);
+        else
+            print_survey (&v, count);
+        if (count[CHANGE] + count[BROKEN] || find_missing (&v, who))
+            status = EXIT_FAILED;
+    }
+    survey_free (&v);
+    return status;
+}
+
 int cmd_doctor (const struct settings *st)
 {
-    struct site *s = calloc (1, sizeof (*s));
+    struct site *s;
     int status;
 
-    if (!s) {
+    if (st->words)
+        return look_at_nodes (st);
+    if (!(s = calloc (1, sizeof (*s)))) {
         complain ("doctor: out of memory");
         return EXIT_IO;
     }

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/condition.h"
 #include "runtime/rank/plugin_options.h"
 
-enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX, PLUGIN_MOST = 64 << 20 };
+enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX, PLUGIN_MOST = 64 << 20, ANSWER_S = 5 };
 
 static const char *full (const struct site *s, const char *path, char buf[FULL])
 {
@@ -161,7 +162,7 @@ void doctor_plugin_release (struct site *s)
 
     if (!s->plugin.at || access (full (s, s->plugin.plugin, name), R_OK) < 0)
         return;
-    site_value (s, "SLURM_VERSION", text, sizeof (text), "");
+    site_value (s, "SLURM_VERSION", text, sizeof (text), s->version);
     if ((n = built_for (name)) == 0)
         site_report (s, BROKEN, s->plugin.plugin,
                      "not the plugin of slurm-dl, or damaged: build and "
@@ -339,6 +340,21 @@ static const char *argument (const struct site *s, const char *key, char *buf, s
     return NULL;
 }
 
+/* A file system that hangs keeps whoever looks: here a process that is killed. */
+static bool answers (const char *path)
+{
+    struct command c = { .timeout = ANSWER_S };
+    char said[256];
+    int status;
+
+    command_add (&c, "test", NULL);
+    command_add (&c, "-x", NULL);
+    command_add (&c, path, NULL);
+    status = command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
+    return status >= 0;
+}
+
 /* Only looked at, never run: here it might be root that asks. */
 void doctor_command (struct site *s)
 {
@@ -350,7 +366,13 @@ void doctor_command (struct site *s)
         return;
     if (!path)
         path = BINDIR "/dl";
-    if (access (full (s, path, name), X_OK) < 0)
+    if (!answers (full (s, path, name)))
+        site_report (s, CHANGE, path,
+                     "no answer within %d s: its file system hangs, and steps with "
+                     "--dl-check, --dl-monitor or --dl-debug wait for it: have dl "
+                     "on a local one, and give dl.so the argument dl=PATH",
+                     ANSWER_S);
+    else if (access (name, X_OK) < 0)
         site_report (s, CHANGE, path,
                      "%s: options that need more than libc do nothing: install "
                      "slurm-dl there, or give dl.so the argument dl=PATH",

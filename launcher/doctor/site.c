@@ -12,6 +12,7 @@
 
 #include "launcher/slurm/slurm.h"
 #include "runtime/base/array.h"
+#include "runtime/rank/slurmconf.h"
 
 const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" };
 
@@ -111,6 +112,69 @@ static void ask_slurm (struct site *s)
         snprintf (s->why, sizeof (s->why), "%s", err.text);
 }
 
+/* Where this host's Slurm has its plugins, for a slurm.conf that does not say. */
+static void find_plugins (char *buf, size_t size)
+{
+    const char *list = getenv ("PATH");
+    char path[PATH_MAX + 8], real[PATH_MAX];
+    size_t n = 0;
+
+    for (; list && *list; list += *list == ':') {
+        size_t len = strcspn (list, ":");
+        char *bin;
+        snprintf (path, sizeof (path), "%.*s/srun", (int)(len < PATH_MAX ? len : 0), list);
+        list += len;
+        if (access (path, X_OK) < 0 || !realpath (path, real)
+            || !(bin = strstr (real, "/bin/srun")))
+            continue;
+        *bin = '\0';
+        n = (size_t)snprintf (buf, size, "%s/lib/slurm:%s/lib64/slurm:", real, real);
+        break;
+    }
+    if (n < size)
+        snprintf (buf + n, size - n,
+                  "/usr/lib64/slurm:/usr/lib/slurm:/usr/lib/x86_64-linux-gnu/slurm-wlm:"
+                  "/usr/lib/aarch64-linux-gnu/slurm-wlm");
+}
+
+/* slurm.conf(5): what holds where it says nothing, of what is looked at. */
+static const char defaults[] = "JobRequeue=1\n"
+                               "KillWait=30\n"
+                               "MaxArraySize=1001\n"
+                               "MaxTasksPerNode=512\n"
+                               "MessageTimeout=10\n"
+                               "ProctrackType=proctrack/cgroup\n"
+                               "PropagateResourceLimits=ALL\n"
+                               "SelectType=select/cons_tres\n"
+                               "UnkillableStepTimeout=60\n";
+
+/* What scontrol would have printed, from this host's slurm.conf: of two lines
+ * the last one counts.
+ */
+static void read_alone (struct site *s)
+{
+    const char *chosen = getenv ("SLURM_CONF");
+    const char *path =
+        *s->root ? (chosen ? chosen : "/etc/slurm/slurm.conf") : slurmconf_path (chosen);
+    char plugins[3 * PATH_MAX];
+    size_t size = sizeof (defaults) + sizeof (plugins) + PATH_MAX + 64;
+    size_t used;
+
+    if (!path || conf_read (&s->slurm, s->root, path) < 0)
+        return;
+    for (size_t i = 0; i < s->slurm.n; i++)
+        size += strlen (s->slurm.list[i].text) + 1;
+    if (!(s->config = malloc (size)))
+        return;
+    s->alone = true;
+    snprintf (s->conf_path, sizeof (s->conf_path), "%s", path);
+    used = (size_t)snprintf (s->config, size, "SLURM_CONF=%s\n", path);
+    for (size_t i = s->slurm.n; i-- > 0;)
+        used += (size_t)snprintf (s->config + used, size - used, "%s\n", s->slurm.list[i].text);
+    find_plugins (plugins, sizeof (plugins));
+    snprintf (s->config + used, size - used, "%sPluginDir=%s\n", defaults, plugins);
+}
+
 /* Beside slurm.conf, as Slurm finds it. */
 static void read_beside (struct site *s, struct conf *c, const char *name)
 {
@@ -191,10 +255,14 @@ void site_read (struct site *s)
 {
     if (!s->config)
         ask_slurm (s);
+    if (s->config) {
+        site_value (s, "SLURM_CONF", s->conf_path, sizeof (s->conf_path), "/etc/slurm/slurm.conf");
+        conf_read (&s->slurm, s->root, s->conf_path);
+    } else {
+        read_alone (s);
+    }
     if (!s->config)
         return;
-    site_value (s, "SLURM_CONF", s->conf_path, sizeof (s->conf_path), "/etc/slurm/slurm.conf");
-    conf_read (&s->slurm, s->root, s->conf_path);
     read_beside (s, &s->cgroup, "cgroup.conf");
     read_beside (s, &s->gres, "gres.conf");
     find_stack (s);

@@ -47,8 +47,10 @@ struct stack_line {
 struct site {
     const char *root;       /* "" for this host */
     char *config;           /* scontrol show config; NULL: not available */
-    char why[DOCTOR_TEXT];  /* then: why */
+    bool alone;             /* it was made of slurm.conf: the controller is not there */
+    char why[DOCTOR_TEXT];  /* why there is no answer of scontrol's */
     char said[DOCTOR_SAID]; /* by srun --version and the plugins in it */
+    char version[32];       /* that srun's */
     char conf_path[PATH_MAX];
     struct conf slurm;  /* slurm.conf, as far as it can be read */
     struct conf cgroup; /* cgroup.conf */
@@ -64,7 +66,7 @@ struct site {
 };
 
 /* Ask slurmctld for its configuration, unless s->config is set, and read the
- * configuration files.
+ * configuration files.  Without its answer slurm.conf alone has to do.
  */
 void site_read (struct site *s);
 

@@ -42,6 +42,8 @@ static void ask_srun (struct site *s)
     if (status != 0 || read_version (s->said, number) < 0)
         site_report (s, BROKEN, "srun", "it does not run (status %d): %.200s", status,
                      *s->said ? s->said : "without a word");
+    else if (s->alone)
+        site_report (s, FINE, "srun", "%s", strcpy (s->version, number));
     else if (strncmp (number, text, 5))
         site_report (s, CHANGE, "srun", "it is of %s, and the controller of %s: upgrade this host",
                      number, text);
@@ -53,11 +55,12 @@ void doctor_slurm (struct site *s)
 {
     char text[64];
 
-    if (!s->config) {
-        site_report (s, BROKEN, "scontrol show config",
-                     "%s: what is in slurm.conf was not looked at", s->why);
+    if (!s->config || s->alone)
+        site_report (s, BROKEN, "scontrol show config", "%s: %s", s->why,
+                     s->alone ? "slurm.conf was read instead, with Slurm's defaults"
+                              : "what is in slurm.conf was not looked at");
+    if (!s->config)
         return;
-    }
     if (!*s->root)
         ask_srun (s);
     else

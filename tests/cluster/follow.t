@@ -65,8 +65,13 @@ run -N1 -n1 -w n1 --dl=torch : -N1 -n1 -w n3 --dl=torch
 is "$ranks$(cat err)" "0 1 " "two components"
 run -N1 -n1 -w n1 --dl=torch : -N1 -n2 -w n2,n3 -N2 --dl=torch
 is "$(told)" "$(missing n2 --dl=torch)" "a node of one of two"
-run --export=NONE -N1 -n1 -w n1 --dl=torch
-is "$ranks$(cat err)" "0 " "--export=NONE: no word of srun's, none of nodes"
+run --export=NONE -N3 -n3 --dl=torch
+is "$ranks$(told)" "0 2 none $(missing n2 --dl=torch)" "--export=NONE: the word of srun's travels as a variable of Slurm's"
+SLURM_EXPORT_ENV=FOO run -N1 -n1 -w n1 --dl=torch
+is "$ranks$(cat err)" "0 " "and with a list"
+out=$(SLURM_CPU_BIND=none timeout 300 dl doctor --nodes=3 2>err)
+like "$out" '^broken +n2: .*/plugstack.conf: plugin line: no line loads dl.so' "dl doctor --nodes: a node without the line"
+is "$(echo "$out" | grep -c 'KillWait: 5 s')/$(echo "$out" | grep 'KillWait' | sed 's/: .*//')" "1/change  all 3 nodes" "what all nodes have is told once"
 timeout 300 srun -Q --dl=torch -w nowhere true 2>err
 is "$(grep -c 'no answer' err)" 0 "nor of a step that there never was"
 sbatch -Q -W -N3 -n3 -w 'n[1-3]' --dl=torch -o batch.out --wrap 'srun -Q --cpu-bind=none sh -c "echo \${RANK-none}"; srun -Q --cpu-bind=none -N1 -n1 -w n2 true' 2>/dev/null

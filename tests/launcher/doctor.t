@@ -181,6 +181,48 @@ for r in 0 1; do SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$r SLURMD_NODENAME=n$r doct
 is "$(cat out.1)" "n1: change  /etc/slurm/slurm.conf:9: KillWait: 7 s between SIGTERM and SIGKILL are short for a checkpoint: set KillWait=30 or more" "in a step each node has its name, and says only what is to change"
 is "$(grep -c '^n0: change' out.0) $(grep -c '^n0: ok' out.0) $(grep -c '^n0: hint' out.0)" "1 0 $(doctor | grep -c '^hint')" "but rank 0 has the hints, too"
 
+# ---- many nodes in one view
+cat >srun <<'END'
+#!/bin/sh
+# tasks on n1 to n4, which have other files each
+echo "$*" >srun.args
+[ ! -e silent ] || exit 1
+for n in 1 2 3 4; do
+    [ "$n" != 4 ] || sed -i 's/KillWait=60/KillWait=9/' site/etc/slurm/slurm.conf
+    [ ! -e "site.n$n" ] || sh "site.n$n"
+    [ -e "gone.n$n" ] || SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=$n SLURMD_NODENAME=n$n dl doctor --root="$PWD/site" --config=config --json
+done
+echo "a line of a prolog's"
+END
+chmod +x srun
+site
+survey () {
+    env PATH="$PWD:$PATH" dl doctor "$@" 2>err
+}
+out=$(survey --nodes=4)
+is "$?/$(echo "$out" | grep -vE '^hint|^$')" "0/4 nodes: 0 to change, $(echo "$out" | grep -c ^hint) hints" "nodes that are well"
+like "$out" '^hint +all 4 nodes: cgroup.conf: cgroups: --gpus-per-task' "a hint of all is one line"
+is "$(cat err)" "a line of a prolog's" "what else a node prints is passed on"
+like "$(cat srun.args)" '^--nodes=4 --ntasks-per-node=1 --kill-on-bad-exit=0 --mpi=none sh -c .* [^ ]*dl$' "srun starts one task on each node"
+SLURM_JOB_ID=1 survey --nodes=4 --partition=ai >/dev/null
+like "$(cat srun.args)" '^--nodes=4 --partition=ai .*--overlap' "beside other steps of an allocation"
+echo "sed -i s/optional/optinal/ site/etc/slurm/plugstack.conf.d/10-dl.conf" >site.n3
+: >gone.n2
+out=$(survey --nodelist='n[1-4]')
+is $? 1 "nodes with mistakes: status"
+like "$out" '^broken +n2: no answer: see what srun printed$' "a node that does not answer is named"
+like "$out" "^broken +n3, n4: /etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: 'optinal'" "a finding of two nodes is one line"
+like "$out" '^3 nodes: 1 to change, ' "counted once"
+like "$(cat srun.args)" '^--nodelist=n\[1-4\] --nodes=4 ' "all of the list"
+is "$(survey --nodes=4 --json | python3 -c 'import json, sys; print([f["nodes"] for f in json.load(sys.stdin) if f["check"] == "plugin line"], end="")')" "[['n1', 'n3', 'n4']]" "as JSON"
+is "$(survey --nodes=5 | head -n 1)" "broken  2 of 5 nodes: no answer: see what srun printed" "of a number of nodes"
+: >silent
+survey --nodes=4 >out
+is "$?/$(cat out err)" "1/dl: doctor: no node answered: see what srun printed" "no node answers"
+is "$(survey --nodelist='n[1' 2>&1; echo $?; cat err)" "2
+dl: doctor: --nodelist=n[1: not a list of hosts as Slurm writes it" "a wrong list"
+rm srun silent gone.n2 site.n3
+
 # ---- an old site: nothing of all this
 site
 rm $S/plugstack.conf $S/cgroup.conf $S/gres.conf
@@ -195,8 +237,17 @@ is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or
 doctor >out 2>&1
 is $? 1 "an empty answer of Slurm's"
 
-# ---- munge is down: its advice comes first, and is not the cause
+# ---- dl=PATH on a file system that hangs, as test(1) sees it
 mkdir bin
+printf '#!/bin/sh\nexec sleep 1000\n' >bin/test
+chmod +x bin/test
+site
+out=$(PATH=$PWD/bin:$PATH doctor)
+like "$out" '^change +/usr/bin/dl: command dl: no answer within 5 s: its file system hangs' "dl=PATH hangs"
+is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and nothing else is said"
+rm bin/test
+
+# ---- munge is down: its advice comes first, and is not the cause
 cat >bin/scontrol <<'END'
 #!/bin/sh
 echo "scontrol: error: If munged is up, restart with --num-threads=10" >&2
@@ -204,7 +255,29 @@ echo 'scontrol: error: Munge encode failed: Failed to access "/run/munge/munge.s
 exit 1
 END
 chmod +x bin/scontrol
-like "$(PATH=$PWD/bin:$PATH dl doctor)" '^broken +scontrol show config: slurm: scontrol: error: Munge encode failed: .*No such file or directory: what is in slurm.conf was not looked at$' "munge is down"
+why='^broken +scontrol show config: slurm: scontrol: error: Munge encode failed: .*No such file or directory: '
+alone () { # alone [VARIABLE=VALUE]...
+    env PATH="$PWD/bin:$PATH" "$@" dl doctor --root="$PWD/site"
+}
+site
+sed -i '1aPluginDir=/usr/lib/slurm' $S/slurm.conf
+out=$(alone)
+is $? 1 "munge is down: status"
+like "$out" "${why}slurm.conf was read instead, with Slurm's defaults$" "the cause is told"
+is "$(echo "$out" | grep -cE '^(change|broken)')" 1 "and slurm.conf is read, which is well"
+like "$out" '^ok +/etc/slurm/slurm.conf:11: MpiParams: ports=20000-20999$' "with its lines"
+like "$out" '^ok +/etc/slurm/slurm.conf: MessageTimeout|^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "and the plugin"
+sed -i 's/KillWait=60/KillWait = 7/; $aMpiParams=ports=40000-40999' $S/slurm.conf
+out=$(alone)
+like "$out" '^change +/etc/slurm/slurm.conf:10: KillWait: 7 s between' "what is wrong there is told"
+like "$out" '^change +/etc/slurm/slurm.conf:21: MpiParams: ports=40000-40999: programs get ports' "of two lines the last one"
+sed -i '/KillWait/d; /UnkillableStepTimeout/d' $S/slurm.conf
+out=$(alone)
+like "$out" '^ok +/etc/slurm/slurm.conf: KillWait: 30 s$' "what is not there has Slurm's default"
+like "$out" '^change +/etc/slurm/slurm.conf: UnkillableStepTimeout: after 60 s' "which may be wrong"
+mv $S/slurm.conf $S/own.conf
+like "$(alone SLURM_CONF=/etc/slurm/own.conf)" '^change +/etc/slurm/own.conf:19: MpiParams: ' "SLURM_CONF names the file"
+like "$(alone)" "${why}what is in slurm.conf was not looked at$" "no file, either"
 
 # ---- a real Slurm
 if slurm_is_here && slurm_loads_plugin; then
