@@ -97,13 +97,20 @@ static void wrong (const struct flow_checking *c, const char *where, const char 
     problem_at (c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
 
+/* Values are not known yet: as numbers they fit everywhere. */
+static char *any_value (const char *name, void *arg, struct slurmdl_error *err)
+{
+    (void)name;
+    (void)arg;
+    (void)err;
+    return strdup ("0");
+}
+
 static void check_step (struct flow_checking *c)
 {
-    struct flow_comparison list[COMPARISONS_MAX];
     const struct flow_step *s = c->s;
-    int n = s->when ? flow_comparisons (s->when, list) : 0;
+    struct slurmdl_error why = { "" };
 
-    flow_comparisons_free (list, n);
     if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
         wrong (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp.entrypoint || s->exp.argv) && s->sweep)
@@ -114,10 +121,8 @@ static void check_step (struct flow_checking *c)
         wrong (c, "outputs",
                "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
                "'metric' and its hyperparameters");
-    if (n < 0)
-        wrong (c, "when",
-               "'when' must be comparisons, as {train.accuracy} >= 0.9 && {kind} "
-               "== \"full\"");
+    if (s->when && flow_condition_holds (s->when, any_value, NULL, &why) < 0)
+        wrong (c, "when", why.text);
     if (s->on_exit && (s->after || s->after_any || s->after_each))
         wrong (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "launcher/config/experiment.h"
+#include "runtime/slurmdl.h"
 
 enum { FLOW_STEPS_MAX = 1000, FLOW_WIDTH_MAX = 1000, FLOW_NAME_MAX = 64 };
 
@@ -97,13 +98,9 @@ bool flow_has_name (const char *text);
  */
 char *flow_with_params (const struct flow *f, const char *text);
 
-/* A condition: comparisons "A OP B", all of which must hold, by &&. */
-struct flow_comparison {
-    char *left, *right;
-    const char *op;
-};
-enum { COMPARISONS_MAX = 16 };
-
-/* How many there are, for flow_comparisons_free(); -1: it is none. */
-int flow_comparisons (const char *text, struct flow_comparison c[COMPARISONS_MAX]);
-void flow_comparisons_free (struct flow_comparison *c, int n);
+/* Whether a condition holds: 1, 0, or -1 with 'err'.  'value' gives the text
+ * that a {name} stands for, which is freed here, or NULL with its 'err'.
+ */
+typedef char *(*flow_value_f) (const char *name, void *arg, struct slurmdl_error *err);
+int flow_condition_holds (const char *text, flow_value_f value, void *arg,
+                          struct slurmdl_error *err);

@@ -276,51 +276,15 @@ int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
 
 /* ---- conditions ---- */
 
-static bool number (const char *text, double *v)
+static char *value_text (const char *name, void *arg, struct slurmdl_error *err)
 {
-    char *end;
+    char text[300];
 
-    *v = strtod (text, &end);
-    return end > text && !*end;
-}
-
-static bool holds (const char *left, const char *op, const char *right)
-{
-    double a, b;
-    int order;
-
-    if (number (left, &a) && number (right, &b)) {
-        if (a != a || b != b) /* not even NaN == NaN */
-            return !strcmp (op, "!=");
-        order = (a > b) - (a < b);
-    } else
-        order = strcmp (left, right);
-    switch (*op) {
-    case '=':
-        return order == 0;
-    case '!':
-        return order != 0;
-    case '<':
-        return op[1] ? order <= 0 : order < 0;
-    default:
-        return op[1] ? order >= 0 : order > 0;
-    }
+    snprintf (text, sizeof (text), "{%s}", name);
+    return flow_text (arg, text, err);
 }
 
 int flow_condition (const struct flow_scope *c, struct slurmdl_error *err)
 {
-    struct flow_comparison list[COMPARISONS_MAX];
-    int n = c->s->when ? flow_comparisons (c->s->when, list) : 0;
-    int rv = 1;
-
-    for (int i = 0; rv == 1 && i < n; i++) {
-        char *left = flow_text (c, list[i].left, err);
-        char *right = flow_text (c, list[i].right, err);
-        rv = left && right ? holds (left, list[i].op, right) : -1;
-        free (left);
-        free (right);
-    }
-    if (n > 0)
-        flow_comparisons_free (list, n);
-    return rv;
+    return c->s->when ? flow_condition_holds (c->s->when, value_text, (void *)c, err) : 1;
 }

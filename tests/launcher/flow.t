@@ -364,10 +364,28 @@ for key in 'after = "ab"' 'inputs = ["no.dat"]' 'when = "{lr}"' 'foreach = "1..x
     'outputs = { k = "{lt}"; }' 'environment = { K = "{lt}"; }' 'container = "no.sif"' 'resources = { slots_per_trial = 3; nodes_per_trial = 2; }'; do
     bad "the line of $key" "bad.conf:6: " "$L $key; }; };"
 done
-bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
-for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b' '{lr} >'; do
-    bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
+bad "a condition" "'when': {lr}: " "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
+for when in '{lr} => 1' '{lr} = 1' '{lr} == a b' '{lr} >'; do
+    bad "a condition: $when" "'when': {lr} " "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
 done
+bad "a condition: in quotes" "{lr} stands in quotes: leave them out" "$H b = { entrypoint = \"x\"; when = \"'{lr}' == 'a'\"; }; };"
+cat >when.conf <<'END'
+name = "when"; parameters = { lr = 0.1; kind = "full"; other = "full"; five = 5; };
+steps = {
+    y1 = { entrypoint = "true"; when = "{lr} > 1 || {kind} == full"; };
+    n1 = { entrypoint = "true"; when = "({lr} > 1 || {kind} == full) && {five} == 4"; };
+    y2 = { entrypoint = "true"; when = "not {kind} == 'a b' && {lr} * 10 == 1"; };
+    y3 = { entrypoint = "true"; when = "{kind} == {other} && {five} == 5.0"; };
+    n2 = { entrypoint = "true"; when = "{kind} != {other} || {kind} == {five}"; };
+    n3 = { entrypoint = "true"; when = "{five} == full"; };
+};
+END
+timeout 300 dl flow run --local when.conf >out 2>&1
+is "$? $(dl flow show when | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "0 n1 n2 n3 " "conditions: or, parentheses, not, sums, texts"
+sed -i 's/ n3 = .*/ n3 = { entrypoint = "true"; when = "{kind} > 3"; };/' when.conf
+timeout 300 dl flow run --local when.conf >out 2>&1
+ok $((! $?)) "a text that is compared as a number"
+like "$(cat out)" "'when': {kind} > 3: " "is an error, not false"
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
 E='name = "x"; steps = { v = { entrypoint = "true"; values = ["k", "l"]; }; w = { entrypoint = "true"; values = ["k"]; }; u = { entrypoint = "true"; };
     a = { foreach = "{v.k}"; entrypoint = "x"; }; b = { foreach = "1..2"; entrypoint = "x"; };
