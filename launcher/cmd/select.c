@@ -29,15 +29,6 @@ struct column_names {
     char **owned; /* "hp.lr" */
 };
 
-/* What the table of dl show calls them. */
-static const struct {
-    const char *name, *column;
-} also[] = {
-    { "last", "metric" },
-    { "time", "seconds" },
-    { "reason", "why" },
-};
-
 static void add_name (struct column_names *names, const char *name, size_t column)
 {
     names->list[names->n++] = (struct column_name){ name, column };
@@ -55,9 +46,9 @@ static size_t find_fixed (const struct columns *c, const char *name)
 /* The metric's own name means the value by which trials are compared. */
 static void add_others (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
-    for (size_t i = 0; i < sizeof (also) / sizeof (*also); i++)
-        if (find_fixed (c, also[i].column) < c->n)
-            add_name (names, also[i].name, find_fixed (c, also[i].column));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].title)
+            add_name (names, c->list[i].title, i);
     if (sweep_metrics (s) == 1)
         add_name (names, sweep_metric (s, 0), find_fixed (c, "best"));
     for (size_t i = 0, k = 0; sweep_metrics (s) > 1 && i < c->n; i++)
@@ -74,7 +65,7 @@ static void add_others (struct column_names *names, const struct columns *c, con
 /* The first that fits counts: a column before a hyperparameter of its name. */
 static int names_make (struct column_names *names, const struct columns *c, const struct sweep *s)
 {
-    size_t most = 2 * c->n + sizeof (also) / sizeof (*also) + sweep_metrics (s);
+    size_t most = 3 * c->n + sweep_metrics (s);
 
     *names = (struct column_names){ 0 };
     names->list = calloc (most + 1, sizeof (*names->list));

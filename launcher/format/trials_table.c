@@ -10,6 +10,7 @@
 
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
+#include "launcher/results/columns.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/logged_metrics.h"
 #include "launcher/results/metric_summary.h"
@@ -20,15 +21,15 @@
 #include "launcher/sys/terminal.h"
 
 /* clang-format off */
+/* Of results/columns.h. */
 static const struct table_column trial_columns[] = {
     { "trial",  true  },
     { "state",  false },
     { "length", true  },
     { "best",   true  },
-    { "last",   true  },
-    { "time",   true  },
+    { "metric", true  },
+    { "seconds", true },
     { "attempts", true },
-    { NULL,     false },
 };
 /* clang-format on */
 enum { FIXED = 7, OF_POINT = 4 };
@@ -36,8 +37,8 @@ enum { FIXED = 7, OF_POINT = 4 };
 /* What matters least, where there is no room: these, metrics that are not
  * optimised, and then ...
  */
-static const char *const least[] = { "attempts", "time" };
-static const char *const less[] = { "last", "length", "state" };
+static const char *const least[] = { "attempts", "seconds" };
+static const char *const less[] = { "metric", "length", "state" };
 enum { LEAST = 2, LESS = 3 };
 
 /* Of so many trials all metrics are read, up to so many rows; so many of them
@@ -227,16 +228,28 @@ static char *fit (const struct trials_table *t)
     const char *names[LEAST + LOGGED_SHOWN + LESS + 1] = { 0 };
     size_t n = LEAST;
 
-    memcpy (names, least, sizeof (least));
+    for (size_t i = 0; i < LEAST; i++)
+        names[i] = column_title (least[i]);
     for (size_t i = t->nlogged; i > 0; i--)
         names[n++] = t->logged.list[i - 1].name;
-    memcpy (names + n, less, sizeof (less));
+    for (size_t i = 0; i < LESS; i++)
+        names[n++] = column_title (less[i]);
     return table_fit (t->tb, names, FIXED + t->nlogged, sweep_metrics (t->s) > 1 ? 1 : 4);
+}
+
+static struct libscols_table *create_table (void)
+{
+    struct table_column titled[FIXED + 1] = { { NULL, false } };
+
+    for (int i = 0; i < FIXED; i++)
+        titled[i] =
+            (struct table_column){ column_title (trial_columns[i].name), trial_columns[i].right };
+    return table_create ("trials", titled, false);
 }
 
 int print_trials (const struct sweep *s, const long *trials, long n)
 {
-    struct trials_table t = { table_create ("trials", trial_columns, false), .s = s };
+    struct trials_table t = { create_table (), .s = s };
     bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
     char *left_out;
 

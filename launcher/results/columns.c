@@ -60,30 +60,31 @@ static size_t if_repeated (const struct sweep *s)
 /* clang-format off */
 static const struct {
     const char *name; /* NULL: of the metric */
+    const char *title;
     enum column_type type;
     size_t (*count) (const struct sweep *s); /* NULL: one */
     void (*get) (const struct sweep *s, const struct result_column *c, long trial, struct cell *cell);
 } fixed[] = {
-    { "trial",       COLUMN_INT,  NULL, get_trial },
-    { "state",       COLUMN_TEXT, NULL, get_state },
-    { "length",      COLUMN_INT,  NULL, get_length },
-    { "metric",      COLUMN_REAL, NULL, get_metric },
-    { NULL,          COLUMN_REAL, further_metrics, get_value },
-    { "best",        COLUMN_REAL, NULL, get_best },
-    { "best_length", COLUMN_INT,  NULL, get_best_length },
-    { "seconds",     COLUMN_REAL, NULL, get_seconds },
-    { "attempts",    COLUMN_INT,  NULL, get_attempts },
-    { "fails",       COLUMN_INT,  NULL, get_fails },
-    { "begin_time",  COLUMN_REAL, NULL, get_begin_time },
-    { "end_time",    COLUMN_REAL, NULL, get_end_time },
-    { "host",        COLUMN_TEXT, NULL, get_host },
-    { "gpus",        COLUMN_TEXT, NULL, get_gpus },
-    { "why",         COLUMN_TEXT, NULL, get_why },
-    { "point",       COLUMN_INT,  if_repeated, get_point },
-    { "repeat",      COLUMN_INT,  if_repeated, get_repeat },
-    { "mean",        COLUMN_REAL, if_repeated, get_mean },
-    { "deviation",   COLUMN_REAL, if_repeated, get_deviation },
-    { "n",           COLUMN_INT,  if_repeated, get_n },
+    { "trial",        NULL,     COLUMN_INT,  NULL, get_trial },
+    { "state",        NULL,     COLUMN_TEXT, NULL, get_state },
+    { "length",       NULL,     COLUMN_INT,  NULL, get_length },
+    { "metric",       "last",   COLUMN_REAL, NULL, get_metric },
+    { NULL,           NULL,     COLUMN_REAL, further_metrics, get_value },
+    { "best",         NULL,     COLUMN_REAL, NULL, get_best },
+    { "best_length",  NULL,     COLUMN_INT,  NULL, get_best_length },
+    { "seconds",      "time",   COLUMN_REAL, NULL, get_seconds },
+    { "attempts",     NULL,     COLUMN_INT,  NULL, get_attempts },
+    { "fails",        NULL,     COLUMN_INT,  NULL, get_fails },
+    { "begin_time",   NULL,     COLUMN_REAL, NULL, get_begin_time },
+    { "end_time",     NULL,     COLUMN_REAL, NULL, get_end_time },
+    { "host",         NULL,     COLUMN_TEXT, NULL, get_host },
+    { "gpus",         NULL,     COLUMN_TEXT, NULL, get_gpus },
+    { "why",          "reason", COLUMN_TEXT, NULL, get_why },
+    { "point",        NULL,     COLUMN_INT,  if_repeated, get_point },
+    { "repeat",       NULL,     COLUMN_INT,  if_repeated, get_repeat },
+    { "mean",         NULL,     COLUMN_REAL, if_repeated, get_mean },
+    { "deviation",    NULL,     COLUMN_REAL, if_repeated, get_deviation },
+    { "n",            NULL,     COLUMN_INT,  if_repeated, get_n },
 };
 /* clang-format on */
 enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
@@ -206,7 +207,9 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
 
     for (size_t i = 0; i < n; i++) {
         struct result_column *new = &c->list[c->n++];
-        *new = (struct result_column){ .type = fixed[row].type, .index = i, .get = fixed[row].get };
+        *new = (struct result_column){
+            .title = fixed[row].title, .type = fixed[row].type, .index = i, .get = fixed[row].get
+        };
         new->name =
             fixed[row].name ? strdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
         if (!new->name)
@@ -272,6 +275,14 @@ void columns_destroy (struct columns *c)
     }
     free (c->list);
     *c = (struct columns){ 0 };
+}
+
+const char *column_title (const char *name)
+{
+    for (size_t i = 0; i < NFIXED; i++)
+        if (fixed[i].title && !strcmp (fixed[i].name, name))
+            return fixed[i].title;
+    return name;
 }
 
 struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial)

@@ -18,6 +18,7 @@ struct cell {
 
 struct result_column {
     char *name;
+    const char *title; /* in the table of dl show; NULL: the name */
     enum column_type type;
     bool hparam;                        /* a hyperparameter: the name is its path */
     size_t index;                       /* of the metric or the hyperparameter */
@@ -41,5 +42,8 @@ int columns_create (struct columns *c, const struct sweep *s);
  */
 int columns_add_logged (struct columns *c, const struct logged_metrics *l);
 void columns_destroy (struct columns *c);
+
+/* What the table of dl show calls the column 'name'. */
+const char *column_title (const char *name);
 
 struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial);
