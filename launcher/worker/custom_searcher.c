@@ -221,7 +221,7 @@ static int transmit (struct worker *w, const char *text, size_t size, size_t *se
     return n < 0 && errno != EAGAIN && errno != EINTR ? -1 : 0;
 }
 
-/* 1: it has answered, 0: a stop was asked for, -1 */
+/* Returns 1 if it has answered, 0 if a stop was asked for, -1. */
 static int exchange (struct worker *w, const char *text, size_t size, struct slurmdl_error *err)
 {
     double deadline = monotonic () + time_limit ();

@@ -74,12 +74,12 @@ static struct event end_event (const struct worker *w)
     return event;
 }
 
-static int put_one (struct worker *w, struct event event, struct slurmdl_error *err)
+static enum turn put_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
     int rv = worker_publish (w, &event, 1, err);
 
     w->closes |= rv == 0 && event.op == EVENT_END;
-    return rv < 0 ? -1 : 1;
+    return rv < 0 ? TURN_FAILED : TURN_DONE;
 }
 
 /* ---- what the searcher says ---- */
@@ -144,27 +144,29 @@ static bool fits (const struct worker *w, const struct event *begin)
     return budget_fits (w, (long)begin->trial, begin->length);
 }
 
-static int ask_searcher (struct worker *w, struct slurmdl_error *err)
+static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
     struct decisions d = { 0 };
     enum search_answer answer;
     bool decided = s && decide_some (w, s, NULL, &d, &answer) == 0;
-    int rv = 0;
+    enum turn turn = TURN_IDLE;
 
     sweep_end_snapshot (w->sweep, s);
-    if (!decided)
-        rv = errorf (err, "out of memory");
-    else if (d.n > 0 && !memory_fits (w))
-        rv = 0;
-    else if (d.n > 0 && !fits (w, &d.events[0]))
+    if (!decided) {
+        errorf (err, "out of memory");
+        turn = TURN_FAILED;
+    } else if (d.n > 0 && !memory_fits (w)) {
+        turn = TURN_IDLE;
+    } else if (d.n > 0 && !fits (w, &d.events[0])) {
         w->out_of_time = true;
-    else if (d.n > 0)
-        rv = worker_publish (w, d.events, d.n, err) < 0 ? -1 : 1;
-    else if (answer == SEARCH_DONE)
-        rv = put_one (w, end_event (w), err);
+    } else if (d.n > 0) {
+        turn = worker_publish (w, d.events, d.n, err) < 0 ? TURN_FAILED : TURN_DONE;
+    } else if (answer == SEARCH_DONE) {
+        turn = put_one (w, end_event (w), err);
+    }
     decisions_free (&d);
-    return rv;
+    return turn;
 }
 
 /* ---- a result, and what follows from it, in one entry ---- */
@@ -279,47 +281,51 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
     return rv;
 }
 
-static int decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
+static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct search_op op;
     int answer = (int)searcher_ask (w->sweep->searcher, &op, x);
     int rv = 1;
 
     if (answer == SEARCH_RUN && !memory_fits (w))
-        return 0;
+        return TURN_IDLE;
     if (answer == SEARCH_RUN)
         answer = custom_ask (w, x, err);
     if (answer == SEARCH_DONE)
         return put_one (w, end_event (w), err);
     if (answer != SEARCH_RUN)
-        return answer < 0 ? -1 : 0;
+        return answer < 0 ? TURN_FAILED : TURN_IDLE;
     /* the same program, with the same seed, answers another worker the same:
      * it is asked again, with what it is told now
      */
     while (rv == 1 && !custom_is_taken (w, x))
         rv = put_point (w, x, err);
-    return rv < 0 ? -1 : 1;
+    return rv < 0 ? TURN_FAILED : TURN_DONE;
 }
 
-static int ask_program (struct worker *w, struct slurmdl_error *err)
+static enum turn ask_program (struct worker *w, struct slurmdl_error *err)
 {
     double *x = calloc (w->sweep->exp->nparams + 1, sizeof (*x));
-    int rv = x ? decide_custom (w, x, err) : errorf (err, "out of memory");
+    enum turn turn = TURN_FAILED;
 
+    if (x)
+        turn = decide_custom (w, x, err);
+    else
+        errorf (err, "out of memory");
     free (x);
-    return rv;
+    return turn;
 }
 
 /* ---- either ---- */
 
-int worker_decide (struct worker *w, struct slurmdl_error *err)
+enum turn worker_decide (struct worker *w, struct slurmdl_error *err)
 {
     return decides_by_program (w) ? ask_program (w, err) : ask_searcher (w, err);
 }
 
 /* ---- the goal ---- */
 
-int worker_finish (struct worker *w, struct slurmdl_error *err)
+enum turn worker_finish (struct worker *w, struct slurmdl_error *err)
 {
     return put_one (w, end_event (w), err);
 }
@@ -327,12 +333,12 @@ int worker_finish (struct worker *w, struct slurmdl_error *err)
 /* ---- the time limit ---- */
 
 /* No further segment begins; the sweep ends when none is being trained. */
-int worker_wind_up (struct worker *w, struct slurmdl_error *err)
+enum turn worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)
         return put_one (w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
     for (long i = 0; i < w->sweep->nopen; i++)
         if (worker_trains (w, w->sweep->open[i]))
-            return 0;
+            return TURN_IDLE;
     return put_one (w, end_event (w), err);
 }

@@ -85,6 +85,15 @@ const char *worker_owner_of (struct worker *w, long trial);
 /* Whether another worker that lives has the trial's next attempt. */
 bool worker_trains (struct worker *w, long trial);
 
+/* What came of a turn of the worker's loop, or of a part of it. */
+enum turn {
+    TURN_FAILED = -1, /* errno says why */
+    TURN_IDLE,        /* there is nothing to do now */
+    TURN_DONE,        /* something was done, or put into the log by another worker */
+    TURN_AGAIN,       /* the state has changed: look again */
+    TURN_WAIT         /* there is work that this worker must leave alone */
+};
+
 /* As sweep_publish(); while the disk is full it waits and tries again, until it
  * is asked to stop.
  */

@@ -162,24 +162,24 @@ bool fault_is_known (const struct worker *w, const char *why)
     return sweep_is_faulty (w->sweep) && f && f->count >= FAULT_LIMIT;
 }
 
-int fault_stop (struct worker *w, struct slurmdl_error *err)
+enum turn fault_stop (struct worker *w, struct slurmdl_error *err)
 {
     const struct fault *f = fault_shared (w->sweep);
     struct event event;
     int rv;
 
     if (!f && holds_back (w))
-        return 2;
+        return TURN_WAIT;
     if (!f || (!anything_open (w->sweep, 0) && !goes_on (w->sweep, 0)))
-        return 0;
+        return TURN_IDLE;
     if (f->host && !f->spread && strcmp (f->host, w->host))
-        return 0;
+        return TURN_IDLE;
     if (f->host && !f->spread && works_elsewhere (w))
-        return 2;
+        return TURN_WAIT;
     event = (struct event){
         .op = EVENT_PAUSE, .by = w->slot, .trial = f->trial, .attempt = f->attempt, .why = f->why
     };
     if ((rv = worker_publish (w, &event, 1, err)) == 0)
         notify_fault (w->sweep);
-    return rv < 0 ? -1 : 1;
+    return rv < 0 ? TURN_FAILED : TURN_DONE;
 }

@@ -26,7 +26,7 @@ int fault_let_others_begin (struct worker *w, double pause, struct slurmdl_error
 /* Pause the experiment if a fault is shared.  As long as only one machine has
  * shown it and other ones have workers, that machine's workers only wait.
  *
- * Returns 0 if work may begin, 1 if it is paused, 2 if this worker is to wait,
- * -1 on failure.
+ * Returns TURN_IDLE if work may begin, TURN_DONE if it is paused, TURN_WAIT or
+ * TURN_FAILED.
  */
-int fault_stop (struct worker *w, struct slurmdl_error *err);
+enum turn fault_stop (struct worker *w, struct slurmdl_error *err);

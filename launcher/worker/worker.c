@@ -64,29 +64,32 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 /* s that another worker has to say what it learns of a death. */
 enum { ASK_WAIT = 25 };
 
-/* Of all who see the end of an attempt's worker one asks Slurm.  Returns 0 if
- * this one is to, else 1, or -1.
+/* Of all who see the end of an attempt's worker one asks Slurm: whether this
+ * one is to.
  */
-static int claim_question (const struct worker *w, long trial)
+enum question { QUESTION_MINE, QUESTION_OF_ANOTHER, QUESTION_FAILED };
+static enum question claim_question (const struct worker *w, long trial)
 {
     char path[PATH_MAX];
+    int rv;
 
     snprintf (path, sizeof (path), "%.3900s/trials/%04ld", w->sweep->dir, trial);
     if (folder_create (path, NULL) < 0)
-        return -1;
+        return QUESTION_FAILED;
     snprintf (path, sizeof (path), "%.3900s/trials/%04ld/asked.%ld", w->sweep->dir, trial,
               sweep_trial (w->sweep, trial)->over + 1);
-    return publish_if_absent (path, w->slot, strlen (w->slot), NULL);
+    rv = publish_if_absent (path, w->slot, strlen (w->slot), NULL);
+    return rv < 0 ? QUESTION_FAILED : rv ? QUESTION_OF_ANOTHER : QUESTION_MINE;
 }
 
 /* What is known of the end of the worker 'owner'.  Slurm is asked only after
- * a death.  Returns 1 if another worker does that just now.
+ * a death.  False: another worker does that just now.
  */
-static int find_loss (struct worker *w, long trial, const char *owner, struct worker_exit *l)
+static bool find_loss (struct worker *w, long trial, const char *owner, struct worker_exit *l)
 {
     const struct worker_exit *mine = peer_preceded (w->peer, owner) ? w->lost : NULL;
     char slot[64];
-    int rv;
+    enum question q;
 
     *l = (struct worker_exit){ .why = "its worker is gone" };
     if (mine && *mine->why)
@@ -94,10 +97,10 @@ static int find_loss (struct worker *w, long trial, const char *owner, struct wo
     /* of a job that goes on it is known by now */
     if ((mine && !mine->requeued) || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
         || !worker_exit_can_ask (slot))
-        return 0;
-    if ((rv = claim_question (w, trial)) == 0)
+        return true;
+    if ((q = claim_question (w, trial)) == QUESTION_MINE)
         worker_exit_ask (slot, l);
-    return rv == 1 && peer_dead_since (w->peer, owner) < ASK_WAIT;
+    return q != QUESTION_OF_ANOTHER || peer_dead_since (w->peer, owner) >= ASK_WAIT;
 }
 
 /* The file for metrics that it had ready; its worker may hang only, and does
@@ -116,9 +119,11 @@ static void remove_spare (const struct worker *w, const char *owner)
 }
 
 /* Put that the attempt's worker is gone; memory that it ran out of is the
- * trial's failure, though not the machine's.  1: another worker is to do that.
+ * trial's failure, though not the machine's.  TURN_WAIT: another worker is to
+ * do that.
  */
-static int put_lost (struct worker *w, long trial, const char *owner, struct slurmdl_error *err)
+static enum turn put_lost (struct worker *w, long trial, const char *owner,
+                           struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
@@ -127,8 +132,8 @@ static int put_lost (struct worker *w, long trial, const char *owner, struct slu
     int64_t memory;
     bool counted, last, progress;
 
-    if (find_loss (w, trial, owner, &lost))
-        return 1;
+    if (!find_loss (w, trial, owner, &lost))
+        return TURN_WAIT;
     memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
     if (memory)
         memory_add_reason (lost.why, sizeof (lost.why), had, memory);
@@ -152,39 +157,37 @@ static int put_lost (struct worker *w, long trial, const char *owner, struct slu
 
     remove_spare (w, owner);
     leftovers_clean_attempt (w->sweep, trial, attempt);
-    return worker_publish (w, events, last ? 2 : 1, err) < 0 ? -1 : 0;
+    return worker_publish (w, events, last ? 2 : 1, err) < 0 ? TURN_FAILED : TURN_AGAIN;
 }
 
-/* 1: it is ours, 0: it is not, -1 */
-static int claim (struct worker *w, long trial, struct slurmdl_error *err)
+/* TURN_DONE: it is ours. */
+static enum turn claim (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     int rv;
 
     if (!memory_fits (w))
-        return 0;
+        return TURN_WAIT;
     if (!budget_fits (w, trial, t->target)) {
         w->out_of_time = true;
-        return 0;
+        return TURN_WAIT;
     }
     rv = peer_claim (w->peer, trial, t->over + 1, t->target, err);
-    return rv < 0 ? -1 : rv == 0;
+    return rv < 0 ? TURN_FAILED : rv == 0 ? TURN_DONE : TURN_WAIT;
 }
 
-/* 1: the trial is ours, 0: it cannot be had now, 2: look again, -1 */
-static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
+/* TURN_DONE: the trial is ours, TURN_WAIT: it cannot be had now. */
+static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const char *owner;
-    int rv;
 
     if (!(owner = worker_owner_of (w, trial)))
         return claim (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
-        return 1;
+        return TURN_DONE;
     if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->lease))
-        return 0;
-    rv = put_lost (w, trial, owner, err);
-    return rv < 0 ? -1 : rv == 1 ? 0 : 2;
+        return TURN_WAIT;
+    return put_lost (w, trial, owner, err);
 }
 
 /* Where in s->open a worker starts its search: each elsewhere, so that they
@@ -222,61 +225,61 @@ static long own_trial (const struct worker *w)
     return 0;
 }
 
-/* Train an open segment.  1: did, 0: none is to be had, 2: look again, -1 */
-static int work (struct worker *w, struct slurmdl_error *err)
+/* Train an open segment. */
+static enum turn work (struct worker *w, struct slurmdl_error *err)
 {
     long n = w->sweep->nopen;
     long first = first_place (w);
     long own = own_trial (w);
 
     if (own)
-        return train (w, own, err) < 0 ? -1 : 1;
-
+        return train (w, own, err) < 0 ? TURN_FAILED : TURN_DONE;
     w->looks = is_time_to_look (w);
     for (long i = 0; i < n; i++) {
         long trial = w->sweep->open[(first + i) % n];
-        int rv = try_trial (w, trial, err);
-        if (rv == 1)
-            return train (w, trial, err) < 0 ? -1 : 1;
-        if (rv != 0)
-            return rv;
+        enum turn turn = try_trial (w, trial, err);
+        if (turn == TURN_DONE)
+            return train (w, trial, err) < 0 ? TURN_FAILED : TURN_DONE;
+        if (turn != TURN_WAIT)
+            return turn;
     }
-    return 0;
+    return TURN_IDLE;
 }
 
 /* ---- the loop ---- */
 
-/* 1: did something, 0: there is nothing to do now, -1 */
-static int do_next (struct worker *w, struct slurmdl_error *err)
+static enum turn do_next (struct worker *w, struct slurmdl_error *err)
 {
-    int rv;
+    enum turn turn;
 
     w->out_of_time = false;
     if (!worker_may_go_on (w) || !worker_has_space (w))
-        return 0;
+        return TURN_IDLE;
     if (w->sweep->reached)
         return worker_finish (w, err);
-    if ((rv = fault_stop (w, err)) != 0)
-        return rv == 2 ? 0 : rv;
+    if ((turn = fault_stop (w, err)) != TURN_IDLE)
+        return turn;
     if (worker_is_late (w))
         return worker_wind_up (w, err);
-    if ((rv = work (w, err)) != 0 || !worker_may_go_on (w))
-        return rv;
+    if ((turn = work (w, err)) != TURN_IDLE || !worker_may_go_on (w))
+        return turn;
     return worker_decide (w, err);
 }
 
 /* A full disk is no end: what is its own stays its own meanwhile. */
-static int try_next (struct worker *w, struct slurmdl_error *err)
+static enum turn try_next (struct worker *w, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
-    int rv = do_next (w, &why);
+    enum turn turn = do_next (w, &why);
 
-    if (rv >= 0)
-        return rv;
-    if (!disk_is_full (errno) || w->stop)
-        return errorf (err, "%s", why.text);
+    if (turn != TURN_FAILED)
+        return turn;
+    if (!disk_is_full (errno) || w->stop) {
+        errorf (err, "%s", why.text);
+        return TURN_FAILED;
+    }
     worker_wait_for_space (w, &why);
-    return 0;
+    return TURN_WAIT;
 }
 
 /* Those that wait read the log some 300 times a second in all. */
@@ -296,13 +299,14 @@ static int pull (struct worker *w, struct slurmdl_error *err)
         return -1;
     while (worker_may_go_on (w)) {
         int news = fresh ? 0 : sweep_sync (w->sweep, err);
-        int did = news < 0 ? -1 : try_next (w, err);
-        if (did < 0)
+        enum turn turn = news < 0 ? TURN_FAILED : try_next (w, err);
+        bool did = turn == TURN_DONE || turn == TURN_AGAIN;
+        if (turn == TURN_FAILED)
             return -1;
-        fresh = did > 0 && log_is_mine (w->sweep->log);
-        if (news > 0 || did > 0)
+        fresh = did && log_is_mine (w->sweep->log);
+        if (news > 0 || did)
             pause = least_pause (w);
-        if (did > 0)
+        if (did)
             continue;
         if (w->out_of_time)
             break;
