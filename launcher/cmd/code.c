@@ -40,17 +40,16 @@ static void warn_absolute (const struct code_files *files)
                   files->absolute);
 }
 
-/* What is not frozen has no copy for each attempt either.  Who has DL_FREEZE in
- * the profile wants that everywhere, and need not read it each time.
+/* What is not frozen has no copy for each attempt either.  A profile may set
+ * DL_FREEZE that its user has forgotten: only the experiment file can say that
+ * the trials are meant to share a folder.
  */
 static void warn_shared (const struct experiment *e, const struct code_files *files)
 {
-    if (files->is_off && !e->code_freeze && e->work != WORK_SHARED
-        && strcmp (e->searcher_name, "single"))
-        complain ("the code is not frozen (code.freeze): all trials run in %s, "
-                  "and one overwrites the files of another that has the same "
-                  "names",
-                  e->dir);
+    if (files->is_off && e->work != WORK_SHARED && strcmp (e->searcher_name, "single"))
+        complain ("the code is not frozen (%s): all trials run in %s, and one "
+                  "overwrites the files of another that has the same names",
+                  e->code_freeze ? "the variable DL_FREEZE" : "code.freeze", e->dir);
 }
 
 static bool is_frozen (const struct code_files *files)

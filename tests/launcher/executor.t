@@ -8,7 +8,7 @@ real=$(readlink -f "$(command -v dl)")
 conf () { # conf NAME TRAINER RESOURCES [MORE-SEARCHER]
     cat >"$1.conf" <<END
 name = "$1";
-entrypoint = "$2 # {x}";
+entrypoint = "$2 # {x}"; working_folder = "shared";
 searcher = { name = "random"; metric = "loss"; max_trials = 6; max_concurrent_trials = 0; $4 };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { $3 };

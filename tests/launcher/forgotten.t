@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # what a search gives and nothing uses is noticed before it starts: hyperparameters, lengths, seeds; and the direction of a metric
 . "$srcdir/tests/lib.sh"
+unset DL_FREEZE
 
 lr='lr = { type = "log"; minval = -3; maxval = -1; };'
 conf () { # conf NAME ENTRYPOINT [SEARCHER-KEYS [HYPERPARAMETERS]]

@@ -128,7 +128,11 @@ done
 conf cache '[ -f cache.bin ] || sh save.sh 1 cache.bin; sh save.sh {lr} /dev/null' 'working_folder = "shared";'
 timeout 300 dl run --local cache.conf >"$work/out" 2>&1
 is "$? $(shared cache-0001)" "0 " "nor of what the first of them prepares"
-rm -r save-000? cache-0001 save.sh
+rm -r save-000? cache-0001
+like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and one overwrites" "a variable of the user's that freezes nothing is reported"
+is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
+
+rm save.sh
 
 # ---- what a run by hand has left is not what the trials write; a file that they change is their own
 mkdir -p checkpoints mydata
