@@ -153,12 +153,14 @@ void print_shared_files (const struct sweep *s)
             f.trials[0], f.trials[1], f.path);
     if (f.others)
         printf (" (and %ld other%s)", f.others, f.others == 1 ? "" : "s");
-    puts (s->exp->work == WORK_SHARED
-              ? ": each overwrites the other's; without working_folder = "
-                "\"shared\" each attempt has a folder of its own"
-              : ": each overwrites the other's; write into {attempt_dir}, or "
-                "freeze the code (code.freeze, code.path), so that each "
-                "attempt has a folder of its own");
+    puts (s->exp->work == WORK_SHARED ? ": each overwrites the other's; without working_folder = "
+                                        "\"shared\" each attempt has a folder of its own"
+          : s->code ? ": each overwrites the other's; dl links it instead of copying "
+                      "it for each attempt (.dlignore, its size, or \"data\" in its "
+                      "name): write into {attempt_dir}"
+                    : ": each overwrites the other's; write into {attempt_dir}, or "
+                      "freeze the code (code.freeze, code.path), so that each "
+                      "attempt has a folder of its own");
 }
 
 /* More different ones than that have none that is common. */

@@ -164,6 +164,14 @@ static int print_shared (const char *path, long long size, void *arg)
     return print_written (path, &st, arg);
 }
 
+static void print_whose (int n, const char *whose)
+{
+    if (n > WRITTEN_SHOWN)
+        printf (" and %d more", n - WRITTEN_SHOWN);
+    if (n > 0)
+        printf (": %s\n", whose);
+}
+
 /* Of a script that saves by a relative path: whose file is that in a sweep? */
 static void print_work (const struct try_run *t, enum working_folder work)
 {
@@ -181,14 +189,11 @@ static void print_work (const struct try_run *t, enum working_folder work)
     if (access (dir, F_OK) == 0) {
         printf ("written:    ");
         working_copy_each (dir, print_written, &n);
-    } else if (!t->sweep.root) { /* no code is frozen */
-        shared_files_each (t->attempt.dir, print_shared, &n);
-        work = WORK_SHARED;
+        print_whose (n, whose[work]);
     }
-    if (n > WRITTEN_SHOWN)
-        printf (" and %d more", n - WRITTEN_SHOWN);
-    if (n > 0)
-        printf (": %s\n", whose[work]);
+    n = 0; /* no code is frozen, or it is in a folder that is linked */
+    shared_files_each (t->attempt.dir, print_shared, &n);
+    print_whose (n, whose[WORK_SHARED]);
 }
 
 /* What dl gc and the end of the sweep keep or remove. */

@@ -44,7 +44,11 @@ static double seconds (struct timespec t)
 
 struct shared_scan {
     double since, until;
+    dev_t clock;         /* the file system that gave 'since' its time */
+    double slack;        /* s that its clock and that of a file may differ */
     bool frozen;         /* a copy of the code: nobody edits it */
+    const char *root;    /* where links of a copy of the code lead, ... */
+    const char *dir;     /* ... but for those into the experiment, which scripts make */
     struct stat said[4]; /* where this process and its parent write */
     FILE *out;
     int n;
@@ -106,34 +110,67 @@ static bool is_printable (const char *name)
     return !*name;
 }
 
-/* Takes over 'folder'.  Links to folders are followed: what scripts write goes
- * there as well.
+static bool is_in (const char *path, const char *dir)
+{
+    size_t n = strlen (dir);
+
+    return !strncmp (path, dir, n) && path[n] == '/';
+}
+
+/* Whether a link of an attempt's copy leads to what was not frozen, and is not
+ * one that a script has made.
  */
-static void scan_folder (struct shared_scan *c, int folder, const char *below, int depth)
+static bool is_shared_link (const struct shared_scan *c, int folder, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat (folder, name, target, sizeof (target) - 1);
+
+    target[n > 0 ? n : 0] = '\0';
+    return is_in (target, c->root) && !is_in (target, c->dir);
+}
+
+static bool is_written (struct shared_scan *c, const struct stat *st, const char *name)
+{
+    double slack = st->st_dev == c->clock ? 0 : SLACK;
+
+    /* an empty file has nothing of a trial's: it is a lock */
+    if (!S_ISREG (st->st_mode) || st->st_size == 0 || seconds (st->st_mtim) < c->since - slack
+        || (!c->frozen && is_of_user (name)) || is_output (c, st))
+        return false;
+    c->slack = fmax (c->slack, slack);
+    return true;
+}
+
+/* Takes over 'folder'.  Links to folders are followed: what scripts write goes
+ * there as well.  Of an attempt's 'own' folder only what they lead to counts.
+ */
+static void scan_folder (struct shared_scan *c, int folder, const char *below, int depth, bool own)
 {
     DIR *d = fdopendir (folder);
     struct dirent *e;
     struct stat st;
     int names = 0;
     char *path;
+    bool mine;
 
     if (!d)
         close (folder);
     while (d && c->n < FILES_MAX && names++ < NAMES_MAX && monotonic () < c->until
            && (e = readdir (d))) {
-        if (*e->d_name == '.' || !is_printable (e->d_name)
-            || fstatat (folder, e->d_name, &st, 0) < 0
+        if (*e->d_name == '.' || !is_printable (e->d_name))
+            continue;
+        mine = own && !is_shared_link (c, folder, e->d_name);
+        if (fstatat (folder, e->d_name, &st, mine ? AT_SYMLINK_NOFOLLOW : 0) < 0
             || asprintf (&path, "%s%s", below, e->d_name) < 0)
             continue;
-        if (S_ISREG (st.st_mode) && seconds (st.st_mtim) >= c->since
-            && (c->frozen || !is_of_user (e->d_name)) && !is_output (c, &st)) {
+        if (!mine && is_written (c, &st, e->d_name)) {
             fprintf (c->out, "%.9f %lld %s\n", seconds (st.st_mtim), (long long)st.st_size, path);
             c->n++;
         } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX && !is_foreign (folder, e->d_name)) {
             int next = openat (folder, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             char *prefix = NULL;
             if (next >= 0 && asprintf (&prefix, "%s/", path) > 0)
-                scan_folder (c, next, prefix, depth + 1);
+                scan_folder (c, next, prefix, depth + 1, mine);
             else if (next >= 0)
                 close (next);
             free (prefix);
@@ -164,25 +201,32 @@ static void write_note (int folder, double slack, double begin, const char *list
 void shared_files_note (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    struct shared_scan c = { .until = monotonic () + SCAN_SECONDS, .frozen = e->file_dir != NULL };
-    struct stat begun, dir;
+    const bool own = *a->work;
+    struct shared_scan c = { .until = monotonic () + SCAN_SECONDS,
+                             .frozen = e->file_dir && !own,
+                             .root = a->sweep->root,
+                             .dir = a->sweep->dir };
+    struct stat begun;
+    char path[PATH_MAX];
     char *list = NULL;
     size_t size;
     int shared, folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
 
     if (folder < 0)
         return;
-    shared = open (e->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (shared >= 0 && fstat (shared, &dir) == 0
-        && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0
+    snprintf (path, sizeof (path), "%s", own ? a->work : e->dir);
+    if (own) /* all of the code, of which the trial's folder is a part */
+        path[strlen (path) - strlen (sweep_code_below (a->sweep))] = '\0';
+    shared = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (shared >= 0 && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0
         && (c.out = open_memstream (&list, &size))) {
-        double slack = dir.st_dev == begun.st_dev ? 0 : SLACK;
-        c.since = seconds (begun.st_mtim) - slack;
+        c.since = seconds (begun.st_mtim);
+        c.clock = begun.st_dev;
         find_outputs (&c);
-        scan_folder (&c, shared, "", 0);
+        scan_folder (&c, shared, "", 0, own);
         shared = -1;
         if (fclose (c.out) == 0 && c.n > 0)
-            write_note (folder, slack, seconds (begun.st_mtim), list);
+            write_note (folder, c.slack, c.since, list);
     }
     free (list);
     if (shared >= 0)
@@ -439,8 +483,6 @@ bool shared_files_find (const struct sweep *s, struct shared_file *found)
     struct all_notes n = { .s = s };
     long files = 0;
 
-    if (s->code && s->exp->work != WORK_SHARED)
-        return false;
     read_notes (&n);
     for (long i = 0, k; i < n.nchanges; i += k) {
         const struct change *c = &n.changes[i];

@@ -141,11 +141,8 @@ static bool keep_spare (const struct trial_attempt *a)
 
 void work_folder_settle (const struct trial_attempt *a, bool keep)
 {
-    if (!*a->work) {
-        shared_files_note (a);
-        return;
-    }
-    if (!keep || !keep_spare (a))
+    shared_files_note (a);
+    if (*a->work && (!keep || !keep_spare (a)))
         settle (a, a->number);
 }
 

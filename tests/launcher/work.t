@@ -132,7 +132,20 @@ rm -r save-000? cache-0001
 like "$(DL_FREEZE=false dl run --dry-run --set 'entrypoint="sh save.sh {lr} out.txt"' own.conf 2>&1)" "^dl: the code is not frozen \(the variable DL_FREEZE\): all trials run in $proj, and one overwrites" "a variable of the user's that freezes nothing is reported"
 is "$(DL_FREEZE=false dl run --dry-run --set 'working_folder="shared"' own.conf 2>&1 | grep -c '^dl: the code is not frozen')" 0 "not if the file wants the trials to share a folder"
 
-rm save.sh
+# ---- in the folder of an attempt links lead to what all trials share: data, what .dlignore names, large files
+mkdir mydata
+echo mydata >.dlignore
+head -c 2000000 /dev/zero >large.txt
+echo 'echo "$1" >"$2"; sleep 0.1; echo "loss = $1"' >save.sh
+conf linked 'sh save.sh {lr} mydata/model.pt; sh save.sh {lr} own.pt; echo {lr} | dd of=large.txt conv=notrunc 2>&1'
+timeout 300 dl run --local --set resources.workers=1 linked.conf >"$work/out" 2>&1
+like "$(shared linked-0001)" '^3 shared: trials 1 and 2 wrote the same file, large.txt, in the folder that all trials share \(and 1 other\): each overwrites the other.s; dl links it instead of copying it for each attempt \(.dlignore, its size, or "data" in its name\): write into \{attempt_dir\}$' "two trials that write into a folder that is linked"
+like "$(dl try linked.conf 2>&1)" '^written: .*mydata/model.pt \([0-9]+ bytes\).*: in a sweep all trials write them into one folder' "dl try says so of these files alone"
+like "$(dl try linked.conf 2>&1)" '^written: +own.pt \([0-9]+ bytes\): in a sweep each attempt has its own' "and not of the others"
+conf linked 'cat mydata/model.pt; : >mydata/lock; echo own >own.pt; ln -s own.pt latest.pt; ln -s $PWD/own.pt best.pt; sh save.sh {lr} mydata/trial_{trial}.pt'
+timeout 300 dl run --local linked.conf >"$work/out" 2>&1
+is "$? $(shared linked-0002)" "0 " "no alarm: what is read, a lock, links of the script's own, a file of each trial"
+rm -r linked-000? linked.conf mydata large.txt .dlignore save.sh
 
 # ---- what a run by hand has left is not what the trials write; a file that they change is their own
 mkdir -p checkpoints mydata
