@@ -131,13 +131,13 @@ static int check_continue (const struct sweep *s, const struct settings *st)
         complain ("%s: --length %lld: it is %lld already, and can only grow", s->dir,
                   (long long)st->length, (long long)c->max_length);
     else if (sweep_is_late (s))
-        complain ("%s: searcher.max_hours (%g) have passed; 'dl fork' makes "
-                  "a new one",
-                  s->dir, s->exp->max_hours);
+        complain ("%s: searcher.max_hours (%g) have passed: 'dl continue --set "
+                  "searcher.max_hours=HOURS %s' goes on with more",
+                  s->dir, s->exp->max_hours, s->word);
     else if (s->searcher && searcher_is_spent (s->searcher))
-        complain ("%s: searcher.max_gpu_hours (%g) is used up; 'dl fork' makes "
-                  "a new one",
-                  s->dir, s->exp->max_gpu_hours);
+        complain ("%s: searcher.max_gpu_hours (%g) is used up: 'dl continue "
+                  "--set searcher.max_gpu_hours=HOURS %s' goes on with more",
+                  s->dir, s->exp->max_gpu_hours, s->word);
     else
         return EXIT_OK;
     return EXIT_USAGE;

@@ -134,12 +134,16 @@ void print_fault (const struct sweep *s)
 
 void print_limits (const struct sweep *s)
 {
-    if (s->expired)
-        printf ("searcher.max_hours (%g) is over: no segment begins any more\n", s->exp->max_hours);
-    if (s->searcher && searcher_is_spent (s->searcher))
-        printf ("searcher.max_gpu_hours (%g) is used up: no segment begins any "
-                "more\n",
-                s->exp->max_gpu_hours);
+    const char *key = s->expired ? "max_hours" : "max_gpu_hours";
+
+    if (!s->expired && !(s->searcher && searcher_is_spent (s->searcher)))
+        return;
+    printf ("searcher.%s (%g) is %s: no segment begins any more", key,
+            s->expired ? s->exp->max_hours : s->exp->max_gpu_hours,
+            s->expired ? "over" : "used up");
+    if (sweep_has_ended (s))
+        printf ("; 'dl continue --set searcher.%s=HOURS %s' goes on with more", key, s->word);
+    puts ("");
 }
 
 void print_shared_files (const struct sweep *s)

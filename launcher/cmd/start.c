@@ -243,31 +243,42 @@ int start_missing_workers (struct sweep *s, const struct settings *st, bool runn
 
 /* ---- other settings of one that there is ---- */
 
-static bool may_change (const char *set)
+static bool has_key (const char *const *keys, const char *set)
 {
-    static const char *const keys[] = { "resources.time",       "resources.memory",
-                                        "resources.max_memory", "resources.partition",
-                                        "resources.account",    "resources.qos",
-                                        "resources.sbatch_args" };
     size_t n = strcspn (set, "=");
 
-    for (size_t i = 0; i < sizeof (keys) / sizeof (*keys); i++)
-        if (strlen (keys[i]) == n && !strncmp (set, keys[i], n))
-            return true;
+    while (*keys && (strlen (*keys) != n || strncmp (set, *keys, n)))
+        keys++;
+    return *keys;
+}
+
+static const char *const changing_texts[] = { "resources.time",        "resources.memory",
+                                              "resources.max_memory",  "resources.partition",
+                                              "resources.account",     "resources.qos",
+                                              "resources.sbatch_args", NULL };
+static const char *const changing_numbers[] = { "searcher.max_hours", "searcher.max_gpu_hours",
+                                                NULL };
+
+static bool may_change (const char *set)
+{
+    if (has_key (changing_texts, set) || has_key (changing_numbers, set))
+        return true;
     complain ("--set %.*s: of an experiment that was made only resources.time, "
-              "memory, max_memory, partition, account, qos and sbatch_args "
-              "change; 'dl fork --set' makes another one",
-              (int)n, set);
+              "memory, max_memory, partition, account, qos and sbatch_args and "
+              "searcher.max_hours and max_gpu_hours change; 'dl fork --set' "
+              "makes another one",
+              (int)strcspn (set, "="), set);
     return false;
 }
 
-/* All of these keys are texts: resources.time=8:00:00 needs no quotes. */
+/* resources.time=8:00:00 needs no quotes. */
 static int add_quoted (char ***sets, const char *set)
 {
     size_t n = strcspn (set, "=");
     const char *value = set[n] ? set + n + 1 : NULL;
 
-    if (!value || strchr ("\"[(", *value) || strpbrk (value, "\"\\"))
+    if (!value || has_key (changing_numbers, set) || strchr ("\"[(", *value)
+        || strpbrk (value, "\"\\"))
         return strings_add (sets, set);
     return strings_addf (sets, "%.*s=\"%s\"", (int)n, set, value);
 }

@@ -391,9 +391,9 @@ static int apply_report (struct sweep *s, const struct event *e, struct slurmdl_
 
 static int apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    (void)e;
     (void)err;
-    s->expired = true;
+    /* a limit that was raised since then is not over */
+    s->expired |= e->time >= s->created + s->exp->max_hours * 3600;
     return 0;
 }
 

@@ -372,7 +372,7 @@ rm -f calls.sum
 out=$(timeout 300 dl resume --detach --set resources.partition=good bad-0001 2>&1)
 is "$? $(grep -c -e '--partition=good ' calls)" "0 1" "dl resume --set corrects it"
 out=$(timeout 300 dl resume --detach --set searcher.max_trials=9 bad-0001 2>&1)
-is "$? $out" "2 dl: --set searcher.max_trials: of an experiment that was made only resources.time, memory, max_memory, partition, account, qos and sbatch_args change; 'dl fork --set' makes another one" "not what the search is"
+is "$? $out" "2 dl: --set searcher.max_trials: of an experiment that was made only resources.time, memory, max_memory, partition, account, qos and sbatch_args and searcher.max_hours and max_gpu_hours change; 'dl fork --set' makes another one" "not what the search is"
 out=$(timeout 300 dl resume --detach --set 'resources.memory=a lot' bad-0001 2>&1)
 is "$? $(grep -c 'a lot' bad-0001/experiment.conf)" "2 0" "and nothing that makes no sense"
 like "$(tr -d ' \n' <bad-0001/experiment.conf)" 'workers=1;partition="good"' "the experiment has the new value"

@@ -163,9 +163,12 @@ begun=$(count budget-0001 begin)
 [ "$begun" -ge 1 ] && [ "$begun" -le 7 ]
 ok $? "after 2.2 s of training ($begun trials)"
 for option in '' --trials=600; do # shellcheck disable=SC2086
-    is "$(dl continue --local $option budget 2>&1; echo $?)" "dl: $work/budget-0001: searcher.max_gpu_hours (0.0006) is used up; 'dl fork' makes a new one
+    is "$(dl continue --local $option budget 2>&1; echo $?)" "dl: $work/budget-0001: searcher.max_gpu_hours (0.0006) is used up: 'dl continue --set searcher.max_gpu_hours=HOURS budget-0001' goes on with more
 2" "which 'dl continue $option' says, too"
 done
+out=$(timeout 300 dl continue --local --set searcher.max_gpu_hours=0.0012 budget 2>&1)
+is "$? $([ "$(count budget-0001 begin)" -gt "$begun" ]; echo $?) $(count budget-0001 end)" "0 0 2" "and goes on with a higher one"
+like "$(dl show budget)" 'max_gpu_hours \(0.0012\) is used up' "until that is used up"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
 timeout 300 dl run --local rungs.conf >out 2>&1
 is $? 0 "also with trials that are paused or due"
@@ -180,6 +183,13 @@ is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its r
 is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
     "nothing begins after it"
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
+conf late 'name = "random"; max_trials = 3; max_hours = 0.0005;' '"sleep 2.5; dl log loss=1"'
+timeout 300 dl run --local late.conf >out 2>&1
+like "$(dl continue --local late 2>&1)" "max_hours \(0.0005\) have passed: 'dl continue --set searcher.max_hours=HOURS late-0001' goes on with more" "dl continue names the option for more"
+[ "$(count late-0001 result)" -lt 3 ]
+ok $? "of which not all trials had the time"
+timeout 300 dl continue --local --set searcher.max_hours=100 late >out 2>&1
+is "$? $(count late-0001 result) $(count late-0001 end) $(dl show late | grep -c 'is over')" "0 3 2 0" "with a higher limit they have"
 # what began before it has no time left, either
 timeout 300 dl resume --local hold >out 2>&1
 is $? 0 "a resumed worker ends an expired experiment"
