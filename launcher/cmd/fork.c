@@ -13,6 +13,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -128,21 +129,32 @@ static void take_files (struct experiment *e, const struct sweep *s, long trial,
 {
     int64_t length = sweep_trial (s, trial)->length;
     int64_t first = first_length (e);
+    char folder[PATH_MAX];
 
+    snprintf (folder, sizeof (folder), "%s/trials/%04ld", s->dir, trial);
+    find_files (s, trial, &e->source_files);
+    list_trial_files (folder, &e->source_shared);
     e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
-    if (length == 0 || find_files (s, trial, &e->source_files) < 0)
+    if (length > 0 && first > length && (e->source_files || e->source_shared)) {
+        e->source_length = length;
+        return;
+    }
+    if (length == 0)
+        complain ("trial %ld has no result yet: the fork begins from the "
+                  "beginning",
+                  trial);
+    else if (!e->source_files && !e->source_shared)
         complain ("trial %ld has left neither a checkpoint nor files: the fork "
                   "begins from the beginning",
                   trial);
-    else if (first <= length) {
+    else
         complain ("trial %ld was trained to length %lld, and the fork trains "
                   "to %lld: it begins from the beginning; with --set "
                   "searcher.max_length=L it goes on from the trial's files",
                   trial, (long long)length, (long long)first);
-        strings_free (e->source_files);
-        e->source_files = NULL;
-    } else
-        e->source_length = length;
+    strings_free (e->source_files);
+    strings_free (e->source_shared);
+    e->source_files = e->source_shared = NULL;
 }
 
 static int take_checkpoint (struct experiment *e, const struct sweep *s, long trial,

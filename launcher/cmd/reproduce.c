@@ -100,9 +100,13 @@ static int find_source (struct sweep *s, long number, struct slurmdl_error *err)
     e->source_file = slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
     if (e->source_file && length == e->source_length)
         return 0;
-    fork_source_dir (dir, sizeof (dir), s->dir);
-    if (!t->from && list_trainer_files (dir, &e->source_files) == 0 && e->source_files)
-        return 0;
+    if (!t->from) {
+        list_trial_files (dir, &e->source_shared);
+        fork_source_dir (dir, sizeof (dir), s->dir);
+        list_trainer_files (dir, &e->source_files);
+        if (e->source_files || e->source_shared)
+            return 0;
+    }
     errno = ENOENT;
     return errorf (err,
                    "%s: trial %ld began with the checkpoint of %s%.0ld at "
@@ -120,7 +124,7 @@ static int open_place (struct try_run *t, struct sweep *s, long number, struct s
     snprintf (above, sizeof (above), "%.*s", (int)(strrchr (s->dir, '/') - s->dir), s->dir);
     if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err) < 0)
         return -1;
-    return s->exp->source_file || s->exp->source_files
+    return s->exp->source_file || s->exp->source_files || s->exp->source_shared
                ? fork_source_publish (s->exp, t->sweep.dir, err)
                : 0;
 }

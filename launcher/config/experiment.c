@@ -373,6 +373,7 @@ void experiment_destroy (struct experiment *e)
     free (e->source);
     free (e->source_file);
     strings_free (e->source_files);
+    strings_free (e->source_shared);
     free (e);
     errno = saved;
 }

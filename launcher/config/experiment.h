@@ -181,6 +181,7 @@ struct experiment {
     char *source_file;     /* ... that is to be taken; NULL when it is there */
     char **source_files;   /* or paths of files and folders that a script has
                               left; NULL-ended, or NULL */
+    char **source_shared;  /* and of those in {trial_dir} */
     uid_t source_owner;    /* of whom they may be (file_take_of()) */
 };
 

@@ -160,7 +160,8 @@ static int fill_folder (const struct experiment *e, const char *dir, char id[SWE
     }
     ignore_in_git (dir);
     if (disk_reserve_make (dir, err) < 0 || freeze_file (e, dir, digest, err) != 0
-        || ((e->source_file || e->source_files) && fork_source_publish (e, dir, err) < 0)
+        || ((e->source_file || e->source_files || e->source_shared)
+            && fork_source_publish (e, dir, err) < 0)
         || (e->frozen_code && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, id, err) == 0 ? 0 : -1;

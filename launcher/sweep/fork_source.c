@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -87,18 +89,51 @@ static int copy_any (const char *from, const char *to, uid_t owner, struct slurm
     return file_copy_of (from, to, owner) < 0 ? cannot_copy (from, to, err) : 0;
 }
 
-static int copy_files (const struct experiment *e, const char *folder, struct slurmdl_error *err)
+static int copy_files (char *const *files, const char *folder, uid_t owner,
+                       struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
-    for (char **f = e->source_files; *f; f++) {
+    for (; files && *files; files++) {
         errno = ENAMETOOLONG;
-        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*f, '/')) >= (int)sizeof (path))
-            return cannot_copy (*f, folder, err);
-        if (copy_any (*f, path, e->source_owner, err) < 0)
+        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*files, '/'))
+            >= (int)sizeof (path))
+            return cannot_copy (*files, folder, err);
+        if (copy_any (*files, path, owner, err) < 0)
             return -1;
     }
     return 0;
+}
+
+int list_trial_files (const char *dir, char ***list)
+{
+    DIR *d = opendir (dir);
+    int rv = d ? 0 : -1;
+
+    for (struct dirent *e; d && rv == 0 && (e = readdir (d));)
+        if (!trial_name_is_ours (e->d_name))
+            rv = strings_addf (list, "%s/%s", dir, e->d_name);
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+int fork_source_hand_on (const char *dir, const char *trial, struct slurmdl_error *err)
+{
+    char mark[PATH_MAX], folder[PATH_MAX];
+    char **files = NULL;
+    struct stat st;
+    int rv = 0;
+
+    snprintf (folder, sizeof (folder), "%s/source", dir);
+    if (snprintf (mark, sizeof (mark), "%s/.source", trial) >= (int)sizeof (mark)
+        || lstat (mark, &st) == 0 || list_trial_files (folder, &files) < 0 || !files)
+        return 0;
+    if (copy_files (files, trial, (uid_t)ANYBODY, err) < 0
+        || publish_if_absent (mark, "", 0, err) < 0)
+        rv = -1;
+    strings_free (files);
+    return rv;
 }
 
 /* ---- either ---- */
@@ -109,11 +144,16 @@ int fork_source_publish (const struct experiment *e, const char *dir, struct slu
     char path[PATH_MAX + 40];
     int64_t step;
 
-    if (make_folders (dir, e->source_files, err) < 0)
+    if (make_folders (dir, !e->source_file, err) < 0)
         return -1;
     fork_source_dir (folder, sizeof (folder), dir);
-    if (e->source_files)
-        return copy_files (e, folder, err);
+    if (!e->source_file) {
+        snprintf (path, sizeof (path), "%s/source", dir);
+        return copy_files (e->source_files, folder, e->source_owner, err) < 0
+                       || copy_files (e->source_shared, path, e->source_owner, err) < 0
+                   ? -1
+                   : 0;
+    }
     snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->source_length);
     /* the copy is this user's: what it has of Python's would run as it */
     if (file_take_of (e->source_file, path, e->source_owner) < 0)

@@ -200,6 +200,12 @@ bool attempt_is_missing (const struct sweep *s, long n, long attempt, char *dir,
     return false;
 }
 
+bool trial_name_is_ours (const char *name)
+{
+    return *name == '.' || !strncmp (name, "a.", 2) || !strncmp (name, "claim.", 6)
+           || !strncmp (name, "asked.", 6);
+}
+
 const char *sweep_code_below (const struct sweep *s)
 {
     size_t n = s->root ? strlen (s->root) : 0;

@@ -78,6 +78,9 @@ struct host *sweep_host (const struct sweep *s, const char *name);
  */
 const char *sweep_code_below (const struct sweep *s);
 
+/* Whether dl itself makes what has this name in a trial's folder. */
+bool trial_name_is_ours (const char *name);
+
 /* Open the file of an attempt that has ended, in the folder 'dir', whose lines
  * have its metrics: its log, or metrics.file there or else in the working
  * folder that it had.  Returns -1 with errno.

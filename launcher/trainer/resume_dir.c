@@ -82,9 +82,9 @@ int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *
     int n = 0;
 
     for (struct dirent *e; d && (e = readdir (d));) {
-        bool is_attempt = !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
         if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name) : !has_work (dir))
-            || is_attempt || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
+            || trial_name_is_ours (e->d_name)
+            || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
             continue;
         f (dir, e->d_name);
         n++;

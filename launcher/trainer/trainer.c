@@ -18,6 +18,7 @@
 
 #include "launcher/config/queries.h"
 #include "launcher/software/activate.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -141,10 +142,15 @@ static void say_resume (const struct trainer *t, const struct trial_attempt *a)
 static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
                            struct trainer_spare *spare, struct slurmdl_error *err)
 {
+    char folder[4096];
     bool made;
 
     t->folder = attempt_folder (a, &t->log, &made, err);
-    if (t->folder < 0 || fstat (t->folder, &t->made) < 0 || work_folder_make (a, err) < 0)
+    if (t->folder < 0 || fstat (t->folder, &t->made) < 0)
+        return -1;
+    trial_dir (a, folder, sizeof (folder));
+    if ((a->sweep->exp->source_length && fork_source_hand_on (a->sweep->dir, folder, err) < 0)
+        || work_folder_make (a, err) < 0)
         return -1;
     if (made && spare && spare->metrics && a->sweep->exp->patterns)
         t->metrics = take_spare (t, spare);

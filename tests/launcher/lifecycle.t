@@ -307,6 +307,34 @@ while read -r words; do
     try 0 'script: completed' dl fork --local $words
 done <forks
 
+cat >folder.sh <<'END'
+# folder.sh LENGTH LR FOLDER [LAST]
+s=0
+[ -z "${4:-}" ] || s=$(cat "$4")
+echo "goes on from $s, attempt $DL_ATTEMPT"
+[ "$DL_EXPERIMENT_DIR" != "$FAIL" ] || [ "$DL_ATTEMPT" != 1 ] || exit 75
+while [ "$s" -lt "$1" ]; do
+    s=$((s + 1))
+    echo "epoch $s: loss $2"
+    mkdir -p "$3/deep"
+    echo $s >"$3/last"
+    echo $s >"$3/deep/more"
+done
+echo $s >"$DL_ATTEMPT_DIR/beside"
+END
+conf folder 'name = "random"; max_trials = 2; max_length = 3;' '"sh folder.sh {length} {lr} {trial_dir} [{trial_dir}/last]"' \
+    'metrics = { pattern = "epoch {step}: loss {loss}"; };'
+timeout 300 dl run --local folder.conf >out 2>&1
+is $? 0 "a script whose files are in {trial_dir}"
+export FAIL="$work/folder-fork-0001"
+try 0 'folder: completed' dl fork --local --set searcher.max_length=5 folder-0001 2
+unset FAIL
+is "$(head -qn1 folder-fork-0001/trials/0001/a.?/log | xargs)" "goes on from 3, attempt 1 goes on from 3, attempt 2" "a fork of it goes on, too"
+is "$(cat folder-fork-0001/source/deep/more folder-fork-0001/trials/0001/deep/more folder-0001/trials/0002/deep/more | xargs) $(dl show --values folder-fork-0001 1 | awk '$1 == "loss" { print $2 }' | xargs)" "3 5 3 4 5" "with copies of its own"
+try 0 'reproduced' dl reproduce folder-fork-0001 1
+try 0 'trial 2 was trained to length 3, and the fork trains to 3' dl fork --local folder-0001 2
+is "$(head -qn1 folder-fork-0002/trials/0001/a.1/log)" "goes on from 0, attempt 1" "one to the same length begins anew, and says so"
+
 cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
 sed 's/"asha"/"random"/; s/max_trials = 64/max_trials = 2/; s/max_length = 27/max_length = 3/; /divisor\|max_rungs/d
