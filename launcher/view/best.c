@@ -16,6 +16,7 @@
 #include "launcher/session/open.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
@@ -215,13 +216,23 @@ static void print_params (const struct best *b)
     }
 }
 
-/* The attempt of the best value kept some, as last.pt in {attempt_dir}. */
+/* The attempt of the best value kept some, as last.pt in {attempt_dir}, or the
+ * trial, in {trial_dir}.
+ */
 static bool own_files (const struct best *b, char *dir, size_t size)
 {
     long attempt = trial_milestone (b->t, b->result.length);
+    char **list = NULL;
+    bool has;
 
-    return snprintf (dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt) < (int)size
-           && folder_has_files (dir, NULL);
+    if (snprintf (dir, size, "%s/trials/%04ld/a.%ld", b->s->dir, b->trial, attempt) < (int)size
+        && folder_has_files (dir, NULL))
+        return true;
+    *strrchr (dir, '/') = '\0';
+    list_trial_files (dir, &list);
+    has = list != NULL;
+    strings_free (list);
+    return has;
 }
 
 /* A script that saves at steps of its own has one, but not of that step. */

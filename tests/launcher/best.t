@@ -74,6 +74,10 @@ dl best real --export=damaged >out 2>&1
 is "$? $(ls -d damaged 2>/dev/null)" "5 " "a damaged checkpoint is not exported, and leaves nothing"
 rm -f "$ckpt"
 is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept" "none"
+trial=${ckpt%/a.*}
+echo 1 >"$trial/last.pt"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in $trial" "a file in {trial_dir}"
+rm "$trial/last.pt"
 echo 1 >"${ckpt%/ckpt/*}/last.pt"
 is "$(dl best real | grep ^checkpoint)" "checkpoint: the files of its program are in ${ckpt%/ckpt/*}" "a file of the program's"
 dl ckpt import --step=2 w.safetensors "${ckpt%1.h5}2.h5"
