@@ -531,6 +531,23 @@ static void warn_of_seed (const struct experiment *e, const struct program_texts
               script_name (t) ? " does not read DL_SEED" : "");
 }
 
+/* What other trials left is not in the trial's own folder. */
+static void warn_of_pbt (const struct experiment *e, const struct program_texts *t)
+{
+    static const char *const uses[] = { "{resume_dir}", "DL_RESUME_DIR", "DL_CHECKPOINT_DIR",
+                                        "slurmdl",      "determined",    NULL };
+    char where[512];
+
+    if (!e->searcher_name || strcmp (e->searcher_name, "pbt") || t->unknown || has_any (t, uses))
+        return;
+    where_text (e, e->entrypoint_origin, where, sizeof (where));
+    complain ("%s: searcher \"pbt\" gives trials the checkpoints of better "
+              "ones, but the entrypoint has no {resume_dir}%s%s%s: each trains "
+              "from the beginning",
+              where, script_name (t) ? ", and " : "", script_name (t) ? script_name (t) : "",
+              script_name (t) ? " does not read DL_RESUME_DIR" : "");
+}
+
 /* ---- the direction ---- */
 
 /* clang-format off */
@@ -644,6 +661,7 @@ void forgotten_warn (const struct experiment *e)
         warn_of_hparams (e, &t);
     warn_of_length (e, &t);
     warn_of_seed (e, &t);
+    warn_of_pbt (e, &t);
     warn_of_direction (e);
     texts_free (&t);
 }

@@ -121,6 +121,13 @@ warns seed "^dl: seed.conf:2: 'searcher.repeats' is 3, but the entrypoint has no
 sed -i 's/--lr/--seed={seed} &/' seed.conf
 silent seed "with one"
 
+# ---- checkpoints of others
+conf pbt 'python3 train.py --lr={lr} --epochs={length} --out={trial_dir} [--resume {trial_dir}/last.pt]' 'max_length = 8; population = 4;'
+sed -i 's/"random"/"pbt"/; s/max_trials = 4;//' pbt.conf
+warns pbt "^dl: pbt.conf:2: searcher \"pbt\" gives trials the checkpoints of better ones, but the entrypoint has no \{resume_dir\}, and train.py does not read DL_RESUME_DIR: each trains from the beginning$" "pbt without the files of others"
+sed -i 's|{trial_dir}/last|{resume_dir}/last|' pbt.conf
+silent pbt "with them"
+
 # ---- the direction
 metric () { # metric NAME [KEYS]: what is said of it
     printf 'name = "m"; entrypoint = "dl log x={x}";\nsearcher = { name = "random"; max_trials = 2; %s\n metric = "%s"; };\nhyperparameters = { x = { type = "int"; minval = 0; maxval = 9; }; };\n' "$2" "$1" >m.conf
