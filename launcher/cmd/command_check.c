@@ -333,45 +333,116 @@ static void warn_of_rungs (const struct experiment *e)
                   e->file, e->searcher_name, (long long)e->search.max_length, least);
 }
 
-/* Where the last command of a text begins that another one is piped into, NULL:
- * there is none.
- */
-static const char *last_of_pipe (const char *text)
-{
-    const char *found = NULL;
-    char quote = '\0';
+enum joint { JOINT_NONE, JOINT_NEXT, JOINT_AND, JOINT_OR, JOINT_PIPE };
 
-    for (; *text; text++)
-        if (quote)
-            quote = *text == quote ? '\0' : quote;
-        else if (*text == '\\' && text[1])
-            text++;
-        else if (*text == '\'' || *text == '"')
-            quote = *text;
-        else if (*text == '>' && text[1] == '&')
-            text++;
-        else if (strchr (";&\n", *text) && text[strspn (text, "; \n")])
-            found = NULL;
-        else if (*text == '|' && text[1] == '|')
-            text++;
-        else if (*text == '|')
-            found = text + 1 + (text[1] == '&');
-    return found;
+/* What separates two commands at 'at', and its length; JOINT_NONE: nothing. */
+static enum joint joint_at (const char *at, size_t *length)
+{
+    *length = 1 + (at[1] == *at || (*at == '|' && at[1] == '&'));
+    if (*at == ';' || *at == '\n')
+        return JOINT_NEXT;
+    if (*at == '&')
+        return *length == 2 ? JOINT_AND : JOINT_NEXT;
+    return *at != '|' ? JOINT_NONE : at[1] == '|' ? JOINT_OR : JOINT_PIPE;
 }
 
-static void warn_of_pipe (const struct experiment *e)
+/* The last command of a shell's text, and what separates it from the one before
+ * it: what stands in quotes, brackets and comments is passed over.
+ */
+static const char *last_command (const char *text, enum joint *by)
 {
-    const char *last =
-        e->entrypoint && !strstr (e->entrypoint, "pipefail") ? last_of_pipe (e->entrypoint) : NULL;
+    const char *last = text;
+    enum joint next = JOINT_NONE;
+    bool begins = true;
+    char quote = '\0';
+    int depth = 0;
+    size_t n;
 
-    if (!last)
+    *by = JOINT_NONE;
+    for (const char *at = text; *at; at++) {
+        enum joint now = quote || depth > 0 ? JOINT_NONE : joint_at (at, &n);
+        if (quote)
+            quote = *at == quote ? '\0' : quote;
+        else if (*at == '#' && (at == text || strchr (" \t\n;&|(", at[-1]))) {
+            at += strcspn (at, "\n") - 1;
+            continue;
+        } else if ((*at == '>' || *at == '<') && at[1] == '&')
+            at++;
+        else if (now != JOINT_NONE && !(*at == '&' && at[1] == '>')) {
+            /* a new line before all, or after "&&", ends nothing */
+            next = begins && now == JOINT_NEXT ? next : now;
+            begins = true;
+            at += n - 1;
+            continue;
+        } else if (strchr ("'\"`", *at))
+            quote = *at;
+        else
+            depth += (*at == '(') - (*at == ')');
+        if (begins && !strchr (" \t\r", *at)) {
+            last = at;
+            *by = next;
+            begins = false;
+        }
+        at += *at == '\\' && at[1] && quote != '\'';
+    }
+    return last;
+}
+
+/* Whether a command succeeds whatever those before it did. */
+static bool always_succeeds (const char *command)
+{
+    static const char *const names[] = { ":",  "cat",    "cp", "date", "echo",  "ls",   "mkdir",
+                                         "mv", "printf", "rm", "sync", "touch", "true", NULL };
+    char *name = strndup (command, strcspn (command, " \t\n;&"));
+    const char *rest = command + strlen (name ? name : "");
+    bool does;
+
+    rest += strspn (rest, " \t;\n");
+    does = name
+           && (strings_contain (names, name) || (!strcmp (name, "wait") && !*rest)
+               || (!strcmp (name, "exit") && *rest == '0'));
+    free (name);
+    return does;
+}
+
+/* Whether there is a training before the last command. */
+static bool has_script (const char *text, size_t length)
+{
+    static const char *const marks[] = { "python", ".py", ".sh", "./", ".R", ".jl", NULL };
+    char *before = strndup (text, length);
+    const char *const *m = marks;
+
+    while (before && *m && !strstr (before, *m))
+        m++;
+    free (before);
+    return *m;
+}
+
+static void warn_of_status (const struct experiment *e)
+{
+    const char *text = e->entrypoint;
+    enum joint by;
+    const char *last = text ? last_command (text, &by) : NULL;
+    int n = last ? (int)strcspn (last, " \t\n;") : 0;
+
+    if (!last || strstr (text, "pipefail")
+        || (by != JOINT_PIPE && !has_script (text, (size_t)(last - text))))
         return;
-    last += strspn (last, " \t\n");
-    complain ("%s:%d: 'entrypoint' ends in a pipe, whose status is that of its "
-              "last command, '%.*s': a crash before it counts as a result; the "
-              "attempt's log has the output without 'tee', or use bash -o "
-              "pipefail -c '...'",
-              e->file, e->entrypoint_origin.line, (int)strcspn (last, " \t\n"), last);
+    if (by == JOINT_PIPE)
+        complain ("%s:%d: 'entrypoint' ends in a pipe, whose status is that of "
+                  "its last command, '%.*s': a crash before it counts as a "
+                  "result; the attempt's log has the output without 'tee', or "
+                  "use bash -o pipefail -c '...'",
+                  e->file, e->entrypoint_origin.line, n, last);
+    else if (by == JOINT_OR && always_succeeds (last))
+        complain ("%s:%d: 'entrypoint' ends in '|| %.*s', so a crash counts as "
+                  "a result: leave that out",
+                  e->file, e->entrypoint_origin.line, n, last);
+    else if (by == JOINT_NEXT && always_succeeds (last) && !strstr (text, "set -e"))
+        complain ("%s:%d: the status of 'entrypoint' is that of its last "
+                  "command, '%.*s': a crash before it counts as a result; "
+                  "begin with 'set -e'",
+                  e->file, e->entrypoint_origin.line, n, last);
 }
 
 void command_warn (const struct experiment *e)
@@ -381,7 +452,7 @@ void command_warn (const struct experiment *e)
     warn_of_when (e);
     warn_of_lists (e);
     warn_of_rungs (e);
-    warn_of_pipe (e);
+    warn_of_status (e);
     forgotten_warn (e);
 }
 

@@ -107,6 +107,19 @@ for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | 
     [ -z "$(dl run --dry-run pipe.conf 2>&1 | grep 'ends in a pipe')" ]
     ok $? "no pipe at the end: $command"
 done
+hides () { # hides PATTERN COMMAND: what is said of its status
+    conf pipe "\"$2\""
+    like "$(dl run --dry-run pipe.conf 2>&1)" "^dl: pipe.conf:2: $1" "a status that hides a crash: $2"
+}
+hides "'entrypoint' ends in '[|][|] true', so a crash counts as a result: leave that out$" 'sh crash.sh || true'
+hides "the status of 'entrypoint' is that of its last command, 'echo': a crash before it counts as a result; begin with 'set -e'$" 'sh crash.sh; echo done'
+hides "the status of 'entrypoint' is that of its last command, 'cp'" 'cd . && sh crash.sh; cp crash.sh {attempt_dir}; # the end'
+hides "the status of 'entrypoint' is that of its last command, 'wait'" 'sh crash.sh & wait'
+hides "'entrypoint' ends in a pipe" 'sh crash.sh | tee x # | y; z'
+for command in 'sh crash.sh && echo done' 'set -e; sh crash.sh; echo done' 'sh crash.sh & wait $!' 'cd .; sh crash.sh' 'sh crash.sh # | tee x' 'sh crash.sh $(echo 1 | cat)' 'sh crash.sh; exit $?' "sh crash.sh 'a; echo b'" 'mkdir -p x; echo 1' 'sh crash.sh ||\n exit 3' 'sh crash.sh 2>&1'; do
+    conf pipe "\"$command\""
+    is "$(dl run --dry-run pipe.conf 2>&1 | grep -c 'counts as')" 0 "none that hides it: $command"
+done
 
 # ---- the next segment goes on from the last one; the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
