@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/log_policy.h"
+#include "launcher/config/placeholder.h"
 #include "launcher/format/text.h"
 #include "launcher/results/results_file.h"
 #include "launcher/sweep/faults.h"
@@ -20,7 +21,9 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/shared_files.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
 enum { TAIL = 4096, LINES = 8 };
@@ -236,12 +239,112 @@ static void print_ended (const struct sweep *s)
                 n > 1 ? ", and others like it" : "");
 }
 
+/* ---- attempts that had a file, and began again ---- */
+
+enum { AGAIN_TRIALS = 8, FILE_NAME = 256 };
+
+/* The file behind {resume_dir}, if its name is plain. */
+static bool file_behind (const char *text, char file[FILE_NAME])
+{
+    static const char place[] = "{" RESUME_DIR "}/";
+    const char *at = text ? strstr (text, place) : NULL;
+    size_t n = at ? strcspn (at += strlen (place), " \t\n'\"]);|&") : 0;
+
+    if (n == 0 || n >= FILE_NAME)
+        return false;
+    snprintf (file, FILE_NAME, "%.*s", (int)n, at);
+    return !strpbrk (file, "{}*?$[");
+}
+
+static bool resume_file (const struct experiment *e, char file[FILE_NAME])
+{
+    bool has = file_behind (e->entrypoint, file);
+
+    for (char **a = e->argv; !has && a && *a; a++)
+        has = file_behind (*a, file);
+    return has;
+}
+
+/* Of the metric; where its steps are counted for the program, each attempt has
+ * the first ones.
+ */
+struct first_steps {
+    const char *name;
+    int64_t step[2];
+    int n;
+};
+
+static int note_step (const struct slurmdl_row *row, void *arg)
+{
+    struct first_steps *f = arg;
+
+    if (!strcmp (row->name, f->name) && (f->n == 0 || row->step != f->step[0]))
+        f->step[f->n++] = row->step;
+    return f->n == 2;
+}
+
+static struct first_steps first_steps (const struct sweep *s, long trial, long attempt)
+{
+    struct first_steps f = { .name = sweep_metric (s, 0) };
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    slurmdl_metrics_read_dir (dir, note_step, &f, NULL);
+    return f;
+}
+
+/* Whether it logged the first steps of the attempt whose file it was given, '*from':
+ * the first two, as a program may test its model before it goes on.
+ */
+static bool began_again (const struct sweep *s, long trial, long attempt, const char *file,
+                         long *from)
+{
+    struct trial_attempt a = { .sweep = s, .trial = trial, .number = attempt };
+    struct first_steps before, now;
+    char path[PATH_MAX];
+
+    snprintf (a.dir, sizeof (a.dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    if (attempt_with_files (&a, file, path, sizeof (path)) < 0)
+        return false;
+    *from = strtol (path + (strrchr (a.dir, '/') - a.dir) + strlen ("/a."), NULL, 10);
+    before = first_steps (s, trial, *from);
+    now = first_steps (s, trial, attempt);
+    return before.n > 0 && now.n >= before.n && before.step[0] == now.step[0]
+           && (before.n < 2 || before.step[1] == now.step[1]);
+}
+
+static void print_begun_again (const struct sweep *s)
+{
+    char file[FILE_NAME];
+    bool steps = false;
+    long from;
+
+    for (char **p = s->exp->patterns; p && *p; p++)
+        steps |= strstr (*p, "{step}") != NULL;
+    if (!steps || !resume_file (s->exp, file))
+        return;
+    for (long n = 1, looked = 0; n <= s->ntrials && looked < AGAIN_TRIALS; n++) {
+        const struct sweep_trial *t = sweep_trial (s, n);
+        looked += t->over > 1;
+        for (long k = 2; k <= t->over && k <= AGAIN_TRIALS; k++)
+            if (began_again (s, n, k, file, &from)) {
+                printf ("trial %ld: attempt %ld was given %s of attempt %ld, but "
+                        "logged the same first steps: its program did not go on "
+                        "from that, or counts its steps from the beginning of "
+                        "each attempt\n",
+                        n, k, file, from);
+                return;
+            }
+    }
+}
+
 void print_failed (const struct sweep *s)
 {
     struct cause_count most;
     long failed = sweep_failed_trials (s);
 
     print_ended (s);
+    print_begun_again (s);
     if (failed == 0 || sweep_is_faulty (s))
         return;
     most = commonest (s);

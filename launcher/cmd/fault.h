@@ -17,7 +17,9 @@ void print_limits (const struct sweep *s);
  */
 void print_shared_files (const struct sweep *s);
 
-/* How many trials have failed, and of what most of them; nothing if none. */
+/* How many trials have failed, and of what most of them; trials whose program
+ * ended early, or did not go on from its file; nothing if none.
+ */
 void print_failed (const struct sweep *s);
 
 /* "paused (fault)", or the name of the state. */

@@ -121,6 +121,29 @@ for command in 'sh crash.sh && echo done' 'set -e; sh crash.sh; echo done' 'sh c
     is "$(dl run --dry-run pipe.conf 2>&1 | grep -c 'counts as')" 0 "none that hides it: $command"
 done
 
+# ---- a program that is given its file, and begins again all the same
+cat >anew.sh <<'END'
+# anew.sh HOW EPOCHS OUT [LAST]
+done=0
+[ -z "${4:-}" ] || done=$(cat "$4")
+[ "$1" != tests ] || echo "epoch 0: loss = 9"
+[ "$1" = goes ] || [ "$1" = tests ] || { n=$(($2 - done)); done=0; [ "$1" = counts ] || n=$2; set -- "$1" "$n" "$3"; }
+while [ "$done" -lt "$2" ]; do
+    done=$((done + 1))
+    echo "epoch $done: loss = 0.$done"
+done
+echo "$DL_LENGTH" >"$3/last"
+END
+for how in goes tests counts anew; do
+    conf $how "\"sh anew.sh $how {length} {attempt_dir} [{resume_dir}/last]\""
+    sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 4; max_length = 4; };/' $how.conf
+    timeout 300 dl run --local $how.conf >out 2>&1
+    case $how in
+    goes | tests) is "$? $(dl show $how-0001 | grep -c 'was given last')" "0 0" "a program that goes on ($how)" ;;
+    *) like "$(cat out)" '^trial [0-9]: attempt 2 was given last of attempt 1, but logged the same first steps: its program did not go on from that, or counts its steps' "one that begins again ($how)" ;;
+    esac
+done
+
 # ---- the next segment goes on from the last one; the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
 sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
