@@ -107,6 +107,9 @@ static int resume_dir (const struct trial_attempt *a, const char *file, char *pa
     trial_dir (a, path, size);
     if (file && folder_has_files (path, file))
         return 0;
+    /* the trial's own attempts, of which one is accepted, have none that works */
+    if (trial_last (sweep_trial (a->sweep, a->trial)).attempt)
+        return -1;
     checkpoint_dir (a, path, size);
     return *path && folder_has_files (path, file) ? 0 : -1;
 }

@@ -135,6 +135,29 @@ bool attempt_has_logged (const char *dir)
     return found;
 }
 
+/* The first two steps that an attempt logged. */
+struct logged_steps {
+    int64_t step[2];
+    int n;
+};
+
+static int note_logged_step (const struct slurmdl_row *row, void *arg)
+{
+    struct logged_steps *l = arg;
+
+    if (l->n == 0 || row->step != l->step[0])
+        l->step[l->n++] = row->step;
+    return l->n == 2;
+}
+
+static struct logged_steps logged_steps (const char *dir)
+{
+    struct logged_steps l = { .n = 0 };
+
+    slurmdl_metrics_read_dir (dir, note_logged_step, &l, NULL);
+    return l;
+}
+
 /* What an attempt's files have shown. */
 enum doubt {
     NO_DOUBT,
@@ -187,20 +210,36 @@ static long newest (const struct handing_on *h, long number, enum doubt most)
     return 0;
 }
 
+/* Whether an attempt has got as far as to its training with the files of attempt
+ * 'from', 0: none.  A program that tests its model before it loads them logs the
+ * step with which that attempt began, too.
+ */
+static bool has_trained (const struct handing_on *h, long k, long from)
+{
+    struct logged_steps now, before;
+    char path[PATH_MAX];
+
+    folder_of (h, k, path, sizeof (path));
+    now = logged_steps (path);
+    if (now.n != 1 || from == 0)
+        return now.n > 0;
+    folder_of (h, from, path, sizeof (path));
+    before = logged_steps (path);
+    return before.n < 2 || now.step[0] != before.step[0];
+}
+
 /* Play what the attempts that failed before their first metric tell. */
 static void doubt_files (const struct handing_on *h)
 {
     const struct sweep_trial *t = sweep_trial (h->a->sweep, h->a->trial);
-    char path[PATH_MAX];
 
     for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
         long k = t->failed[i];
-        long from;
-        folder_of (h, k, path, sizeof (path));
-        if (attempt_has_logged (path))
+        long from = newest (h, k, NO_DOUBT);
+        if (has_trained (h, k, from))
             continue;
         h->doubts[k] = FAILED;
-        if ((from = newest (h, k, NO_DOUBT)) > 0)
+        if (from > 0)
             h->doubts[from] = DOUBTED;
         for (long j = 1; j < k && from == 0; j++)
             if (h->doubts[j] == DOUBTED)

@@ -144,6 +144,28 @@ for how in goes tests counts anew; do
     esac
 done
 
+# ---- one that tests its model, and so logs a value, before it loads the file: a broken one is not handed on for ever
+cat >tests.sh <<'END'
+# tests.sh EPOCHS OUT [LAST]
+echo "epoch 0: loss = 9"
+done=0
+[ -z "${3:-}" ] || done=$(cat "$3")
+[ "$done" -ge 0 ] || exit 1
+echo "from $done"
+while [ "$done" -lt "$1" ]; do
+    done=$((done + 1))
+    echo "epoch $done: loss = 0.$done"
+done
+[ "$DL_ATTEMPT" = 1 ] && echo cut >"$2/last" || echo "$done" >"$2/last"
+END
+for how in tests plain; do
+    [ $how = tests ] || sed -i '/^echo .epoch 0/d' tests.sh
+    conf broken$how '"sh tests.sh {length} {attempt_dir} [{resume_dir}/last]"'
+    sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 2; max_length = 2; };/' broken$how.conf
+    timeout 300 dl run --local broken$how.conf >out 2>&1
+    is "$? $(grep -h '^from' broken$how-0001/trials/*/a.3/log)" "0 from 0" "a file of an accepted attempt that breaks the next ($how)"
+done
+
 # ---- the next segment goes on from the last one; the newest attempt that has the file
 conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
 sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
