@@ -180,10 +180,9 @@ class Sweep:
     def interval(self, low: Any, high: Any) -> Dict[str, Any]:
         if self.sweeper == BASIC:
             raise ValueError("Hydra's own sweeper has no interval()")
-        whole = self.cast == "int" or (not self.cast and isinstance(low, int) and isinstance(high, int))
-        if whole:
+        if self.cast == "int":  # Hydra itself makes floats of the ends
             return ranges.integer(int(low), int(high), log=self.log)
-        return ranges.real(low, high, log=self.log)
+        return ranges.real(float(low), float(high), log=self.log)
 
     def range(self, begin: Any, end: Any, step: Any) -> Dict[str, Any]:
         """Optuna's sweeper includes the end, Hydra's own and Ax do not."""
