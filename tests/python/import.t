@@ -176,6 +176,26 @@ $sweep
 metric: {name: p, goal: maximize}
 parameters: {steps: {distribution: q_uniform, min: 10, max: 100, q: 8}, o: {min: 1, max: 5, unit: cm}}
 END
+made 'smaller_is_better = true;' "wandb, no goal; a value that is no number" 'searcher.smaller_is_better = true is a guess: the file names no goal: wandb minimizes' <<END
+$sweep
+metric: {name: acc}
+parameters: {a: {values: [1, .inf]}}
+END
+like "$(cat said)" 'parameters.a.values: taken over, but infinity and no number are texts' "infinity"
+refused "6: b.lr is in fixed and in grid, which SEML refuses, too" "SEML, a parameter that is there twice" <<END
+seml: {executable: t.py}
+slurm: {experiments_per_job: 1}
+large:
+  fixed: {b.lr: 0.001}
+  grid:
+    b: {lr: {type: choice, options: [1, 2]}}
+END
+made 'max_length = 19;' "wandb, min_iter beside max_iter" 'early_terminate.min_iter: taken over, but max_iter decides where trials are stopped' <<END
+$sweep
+metric: {name: p, goal: minimize}
+early_terminate: {type: hyperband, s: 2, min_iter: 7, max_iter: 19}
+parameters: {a: {values: [1, 2]}}
+END
 made '"\^wandb: \+.Average cost. \+' "wandb, a metric's name with blanks" <<END
 $sweep
 metric: {name: Average cost, goal: minimize}

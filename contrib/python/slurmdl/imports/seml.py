@@ -201,8 +201,11 @@ def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], D
     chance: Dict[str, Any] = {}
     zipped: Dict[str, List[Tuple[str, Node]]] = {}
     for part in block.parts:
+        own: Dict[str, str] = {}
         for kind, reader in (("fixed", _fixed), ("grid", _of_grid), ("random", _of_random)):
             for name, node in _flat(one, part.get(kind) or Node("", 0, {}), kind != "fixed").items():
+                if own.setdefault(name, kind) != kind:
+                    one.refuse(node, f"{name} is in {own[name]} and in {kind}, which SEML refuses, too")
                 grid.pop(name, None), chance.pop(name, None)
                 try:
                     (chance if kind == "random" else grid)[name] = reader(one, node, name)

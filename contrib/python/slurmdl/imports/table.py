@@ -8,6 +8,7 @@ A field counts as taken over only where a reader of Import (text(), whole(), wor
 the code has called take().  A value that nobody understood is named, so none can become a default without a word.
 """
 
+import math
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar, Union
 
@@ -207,6 +208,8 @@ class Import:
         found = node.get(*path) if node is not None else None
         for _, field in found.fields() if found is not None else ():
             self._taken.add(id(field))
+            if any(isinstance(s.value, float) and not math.isfinite(s.value) for s in field.scalars()):
+                self.changed(field, "infinity and no number are texts")
         return found
 
     def is_taken(self, node: Node) -> bool:

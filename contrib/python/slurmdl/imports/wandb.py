@@ -343,6 +343,8 @@ def _early(one: Import, node: Node, method: Optional[str]) -> None:
         return
     least, most = one.whole(early, "min_iter", least=1), one.whole(early, "max_iter", least=1)
     eta, s = one.real(early, "eta", above=1), one.whole(early, "s", least=1)
+    if least is not None and most is not None:
+        one.changed(early.get("min_iter"), "max_iter decides where trials are stopped, as in wandb")
     divisor = float(eta or 3)
     one.set("searcher.name", "stopping_asha")
     one.set("searcher.sampler", method)
@@ -364,6 +366,8 @@ def _searcher(one: Import, node: Node) -> None:
     smaller = one.decided(node, "metric", "goal", known=_GOALS)
     if node.has("metric"):
         one.set("searcher.smaller_is_better", smaller is not False)
+        if smaller is None:
+            one.guess("searcher.smaller_is_better", True, "the file names no goal: wandb minimizes")
     cap = one.whole(node, "run_cap", least=1)
     if method == "grid" and cap is not None:
         one.mark(node.get("run_cap"), CHANGED, "grid trains all points; dl stop ends it")
