@@ -79,7 +79,7 @@ int lines_read (struct line_reader *l, int fd, off_t *at)
         *at += n;
         for (ssize_t i = 0; i < n; i++) {
             /* a progress bar ends its lines by going back to their start */
-            if (buf[i] == '\n' || buf[i] == '\r')
+            if (buf[i] == '\n' || buf[i] == '\r' || buf[i] == '\b')
                 end_line (l);
             else if (l->fill < LINE_SIZE - 1 && buf[i])
                 l->line[l->fill++] = buf[i];

@@ -56,6 +56,8 @@ END=3 NO_SAVE=1 timeout 100 dl try exp.conf >out 2>&1
 is $? 1 "a trial that fails"
 like "$(cat out)" '^no result: +exit status 3: not a metric$' "says why"
 like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' "and that there is no checkpoint"
+printf '%s\n' 'printf "1/2 loss = 9\b\b\b\b\b\b\b\b\b\b\b\b2/2 loss = 0.5\n"' >bar.sh
+like "$(timeout 100 dl try --set 'entrypoint="sh bar.sh {lr}"' --set 'metrics.pattern="loss = {loss}"' exp.conf 2>&1)" '^result: +loss 0.5 at step 2$' "a progress bar of backspaces"
 timeout 100 dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf >out 2>&1
 is $? 1 "a pattern that matches nothing"
 like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
