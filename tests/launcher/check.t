@@ -195,7 +195,7 @@ printf 'NodeName=c1 Name=gpu File=/dev/nvidia[0-8]\nNodeName=c2 Name=GPU File=/d
 has 79 'GPUs: 3 expected \(by gres.conf\)' "SLURM_CONF=$PWD/slurm/slurm.conf" --
 rm slurm/gres.conf
 mkdir slurm/bin
-printf '#!/bin/sh\n[ "$*" = "show node x9" ] && printf "NodeName=x9\\n   Gres=gpu:6(S:0)\\n"\n' >slurm/bin/scontrol
+printf '#!/bin/sh\n[ "$*" = "--oneliner show node x9" ] && echo "NodeName=x9 CPUTot=4 Gres=gpu:6(S:0) State=IDLE"\n' >slurm/bin/scontrol
 chmod +x slurm/bin/scontrol
 has 79 'GPUs: 6 expected \(by scontrol show node\)' "SLURM_CONF=$PWD/slurm/slurm.conf" SLURMD_NODENAME=x9 "PATH=$PWD/slurm/bin:$PATH" --
 
