@@ -106,7 +106,7 @@ noinst_LTLIBRARIES += %D%/libreport.la
 if HAVE_D3
 report_assets = %D%/report/page/template.html %D%/report/page/report.css %D%/report/page/d3-licence.txt
 # One script, in this order: what views use, the views, their start.
-report_scripts = base selection colour curves history parallel slices surfaces rungs tradeoff failures timeline gpus table start
+report_scripts = base expression selection colour curves history parallel slices surfaces rungs tradeoff failures timeline gpus table start
 %C%_libreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DREPORT_D3
 %C%_libreport_la_CFLAGS = $(AM_CFLAGS) -Wa,-I$(srcdir)/%D% -Wa,-I$(builddir)/%D%
 %C%_libreport_la_DEPENDENCIES =

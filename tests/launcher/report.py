@@ -153,7 +153,7 @@ def keyboard(n):
     b.js("document.activeElement.blur()")
     b.key("/")
     ok(b.js("document.activeElement.id") == "search", "/ goes to the filter of the table")
-    b.js("(() => { const s = document.getElementById('search'); s.value = 'state=failed'; s.oninput({ target: s }); })()")
+    b.js("(() => { const s = document.getElementById('search'); s.value = 'state == failed'; s.oninput({ target: s }); })()")
     failed = b.js("JSON.parse(document.getElementById('data').textContent).trial.state.filter((s) => s === 5).length")
     ok(selected() == failed, "words in the table's filter", selected(), failed)
     b.js("(() => { const s = document.getElementById('search'); s.value = ''; s.oninput({ target: s }); s.blur(); })()")

@@ -184,6 +184,34 @@ dl report media -o linked.html >out 2>&1
 is "$(grep -c "trial $best: said" media.html) $(grep -c "trial $best: said" linked.html)" "1 0" "and nothing from behind a symbolic link"
 rm "media-0001/trials/000$best/a.1"
 
+# ---- the filter of the table: the language of --where
+cat >expression.js <<'END'
+const fs = require("fs");
+const compile = eval(fs.readFileSync(process.argv[2], "utf8") + "\ncompileExpression");
+const trial = { lr: 0.1, width: 64, optimizer: "adam", state: "failed", "lr max": 2, gone: NaN, five: "5", flag: "true" };
+const words = new Set(["optimizer", "state", "five", "flag"]);
+const column = (name) => name in trial ? { key: () => trial[name], words: words.has(name) } : undefined;
+const cases = [
+  ["lr < 0.2", true], ["lr < 0.2 && width == 64", true], ["lr > 1 || width > 63", true], ["not width == 64", false], ["!(width == 64)", false],
+  ["optimizer == adam", true], ["optimizer != 'adam'", false], ["optimizer == sgd or state == failed", true], ["width * 2 + 1 == 129", true],
+  ["-2^2 == -4", true], ["2^3^2 == 512", true], ["7 % 4 == 3", true], ["log10(lr * 1000) == 2", true], ["min(width, 3, 5) == 3", true],
+  ["`lr max` == 2", true], ["gone > 1", null], ["not gone > 1", null], ["gone > 1 || lr < 1", true], ["gone > 1 && lr > 1", false], ["gone > 1 && lr < 1", null],
+  ["five == 5", true], ["five == 5.0", true], ["flag == true", true], ["true", true], ["nothing == x", false], ["lr <", "!"], ["lr", "!"], ["adam sgd", "!"], ["lr = 1", "!"],
+  ["(lr < 1", "!"], ["lr < 1 2", "!"], ["lr < 1 < 2", "!"], ["'a' < 1", "!"], ["", "!"], ["width and lr", "!"]];
+let wrong = 0;
+for (const [text, want] of cases) {
+  let got;
+  try { got = compile(text, column)(0); } catch (e) { got = typeof e === "string" ? "!" : String(e); }
+  if (got !== want) { wrong++; console.log(`# ${text}: ${got}, not ${want}`); }
+}
+process.exitCode = wrong;
+END
+if command -v node >/dev/null; then
+    is "$(node expression.js "$srcdir/launcher/report/page/expression.js" 2>&1)$?" 0 "conditions, and what is none"
+else
+    skip "the filter of the table" "no node"
+fi
+
 # ---- the page
 chromium=${CHROMIUM:-$(command -v chromium)}
 if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then

@@ -35,17 +35,16 @@ const table = { id: "table", late: true, sort: { column: null, down: false }, hi
   },
   layout() {},
   search(t) { model.set("search", `“${short(t, 24)}”`, t ? this.parse(t) : null, null, ["search", t]); },
-  /* Words, each of which must hold: NAME, one of < <= > >= = != and a value; else a text in any column. */
+  /* A condition; what is none is words, each of which stands in some column. */
   parse(text) {
-    const tests = text.split(/\s+/).map((word) => {
-      const m = /^(.+?)(<=|>=|!=|<|>|=)(.+)$/.exec(word), name = m && m[1].toLowerCase();
-      const c = m && (this.columns.find((k) => k.name.toLowerCase() === name) || this.columns.find((k) => k.name.toLowerCase().startsWith(name)));
-      if (!c) { const low = word.toLowerCase(); return (i) => this.columns.some((k) => k.text(i).toLowerCase().includes(low)); }
-      const want = m[3].toLowerCase(), value = Number(want);
-      if (m[2] === "=" || m[2] === "!=") return (i) => (String(c.text(i)).toLowerCase().startsWith(want) || (want !== "" && c.key(i) === value)) === (m[2] === "=");
-      return { "<": (i) => c.key(i) < value, "<=": (i) => c.key(i) <= value, ">": (i) => c.key(i) > value, ">=": (i) => c.key(i) >= value }[m[2]];
-    });
-    return (i) => tests.every((t) => t(i));
+    const column = (name) => this.columns.find((c) => c.name === name) || this.columns.find((c) => `hp.${c.name}` === name);
+    try {
+      const holds = compileExpression(text, column);
+      return (i) => holds(i) === true;
+    } catch {
+      const words = text.toLowerCase().split(/\s+/);
+      return (i) => words.every((word) => this.columns.some((c) => c.text(i).toLowerCase().includes(word)));
+    }
   },
   select() {
     const { column, down } = this.sort;
