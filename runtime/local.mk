@@ -33,7 +33,7 @@ run_sources = \
 	%D%/checkpoint/snapshot.c %D%/checkpoint/stages.c %D%/checkpoint/staging.c \
 	%D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
 	%D%/open/context.c
-net_sources = %D%/comm/net/address.c %D%/comm/net/clean.c %D%/comm/net/handshake.c \
+net_sources = %D%/comm/net/address.c %D%/comm/net/board.c %D%/comm/net/clean.c %D%/comm/net/handshake.c \
 	%D%/comm/net/interface.c %D%/comm/net/listen.c %D%/comm/net/listener.c %D%/comm/net/notice.c %D%/comm/net/seal.c %D%/comm/net/secret.c \
 	%D%/comm/net/socket.c %D%/comm/net/stream.c
 comm_sources = %D%/rank/layout.c %D%/rank/ports.c \

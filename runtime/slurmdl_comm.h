@@ -44,7 +44,7 @@ struct slurmdl_comm;
 struct slurmdl_comm_options {
     long rank, size;       /* size 0: of the step */
     const char *bootstrap; /* "pmix", "pmi", "tcp"; DL_COMM_BOOTSTRAP */
-    const char *address;   /* HOST:PORT of rank 0, if free; DL_COMM_ADDRESS */
+    const char *address;   /* HOST:PORT that rank 0 prefers; DL_COMM_ADDRESS */
     const char *backend;   /* "native", "mpi", "nccl"; DL_COMM_BACKEND */
     double timeout;        /* seconds; DL_COMM_TIMEOUT, else 300 */
 };
@@ -53,12 +53,12 @@ struct slurmdl_comm_options {
  *
  * Who they are comes from PMIx where srun --mpi=pmix started us, else from
  * PMI-1/2 (PMI_FD), else from RANK and WORLD_SIZE, else from SLURM_PROCID and
- * SLURM_STEP_NUM_TASKS.  Rank 0 listens at DL_COMM_ADDRESS, HOST:PORT (set by
- * --dl), else at the step's first host and a reserved port; if that is taken,
- * at another one.  It publishes which.  Only processes with the step's secret
- * get in: DL_SECRET, which srun makes with any option of dl-spank(7), else what
- * PMIx or PMI passes on, else a file of rank 0's in ~/.slurm-dl;
- * slurmdl_comm(3) has more.
+ * SLURM_STEP_NUM_TASKS.  Rank 0 listens at a port that the kernel chooses, or
+ * at that of DL_COMM_ADDRESS, if it is free, and publishes its address: over
+ * PMIx or PMI, else in a file in ~/.slurm-dl and, with any option of
+ * dl-spank(7), with srun.  Only processes with the step's secret get in:
+ * DL_SECRET, which srun makes with these options, else what PMIx or PMI passes
+ * on, else what that file has; slurmdl_comm(3) has more.
  *
  * Returns NULL on failure.
  */

@@ -37,7 +37,7 @@ static bool is_condition (const char *argument)
  * and its arguments, but for the paths, which are each node's own.  One behind
  * a when= is none: it is invalid.
  */
-void defaults_tell (bool any, int ac, char **av, const char *call)
+void defaults_tell (bool any, int ac, char **av)
 {
     char text[WORD_TEXT];
     bool conditional = false;
@@ -46,7 +46,7 @@ void defaults_tell (bool any, int ac, char **av, const char *call)
     unsetenv (variable);
     if (!any)
         return;
-    n = snprintf (text, sizeof (text), "%s%s%s%s", call, defaults_are_off () ? "off," : "",
+    n = snprintf (text, sizeof (text), "%s%s%s", defaults_are_off () ? "off," : "",
                   *option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
                           && !facts_user_binds ()
                       ? "bind,"
@@ -86,7 +86,6 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
         if (is_path (av[i]))
             add (w, av[i]);
     word = strtok_r (w->text, " ", &next);
-    w->first = word;
     w->may_bind = word && strstr (word, "bind,");
     w->starts = word && strstr (word, "mpi,");
     context_own ()->no_defaults = word && strstr (word, "off,");
@@ -96,7 +95,8 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
 
 void defaults_clear (spank_t sp)
 {
-    static const char *const names[] = { "DL_SECRET", "SLURM_DL_GATHER", ORDER_VARIABLE };
+    static const char *const names[] = { "DL_SECRET", "SLURM_DL_BOARD", "SLURM_DL_GATHER",
+                                         ORDER_VARIABLE };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
         spank_unsetenv (sp, names[i]);

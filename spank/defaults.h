@@ -10,11 +10,10 @@ enum { WORD_TEXT = 8192, WORDS = 256 };
 
 /* What srun told the tasks of its step. */
 struct defaults_word {
-    bool known;        /* srun told something */
-    bool may_bind;     /* the user has not chosen the cores */
-    bool starts;       /* srun was told to start programs of MPI, or several ones */
-    const char *first; /* srun's own words; NULL: none */
-    int ac;            /* the arguments in plugstack.conf that hold here */
+    bool known;    /* srun told something */
+    bool may_bind; /* the user has not chosen the cores */
+    bool starts;   /* srun was told to start programs of MPI, or several ones */
+    int ac;        /* the arguments in plugstack.conf that hold here */
     char **av;
     char text[WORD_TEXT];
     char *words[WORDS];
@@ -24,9 +23,9 @@ struct defaults_word {
 bool defaults_are_off (void);
 
 /* In srun: tell the tasks the arguments of its own plugstack.conf.  Nodes with
- * others would split the step.  'call': that of rollcall_start().
+ * others would split the step.
  */
-void defaults_tell (bool any, int ac, char **av, const char *call);
+void defaults_tell (bool any, int ac, char **av);
 
 /* In a task: what srun told, taken out of its environment.  Its own arguments
  * are those of this node: paths are its own in any case.  Without a word of

@@ -51,7 +51,7 @@ void inherited_clear (void)
     static const char *const marks[] = { "DL_ENV_SET", "DL_BIND_SET", "DL_NCCL_SET",
                                          "DL_DEBUG_SET" };
     static const char *const others[] = { "DL_ENV_STEP", "DL_NCCL_FABRIC", "DL_DEBUG_PATH",
-                                          "DL_SECRET" };
+                                          "DL_SECRET", "SLURM_DL_BOARD" };
     bool found = false;
 
     if (getenv ("DL_DEBUG_SET"))

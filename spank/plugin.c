@@ -173,7 +173,8 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
             || (!strcmp (option_value (PLUGIN_FRAMEWORK), "auto")
                 && (w.starts || !meant_for (sp, context_own ()->policy.named)))))
         option_switch_off (PLUGIN_FRAMEWORK);
-    rollcall_answer (sp, w.first, is_any_on ());
+    if (w.known)
+        rollcall_answer (sp, is_any_on ());
     if (w.known && !is_any_on ())
         defaults_clear (sp);
     else if (w.known && !option_is_on (PLUGIN_FRAMEWORK))
@@ -221,7 +222,8 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     options_lost ();
     plugin_secret (is_any_on ());
     hostfile_tell (option_is_on (PLUGIN_FRAMEWORK));
-    defaults_tell (is_any_on (), ac, av, is_any_on () ? rollcall_start () : "");
+    rollcall_start (is_any_on ());
+    defaults_tell (is_any_on (), ac, av);
     gather_start (sp, option_value (PLUGIN_CHECK), wants_table ());
     return 0;
 }

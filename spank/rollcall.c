@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first task of each node answers srun, which names the nodes that do not. */
+/* A process beside srun: the first task of each node answers it, and it names
+ * the nodes that do not; what a process of the step posts, it keeps for others.
+ */
 #include "spank/rollcall.h"
 
 #include <arpa/inet.h>
@@ -26,8 +28,13 @@ enum {
     NAME = 256,
     LIST = 4096,
     ANSWER = LIST + NAME + 128,
-    CALLERS = 64, /* whose answers are read at once */
-    LISTS = 16,   /* components of a heterogeneous step */
+    CALLERS = 64,   /* whose answers are read at once */
+    LISTS = 16,     /* components of a heterogeneous step */
+    WAITING = 4096, /* to be accepted */
+    POSTS = 64,
+    POST_NAME = 33,
+    POST_TEXT = 600,
+    KEEP_S = 30,
     NAMED = 8,
     LATE_S = 20, /* after the first answer */
     CONNECT_MS = 2000,
@@ -44,6 +51,15 @@ struct caller {
     char text[ANSWER];
 };
 
+/* A line that a process of the step has posted; it stays as long as the
+ * connection of whoever posted it, or for KEEP_S.
+ */
+struct post {
+    int fd;     /* -1: none */
+    long until; /* second */
+    char name[POST_NAME], text[POST_TEXT];
+};
+
 struct node_answer {
     char node[NAME], build[PLUGIN_BUILD];
 };
@@ -57,6 +73,8 @@ struct rollcall {
     long first;                       /* second in which somebody answered; 0: nobody has */
     struct caller callers[CALLERS];
     int ncallers;
+    struct post posts[POSTS];
+    int nposts;
     struct node_answer *answers;
     size_t n;
     char lists[LISTS][LIST]; /* nodes, as the tasks say */
@@ -200,14 +218,13 @@ static void take_list (struct rollcall *r, const char *list)
     layout_each_host (list, count_node, &r->expected);
 }
 
-/* "TOKEN on|off BUILD NODE NODES". */
+/* "on|off BUILD NODE NODES", of the first task of a node. */
 static void take_answer (struct rollcall *r, const char *text)
 {
-    char token[SECRET_TEXT], on[4], list[LIST];
+    char on[4], list[LIST];
     struct node_answer a, *grown;
 
-    if (sscanf (text, "%32s %3s %19s %255s %4095s", token, on, a.build, a.node, list) != 5
-        || strcmp (token, r->token))
+    if (sscanf (text, "%3s %19s %255s %4095s", on, a.build, a.node, list) != 4)
         return;
     if (!(grown = reallocarray (r->answers, r->n + 1, sizeof (*grown))))
         return;
@@ -220,38 +237,134 @@ static void take_answer (struct rollcall *r, const char *text)
     *r->content = r->n == r->expected && r->same;
 }
 
-static void drop (struct rollcall *r, int i)
+static int find_post (const struct rollcall *r, const char *name)
 {
-    close (r->callers[i].fd);
+    int i = 0;
+
+    while (i < r->nposts && strcmp (r->posts[i].name, name))
+        i++;
+    return i;
+}
+
+static void drop_post (struct rollcall *r, int i)
+{
+    if (r->posts[i].fd >= 0)
+        close (r->posts[i].fd);
+    r->posts[i] = r->posts[--r->nposts];
+}
+
+static void drop_old_posts (struct rollcall *r)
+{
+    long now = seconds ();
+
+    for (int i = r->nposts - 1; i >= 0; i--)
+        if (r->posts[i].fd < 0 && now > r->posts[i].until)
+            drop_post (r, i);
+}
+
+/* "NAME TEXT": instead of an older one of that name. */
+static bool take_post (struct rollcall *r, int fd, const char *text)
+{
+    struct post p = { .fd = fd, .until = seconds () + KEEP_S };
+    int i;
+
+    if (sscanf (text, "%32s %599[^\n]", p.name, p.text) != 2)
+        return false;
+    if ((i = find_post (r, p.name)) < r->nposts)
+        drop_post (r, i);
+    if (r->nposts == POSTS)
+        return false;
+    r->posts[r->nposts++] = p;
+    return true;
+}
+
+/* "get NAME": whoever posts later is not waited for. */
+static void tell_post (const struct rollcall *r, int fd, const char *text)
+{
+    char name[POST_NAME] = "", line[POST_TEXT + 1];
+    int i, n;
+
+    sscanf (text, "%32s", name);
+    if ((i = find_post (r, name)) == r->nposts)
+        return;
+    n = snprintf (line, sizeof (line), "%s\n", r->posts[i].text);
+    send (fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* No time tells how much of it is right. */
+static bool has_token (const struct rollcall *r, const char *text)
+{
+    unsigned char differs = 0;
+
+    if (strnlen (text, SECRET_TEXT) < SECRET_TEXT)
+        return false;
+    for (int i = 0; i < SECRET_TEXT - 1; i++)
+        differs |= (unsigned char)(text[i] ^ r->token[i]);
+    return !differs && text[SECRET_TEXT - 1] == ' ';
+}
+
+/* "TOKEN ...", of whoever has that.  Returns whether the connection is kept. */
+static bool take_line (struct rollcall *r, int fd, const char *text)
+{
+    if (!has_token (r, text))
+        return false;
+    text += SECRET_TEXT;
+    drop_old_posts (r);
+    if (!strncmp (text, "put ", 4))
+        return take_post (r, fd, text + 4);
+    if (!strncmp (text, "get ", 4))
+        tell_post (r, fd, text + 4);
+    else if (strncmp (text, "keep ", 5) != 0)
+        take_answer (r, text);
+    else if (take_post (r, -1, text + 5))
+        send (fd, "ok\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return false;
+}
+
+static void forget (struct rollcall *r, int i)
+{
     memmove (&r->callers[i], &r->callers[i + 1],
              (size_t)(--r->ncallers - i) * sizeof (*r->callers));
 }
 
-/* Whoever says nothing gives way to those who come. */
-static void take_caller (struct rollcall *r)
+static void drop (struct rollcall *r, int i)
 {
-    int fd = accept4 (r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd < 0)
-        return;
-    if (r->ncallers == CALLERS)
-        drop (r, 0);
-    r->callers[r->ncallers++] = (struct caller){ .fd = fd };
+    close (r->callers[i].fd);
+    forget (r, i);
 }
 
-/* Returns whether it has nothing more to say: an answer is a line. */
-static bool hear (struct rollcall *r, struct caller *c)
+/* A line is all that anybody has to say. */
+static void hear (struct rollcall *r, int i)
 {
+    struct caller *c = &r->callers[i];
     ssize_t n = read (c->fd, c->text + c->used, ANSWER - 1 - c->used);
 
-    if (n < 0)
-        return errno != EAGAIN;
-    c->used += (size_t)n;
+    if (n < 0 && errno == EAGAIN)
+        return;
+    c->used += n > 0 ? (size_t)n : 0;
     c->text[c->used] = '\0';
     if (n > 0 && c->used < ANSWER - 1 && !strchr (c->text, '\n'))
-        return false;
-    take_answer (r, c->text);
-    return true;
+        return;
+    if (n >= 0 && take_line (r, c->fd, c->text))
+        forget (r, i);
+    else
+        drop (r, i);
+}
+
+/* Whoever says nothing gives way to those who come; most have said it by then.
+ */
+static void take_callers (struct rollcall *r)
+{
+    int fd;
+
+    for (int i = 0; i < CALLERS; i++) {
+        if ((fd = accept4 (r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0)
+            return;
+        if (r->ncallers == CALLERS)
+            drop (r, 0);
+        r->callers[r->ncallers++] = (struct caller){ .fd = fd };
+        hear (r, r->ncallers - 1);
+    }
 }
 
 /* "L" and what the user asked for; "E" and the nodes.  -1: srun has ended. */
@@ -275,8 +388,8 @@ static int hear_srun (struct rollcall *r)
 /* Returns 0 when srun ends, -1 if it was killed. */
 static int serve (struct rollcall *r)
 {
-    struct pollfd p[CALLERS + 2];
-    int rv = 0;
+    struct pollfd p[CALLERS + POSTS + 2];
+    int rv = 0, turns = 0;
 
     while (rv == 0) {
         int late = r->first && !r->is_told;
@@ -285,6 +398,8 @@ static int serve (struct rollcall *r)
         p[1] = (struct pollfd){ .fd = r->listener, .events = POLLIN };
         for (int i = 0; i < r->ncallers; i++)
             p[i + 2] = (struct pollfd){ .fd = r->callers[i].fd, .events = POLLIN };
+        for (int i = 0; i < r->nposts; i++)
+            p[r->ncallers + i + 2] = (struct pollfd){ .fd = r->posts[i].fd, .events = POLLIN };
         if (late && left <= 0) {
             char since[32];
             snprintf (since, sizeof (since), " for %d s", LATE_S);
@@ -292,14 +407,19 @@ static int serve (struct rollcall *r)
             r->first = 0;
             late = 0;
         }
-        if (poll (p, (nfds_t)r->ncallers + 2, late ? (int)left * 1000 : -1) < 0)
+        if (poll (p, (nfds_t)(r->ncallers + r->nposts) + 2, late ? (int)left * 1000 : -1) < 0)
             continue;
+        for (int i = r->nposts - 1; i >= 0; i--)
+            if (p[r->ncallers + i + 2].revents)
+                drop_post (r, i);
         for (int i = r->ncallers - 1; i >= 0; i--)
-            if (p[i + 2].revents && hear (r, &r->callers[i]))
-                drop (r, i);
+            if (p[i + 2].revents)
+                hear (r, i);
         if (p[1].revents)
-            take_caller (r);
-        else if (p[0].revents)
+            take_callers (r);
+        /* after all who came before; a flood is none of them */
+        turns = p[0].revents ? turns + 1 : 0;
+        if (turns > (p[1].revents ? WAITING / CALLERS : 0))
             rv = hear_srun (r);
     }
     return rv > 0 ? 0 : -1;
@@ -313,6 +433,9 @@ static void live_beside (struct rollcall *r)
 }
 
 /* ---- srun ---- */
+
+/* "PORT TOKEN"; processes of the step have it, too (runtime/comm/net/board.h). */
+static const char variable[] = "SLURM_DL_BOARD";
 
 static int clerk = -1; /* srun's end of a pair of sockets */
 static const volatile bool *is_content;
@@ -356,7 +479,7 @@ static int open_listener (int *port)
             continue;
         if (i == 0)
             setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof (off));
-        if (bind_any (fd, families[i]) == 0 && listen (fd, SOMAXCONN) == 0
+        if (bind_any (fd, families[i]) == 0 && listen (fd, WAITING) == 0
             && getsockname (fd, (struct sockaddr *)&own, &size) == 0) {
             *port = ntohs (own.sin6_port); /* in the same place for IPv4 */
             return fd;
@@ -366,11 +489,12 @@ static int open_listener (int *port)
     return -1;
 }
 
-static void start (char *word, size_t size)
+static void start (void)
 {
     struct rollcall *r = calloc (1, sizeof (*r));
     int pair[2] = { -1, -1 };
     int fds[2] = { -1, -1 };
+    char where[SECRET_TEXT + 16];
     pid_t pid = -1;
 
     if (!r)
@@ -398,7 +522,8 @@ static void start (char *word, size_t size)
             close (fds[i]);
     if (pid > 0) {
         clerk = pair[0];
-        snprintf (word, size, "call:%d:%s,", r->port, r->token);
+        snprintf (where, sizeof (where), "%d %s", r->port, r->token);
+        setenv (variable, where, 1);
     } else if (pair[0] >= 0) {
         close (pair[0]);
     }
@@ -406,17 +531,18 @@ static void start (char *word, size_t size)
 }
 
 /* srun calls this for each component of a heterogeneous job. */
-const char *rollcall_start (void)
+void rollcall_start (bool wanted)
 {
-    static char word[64];
     static pid_t done;
 
     if (done == getpid ())
-        return word;
+        return;
+    unsetenv (variable); /* that of a step that srun is in */
+    if (!wanted)
+        return;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
-    start (word, sizeof (word));
+    start ();
     done = getpid ();
-    return word;
 }
 
 static void send_text (char kind, const char *text)
@@ -484,23 +610,22 @@ static int connect_to (const char *address, int port)
     return -1;
 }
 
-void rollcall_answer (spank_t sp, const char *word, bool on)
+void rollcall_answer (spank_t sp, bool on)
 {
-    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER];
-    const char *call = word ? strstr (word, "call:") : NULL;
-    int port = call ? atoi (call + 5) : 0;
-    const char *token = port > 0 ? strchr (call + 5, ':') : NULL;
-    int fd;
+    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER], where[64];
+    char token[SECRET_TEXT];
+    int fd, port;
 
-    if (!token || variable_number (sp, "SLURM_LOCALID") != 0
+    if (variable_number (sp, "SLURM_LOCALID") != 0
+        || variable_text (sp, variable, where, sizeof (where)) < 0
+        || sscanf (where, "%d %32s", &port, token) != 2
         || variable_text (sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address)) < 0
         || variable_text (sp, "SLURMD_NODENAME", node, sizeof (node)) < 0)
         return;
     if (variable_text (sp, "SLURM_STEP_NODELIST", list, sizeof (list)) < 0 || !*list)
         snprintf (list, sizeof (list), "-");
     plugin_build (build);
-    snprintf (text, sizeof (text), "%.*s %s %s %s %s\n", (int)strcspn (token + 1, ","), token + 1,
-              on ? "on" : "off", build, node, list);
+    snprintf (text, sizeof (text), "%s %s %s %s %s\n", token, on ? "on" : "off", build, node, list);
     if ((fd = connect_to (address, port)) < 0)
         return;
     send (fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first task of each node answers srun, which names the nodes that do not. */
+/* A process beside srun: the first task of each node answers it, and it names
+ * the nodes that do not; what a process of the step posts, it keeps for others.
+ */
 #pragma once
 
 #include <stdbool.h>
 
 #include <slurm/spank.h>
 
-/* In srun: start to listen, in a process beside it.  Returns "call:PORT:TOKEN,"
- * for the tasks; "" if that fails.
+/* In srun: start it, if it is wanted, and tell the tasks in SLURM_DL_BOARD where
+ * it listens.
  */
-const char *rollcall_start (void);
+void rollcall_start (bool wanted);
 
 /* In srun, when the tasks of a step are about to start. */
 void rollcall_launch (void);
@@ -19,7 +21,7 @@ void rollcall_launch (void);
  */
 void rollcall_end (void);
 
-/* In the first task of a node: answer.  'word' has what srun told (NULL: no
- * word of its); 'on': some option holds here.
+/* In the first task of a node, where srun has told something: answer.  'on':
+ * some option holds here.
  */
-void rollcall_answer (spank_t sp, const char *word, bool on);
+void rollcall_answer (spank_t sp, bool on);

@@ -22,13 +22,14 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/net/address.h"
+#include "runtime/comm/net/board.h"
 #include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/slurmconf.h"
 
-enum { NOTICE_S = 10 };
+enum { NOTICE_S = 10, ASK_S = 2 };
 
 static long number (const char *name)
 {
@@ -138,29 +139,33 @@ static int alone (const struct settings *st)
     return status;
 }
 
-/* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
-static void publish (const char *name, const struct gather *g, bool has_key,
-                     struct slurmdl_error *err)
-{
-    char key[SECRET_DIGITS + 1] = "-", machine[64], hosts[256];
-    char text[NOTICE_TEXT];
-
-    if (!has_key)
-        secret_print (g->key, key);
-    address_machine (machine, sizeof (machine));
-    address_own (NULL, hosts, sizeof (hosts));
-    snprintf (text, sizeof (text), "%d %s %s %s", g->listener.port, key, *machine ? machine : "?",
-              *hosts ? hosts : "-");
-    notice_put (name, text, err);
-    handshake_forget (text, sizeof (text));
-}
-
 /* Where the collector of this step is. */
 struct collector_place {
     struct gather_client *c;
     char name[NOTICE_NAME], host[256], port[16];
     bool has_key;
+    struct board_post post; /* of rank 0 */
 };
+
+/* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
+static void publish (struct collector_place *m, const struct gather *g, struct slurmdl_error *err)
+{
+    char key[SECRET_DIGITS + 1] = "-", machine[64], hosts[256];
+    char text[NOTICE_TEXT];
+
+    if (!m->has_key)
+        secret_print (g->key, key);
+    address_machine (machine, sizeof (machine));
+    address_own (NULL, hosts, sizeof (hosts));
+    snprintf (text, sizeof (text), "%d %s %s %s", g->listener.port, key, *machine ? machine : "?",
+              *hosts ? hosts : "-");
+    notice_put (m->name, text, err);
+    if (m->has_key) {
+        board_post (&m->post, m->c->key, m->name, text);
+        board_wait (&m->post, monotonic () + ASK_S);
+    }
+    handshake_forget (text, sizeof (text));
+}
 
 static int take_notice (struct collector_place *m, const char *text)
 {
@@ -176,39 +181,52 @@ static int take_notice (struct collector_place *m, const char *text)
     return rv;
 }
 
-/* Who has the secret tries the step's own port where the notice is not seen. */
+/* Who has the secret asks srun where the notice is not seen; where srun has no
+ * place for it, the step's own port is tried.
+ */
 static int find_notice (struct collector_place *m, int port, struct slurmdl_error *err)
 {
-    double deadline = monotonic () + NOTICE_S;
+    double begun = monotonic (), now = begun;
+    bool asks = m->has_key && board_is_there ();
     const char *list = getenv ("SLURM_STEP_NODELIST");
     struct slurmdl_error why;
     char text[NOTICE_TEXT];
 
-    do {
+    for (; now < begun + NOTICE_S; now = monotonic ()) {
+        bool late = now > begun + 1, never;
         why = (struct slurmdl_error){ "" };
         if (notice_get (m->name, text, &why) == 0 && take_notice (m, text) == 0)
             return 0;
-    } while (errno == ENOENT && monotonic () < deadline && usleep (50000) == 0);
-    if (!m->has_key || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
+        never = errno != ENOENT;
+        if (never && !asks)
+            break;
+        if (asks && (late || never) && board_get (m->c->key, m->name, text, now + ASK_S, NULL) == 0
+            && take_notice (m, text) == 0)
+            return 0;
+        usleep (late ? 500000 + (useconds_t)(number ("SLURM_PROCID") % 100) * 5000 : 50000);
+    }
+    if (!m->has_key || asks || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
         return errorf (err, "%s", why.text);
     snprintf (m->port, sizeof (m->port), "%d", port);
     return 0;
 }
 
 /* The collector of a step that was started without --dl-check is a child of
- * its rank 0; at the step's port, or any.
+ * its rank 0; at any port, or, as above, at the step's, if that is free.
  */
 static pid_t start_collector (struct collector_place *m, struct gather *g, int port)
 {
     struct slurmdl_error err = { "" };
     pid_t pid;
 
+    if (!m->has_key || board_is_there ())
+        port = 0;
     if (gather_open (g, port, NULL, NULL) < 0 && gather_open (g, 0, NULL, &err) < 0) {
         complain ("check: %s", err.text);
         return -1;
     }
-    publish (m->name, g, m->has_key, &err);
-    if (*err.text && (!m->has_key || g->listener.port != port))
+    publish (m, g, &err);
+    if (*err.text && !m->post.is_posted && (!m->has_key || g->listener.port != port))
         complain ("check: each node is checked alone: %s", err.text);
     snprintf (m->host, sizeof (m->host), "127.0.0.1");
     snprintf (m->port, sizeof (m->port), "%d", g->listener.port);
@@ -263,6 +281,7 @@ static int together (const struct settings *st)
     if (pid > 0) {
         waitpid (pid, NULL, 0);
         notice_remove (m.name);
+        board_end (&m.post);
     }
     return status;
 }

@@ -44,20 +44,18 @@ struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t st
     uint64_t turn = mix (job) % PORTS + step;
     int three = low + PORTS / 2 + (int)(turn % (PORTS / 6)) * 3;
     int blocks = PORTS / 2 / RANK_TASK_PORTS;
-    struct rank_ports p = { reserved_port (reserved, 0), reserved_port (reserved, 1), 0,
-                            reserved_port (reserved, 1), false };
+    struct rank_ports p = { reserved_port (reserved, 0), reserved_port (reserved, 1),
+                            reserved_port (reserved, 2), reserved_port (reserved, 1) };
 
     /* there are no more ports: no sum of both overflows */
     if (tasks > PORT_MAX)
         tasks = PORT_MAX;
-    p.comm = reserved_port (reserved, tasks < 2 ? 2 : tasks + 1);
-    p.few = p.second && !p.comm;
     if (!p.master)
         p.master = three;
     if (!p.second)
         p.second = three + 1;
-    if (!p.comm)
-        p.comm = three + 2;
+    if (!p.third)
+        p.third = three + 2;
     if (!p.tasks || reserved_port (reserved, tasks) != p.tasks + tasks - 1)
         p.tasks =
             tasks > RANK_TASK_PORTS ? 0 : low + (int)(turn % (uint64_t)blocks) * RANK_TASK_PORTS;

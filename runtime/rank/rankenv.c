@@ -139,8 +139,7 @@ static void fill_jax (const struct rank_facts *f, struct rank_environment *e)
 }
 
 /* What no program mistakes for an order to wait for others: not TF_CONFIG,
- * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.  A program
- * is of PyTorch or of JAX: where ports are few both have one.
+ * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.
  */
 static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -150,7 +149,7 @@ static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
         return;
     fill_torch (f, e);
     if (*f->master)
-        fill_coordinator (f, e, f->few_ports ? f->port : f->port2);
+        fill_coordinator (f, e, f->port2);
 }
 
 static void fill_horovod (const struct rank_facts *f, struct rank_environment *e)
@@ -203,29 +202,26 @@ static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "MV2_COMM_WORLD_LOCAL_SIZE", f->local_size);
 }
 
-enum { FIRST = offsetof (struct rank_facts, port), SECOND = offsetof (struct rank_facts, port2) };
-
 /* clang-format off */
 static const struct framework {
     const char *name;
     void (*fill) (const struct rank_facts *f, struct rank_environment *e);
     const char *roles; /* by default; NULL: it knows none */
     bool task_ports;
-    size_t leaves; /* of few ports the one that it does not use; 0: none */
 } frameworks[] = {
-    { "torch",      fill_torch,     NULL,                            false, SECOND },
-    { "torchrun",   fill_torchrun,  NULL,                            false, SECOND },
-    { "lightning",  fill_lightning, NULL,                            false, SECOND },
-    { "deepspeed",  fill_torch,     NULL,                            false, SECOND },
-    { "accelerate", fill_torch,     NULL,                            false, SECOND },
-    { "tf",         fill_tf,        "worker:*",                      true,  FIRST },
-    { "jax",        fill_jax,       NULL,                            false, FIRST },
-    { "horovod",    fill_horovod,   NULL,                            false, SECOND },
-    { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false, SECOND },
-    { "paddle",     fill_paddle,    "worker:*",                      true,  0 },
-    { "mpi",        fill_mpi,       NULL,                            false, SECOND },
-    { "auto",       fill_auto,      NULL,                            false, SECOND },
-    { "off",        fill_off,       NULL,                            false, SECOND },
+    { "torch",      fill_torch,     NULL,                            false },
+    { "torchrun",   fill_torchrun,  NULL,                            false },
+    { "lightning",  fill_lightning, NULL,                            false },
+    { "deepspeed",  fill_torch,     NULL,                            false },
+    { "accelerate", fill_torch,     NULL,                            false },
+    { "tf",         fill_tf,        "worker:*",                      true },
+    { "jax",        fill_jax,       NULL,                            false },
+    { "horovod",    fill_horovod,   NULL,                            false },
+    { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false },
+    { "paddle",     fill_paddle,    "worker:*",                      true },
+    { "mpi",        fill_mpi,       NULL,                            false },
+    { "auto",       fill_auto,      NULL,                            false },
+    { "off",        fill_off,       NULL,                            false },
 };
 
 const char *const rankenv_frameworks[] = {
@@ -279,18 +275,6 @@ static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "DL_ROLE_INDEX", index);
 }
 
-/* The communicator's ranks meet at rank 0, whoever is the master. */
-static void fill_comm (const struct framework *w, const struct rank_facts *f,
-                       struct rank_environment *e)
-{
-    int port = f->few_ports ? 0 : f->comm_port;
-
-    if (w->leaves && f->few_ports)
-        memcpy (&port, (const char *)f + w->leaves, sizeof (port));
-    if (port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
-        env_endpoint (e, "DL_COMM_ADDRESS", f->master, port);
-}
-
 int rankenv_fill (const char *framework, const struct rank_facts *facts, struct rank_environment *e)
 {
     const struct framework *w = find_framework (framework);
@@ -305,10 +289,8 @@ int rankenv_fill (const char *framework, const struct rank_facts *facts, struct 
         return 0;
     }
     w->fill (facts, e);
-    if (e->n > 0) {
+    if (e->n > 0)
         fill_roles (facts, e);
-        fill_comm (w, facts, e);
-    }
     return e->n;
 }
 

@@ -34,8 +34,6 @@ struct rank_facts {
     char own_address[64];
     char interface[32]; /* that reaches the master; "" if unknown */
     int port, port2;    /* on which rank 0 can listen */
-    int comm_port;      /* and for the communicator; 0: unknown */
-    bool few_ports;     /* those of tasks are reserved, and no more */
     int task_port;      /* first of the ports of tasks; 0: too few */
     bool one_machine;   /* all nodes are this machine */
     bool elastic;       /* torchrun may restart its ranks, or has spare nodes */
@@ -94,22 +92,18 @@ int rankenv_fill (const char *framework, const struct rank_facts *facts,
 void rankenv_advice (const char *framework, const struct rank_facts *f, char *buf, size_t size);
 
 struct rank_ports {
-    int master, second; /* for rank 0 */
-    int comm;           /* the same, for slurmdl_comm_open() */
-    int tasks;          /* first of those of the tasks; 0: too many tasks */
-    bool few;           /* reserved: those of tasks, and none for 'comm' */
+    int master, second, third; /* for rank 0 */
+    int tasks;                 /* first of those of the tasks; 0: too many tasks */
 };
 
 enum { RANK_TASK_PORTS = 64 };
 
 /* Ports of a step.  From 'reserved' (SLURM_STEP_RESV_PORTS, "41004-41006"; may
- * be NULL): the first, the second, 'tasks' of them from the second on, and the
- * next one (at least the third), if there are so many (Slurm reserves
- * one more than a node has tasks: then the communicator gets the one that the
- * framework leaves, if it leaves one).  Else from the 12,000
- * below 'ephemeral', where the kernel's own choices begin: the upper half is
- * divided in 2,000 threes, the lower one in 93 blocks of RANK_TASK_PORTS; the
- * job chooses the first, each next step has the next.
+ * be NULL): the first three, and 'tasks' of them from the second on, if there
+ * are so many (Slurm reserves one more than a node has tasks).  Else from the
+ * 12,000 below 'ephemeral', where the kernel's own choices begin: the upper
+ * half is divided in 2,000 threes, the lower one in 93 blocks of
+ * RANK_TASK_PORTS; the job chooses the first, each next step has the next.
  */
 struct rank_ports rankenv_ports (const char *reserved, uint32_t job, uint32_t step, int ephemeral,
                                  long tasks);

@@ -187,8 +187,6 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
     p = rankenv_ports (reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
     f->port = p.master;
     f->port2 = p.second;
-    f->comm_port = p.comm;
-    f->few_ports = p.few;
     f->task_port = p.tasks;
 }
 

@@ -6,9 +6,10 @@ fuzz_programs = %D%/archive %D%/bootstrap %D%/check %D%/checkpoint %D%/constrain
 	%D%/pattern %D%/peers %D%/proc %D%/registry %D%/results %D%/safetensors %D%/server %D%/stacks \
 	%D%/syntax %D%/topology %D%/usage
 if HAVE_SLURM
-fuzz_programs += %D%/policy
+fuzz_programs += %D%/policy %D%/rollcall
 %C%_policy_SOURCES = %D%/policy.c runtime/rank/condition.c spank/policy.c
 %C%_policy_CFLAGS = $(AM_CFLAGS)
+%C%_rollcall_CFLAGS = $(AM_CFLAGS)
 endif
 EXTRA_PROGRAMS += $(fuzz_programs)
 EXTRA_LTLIBRARIES += %D%/libfuzz.la

@@ -11,7 +11,7 @@ is $? 0 "options"
 like "$out" '^3 +node2 +1' "a row for each rank, on nodes that are not known yet"
 like "$out" '^  MASTER_ADDR=node1$' "the same for all"
 like "$out" '^  LOCAL_RANK=0 1 0 1$' "by rank"
-like "$out" '^  MASTER_PORT, DL_COMM_ADDRESS, DL_ENV_STEP: chosen by the number of the job' "what depends on the job's number is told"
+like "$out" '^  MASTER_PORT, DL_ENV_STEP: chosen by the number of the job' "what depends on the job's number is told"
 like "$out" '^  GLOO_SOCKET_IFNAME, DL_ENV_SET: each node' "what depends on the node is told"
 like "$out" 'node\[1-2\] here' "as is that the nodes are made up"
 dl env --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:* --job=5 --rank=1 >lines 2>err

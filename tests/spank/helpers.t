@@ -40,11 +40,11 @@ done
 EOF
 cat >"$work/forged" <<'EOF'
 #!/bin/sh
-SLURM_DL_POLICY=$(echo "$SLURM_DL_POLICY" | tr 0-9a-f 1-9a-f0 | sed "s/^[^,]*:/${SLURM_DL_POLICY%:*}:/")
-export SLURM_DL_POLICY
+SLURM_DL_BOARD="${SLURM_DL_BOARD% *} $(echo "${SLURM_DL_BOARD#* }" | tr 0-9a-f 1-9a-f0)"
+export SLURM_DL_BOARD
 exec "${0%forged}tasks" 1 2 3
 EOF
-printf '#!/bin/sh\necho "dl: ${SLURM_DL_POLICY%%%%[0-9]:*}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
+printf '#!/bin/sh\necho "dl: listens at ${SLURM_DL_BOARD%%%%? *}"\nexec %s 1 2 3\n' "$work/tasks" >"$work/port"
 chmod +x "$work/tasks" "$work/forged" "$work/port"
 roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: what srun says of nodes
     settings=
@@ -77,7 +77,7 @@ is "$(roll -- dl=off --)" "" "nor where nothing is asked for"
 is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components have one list"
 is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "whoever does not know the token answers for nobody"
 printf 'SrunPortRange = 61234-61239\n' >"$work/slurm.conf"
-is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "call:6123" "in the range of ports for srun"
+is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "listens at 6123" "in the range of ports for srun"
 
 # ---- srun and the collector
 

@@ -177,7 +177,7 @@ for wrong in n1,n3,n2 n3,n1 n3,n1,n4 n3,n3,n1 x, ,; do
     is "$(arbitrary SLURM_DL_HOSTFILE=$wrong "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "an order that is not Slurm's is not believed: $wrong"
 done
 hostfile () { # hostfile [VARIABLE=VALUE]...: what srun tells its tasks
-    env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p' | tail -n 1
+    env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_HOSTFILE"' "$@" "$stub" "$PLUGIN" local dl=torch | sed -n 's/^told //p' | tail -n 1
 }
 printf '# racks\nn3 # the first\nn1*2\n\nn2\n' >"$work/hosts"
 is "$(hostfile SLURM_HOSTFILE="$work/hosts")" n3,n1,n1,n2 "SLURM_HOSTFILE"
@@ -270,7 +270,7 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
         shift
     done
     shift
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${SLURM_DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^free //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${SLURM_DL_POLICY%% *}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
 }
 is "$(free --)" bind,- "nobody has chosen cores: the default may"
 is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
@@ -296,11 +296,11 @@ told () { # told [VARIABLE=VALUE]... -- [OPTION]...: what srun tells the tasks
         shift
     done
     shift
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local "$@" -- dl=/x when=gpus:any default=auto nccl=auto | sed -n 's/^told //p'
 }
 is "$(told --)" "- when=gpus:any default=auto nccl=auto" "srun tells its policy, and no path"
 is "$(told -- dl=torch)" "- when=gpus:any default=auto nccl=auto" "also for an option of the user's"
-is "$(env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local dl-bind=closest -- dl=/x when=gpus:any nccl_dir=/x default=torch | sed -n 's/call:[0-9]*:[0-9a-f]*,//; s/^told //p')" \
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "told $SLURM_DL_POLICY"' "$stub" "$PLUGIN" local dl-bind=closest -- dl=/x when=gpus:any nccl_dir=/x default=torch | sed -n 's/^told //p')" \
     "- when=gpus:any nccl_dir=/x default=torch" "but one in the wrong place, which ends defaults"
 nothing "as it does in the tasks" fake $gpu "$stub" "$PLUGIN" 0 -- when=partition:x default=jax nccl_dir=/x when=gpus:any default=torch
 is "$(told -- dl=off)$(told DL_DEFAULTS=off --)" "" "--dl=off or DL_DEFAULTS=off: no default is left"

@@ -234,7 +234,7 @@ static int wait_for_any (struct boot_accept *m, double deadline)
 {
     struct listener *l = &m->listener;
     size_t first = listener_fds (l);
-    struct pollfd *p = listener_poll (l, (size_t)m->n);
+    struct pollfd *p = listener_poll (l, (size_t)m->n + 1);
     int left = socket_left (deadline);
     int n;
 
@@ -242,7 +242,8 @@ static int wait_for_any (struct boot_accept *m, double deadline)
         return -1;
     for (long i = 0; i < m->n; i++)
         p[first + (size_t)i] = (struct pollfd){ .fd = m->peers[i].stream.fd, .events = POLLRDHUP };
-    n = poll (p, (nfds_t)(first + (size_t)m->n), left > 1000 ? 1000 : left);
+    p[first + (size_t)m->n] = m->post ? board_poll (m->post) : (struct pollfd){ .fd = -1 };
+    n = poll (p, (nfds_t)(first + (size_t)m->n + 1), left > 1000 ? 1000 : left);
     if (n < 0)
         return errno == EINTR ? 0 : -1;
     for (long i = m->n - 1; i >= 0; i--)
@@ -259,6 +260,8 @@ int boot_accept_run (struct boot_accept *m, double deadline)
         if (wait_for_any (m, deadline) < 0)
             return -1;
         listener_serve (&m->listener);
+        if (m->post)
+            board_serve (m->post);
         while (listener_take (&m->listener, &a))
             admit (m, &a);
         if (*m->differs.text) {

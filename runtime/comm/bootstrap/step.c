@@ -140,7 +140,7 @@ static int ephemeral (void)
     return first;
 }
 
-/* The ports that the plugin would have chosen. */
+/* A port that all ranks know, and others may, too. */
 static int find_step_address (struct boot_place *p)
 {
     const char *hosts = getenv ("SLURM_STEP_NODELIST");
@@ -151,8 +151,8 @@ static int find_step_address (struct boot_place *p)
     ports = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
                            (uint32_t)environment_number ("SLURM_JOB_ID", 0),
                            (uint32_t)environment_number ("SLURM_STEP_ID", 0), ephemeral (), 1);
-    p->port = ports.few ? ports.second : ports.comm;
-    p->nearby = is_no_host () || (p->rank != 0 && !address_is_known (p->host));
+    p->port = ports.third;
+    p->nearby = true;
     return 0;
 }
 
@@ -178,6 +178,7 @@ static int find_address (struct boot_place *p, const struct slurmdl_comm_options
     long port = environment_number ("MASTER_PORT", 0);
 
     if (address && *address) {
+        p->is_named = true;
         if (address_split (address, p->host, sizeof (p->host), &p->port) == 0)
             return 0;
         return errorf (err, "the address '%.100s' is not HOST:PORT", address);
@@ -196,20 +197,22 @@ static int find_address (struct boot_place *p, const struct slurmdl_comm_options
 }
 
 /* A name for the notice that is the same on all ranks, and that of no others
- * where there is a secret.
+ * where there is a secret.  The ports that Slurm has reserved are no part of it:
+ * components of a heterogeneous job have their own.
  */
 static void name_notice (struct boot_place *p)
 {
     unsigned char digest[HANDSHAKE_KEY] = { 0 };
     char own[64] = "", what[SECRET_DIGITS + 16], hex[SECRET_DIGITS + 1];
+    int port = p->is_named || !is_of_slurm (p) ? p->port : 0;
     int n;
 
     if (p->has_key)
         handshake_derive (p->key, "notice", digest, sizeof (digest));
     secret_print (digest, hex);
-    snprintf (what, sizeof (what), "%d", p->port);
+    snprintf (what, sizeof (what), "%d", port);
     if (p->has_key)
-        snprintf (what, sizeof (what), "%d.%.16s", p->port, hex);
+        snprintf (what, sizeof (what), "%d.%.16s", port, hex);
     if (is_of_slurm (p) && notice_step_name (p->notice, sizeof (p->notice), what) == 0)
         return;
     /* a loopback address is one of each machine */

@@ -3,6 +3,7 @@
 #include "runtime/comm/bootstrap/tcp.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +20,7 @@
 enum {
     ATTEMPT_S = 5, /* to connect */
     NOTICE_S = 1,  /* for the notice, before who has the secret looks elsewhere */
+    ASK_S = 2,     /* for srun's answer */
     LINGER_S = 5,  /* for the others to see why rank 0 has ended */
     SPARE_FILES = 64
 };
@@ -47,6 +49,15 @@ static void pause_ms (long ms)
     errno = saved;
 }
 
+/* Whether others look at p->port: the user has named it, or there is no place
+ * where all who have the secret would find another one.  Others may know it, and
+ * sit there.
+ */
+static bool is_known (const struct boot_place *p)
+{
+    return p->is_named || !*p->notice || (p->has_key && !board_is_there ());
+}
+
 /* ---- rank 0 ---- */
 
 static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
@@ -55,25 +66,28 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
     char names[160];
 
     boot_name_ranks (names, sizeof (names), m->missing, p->size, p->layout);
-    errorf (err, "%ld of %ld ranks did not come within %g s: %s", m->left, p->size, p->timeout,
-            names);
+    errorf (err, "%ld of %ld ranks did not come within %g s: %s%s%s", m->left, p->size, p->timeout,
+            names,
+            p->post.is_posted || !*p->post.why.text
+                ? ""
+                : "; the address of rank 0 could not be posted with ",
+            p->post.is_posted ? "" : p->post.why.text);
     errno = ETIMEDOUT;
     return -1;
 }
 
-/* At the port that others would try where they do not see the notice; if that
- * is taken, at any.
- */
+/* At any port, unless others look at one; if that is taken, at any, too. */
 static int open_any (struct boot_place *p, struct slurmdl_error *err)
 {
-    if (p->port && listen_open (&p->listener, p->host, p->port) == 0)
+    if (is_known (p) && listen_open (&p->listener, p->host, p->port) == 0)
         return 0;
     if (!boot_is_loopback (p->host))
         return listen_open_range (&p->listener, NULL, 0, err);
     return listen_open (&p->listener, p->host, 0) < 0 ? errorf (err, "%s", strerror (errno)) : 0;
 }
 
-/* Who has the secret, and cannot publish, can still be where it is looked for.
+/* With srun only for who has the secret: it does not get that.  Who has it, and
+ * cannot publish, can still be where it is looked for.
  */
 static int publish (struct boot_place *p, struct slurmdl_error *err)
 {
@@ -83,6 +97,8 @@ static int publish (struct boot_place *p, struct slurmdl_error *err)
     if (!p->has_key && getrandom (p->key, sizeof (p->key), 0) < 0)
         return errorf (err, "getrandom: %s", strerror (errno));
     boot_compose (p, notice);
+    if (p->has_key)
+        board_post (&p->post, p->key, p->notice, notice);
     if (notice_put (p->notice, notice, &why) == 0)
         return 0;
     if (!p->has_key)
@@ -91,7 +107,7 @@ static int publish (struct boot_place *p, struct slurmdl_error *err)
                        "srun --dl=torch, or set DL_SECRET to 32 hexadecimal "
                        "digits",
                        why.text);
-    if (p->listener.port == p->port)
+    if (p->post.is_on || p->listener.port == p->port)
         return 0;
     listen_close (&p->listener);
     return errorf (err,
@@ -101,20 +117,27 @@ static int publish (struct boot_place *p, struct slurmdl_error *err)
                    p->own, p->port, why.text);
 }
 
-/* The others are not to wait for what does not come. */
+/* The others are not to wait for what does not come; srun tells those who come
+ * later, too.
+ */
 static void publish_failure (struct boot_place *p, const char *why)
 {
     char notice[BOOT_NOTICE];
     int saved = errno;
+    bool kept = false;
 
     boot_compose_failure (why, notice);
-    p->failed = *p->notice && notice_put (p->notice, notice, NULL) == 0;
+    board_end (&p->post);
+    if (*p->notice && p->has_key)
+        kept = board_keep (p->key, p->notice, notice, monotonic () + ASK_S) == 0;
+    if (*p->notice && notice_put (p->notice, notice, NULL) == 0)
+        p->linger = kept ? NOTICE_S : LINGER_S;
     errno = saved;
 }
 
 static void linger (const struct boot_place *p)
 {
-    pause_ms (LINGER_S * 1000);
+    pause_ms (p->linger * 1000L);
     notice_remove (p->notice);
 }
 
@@ -132,10 +155,11 @@ static int open_listener (struct boot_place *p, struct slurmdl_error *err)
 }
 
 /* All who were to come have read it, or are too late. */
-static void remove_notice (const struct boot_place *p)
+static void remove_notice (struct boot_place *p)
 {
     if (*p->notice)
         notice_remove (p->notice);
+    board_end (&p->post);
 }
 
 static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
@@ -150,6 +174,7 @@ static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
         remove_notice (p);
         goto out;
     }
+    m.post = &p->post;
     for (long r = 1; r < p->size; r++)
         boot_accept_expect (&m, r);
     rv = boot_accept_run (&m, monotonic () + p->timeout);
@@ -294,33 +319,104 @@ static int await_secret (struct boot_place *p)
     return rv ? -1 : 0;
 }
 
-/* Whether a port that others know, too, is tried: once the notice might be
- * there, or cannot.
+/* How a rank looks for rank 0. */
+struct boot_search {
+    struct lookup *name;
+    double begun;
+    double ask, gap;            /* when srun is asked, and after how long again */
+    struct slurmdl_error board; /* why it has not said where rank 0 is */
+    char tried[300];            /* where nobody, or somebody else, has answered; "" */
+    bool strange;               /* somebody else */
+};
+
+/* Others than the notice are not asked before it might be there, unless it
+ * cannot.
  */
-static bool may_try (const struct boot_place *p, int notice, double begun)
+static bool is_late (const struct boot_search *s, int notice)
 {
-    return !*p->notice || (p->has_key && (notice < 0 || monotonic () > begun + NOTICE_S));
+    return notice < 0 || monotonic () > s->begun + NOTICE_S;
 }
 
-/* Where its notice says, or else where it might be; as in introduce_at(). */
-static int try_root (struct boot_tree *t, struct boot_place *p, struct lookup *name,
-                     struct listen_sockets *listener, double begun, struct slurmdl_error *err)
+/* One of each node, where there are thousands, and those on rank 0's, that do
+ * not see a notice of the same machine's.
+ */
+static double askers (const struct boot_place *p)
 {
-    double deadline = begun + p->timeout;
-    struct boot_place found = *p;
-    int fd, rv = *p->notice ? read_notice (p, &found, err) : 1;
+    const struct rank_layout *l = p->size > BOOT_STAR ? p->layout : NULL;
 
-    if (rv < 0 && (errno == ECONNREFUSED || !p->has_key))
-        return -1;
-    if (rv == 0) {
-        memcpy (p->key, found.key, sizeof (p->key));
-        fd = connect_to (found.host, found.port, deadline);
-    } else if (may_try (p, rv, begun)) {
-        fd = connect_to (host_of_root (p, name), p->port, deadline);
-    } else {
-        errno = ENOENT;
-        return 1;
+    return (double)(l ? l->nodes + l->most : p->size);
+}
+
+/* All of them together ask srun a thousand times in a second, and then half of
+ * that.
+ */
+static bool may_ask (const struct boot_place *p, struct boot_search *s, int notice)
+{
+    double now = monotonic ();
+
+    if (!p->has_key || !*p->notice || !board_is_there () || !is_late (s, notice))
+        return false;
+    if (s->gap == 0) {
+        s->gap = 0.05 + askers (p) / 1000;
+        s->ask = now + s->gap * (double)(p->rank % 101) / 101;
     }
+    if (now < s->ask)
+        return false;
+    s->ask = now + s->gap;
+    s->gap = s->gap > 0.2 + askers (p) / 1000 ? s->gap : s->gap * 2;
+    return true;
+}
+
+/* As read_notice(), from srun. */
+static int read_board (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
+                       struct slurmdl_error *err)
+{
+    char text[NOTICE_TEXT];
+
+    *found = *p;
+    s->board = (struct slurmdl_error){ "" };
+    if (board_get (p->key, p->notice, text, monotonic () + ASK_S, &s->board) < 0)
+        return 1;
+    *err = (struct slurmdl_error){ "" };
+    return boot_parse (found, text, err) == 0 ? 0 : errno == ECONNREFUSED ? -1 : 1;
+}
+
+/* As in introduce_at(); ENOENT: nobody says where rank 0 is. */
+static int find_root (const struct boot_place *p, struct boot_search *s, struct boot_place *found,
+                      struct slurmdl_error *err)
+{
+    int notice = *p->notice ? read_notice (p, found, err) : 1;
+    const char *host;
+    int rv;
+
+    if (notice == 0 || (notice < 0 && (errno == ECONNREFUSED || !p->has_key)))
+        return notice;
+    if (may_ask (p, s, notice) && (rv = read_board (p, s, found, err)) <= 0)
+        return rv;
+    *found = *p;
+    errno = ENOENT;
+    if (*p->notice && (!p->has_key || !is_known (p) || !is_late (s, notice)))
+        return 1;
+    errno = EHOSTUNREACH;
+    if (!(host = host_of_root (p, s->name)))
+        return 1;
+    snprintf (found->host, sizeof (found->host), "%s", host);
+    return 0;
+}
+
+static int try_root (struct boot_tree *t, struct boot_place *p, struct boot_search *s,
+                     struct listen_sockets *listener, struct slurmdl_error *err)
+{
+    double deadline = s->begun + p->timeout;
+    struct boot_place found;
+    int rv = find_root (p, s, &found, err);
+    int fd;
+
+    if (rv != 0)
+        return rv;
+    memcpy (p->key, found.key, sizeof (p->key));
+    snprintf (s->tried, sizeof (s->tried), "%s:%d", found.host, found.port);
+    fd = connect_to (found.host, found.port, deadline);
     if (fd < 0)
         return 1;
     *err = (struct slurmdl_error){ "" };
@@ -329,15 +425,21 @@ static int try_root (struct boot_tree *t, struct boot_place *p, struct lookup *n
     return introduce_at (t, p, listener, deadline, err);
 }
 
-static int no_answer (const struct boot_place *p, const struct slurmdl_error *why, bool strange,
-                      struct slurmdl_error *err)
+static int no_answer (const struct boot_place *p, const struct slurmdl_error *why,
+                      const struct boot_search *s, struct slurmdl_error *err)
 {
     const char *text = *why->text ? why->text : strerror (errno);
+    const char *more = p->has_key ? "" : "without DL_SECRET all ranks need the same home directory";
 
-    if (strange)
+    if (*s->board.text)
+        more = s->board.text;
+    if (s->strange)
         text = "what listens there does not know this step's secret";
-    errorf (err, "rank 0 did not answer at %s:%d within %g s: %s", p->host, p->port, p->timeout,
-            text);
+    if (*s->tried)
+        errorf (err, "rank 0 did not answer at %s within %g s: %s", s->tried, p->timeout, text);
+    else
+        errorf (err, "rank 0 has published no address within %g s: %s%s%s", p->timeout, text,
+                *more ? "; " : "", more);
     errno = ETIMEDOUT;
     return -1;
 }
@@ -345,26 +447,28 @@ static int no_answer (const struct boot_place *p, const struct slurmdl_error *wh
 static int come_to_root (struct boot_tree *t, struct boot_place *p, struct listen_sockets *listener,
                          struct slurmdl_error *err)
 {
-    double begun = monotonic (), deadline = begun + p->timeout;
-    struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
+    struct boot_search s = { .begun = monotonic () };
     struct slurmdl_error why;
-    bool strange = false;
     long wait = 5;
     int rv;
 
+    if (is_known (p)) {
+        snprintf (s.tried, sizeof (s.tried), "%s:%d", p->host, p->port);
+        s.name = p->nearby ? lookup_start (p->host) : NULL;
+    }
     /* rank 0 may not listen yet; not all ranks come back at once */
     for (;;) {
         why = (struct slurmdl_error){ "" };
-        rv = try_root (t, p, name, listener, begun, &why);
-        strange |= rv == 1 && errno == EACCES;
-        if (rv != 1 || monotonic () > deadline)
+        rv = try_root (t, p, &s, listener, &why);
+        s.strange |= rv == 1 && errno == EACCES;
+        if (rv != 1 || monotonic () > s.begun + p->timeout)
             break;
         pause_ms (wait + (p->rank * 7) % (wait + 1));
         wait = wait < 200 ? wait * 2 : wait;
     }
-    lookup_leave (name);
+    lookup_leave (s.name);
     if (rv == 1)
-        return no_answer (p, &why, strange, err);
+        return no_answer (p, &why, &s, err);
     return rv < 0 ? errorf (err, "%s", why.text) : 0;
 }
 
@@ -406,8 +510,9 @@ int boot_tree_open (struct boot_tree *t, struct boot_place *p, struct slurmdl_er
         boot_tree_tell (t, NULL, saved, why.text);
         t->broken = true;
         boot_tree_close (t, true);
-        if (p->failed)
+        if (p->linger)
             linger (p);
+        board_end (&p->post);
         errorf (err, "%s", why.text);
         errno = saved;
     }

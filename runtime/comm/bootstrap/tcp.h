@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/comm/net/board.h"
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
@@ -14,12 +15,13 @@
 /* What a rank knows before it has met anyone. */
 struct boot_place {
     long rank, size;
-    /* Where rank 0 listens, "HOST[,HOST...]"; or would, where there is a
-     * notice, which says where it does.
+    /* Where rank 0 listens, "HOST[,HOST...]"; where there is a notice, which
+     * says that, only if it was named, or rank 0 cannot publish (tcp.c).
      */
     char host[256];
     int port;
-    bool nearby;                    /* 'host' may be no host's name, but a node's of this one */
+    bool is_named;                  /* the user has chosen both */
+    bool nearby;                    /* 'host' is a node's name, of this one maybe, or of no host */
     struct listen_sockets listener; /* rank 0's, if it listens already */
     /* The same on all ranks of this step, and on no others; false: it is in the
      * notice.
@@ -28,7 +30,8 @@ struct boot_place {
     bool has_key;
     /* The notice (notice.h) of rank 0, which removes it; "": there is none. */
     char notice[NOTICE_NAME];
-    bool failed;                      /* it says why rank 0 has ended */
+    struct board_post post;           /* the same with srun, for who does not see it */
+    int linger;                       /* seconds in which it says why rank 0 ends */
     bool plain;                       /* messages have no tags (handshake.h) */
     double timeout;                   /* seconds */
     char own[64];                     /* name of this host */
@@ -128,6 +131,7 @@ int boot_say_differs (bool plain, long rank, const char *host, struct slurmdl_er
 /* Ranks that come to a listener. */
 struct boot_accept {
     const struct boot_place *place;
+    struct board_post *post; /* to be kept meanwhile, or NULL */
     struct listener listener;
     struct boot_peer *peers; /* who has come */
     long n;

@@ -64,7 +64,7 @@ bool address_is_loopback (const struct sockaddr *a)
            && ntohl (((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
 }
 
-bool address_is_known (const char *host)
+static bool is_known (const char *host)
 {
     struct addrinfo *list = address_look_up (host, 1, 0);
 
@@ -117,7 +117,7 @@ void address_own (const char *name, char *buf, size_t size)
     int n = own_numbers (number, 16);
 
     *buf = '\0';
-    if (name && *name && address_is_known (name))
+    if (name && *name && is_known (name))
         append (buf, size, name);
     for (int i = 0; i < n; i++)
         append (buf, size, number[i]);

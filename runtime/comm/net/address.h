@@ -20,7 +20,6 @@ struct addrinfo *address_look_up (const char *host, int port, int flags);
 const char *address_name (const char *host);
 
 bool address_is_loopback (const struct sockaddr *a);
-bool address_is_known (const char *host);
 
 /* "HOST[,HOST...]" where other machines may reach this one: its name, if it has
  * an address, and those of its interfaces; "": there are none.

@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# needs: root
+# another user at the process beside srun, which has the address of rank 0 for ranks that do not see its notice: he floods it,
+# lies to it or in its place, and sits on each port that he can guess; the ranks of the step meet
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+command -v python3 >/dev/null || skip_all "no python3"
+meet=$builddir/tests/runtime/comm/meet
+stub=$builddir/tests/fakes/spank
+network=$srcdir/tests/attacks/network.py
+board=$srcdir/tests/attacks/board.py
+for f in "$meet" "$stub" "$PLUGIN"; do victim test -r "$f" || skip_all "other users may not read $f"; done
+for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
+for r in 0 1; do victim mkdir "$victim_home/$r"; done
+both="0 of 2 by tcp over native: 3
+1 of 2 by tcp over native: 3"
+
+# What srun starts.  Its ranks have a home each, and wait until they may begin.
+cat >"$work/step" <<'END'
+#!/bin/sh
+rank () {
+    SLURM_PROCID=$1 HOME=$HOME/$1 timeout 300 "$meet" $what >"$HOME/$1.out" 2>&1
+}
+export SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 \
+    SLURM_GTIDS=0,1 SLURMD_NODENAME=n1 SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_STEP_RESV_PORTS="$reserved" DL_COMM_SHARED=0 \
+    DL_COMM_TIMEOUT="${seconds:-100}"
+echo "${SLURM_DL_BOARD-none}" >"$HOME/board"
+[ -z "$elsewhere" ] || export SLURM_DL_BOARD="$elsewhere"
+echo >"$HOME/ready"
+until [ -e "$HOME/go" ]; do sleep 0.1; done
+FAKE_PROBE= SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_STEP_NUM_NODES=1 "$stub" "$PLUGIN" 0 dl=torch >"$HOME/task.out" 2>&1
+rank 0 &
+zero=$!
+rank 1
+echo "1: $?" >"$HOME/status"
+wait $zero
+echo "0: $?" >>"$HOME/status"
+END
+chmod 755 "$work/step"
+srun () { # srun [NAME=VALUE...]: and its step, which is ready
+    (cd "$victim_home" && rm -f go ready board status 0.out 1.out)
+    victim timeout 400 env meet="$meet" stub="$stub" PLUGIN="$PLUGIN" reserved="$range" FAKE_PROBE="$work/step" "$@" "$stub" "$PLUGIN" local dl=torch >srun.out 2>&1 &
+    launched=$!
+    wait_for 60 test -e "$victim_home/ready"
+    port=$(sed 's/ .*//' "$victim_home/board")
+    token=$(sed 's/.* //' "$victim_home/board")
+}
+go () {
+    victim touch "$victim_home/go"
+}
+met () { # met NAME
+    go
+    wait "$launched"
+    is "$(cat "$victim_home/0.out" "$victim_home/1.out")" "$both" "$1" || sed 's/^/# /' srun.out "$victim_home/status"
+}
+beside_srun () { # the process beside srun, by its port
+    victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$port"
+}
+gone () {
+    ! beside_srun
+}
+end () { # end JOB: its children, as the job is a shell's
+    pkill -P "$1"
+    wait "$1" 2>/dev/null
+}
+
+# ---- he sits on each port that he can guess: those that Slurm reserved, and the 12,000 that a job's number leads to
+range=21000-21005
+attacker timeout 400 python3 "$board" squat 20768-32767 >squat.out 2>&1 &
+squatter=$!
+wait_for 120 grep -q holds squat.out
+like "$(cat squat.out)" '^holds 1[12][0-9]{3}$' "another user holds the ports that follow from the job, and those that Slurm reserved"
+srun
+met "ranks without a common folder meet through srun"
+end "$squatter"
+wait_for 60 gone
+ok $? "what is beside srun ends with it"
+
+# ---- who does not know the token
+srun
+is "$(attacker python3 "$board" ask "$port" 0123456789abcdef0123456789abcdef get x)" "" "who has another token gets nothing"
+is "$(attacker python3 "$board" long "$port" 1000000)" "closed" "a line without end is not read to its end"
+is "$(attacker python3 "$board" ask "$port" "$token" get 00112233445566778899aabbccddeeff)" "" "what is not posted is not there"
+met "and the ranks meet"
+
+# ---- a flood: silent ones, and others, as fast as he can
+srun
+flooders=
+for i in 1 2 3 4 5 6; do
+    attacker timeout 300 python3 "$network" flood "$port" "$(often 20000 200000)" 100 100 >flood.$i 2>&1 &
+    flooders="$flooders $!"
+    wait_for 60 grep -q ready flood.$i
+done
+met "ranks meet during a flood"
+is "$(grep -c 'no answer\|error' srun.out)" 0 "and srun misses no node" || sed 's/^/# /' srun.out
+wait_for 60 gone
+ok $? "no flood keeps the process when srun has ended"
+for i in $flooders; do end "$i"; done
+
+# ---- he is where srun was: all that he answers is a lie
+for lie in failure address garbage silence; do
+    attacker timeout 300 python3 "$board" lie $lie >lie.out 2>&1 &
+    liar=$!
+    wait_for 60 grep -q '^port' lie.out
+    srun seconds=6 elsewhere="$(sed -n 's/^port //p' lie.out) 0123456789abcdef0123456789abcdef"
+    go
+    wait "$launched"
+    like "$(cat "$victim_home/1.out")" 'rank 0 (did not answer|has published no address) .*within 6 s' "$lie: nobody is led astray"
+    is "$(grep -c "owned\|$(printf '\033')" "$victim_home/1.out")" 0 "and nothing of it is printed"
+    end "$liar"
+done
+
+# ---- rank 0 cannot listen: the other one hears why at once
+squat=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+attacker timeout 400 python3 "$board" squat "$squat-$squat" >squat.out 2>&1 &
+squatter=$!
+wait_for 120 grep -q holds squat.out
+srun DL_COMM_PORTS="$squat-$squat" seconds=200
+go
+wait "$launched"
+like "$(cat "$victim_home/1.out")" 'rank 0 \(n1\) cannot listen: no port to listen at: Address already in use' "why rank 0 cannot listen comes through srun, too"
+end "$squatter"
+is "$(find "$victim_home"/[01]/.slurm-dl -type f)" "" "no notice is left behind"
+done_testing
