@@ -182,6 +182,16 @@ metric: {name: acc}
 parameters: {a: {values: [1, .inf]}}
 END
 like "$(cat said)" 'parameters.a.values: taken over, but infinity and no number are texts' "infinity"
+made '^    name = "grid";$' "Katib, a grid's maxTrialCount" 'spec.maxTrialCount: taken over, but grid sets the number itself; dl stop ends it before' <<END
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: k}
+spec:
+  objective: {type: maximize, objectiveMetricName: p}
+  algorithm: {algorithmName: grid}
+  maxTrialCount: 3
+  parameters: [{name: a, parameterType: int, feasibleSpace: {min: "1", max: "9"}}]
+END
 refused "6: b.lr is in fixed and in grid, which SEML refuses, too" "SEML, a parameter that is there twice" <<END
 seml: {executable: t.py}
 slurm: {experiments_per_job: 1}

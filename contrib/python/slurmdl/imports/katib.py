@@ -267,7 +267,7 @@ def _counts(one: Import, node: Node) -> None:
         if trials is None:
             one.guess("searcher.max_trials", 100, "the file names none: Katib goes on until the goal is reached")
     elif trials is not None:
-        one.mark(node.get("spec", "maxTrialCount"), NONE, f"{one.keys['searcher.name']} sets the number itself")
+        one.changed(node.get("spec", "maxTrialCount"), f"{one.keys['searcher.name']} sets the number itself; dl stop ends it before")
     one.set("resources.workers", one.whole(node, "spec", "parallelTrialCount", least=1))
     one.set("max_failed", one.whole(node, "spec", "maxFailedTrialCount", least=0))
 
