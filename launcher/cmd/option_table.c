@@ -196,6 +196,11 @@ static const struct opt of_continue[] = {
     { 0 },
 };
 
+static const struct opt of_try[] = {
+    { "length", "L", NULL, "the length of the trial (default: 1)", OPT_COUNT, AT (length) },
+    { 0 },
+};
+
 static const struct opt of_export[] = {
     { "format", "FORMAT", NULL, "csv (the default), json, h5, tensorboard, wandb, mlflow, optuna or parquet", OPT_STRING, AT (format) },
     { "output", "FILE", NULL, "write FILE instead of standard output; for other tools, a folder", OPT_STRING, AT (output) },
@@ -294,7 +299,7 @@ static const struct opt of_env[] = {
 #define OPTIONS(command) const struct opt *const options_##command[]
 
 OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
-OPTIONS (try) = { set, NULL };
+OPTIONS (try) = { set, of_try, NULL };
 OPTIONS (preview) = { set, of_preview, json, NULL };
 OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
 OPTIONS (import) = { of_import, NULL };

@@ -230,6 +230,17 @@ static int take_code (struct try_run *t, struct code_files *files, struct slurmd
     return rv < 0 ? -1 : 0;
 }
 
+/* A program that counts iterations has not come to its first metric. */
+static void print_longer (const struct try_run *t)
+{
+    int64_t whole = t->sweep.exp->search.max_length;
+
+    if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0 && t->attempt.length < whole)
+        printf ("            the length of this trial was %lld of %lld: --length=L "
+                "tries a longer one\n",
+                (long long)t->attempt.length, (long long)whole);
+}
+
 static int conclude (struct try_run *t, enum working_folder work)
 {
     struct failure_class v = { .why = "" };
@@ -251,10 +262,11 @@ static int conclude (struct try_run *t, enum working_folder work)
     }
     failure_classify (&t->attempt, t->status, false, &v);
     printf ("no result:  %s\n", v.why);
+    print_longer (t);
     return EXIT_FAILED;
 }
 
-static int run_trial (struct experiment *e, double *x)
+static int run_trial (struct experiment *e, double *x, int64_t length)
 {
     struct slurmdl_error err = { "" };
     struct code_files files = { .root = NULL };
@@ -264,7 +276,7 @@ static int run_trial (struct experiment *e, double *x)
     int rv = try_run_open (&t, e, 1, NULL, &err);
 
     t.trial->x = x;
-    t.trial->target = t.attempt.length = 1;
+    t.trial->target = t.attempt.length = length;
     e->work = WORK_ATTEMPT; /* what is written is seen in a folder of its own */
     if (rv == 0)
         rv = take_code (&t, &files, &err);
@@ -302,7 +314,7 @@ static void make_small (struct experiment *e)
         e->seed = e->search.seed = 0;
 }
 
-static int try_it (struct experiment *e, bool given)
+static int try_it (struct experiment *e, bool given, int64_t length)
 {
     double *x = calloc (e->nparams + 1, sizeof (*x));
     int rv = command_check (e, true, true);
@@ -315,7 +327,7 @@ static int try_it (struct experiment *e, bool given)
         command_warn (e);
     make_small (e);
     if (rv == 0)
-        rv = run_trial (e, x);
+        rv = run_trial (e, x, length);
     free (x);
     return rv;
 }
@@ -348,7 +360,7 @@ static int read_and_try (const struct settings *st, char **sets, const char *wor
 
     if (rv)
         return rv;
-    rv = try_it (e, given);
+    rv = try_it (e, given, st->length ? st->length : 1);
     experiment_destroy (e);
     return rv;
 }

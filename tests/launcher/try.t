@@ -58,6 +58,9 @@ like "$(cat out)" '^no result: +exit status 3: not a metric$' "says why"
 like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' "and that there is no checkpoint"
 printf '%s\n' 'printf "1/2 loss = 9\b\b\b\b\b\b\b\b\b\b\b\b2/2 loss = 0.5\n"' >bar.sh
 like "$(timeout 100 dl try --set 'entrypoint="sh bar.sh {lr}"' --set 'metrics.pattern="loss = {loss}"' exp.conf 2>&1)" '^result: +loss 0.5 at step 2$' "a progress bar of backspaces"
+echo '[ "$1" -lt 5 ] || echo "epoch $1: loss = 0.5"' >steps.sh
+like "$(timeout 100 dl try --set 'entrypoint="sh steps.sh {length} {lr}"' exp.conf 2>&1)" '^ +the length of this trial was 1 of 9: --length=L tries a longer one$' "a length of 1 that is too short for a metric"
+like "$(timeout 100 dl try --length=5 --set 'entrypoint="sh steps.sh {length} {lr}"' exp.conf 2>&1)" '^result: +loss 0.5 at step 5$' "a longer one"
 timeout 100 dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf >out 2>&1
 is $? 1 "a pattern that matches nothing"
 like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
