@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ enum {
     POST_NAME = 33,
     POST_TEXT = 600,
     KEEP_S = 30,
+    SILENT_S = 5, /* in which the kernel keeps whoever has said nothing */
     NAMED = 8,
     LATE_S = 20, /* after the first answer */
     CONNECT_MS = 2000,
@@ -471,7 +473,7 @@ static int open_listener (int *port)
     static const int families[] = { AF_INET6, AF_INET };
     struct sockaddr_in6 own;
     socklen_t size = sizeof (own);
-    static const int off = 0;
+    static const int off = 0, silent = SILENT_S;
 
     for (int i = 0; i < 2; i++) {
         int fd = socket (families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -479,6 +481,7 @@ static int open_listener (int *port)
             continue;
         if (i == 0)
             setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof (off));
+        setsockopt (fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof (silent));
         if (bind_any (fd, families[i]) == 0 && listen (fd, WAITING) == 0
             && getsockname (fd, (struct sockaddr *)&own, &size) == 0) {
             *port = ntohs (own.sin6_port); /* in the same place for IPv4 */
