@@ -67,6 +67,7 @@ is "$(cat join.out)" "sent away" "a silent rank 1 does not get in"
 comes "and delays nobody"
 wait
 hosts
+rm join.out
 attacker timeout 100 env $step python3 "$network" join "$port" 1 2 '\033]0;owned\007\033[2J' >join.out &
 wait_for 60 grep -q . join.out
 comes "a forged failure is not heard"

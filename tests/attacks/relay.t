@@ -44,6 +44,7 @@ case $CFLAGS in
         grep -q '^hit' relay.out
     }
     through () { # through HOW [NAME=VALUE...]: both ranks, by way of a relay
+        rm -f relay.out # the port of the last one
         attacker timeout 400 python3 "$relay" "$1" >relay.out 2>&1 &
         relaying=$!
         wait_for 60 grep -q '^port' relay.out
@@ -118,6 +119,7 @@ plain_victim=$(command -v setpriv)
 victim () {
     with_hosts "$plain_victim" --reuid="$victim_id" --regid="$victim_id" --clear-groups env HOME="$victim_home" "$@"
 }
+rm -f relay.out
 attacker timeout 200 python3 "$relay" sums "$port" "$port" >relay.out 2>&1 &
 relaying=$!
 if wait_for 60 grep -q '^port' relay.out && with_hosts getent ahosts localhost 2>/dev/null | grep -q '^::1'; then

@@ -100,6 +100,7 @@ if os.environ["SLURM_PROCID"] == "0":
     raise ValueError("no such file of data")
 threading.Event().wait()
 END
+rm -f out err
 timeout 300 srun --dl-debug=hang:6 -N1 -n2 "$python" ends.py >out 2>err &
 srun=$!
 wait_for 300 grep -q 'dl: rank' err
@@ -180,6 +181,7 @@ unhurt one2 $one2 "a rank that waits for one that works, on 2 nodes"
 is "$(cat one1/out one2/out | grep poll | tr '\n' ' ')" "poll 0 poll 0 " "and no look at it breaks off its system call"
 
 # ---- on demand
+rm -f out err
 timeout 300 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &
 srun=$!
 wait_for 300 sh -c '[ "$(grep -c begin out)" = 2 ]'
