@@ -259,7 +259,8 @@ static int read_line (int fd, unsigned seconds, char *line, size_t size)
     return -1;
 }
 
-static int detach_with (char **argv, char **env, int in, int out)
+/* Returns its process group, -1 on failure. */
+static pid_t detach_with (char **argv, char **env, int in, int out)
 {
     pid_t pid = fork ();
 
@@ -272,10 +273,12 @@ static int detach_with (char **argv, char **env, int in, int out)
         }
         _exit (pid < 0 ? NOT_RUN : 0);
     }
-    return pid > 0 && end_of (pid) == 0 ? 0 : -1;
+    return pid > 0 && end_of (pid) == 0 ? pid : -1;
 }
 
-/* life[1] stays open here, and nowhere else. */
+/* life[1] stays open here, and nowhere else.  Who does not answer is killed: it
+ * has srun's streams open, for whose end others may wait.
+ */
 int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *line, size_t size)
 {
     char *argv[ARGS + 1];
@@ -283,16 +286,20 @@ int helper_ask (spank_t sp, const char *const *args, unsigned seconds, char *lin
     int answer[2] = { -1, -1 };
     int why;
     int rv = -1;
+    pid_t group;
 
     if (prepare (sp, args, argv) < 0
         || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) < 0
         || pipe2 (answer, O_CLOEXEC) < 0)
         goto out;
-    if (detach_with (argv, environment (sp), life[0], answer[1]) < 0)
+    if ((group = detach_with (argv, environment (sp), life[0], answer[1])) < 0)
         goto out;
     close (answer[1]);
     answer[1] = -1;
-    rv = read_line (answer[0], seconds, line, size);
+    if ((rv = read_line (answer[0], seconds, line, size)) < 0 && errno == ETIMEDOUT) {
+        kill (-group, SIGKILL);
+        errno = ETIMEDOUT;
+    }
 out:
     why = errno;
     close (life[0]);

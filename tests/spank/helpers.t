@@ -219,6 +219,8 @@ dl=endless
 printf '#!/bin/sh\nexec sleep 1000\n' >"$work/endless"
 chmod +x "$work/endless"
 like "$(task 0 dl-check=quick)" "^error dl: --dl-check: this node is not checked: $work/endless: $hung" "one that hangs later is killed"
+as_srun dl-check=quick -- "dl=$work/endless" | cat >out # whose input ends when nobody has it open
+like "$(cat out)" "^error dl: --dl-check: each node is checked alone: cannot run $work/endless: $hung" "beside srun, too"
 dl=
 
 # ---- what cannot be run
