@@ -18,22 +18,22 @@ export RESERVED
 compare hosts "" "( but .*)?"
 unset RESERVED
 
-# ---- addresses and interfaces
+# ---- addresses and interfaces; a node may still clear away the step before, and Slurm then takes another one
 torch=
 /usr/bin/python3 -c 'import torch' 2>/dev/null && torch=1
 train=$srcdir/contrib/examples/torch/train.py
-out=$(timeout 300 srun --dl=torch -N2 -n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"' | sort -u)
+out=$(timeout 300 srun --dl=torch -w n1,n2 -n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"' | sort -u)
 is "$out" "n1 eth0" "hosts: address and interface"
 out=$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"')
 is "$out" "127.0.0.1 lo" "a step on one host needs no network"
-out=$(timeout 300 srun --dl=tf -N2 -n3 sh -c 'echo "$TF_CONFIG"' | sed 's/, "task".*//; s/:[0-9]*"/"/g' | sort -u)
+out=$(timeout 300 srun --dl=tf -w n1,n2 -n3 sh -c 'echo "$TF_CONFIG"' | sed 's/, "task".*//; s/:[0-9]*"/"/g' | sort -u)
 is "$out" '{"cluster": {"worker": ["n1","n1","n2"]}' "TF_CONFIG over hosts"
-is "$(timeout 300 srun --dl=ps -N2 -n4 --ntasks-per-node=2 -m cyclic --dl-roles=worker:2,server:1,scheduler:1 sh -c 'echo "$DMLC_PS_ROOT_URI $DMLC_INTERFACE"' | sort -u)" \
+is "$(timeout 300 srun --dl=ps -w n1,n2 -n4 --ntasks-per-node=2 -m cyclic --dl-roles=worker:2,server:1,scheduler:1 sh -c 'echo "$DMLC_PS_ROOT_URI $DMLC_INTERFACE"' | sort -u)" \
     "$(timeout 300 srun -w n2 -n1 hostname -I | tr -d ' ') eth0" "the scheduler's address"
-is "$(timeout 300 srun --dl=horovod -N2 -n3 sh -c 'echo "$HOROVOD_GLOO_RENDEZVOUS_ADDR $HOROVOD_GLOO_IFACE"' | sort -u)" \
+is "$(timeout 300 srun --dl=horovod -w n1,n2 -n3 sh -c 'echo "$HOROVOD_GLOO_RENDEZVOUS_ADDR $HOROVOD_GLOO_IFACE"' | sort -u)" \
     "$(timeout 300 srun -w n1 -n1 hostname -I | tr -d ' ') eth0" "Horovod's address over hosts"
 if [ -n "$torch" ]; then
-    out=$(timeout 300 srun --dl=torch -N2 -n4 /usr/bin/python3 "$train" 2>err)
+    out=$(timeout 300 srun --dl=torch -w n1,n2 -n4 /usr/bin/python3 "$train" 2>err)
     like "$out" '^4 ranks: loss 0\.[0-9]+ accuracy 0\.9' "DistributedDataParallel over two hosts"
     sed 's/^/# /' err | head -5
 else
