@@ -14,7 +14,9 @@
 #include "launcher/doctor/jobs.h"
 #include "launcher/doctor/plugin.h"
 #include "launcher/doctor/slurm.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
 #include "runtime/base/environment.h"
@@ -252,31 +254,21 @@ static int take_words (struct survey *v, char **words)
     return 0;
 }
 
-static int start_srun (const struct survey *v, char **words, int out, pid_t *pid)
+static int start_srun (const struct survey *v, char **options, int out, pid_t *pid)
 {
     static const char script[] = "\"$0\" doctor --json || [ $? = 1 ]";
-    struct command c = { 0 };
     char path[PATH_MAX];
+    char **words = NULL;
+    int bad = slurm_node_step_words (options, v->wanted ? (long long)v->nwanted : 0, &words);
 
     own_program (path);
-    command_add (&c, "srun", NULL);
-    for (; *words; words++)
-        command_add (&c, *words, NULL);
-    if (v->wanted)
-        command_number (&c, "--nodes", (long long)v->nwanted);
-    command_add (&c, "--ntasks-per-node=1", NULL);
-    command_add (&c, "--kill-on-bad-exit=0", NULL);
-    command_add (&c, "--mpi=none", NULL);
-    if (getenv ("SLURM_JOB_ID"))
-        command_add (&c, "--overlap", NULL);
-    command_add (&c, "sh", NULL);
-    command_add (&c, "-c", NULL);
-    command_add (&c, script, NULL);
-    command_add (&c, path, NULL);
+    bad |= strings_add (&words, "sh") | strings_add (&words, "-c") | strings_add (&words, script);
+    bad |= strings_add (&words, path);
     setenv ("DL_DEFAULTS", "off", 1);
-    *pid = subprocess_spawn (
-        &(struct spawn){ .argv = (char *const *)c.argv, .io = { -1, out, STDERR_FILENO } });
-    command_free (&c);
+    *pid =
+        bad ? -1
+            : subprocess_spawn (&(struct spawn){ .argv = words, .io = { -1, out, STDERR_FILENO } });
+    strings_free (words);
     return *pid > 0 ? 0 : -1;
 }
 

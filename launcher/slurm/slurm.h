@@ -164,6 +164,12 @@ struct slurm_step {
 };
 int slurm_step_words (const struct slurm_step *s, char ***words);
 
+/* The same for one task on each node, of a job of its own unless this process is
+ * in one, with these options of the user's; 'nodes' 0: as they say.  No task
+ * ends the others.
+ */
+int slurm_node_step_words (char *const *options, long long nodes, char ***words);
+
 /* Add the words of srun for a terminal, up to its options. */
 int slurm_terminal_words (char ***words);
 

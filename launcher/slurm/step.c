@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* srun. */
+#include <stdlib.h>
+
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -19,6 +21,19 @@ int slurm_step_words (const struct slurm_step *s, char ***words)
     rv |= strings_addf (words, "--ntasks-per-node=%lld", s->tasks_per_node);
     if (s->cpus > 0)
         rv |= strings_addf (words, "--cpus-per-task=%lld", s->cpus);
+    return rv ? -1 : 0;
+}
+
+int slurm_node_step_words (char *const *options, long long nodes, char ***words)
+{
+    int rv = strings_add (words, "srun") | strings_add_all (words, options);
+
+    if (nodes > 0)
+        rv |= strings_addf (words, "--nodes=%lld", nodes);
+    rv |= strings_add (words, "--ntasks-per-node=1") | strings_add (words, "--kill-on-bad-exit=0");
+    rv |= strings_add (words, "--mpi=none");
+    if (getenv ("SLURM_JOB_ID"))
+        rv |= strings_add (words, "--overlap");
     return rv ? -1 : 0;
 }
 
