@@ -18,7 +18,7 @@ base_sources = \
 	%D%/storage/crc32c.c %D%/storage/inside.c %D%/storage/io.c %D%/storage/link.c %D%/storage/origin.c \
 	%D%/storage/name_index.c %D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
 run_sources = \
-	%D%/storage/h5.c %D%/storage/h5_type.c %D%/storage/hdf5_linked.c \
+	%D%/storage/h5.c %D%/storage/h5_image.c %D%/storage/hdf5_linked.c \
 	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c \
 	%D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
 	%D%/metrics/blank.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/file_copy.c %D%/metrics/file_kept.c %D%/metrics/file_make.c %D%/metrics/file_work.c \

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "launcher/sweep/queries.h"
-#include "runtime/checkpoint/staging.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
@@ -193,9 +192,4 @@ void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt)
     if (snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt)
         < (int)sizeof (path))
         search_folder (&search, path);
-}
-
-void leftovers_clean_memory (void)
-{
-    draft_clean_up ();
 }

@@ -18,6 +18,3 @@ int leftovers_find (const struct sweep *s, int (*f) (const char *path, int64_t b
  * only hangs, and writes one just now, it has lost the attempt all the same.
  */
 void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt);
-
-/* Remove what trainers that were killed on this machine left in its memory. */
-void leftovers_clean_memory (void);

@@ -12,7 +12,6 @@
 #include "launcher/notify/notify.h"
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
-#include "launcher/retention/leftovers.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -241,9 +240,7 @@ int worker_publish_report (struct worker *w, long trial, struct segment_report *
     }
     offer_withdraw (w);
     oom_retry_free (r);
-    if (r->outcome != OUTCOME_RESULT)
-        leftovers_clean_memory ();
-    else if (rv == 0)
+    if (r->outcome == OUTCOME_RESULT && rv == 0)
         keep_results (w, before);
     return rv < 0 ? -1 : 0;
 }

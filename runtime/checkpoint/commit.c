@@ -22,7 +22,6 @@ static int alone (struct slurmdl *run, struct save_job *job, char *path, struct 
     size_t size;
     int rv = -1;
 
-    g.draft.file = g.draft.layout = -1;
     if (finish_paths (run->dir, job->step, tmp, path, err) < 0)
         return -1;
     if (!(part.plan = make_plan (job, &size)))

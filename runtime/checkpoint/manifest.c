@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write, read and check the manifest of a checkpoint. */
+/* Read and check the manifest of a checkpoint. */
 #include "runtime/checkpoint/manifest.h"
 
 #include <errno.h>
@@ -12,102 +12,6 @@
 #include "runtime/storage/io.h"
 #include "runtime/storage/origin.h"
 #include "runtime/storage/tensor.h"
-
-/* ---- write ---- */
-
-/* clang-format off */
-#define ROW(member, type) { #member, offsetof (struct manifest_row, member), type }
-#define SHARD(member, type) { #member, offsetof (struct shard_row, member), type }
-/* clang-format on */
-
-enum kind { U32, U64, DIMS, NAME };
-
-static const struct member {
-    const char *name;
-    size_t offset;
-    enum kind kind;
-} row_members[] = {
-    ROW (name, NAME),
-    ROW (dims, DIMS),
-    ROW (offset, U64),
-    ROW (bytes, U64),
-    ROW (type, U32),
-    ROW (ndims, U32),
-    { "crc32c", offsetof (struct manifest_row, crc), U32 },
-    ROW (shards, U32),
-    { 0 },
-}, shard_members[] = {
-    SHARD (offset, DIMS),
-    SHARD (dims, DIMS),
-    SHARD (tensor, U32),
-    SHARD (rank, U32),
-    { "crc32c", offsetof (struct shard_row, crc), U32 },
-    SHARD (reserved, U32),
-    { 0 },
-};
-
-static hid_t member_type (enum kind kind)
-{
-    hsize_t most = DIMS_MAX;
-    hid_t t;
-
-    switch (kind) {
-    case U32:
-        return H5Tcopy (H5T_STD_U32LE);
-    case U64:
-        return H5Tcopy (H5T_STD_U64LE);
-    case DIMS:
-        return H5Tarray_create2 (H5T_STD_U64LE, 1, &most);
-    case NAME:
-        t = H5Tcopy (H5T_C_S1);
-        H5Tset_size (t, DATASET_NAME_SIZE);
-        H5Tset_strpad (t, H5T_STR_NULLPAD);
-        return t;
-    }
-    return -1;
-}
-
-static int write_table (hid_t file, const char *name, const struct member *members, size_t size,
-                        hsize_t n, const void *rows, uint64_t *offset)
-{
-    hid_t type = H5Tcreate (H5T_COMPOUND, size);
-    hid_t space = H5Screate_simple (1, &n, NULL);
-    hid_t how = h5_contiguous ();
-    hid_t d;
-    int rv = -1;
-
-    for (; members->name; members++) {
-        hid_t t = member_type (members->kind);
-        H5Tinsert (type, members->name, members->offset, t);
-        H5Tclose (t);
-    }
-    d = H5Dcreate2 (file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    if (d >= 0 && (n == 0 || H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0)) {
-        *offset = n ? H5Dget_offset (d) : 0;
-        rv = *offset == HADDR_UNDEF ? -1 : 0;
-    }
-    if (d >= 0)
-        H5Dclose (d);
-    H5Pclose (how);
-    H5Sclose (space);
-    H5Tclose (type);
-    return rv;
-}
-
-int manifest_write (hid_t file, struct manifest *m)
-{
-    if (write_table (file, "manifest", row_members, sizeof (*m->rows), m->n, m->rows, &m->offset)
-        < 0)
-        return -1;
-    if (m->nshards
-        && write_table (file, "shards", shard_members, sizeof (*m->shards), m->nshards, m->shards,
-                        &m->shards_offset)
-               < 0)
-        return -1;
-    return h5_write_int (file, "slurmdl_version", 2) < 0 || h5_write_int (file, "step", m->step) < 0
-               ? -1
-               : 0;
-}
 
 /* ---- what is no data ---- */
 

@@ -8,7 +8,7 @@
 #include "runtime/storage/h5.h"
 #include "runtime/storage/name_index.h"
 
-/* This folder: save.c, stages.c and stream.c make a checkpoint by draft.c,
+/* This folder: save.c, stages.c and stream.c make a checkpoint by staging.c,
  * pieces.c and commit.c and finish.c; restore.c reads one by check.c and
  * fetch.c.
  */
@@ -39,7 +39,7 @@ struct manifest {
     int64_t step;
     hsize_t n;
     struct manifest_row *rows;
-    struct name_index names; /* of the rows, of a file that was read */
+    struct name_index names; /* of the rows */
     uint64_t offset;         /* of the rows in the file */
     hsize_t nshards;
     struct shard_row *shards; /* of one tensor together */
@@ -68,9 +68,6 @@ struct trailer {
     uint32_t crc;      /* CRC-32C of the trailer before it */
 };
 
-/* Write /manifest, /shards and the attributes of 'file'; sets the offsets. */
-int manifest_write (hid_t file, struct manifest *m);
-
 /* Read the manifest by the trailer; all but the data, and the padding between
  * them, is then verified, and its numbers make sense.  -1 with EBADMSG: it is
  * damaged; EPROTONOSUPPORT: a later version has written it; any other errno is
@@ -89,7 +86,7 @@ struct part {
 };
 struct part *manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
 
-/* In a file that was read; NULL: it has none of this name. */
+/* NULL: it has none of this name. */
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 
 /* Shard 'i' of a row; 'whole' is room for one that is not in the table. */

@@ -132,7 +132,7 @@ int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct slurmd
     struct manifest *m = &g->draft.m;
     char name[DATASET_NAME_SIZE];
 
-    if (list_items (g) < 0 || draft_create (&g->draft, tmp, step, g->n) < 0
+    if (list_items (g) < 0 || draft_create (&g->draft, tmp, step) < 0
         || !(m->shards = calloc (g->n + 1, sizeof (*m->shards))))
         return errorf (err, "%s: cannot make: %s", tmp, strerror (errno));
     for (size_t i = 0; i < g->n;)

@@ -303,13 +303,6 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
     return save_now (s, &job, err);
 }
 
-static bool threads_may_save (void)
-{
-    hbool_t safe = 0;
-
-    return H5is_library_threadsafe (&safe) >= 0 && safe;
-}
-
 /* The second buffer is for who saves again while a save is in flight. */
 static int idle_buffer (struct saver *s)
 {
@@ -324,21 +317,19 @@ static int idle_buffer (struct saver *s)
 static int put_job (struct saver *s, struct save_job *job, struct slurmdl_error *err)
 {
     unsigned at = s->put % IN_FLIGHT;
-    const char *why = NULL;
+    bool copied;
 
     /* another rank's part of what all have alike */
     if (job->n == 0 && !job->shared)
         return save_now (s, job, err);
     wait_for (s, IN_FLIGHT - 1);
     s->used[at] = idle_buffer (s);
-    if (!threads_may_save ())
-        why = "libhdf5 is not thread-safe";
-    else if (snapshot_take (&s->buffers[s->used[at]], job) < 0 || start_thread (s) < 0)
-        why = "no memory for a copy (DL_SNAPSHOT_MAX)";
-    if (why) {
+    copied = snapshot_take (&s->buffers[s->used[at]], job) == 0;
+    if (!copied || start_thread (s) < 0) {
         int rv = save_now (s, job, err);
         if (rv == 0)
-            errorf (err, "this save was not asynchronous: %s", why);
+            errorf (err, "this save was not asynchronous: %s",
+                    copied ? "no thread can be started" : "no memory for a copy (DL_SNAPSHOT_MAX)");
         return rv;
     }
     pthread_mutex_lock (&s->lock);
@@ -376,7 +367,7 @@ void slurmdl_save_prepare (struct slurmdl *run)
     if (begin (run, 0, &s, &job, NULL) < 0)
         return;
     wait_for (s, 0);
-    if (job.n == 0 || !threads_may_save () || start_thread (s) < 0) {
+    if (job.n == 0 || start_thread (s) < 0) {
         job_free (&job);
         return;
     }

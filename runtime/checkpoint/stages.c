@@ -207,7 +207,6 @@ int commit_lead (struct slurmdl *run, struct save_job *job, char *path, struct s
     int rv;
     int e;
 
-    g.draft.file = g.draft.layout = -1;
     g.parts = calloc ((size_t)g.ranks, sizeof (*g.parts));
     rv = g.parts ? finish_paths (run->dir, job->step, tmp, path, &own) : -1;
     if (rv == 0)

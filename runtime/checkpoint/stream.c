@@ -11,13 +11,21 @@
 #include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/staging.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 #include "runtime/storage/origin.h"
 #include "runtime/storage/tensor.h"
 
+enum { LITTLE = 64 << 10, LITTLE_ROOM = 1 << 20 };
+
 struct slurmdl_writer {
     struct draft draft;
     uint32_t owner; /* of the data; 0: who writes */
+    /* little tensors that follow each other, and are not written yet */
+    unsigned char *little;
+    size_t nlittle;
+    uint64_t at; /* where they belong */
     char path[PATH_MAX];
     char tmp[PATH_MAX];
 };
@@ -41,7 +49,7 @@ struct slurmdl_writer *slurmdl_writer_open (const char *path, int64_t step,
     }
     memcpy (w->path, path, strlen (path));
     link_tmp_name (w->tmp, sizeof (w->tmp), path);
-    if (draft_create (&w->draft, w->tmp, step, 0) == 0)
+    if (draft_create (&w->draft, w->tmp, step) == 0)
         return w;
     errorf (err, "%s: cannot write: %s", path, strerror (errno));
     slurmdl_writer_abort (w);
@@ -73,12 +81,39 @@ static int put_sums (struct manifest *m, struct manifest_row *row, const struct 
     return 0;
 }
 
+static int write_little (struct slurmdl_writer *w)
+{
+    size_t n = w->nlittle;
+
+    w->nlittle = 0;
+    return n ? io_write_at (w->draft.fd, w->little, n, (off_t)w->at) : 0;
+}
+
+static int keep_little (struct slurmdl_writer *w, struct manifest_row *row, const struct region *r)
+{
+    if (!w->little && !(w->little = malloc (LITTLE_ROOM)))
+        return -1;
+    if ((w->at + w->nlittle != row->offset || w->nlittle + r->bytes > LITTLE_ROOM)
+        && write_little (w) < 0)
+        return -1;
+    if (w->nlittle == 0)
+        w->at = row->offset;
+    memcpy (w->little + w->nlittle, r->data, r->bytes);
+    w->nlittle += r->bytes;
+    row->crc = crc32c (0, r->data, r->bytes);
+    return 0;
+}
+
 static int write_tensor (struct slurmdl_writer *w, struct manifest_row *row, const struct region *r)
 {
     struct save_job job = { 0 };
     int rv = job_add (&job, r);
     int e;
 
+    if (rv == 0 && r->bytes && r->bytes <= LITTLE && !job.list[0].device) {
+        job_free (&job);
+        return keep_little (w, row, r);
+    }
     for (size_t i = 0; i < job.n; i++)
         job.list[i].offset = row->offset;
     if (rv == 0)
@@ -111,7 +146,8 @@ int slurmdl_writer_add (struct slurmdl_writer *w, const struct slurmdl_tensor *t
             return 0;
     }
     return errorf (err, "%s: cannot write '%s': %s", w->path, t->name,
-                   row ? strerror (errno) : "there is one of this name, or it is part of another");
+                   row || errno != EINVAL ? strerror (errno)
+                                          : "there is one of this name, or it is part of another");
 }
 
 void slurmdl_writer_set_owner (struct slurmdl_writer *w, uint32_t owner)
@@ -125,7 +161,7 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
     int e;
 
     error_clear (err);
-    if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
+    if (write_little (w) == 0 && draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
         && (!w->owner || origin_put (w->draft.fd, w->owner) == 0) && fsync (w->draft.fd) == 0
         && check_file (w->tmp, w->draft.m.step, NULL) == 0 && finish_name (w->tmp, w->path) == 0)
         rv = 0;
@@ -146,6 +182,7 @@ void slurmdl_writer_abort (struct slurmdl_writer *w)
     if (!w)
         return;
     draft_close (&w->draft);
+    free (w->little);
     if (*w->tmp)
         unlink (w->tmp);
     free (w);

@@ -21,7 +21,7 @@
 /* What O_DIRECT asks of places, lengths and memory; a request; what the
  * processor's cache holds while it is summed up and copied.
  */
-enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10 };
+enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10, LITTLE = 16 << 10 };
 
 /* Requests at once; less than this is not worth a thread. */
 enum { DEPTH = 4, SMALL = 1 << 20 };
@@ -128,13 +128,36 @@ static int add_request (struct striped_plan *p, struct cursor *c, uint64_t bytes
     return 0;
 }
 
-/* Host memory needs no copy of ours. */
+/* Little extents of the host's that follow each other: to copy them costs less
+ * than to ask the kernel for each.
+ */
+static uint64_t little_ones (const struct cursor *c)
+{
+    uint64_t at = place (c);
+    uint64_t bytes = 0;
+
+    for (size_t i = c->i; c->done == 0 && i < c->n; i++) {
+        const struct extent *x = &c->list[i];
+        if (x->device || x->bytes > LITTLE || x->at != at + bytes || bytes + x->bytes > HOT)
+            break;
+        bytes += x->bytes;
+    }
+    return bytes;
+}
+
+/* Other host memory needs no copy of ours. */
 static int plan_buffered (struct striped_plan *p, struct cursor *c)
 {
     int rv = 0;
 
-    while (rv == 0 && c->i < c->n)
-        rv = add_request (p, c, of_one (c, REQUEST), false, !c->list[c->i].device);
+    while (rv == 0 && c->i < c->n) {
+        uint64_t bytes = little_ones (c);
+        size_t one = of_one (c, REQUEST);
+        if (bytes > one)
+            rv = add_request (p, c, bytes, false, false);
+        else
+            rv = add_request (p, c, one, false, !c->list[c->i].device);
+    }
     return rv;
 }
 

@@ -129,6 +129,8 @@ uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n)
 {
     uint32_t square = 0x80000000 >> 8;
 
+    if (first == 0)
+        return second;
     for (; n > 0; n >>= 1, square = times (square, square))
         if (n & 1)
             first = times (first, square);

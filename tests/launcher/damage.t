@@ -181,18 +181,6 @@ rm on
 wait $pid
 is $? 0 "it ends"
 
-# ---- a trainer that is killed while it saves
-shm=/dev/shm/slurmdl.999999999.abcdef
-if : >$shm 2>/dev/null; then
-    conf save 'exit 3' 'name = "random"; max_trials = 1; max_length = 1;'
-    timeout 300 dl run --local save.conf >out 2>&1
-    [ ! -e $shm ]
-    ok $? "nothing is left in /dev/shm"
-    rm -f $shm
-else
-    skip "nothing is left in /dev/shm" "no /dev/shm"
-fi
-
 # ---- results that others overtake before the next look
 conf fast 'dl log --step $DL_LENGTH loss=$DL_TRIAL' 'name = "asha"; max_trials = 9; max_length = 9; divisor = 2; max_rungs = 4;'
 timeout 300 dl run --local fast.conf >out 2>&1

@@ -155,6 +155,7 @@ def sweeps():
         f.write(text_of(command('echo "1 loss $DL_HP_x"', name="by-file")))
     same(slurmdl.run("by-file.yaml", local=True).wait(LONG).state, "completed", "of a file")
     same(slurmdl.Experiment("by-file").dir, os.path.abspath("by-file-0001"), "found by its name")
+    same([n for n in os.listdir(".") if n.startswith(".slurmdl-")], [], "no file of a sweep's settings stays")
     more = command('echo "1 loss 0"', searcher={"metric": "loss", "max_trials": 1, "warm_start": made})
     log = slurmdl.run(more, local=True, dir="below").wait(LONG).dir + "/log/000000/00000001"
     ok('"known"' in open(log).read(), "searcher.warm_start takes an experiment")

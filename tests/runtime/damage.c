@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged checkpoints of several ranks, restored by other numbers of them. */
+#include <stdbool.h>
+
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"
@@ -142,12 +144,24 @@ static void expect_first (int size)
     assert_int_equal (ranks (size, -1, restore_first, &one), 0);
 }
 
+/* The zeros before the tensor, which begins at a page, mean nothing. */
+static bool in_padding (const struct image *i, size_t at, size_t data)
+{
+    for (size_t k = at; k < data; k++)
+        if (i->bytes[k])
+            return false;
+    return at < data;
+}
+
 static void a_flipped_bit (void **state)
 {
     struct image i = save_all ();
+    size_t data = data_of (&i, 2);
     int size = 0;
 
     for (size_t at = 3; at < i.n; at += 1 + i.n / 100) {
+        if (in_padding (&i, at, data))
+            continue;
         i.bytes[at] ^= (unsigned char)(1 << at % 8);
         put_file (2, &i, i.n);
         expect_first (1 + size++ % 4);

@@ -4,7 +4,7 @@ rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/commfail.t %D%/comm/elasticjoins.t %D%/comm/elastic.t %D%/comm/handshake.t \
 	%D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/elasticwait.t %D%/disks.t \
 	%D%/comm/node.t %D%/comm/comm.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/run.t %D%/shards.t \
-	%D%/saves.t %D%/slabs.t %D%/ring.t %D%/reads.t %D%/damage.t %D%/nameindex.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t \
+	%D%/saves.t %D%/slabs.t %D%/ring.t %D%/reads.t %D%/damage.t %D%/nameindex.t %D%/h5image.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/inside.t \
 	%D%/comm/rankname.t %D%/comm/secret.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/engine.t \
 	%D%/comm/gathers.t %D%/comm/tensors.t
 if HAVE_NCCL
