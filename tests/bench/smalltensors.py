@@ -4,8 +4,8 @@
     PYTHONPATH=SITE python3 tests/bench/smalltensors.py DIR [--tensors=20000] [--rounds=7]
 
 SITE has the package slurmdl.  Each round does everything once, one after the other, so that what else the machine does
-hits all alike; the table has the medians, and the medians of the ratios of the rounds.  Ours sync the file and read it
-back; torch's do neither.
+hits all alike; the table has the medians, and the medians of the ratios of the rounds.  Ours sync the file and its name and
+read it back; torch's do neither: "torch.save, synced" is torch.save() and fsync() of the file and of its folder.
 """
 import argparse
 import os
@@ -39,10 +39,19 @@ def timed(f, *args, **options):
     return time.perf_counter() - start
 
 
+def save_synced(obj, path):
+    torch.save(obj, path)
+    for name, flags in ((path, os.O_RDWR), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+        fd = os.open(name, flags)
+        os.fsync(fd)
+        os.close(fd)
+
+
 def one_round(top, model, other):
     shutil.rmtree(top, ignore_errors=True)
     top.mkdir(parents=True)
     times = {"torch.save": timed(lambda: torch.save({"model": model.state_dict()}, top / "theirs"))}
+    times["torch.save, synced"] = timed(lambda: save_synced({"model": model.state_dict()}, top / "synced"))
     with slurmdl.Run(top / "run") as run:
         times["save_model"] = timed(slurmdl.torch.save_model, run, 1, model=model)
     times["slurmdl.torch.save"] = timed(lambda: slurmdl.torch.save({"model": model.state_dict()}, top / "ours"))
@@ -67,10 +76,10 @@ def main():
     every = [one_round(a.dir / "bench", model, other) for _ in range(a.rounds)]
     assert all(torch.equal(x, y) for x, y in zip(model.parameters(), other.parameters()))
     for name in every[0]:
-        peer = "torch.load" if "load" in name or "restore" in name else "torch.save"
-        times, theirs = ([r[n] for r in every] for n in (name, peer))
-        ratio = benchlib.with_interval(benchlib.ratios(times, theirs), "%.2f")
-        print(f"{name:20} {statistics.median(times):7.3f} s   {ratio} of {peer}")
+        peers = ("torch.load",) if "load" in name or "restore" in name else ("torch.save", "torch.save, synced")
+        times = [r[name] for r in every]
+        shares = [benchlib.with_interval(benchlib.ratios(times, [r[p] for r in every]), "%.2f") + f" of {p}" for p in peers]
+        print(f"{name:20} {statistics.median(times):7.3f} s   {'   '.join(shares)}")
     shutil.rmtree(a.dir / "bench")
 
 

@@ -45,12 +45,13 @@ class Names:
             whole = re.sub(r"(^|/)\.+", r"\1_", whole)
         above, slash, last = whole.rpartition("/")
         name = self._folder(above + slash) + last
-        if len(name.encode()) > _MAX - 4:
+        # a character has at most four bytes
+        if 4 * len(name) > _MAX - 4 and len(name.encode()) > _MAX - 4:
             name = name[:80].encode()[:90].decode(errors="ignore") + "~" + hashlib.sha256(name.encode()).hexdigest()[:24]
         name = self._free(name, False)
         self._datasets.add(name)
-        at = name.find("/")
-        while at >= 0:
-            self._folders.add(name[:at])
-            at = name.find("/", at + 1)
+        folder = name.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            folder = folder.rpartition("/")[0]
         return name

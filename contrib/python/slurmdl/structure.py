@@ -50,8 +50,32 @@ def _special(x: Any) -> Optional[Dict[str, Any]]:
 
 
 class _Encoder:
+    """What encodes a type is found once: a model has thousands of tensors."""
+
     def __init__(self, put: Put, other: Other) -> None:
         self.put, self.other = put, other
+        self._by_type: Dict[type, Callable[[Any, Path], Any]] = {
+            type(None): self.itself,
+            bool: self.itself,
+            int: self.itself,
+            str: self.itself,
+            float: self.real,
+            bytes: lambda x, path: {"bytes": _base64(x)},
+            complex: lambda x, path: {"complex": [x.real, x.imag]},
+            list: self.items,
+            tuple: lambda x, path: {"tuple": self.items(x, path)},
+            set: lambda x, path: {"set": self.items(x, path)},
+            frozenset: lambda x, path: {"frozenset": self.items(x, path)},
+            dict: lambda x, path: {"dict": self.pairs(x, path)},
+            Counter: lambda x, path: {"counter": self.pairs(x, path)},
+            OrderedDict: self.ordered,
+        }
+
+    def itself(self, x: Any, path: Path) -> Any:
+        return x
+
+    def real(self, x: float, path: Path) -> Any:
+        return x if math.isfinite(x) else {"float": repr(x)}
 
     def items(self, x: Any, path: Path) -> List[Any]:
         return [self.encode(v, path + (str(i),)) for i, v in enumerate(x)]
@@ -59,37 +83,19 @@ class _Encoder:
     def pairs(self, x: Any, path: Path) -> List[Any]:
         return [[self.encode(k, path), self.encode(v, path + (str(k),))] for k, v in x.items()]
 
-    def collection(self, x: Any, path: Path) -> Any:
-        """What stands for a collection; None if x is none."""
-        kind = type(x)
-        if kind is list:
-            return self.items(x, path)
-        if kind in (tuple, set, frozenset):
-            return {kind.__name__: self.items(x, path)}
-        if kind is dict:
-            return {"dict": self.pairs(x, path)}
-        if kind is Counter:
-            return {"counter": self.pairs(x, path)}
-        if kind is OrderedDict:
-            # torch keeps the versions of modules in an attribute
-            metadata = getattr(x, "_metadata", None)
-            return {"ordered": self.pairs(x, path), "metadata": self.encode(metadata, path + ("metadata",))}
-        return None
+    def ordered(self, x: Any, path: Path) -> Any:
+        # torch keeps the versions of modules in an attribute
+        metadata = getattr(x, "_metadata", None)
+        return {"ordered": self.pairs(x, path), "metadata": self.encode(metadata, path + ("metadata",))}
+
+    def rest(self, x: Any, path: Path) -> Any:
+        stands = self.put(path, x)
+        stands = _special(x) if stands is None else stands
+        return {"pickle": _base64(self.other(path, x))} if stands is None else stands
 
     def encode(self, x: Any, path: Path) -> Any:
-        kind = type(x)
-        if x is None or kind in (bool, int, str):
-            return x
-        if kind is float:
-            return x if math.isfinite(x) else {"float": repr(x)}
-        if kind is bytes:
-            return {"bytes": _base64(x)}
-        if kind is complex:
-            return {"complex": [x.real, x.imag]}
-        stands = self.collection(x, path)
-        stands = _special(x) if stands is None else stands
-        stands = self.put(path, x) if stands is None else stands
-        return {"pickle": _base64(self.other(path, x))} if stands is None else stands
+        by_type = self._by_type.get(type(x))
+        return self.rest(x, path) if by_type is None else by_type(x, path)
 
 
 def encode(x: Any, put: Put, path: Path = (), other: Other = pickled) -> Any:

@@ -19,6 +19,7 @@ from .structure import decode
 from .trust import Reader
 
 is_lazy = torch.nn.parameter.is_lazy
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TORCH_TYPES = {code: getattr(torch, name) for name, code in TYPES.items() if hasattr(torch, name)}
 
 
@@ -26,8 +27,7 @@ def _is_direct(x: Any) -> bool:
     """Whether the library can read and write the tensor's memory where it is."""
     if not x.is_contiguous() or x.is_neg() or x.is_conj():
         return False
-    device = x.device.type
-    return device == "cpu" or (device == "cuda" and has_cuda())
+    return x.is_cpu or (x.is_cuda and has_cuda())
 
 
 def _is_same(x: Any, y: Any) -> bool:
@@ -99,6 +99,8 @@ class Tensors:
 
     def put(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
         """What stands for a tensor or an array in a structure (slurmdl.structure)."""
+        if type(x) in _PLAIN:
+            return self._put_tensor(path, x.detach() if x.requires_grad else x)
         if is_tensor(x):
             if is_sharded(x):
                 return self._put_slab(path, x)
@@ -116,16 +118,13 @@ class Tensors:
 
     def _put_tensor(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
         code = type_of_torch(x.dtype)
-        if code is None or x.layout != torch.strided or x.device.type == "meta":
+        if code is None or x.layout != torch.strided or x.is_meta:
             return _saved(x)
         about = {"type": code, "shape": list(x.shape)}
         if x.numel() == 0:
             return {"tensor": None, **about}
         # most are the only one at their address
-        at = x.data_ptr()
-        there = self._at.get(at)
-        if there is None:
-            there = self._at[at] = []
+        there = self._at.setdefault(x.data_ptr(), [])
         for other, name in there:
             if _is_same(other, x):
                 return {"tensor": name, **about}

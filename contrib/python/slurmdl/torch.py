@@ -325,6 +325,15 @@ def _protect(run: Run, named: Dict[str, Any]) -> None:
         run.forget(name)
         del before[name]
     for name, x in named.items():
+        code = type_of_torch(x.dtype) if type(x) is torch.Tensor and x.is_cpu else None
+        if code is not None:
+            # most are, and there may be thousands
+            plain = (code, x.shape, x.data_ptr())
+            if before.get(name) != plain:
+                with naming(name):
+                    run.protect_memory(name, *plain, x)
+                before[name] = plain
+            continue
         memory = _memory_of(x.local if isinstance(x, Slab) else x)
         where = memory.where if isinstance(memory.where, int) else None
         about = (memory.type, memory.shape, where, *(x[2:] if isinstance(x, Slab) else ()))
@@ -542,7 +551,7 @@ def save(obj: Any, path: Path, step: int = 0) -> None:
     file = _slurmdl.Writer(os.fspath(path), step)
     try:
         for name, x in tensors.to_write().items():
-            memory = memory_of(x.cpu() if is_tensor(x) else x)
+            memory = _memory_of(x.cpu() if is_tensor(x) else x)
             file.add(name, memory.type, memory.shape, memory.where, False)
     except BaseException:
         file.abort()
