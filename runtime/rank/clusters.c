@@ -46,6 +46,18 @@ static const char *tf_type (enum role role)
     return role_names[role == ROLE_SERVER ? ROLE_PS : role];
 }
 
+static bool is_server (enum role role)
+{
+    return role == ROLE_PS || role == ROLE_SERVER;
+}
+
+static long count_servers (const struct rank_roles *r, long *first)
+{
+    long n = roles_count (r, ROLE_SERVER, first);
+
+    return n ? n : roles_count (r, ROLE_PS, first);
+}
+
 void fill_tf (const struct rank_facts *f, struct rank_environment *e)
 {
     struct value v = value_begin (e, "TF_CONFIG");
@@ -72,18 +84,11 @@ void fill_tf (const struct rank_facts *f, struct rank_environment *e)
                "\"rpc_layer\": \"grpc\"}",
                tf_type (role), index);
     value_end (&v);
-}
-
-static bool is_server (enum role role)
-{
-    return role == ROLE_PS || role == ROLE_SERVER;
-}
-
-static long count_servers (const struct rank_roles *r, long *first)
-{
-    long n = roles_count (r, ROLE_SERVER, first);
-
-    return n ? n : roles_count (r, ROLE_PS, first);
+    /* TensorFlow takes as many threads as there are CPUs, and a worker with one
+     * waits for itself
+     */
+    if (f->one_cpu && count_servers (f->roles, &first) > 0)
+        env_text (e, "TF_NUM_INTEROP_THREADS", "2");
 }
 
 static void fill_dmlc (const struct rank_facts *f, struct rank_environment *e, long servers,

@@ -27,6 +27,7 @@ struct rank_facts {
     long gpus;                   /* of the node; 0: none, or not known */
     long visible_gpus;           /* to this task; 0: not known */
     bool own_gpus;               /* no other task has them */
+    bool one_cpu;                /* this task may run on one only */
     char master[256];            /* name or address of rank 0's node; "" if unknown */
     char unknown[200];           /* why it is; "": Slurm does not say which node it is */
     char address[64];            /* the same as numbers; "" if unknown */

@@ -3,6 +3,7 @@
 #include "runtime/rank/task.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +80,13 @@ static void read_gpus (struct task *t)
         && (f->local_size == 1 || (n >= f->visible_gpus * f->local_size && are_parted (&t->vars)));
 }
 
+static void read_cpus (struct task *t)
+{
+    cpu_set_t own;
+
+    t->facts.one_cpu = sched_getaffinity (0, sizeof (own), &own) == 0 && CPU_COUNT (&own) == 1;
+}
+
 static void read_pmi (struct task *t)
 {
     if (variables_number (&t->vars, "PMIX_RANK") >= 0)
@@ -146,6 +154,7 @@ int task_read (struct task *t, const char *roles)
     t->master_rank = rankenv_master_rank (t->facts.roles);
     find_layout (t);
     read_gpus (t);
+    read_cpus (t);
     read_pmi (t);
     return 0;
 }

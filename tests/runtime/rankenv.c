@@ -246,6 +246,25 @@ static void long_lists (void **state)
     free (c);
 }
 
+static void one_thread_is_too_few_for_a_worker (void **state)
+{
+    struct golden g = { "tf", 1, 5, "chief:1,ps:2,worker:*,evaluator:1", NULL, NULL };
+    struct scene *c = malloc (sizeof (*c));
+
+    set_scene (c, &g);
+    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_null (value_of (&c->e, "TF_NUM_INTEROP_THREADS"));
+    c->f.one_cpu = true;
+    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_string_equal (value_of (&c->e, "TF_NUM_INTEROP_THREADS"), "2");
+    g.roles = NULL;
+    set_scene (c, &g);
+    c->f.one_cpu = true;
+    assert_true (rankenv_fill ("tf", &c->f, &c->e) > 0);
+    assert_null (value_of (&c->e, "TF_NUM_INTEROP_THREADS"));
+    free (c);
+}
+
 static void lists_need_ports (void **state)
 {
     struct golden g = { "tf", 1, 0, NULL, NULL, NULL };
@@ -289,10 +308,15 @@ static void frameworks_are_known (void **state)
 }
 
 static const struct CMUnitTest tests_of_rankenv[] = {
-    cmocka_unit_test (ports_are_chosen),    cmocka_unit_test (ports_differ),
-    cmocka_unit_test (golden_environments), cmocka_unit_test (gpus),
-    cmocka_unit_test (communicator),        cmocka_unit_test (long_lists),
-    cmocka_unit_test (lists_need_ports),    cmocka_unit_test (frameworks_are_known),
+    cmocka_unit_test (ports_are_chosen),
+    cmocka_unit_test (ports_differ),
+    cmocka_unit_test (golden_environments),
+    cmocka_unit_test (gpus),
+    cmocka_unit_test (communicator),
+    cmocka_unit_test (long_lists),
+    cmocka_unit_test (one_thread_is_too_few_for_a_worker),
+    cmocka_unit_test (lists_need_ports),
+    cmocka_unit_test (frameworks_are_known),
 };
 
 RUN_TESTS (tests_of_rankenv)
