@@ -136,6 +136,8 @@ static const struct cmd commands[] = {
       NULL, 3, 4, cmd_watch_ranks },
     { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
+    { CMD_HIDDEN, "attend", "leads|serves PID", "",
+      NULL, 2, 2, cmd_attend },
     { CMD_HIDDEN, "rank", "COMMAND...", "",
       NULL, 1, -1, cmd_rank },
     { CMD_HIDDEN, "within", "COMMAND...", "",

@@ -41,6 +41,11 @@ int helper_detach (spank_t sp, const char *const *args, const char *folder);
  */
 pid_t helper_fork (int fds[2]);
 
+/* Become `dl attend WORD` over a new process, in which this returns, and which
+ * goes on in this one's place: 0, or -1 with errno, and then there is none.
+ */
+int helper_attend (spank_t sp, const char *word);
+
 /* Start one that lives as long as this process, and is nobody's child: its
  * standard input, a socket, ends when this process does.  Takes the first line
  * that it prints, for which it has 'seconds'.  Returns the other end of that

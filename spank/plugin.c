@@ -14,6 +14,7 @@
 #include "spank/ending.h"
 #include "spank/facts.h"
 #include "spank/gather.h"
+#include "spank/helper.h"
 #include "spank/hostfile.h"
 #include "spank/inherited.h"
 #include "spank/meant.h"
@@ -184,6 +185,7 @@ static void follow (spank_t sp, int ac, char **av, bool *may_bind)
 
 int slurm_spank_task_init (spank_t sp, int ac, char **av)
 {
+    enum task_part part = TASK_BY_ITSELF;
     bool may_bind;
 
     if (!is_ordinary_step (sp))
@@ -192,7 +194,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     if (variable_number (sp, "SLURM_PROCID") == 0)
         defaults_report (may_bind);
     if (option_is_on (PLUGIN_FRAMEWORK))
-        task_environment (sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
+        part = task_environment (sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
     if (*option_value (PLUGIN_BIND) && may_bind)
         bind_task (sp);
     if (*option_value (PLUGIN_NCCL))
@@ -202,6 +204,9 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     gather_task (sp, option_value (PLUGIN_CHECK), wants_table ());
     if (option_is_on (PLUGIN_MONITOR))
         monitor_task (sp);
+    /* from here on another process is the task's program */
+    if (part != TASK_BY_ITSELF)
+        helper_attend (sp, part == TASK_LEADS ? "leads" : "serves");
     return 0; /* a job is never failed for its environment */
 }
 

@@ -255,16 +255,36 @@ bool task_has_ranks (spank_t sp)
     return false;
 }
 
-void task_environment (spank_t sp, const char *framework, const char *roles)
+/* The chief, or worker 0 where there is none, as in a TFJob of Kubeflow. */
+static enum task_part part_of (const struct task *t, const char *framework)
+{
+    const struct rank_roles *roles = t->facts.roles;
+    long index, first;
+    enum role role;
+
+    if (strcmp (framework, "tf") || t->environment.n <= 0 || !roles
+        || roles_count (roles, ROLE_PS, NULL) + roles_count (roles, ROLE_SERVER, NULL) == 0)
+        return TASK_BY_ITSELF;
+    role = roles_of (roles, t->facts.rank, &index);
+    if (roles_count (roles, ROLE_CHIEF, &first) == 0
+        && roles_count (roles, ROLE_MASTER, &first) == 0)
+        return role == ROLE_WORKER && index == 0 ? TASK_LEADS : TASK_SERVES;
+    return t->facts.rank == first ? TASK_LEADS : TASK_SERVES;
+}
+
+enum task_part task_environment (spank_t sp, const char *framework, const char *roles)
 {
     struct task *t = calloc (1, sizeof (*t));
+    enum task_part part;
 
     if (!t) {
         slurm_error ("dl: --dl=%s: nothing is set: out of memory", framework);
-        return;
+        return TASK_BY_ITSELF;
     }
     set_all (sp, t, framework, roles);
+    part = part_of (t, framework);
     if (*t->order)
         spank_unsetenv (sp, ORDER_VARIABLE);
     free (t);
+    return part;
 }

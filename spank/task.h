@@ -10,5 +10,10 @@
  */
 bool task_has_ranks (spank_t sp);
 
+/* A step of TensorFlow with parameter servers ends with one task, and the
+ * others serve until then.
+ */
+enum task_part { TASK_BY_ITSELF, TASK_LEADS, TASK_SERVES };
+
 /* Set the environment of one task. */
-void task_environment (spank_t sp, const char *framework, const char *roles);
+enum task_part task_environment (spank_t sp, const char *framework, const char *roles);

@@ -32,3 +32,4 @@ int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
 int cmd_scale (const struct settings *st);
 int cmd_requeue (const struct settings *st);
+int cmd_attend (const struct settings *st);

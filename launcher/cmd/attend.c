@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl attend: over a task of a step with servers, which the chief's end ends. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/cmd/commands.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/proc.h"
+#include "launcher/sys/say.h"
+#include "runtime/base/array.h"
+#include "runtime/base/clock.h"
+
+/* TensorFlow's parameter servers, and the workers of a coordinator, serve for
+ * ever.  The plugin starts this over each task of such a step.  When the chief
+ * has ended, it asks Slurm for a signal to all tasks that programs ignore; the
+ * others then end what they are over, as it was asked for, with status 0.
+ * SIGTERM from Slurm would be an order to cancel the step, and be told so.
+ */
+enum { ASK = SIGURG, GRACE_MS = 30000 };
+
+struct attended {
+    pid_t pid;
+    int signals;
+    bool asked;
+    int64_t until; /* ms; when it is killed */
+};
+
+/* All other signals that Slurm sends reach the program itself. */
+static int block_signals (void)
+{
+    sigset_t all, few;
+
+    sigfillset (&all);
+    sigprocmask (SIG_BLOCK, &all, NULL);
+    sigemptyset (&few);
+    sigaddset (&few, SIGCHLD);
+    sigaddset (&few, ASK);
+    return signalfd (-1, &few, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int64_t now_ms (void)
+{
+    return (int64_t)(monotonic () * 1000);
+}
+
+static int time_left (const struct attended *a)
+{
+    int64_t left = a->until - now_ms ();
+
+    return !a->asked ? -1 : left > 0 ? (int)left : GRACE_MS;
+}
+
+struct attended_process {
+    pid_t pid, parent;
+};
+
+static struct attended_process *list_processes (size_t *n)
+{
+    struct attended_process *list = NULL, *more;
+    DIR *proc = opendir ("/proc");
+    struct dirent *e;
+
+    *n = 0;
+    while (proc && (e = readdir (proc))) {
+        struct proc_stat s;
+        char path[NAME_MAX + 8];
+        pid_t pid = (pid_t)strtol (e->d_name, NULL, 10);
+        snprintf (path, sizeof (path), "%s/stat", e->d_name);
+        if (pid <= 0 || proc_stat (dirfd (proc), path, &s) < 0)
+            continue;
+        if (!(more = array_grow (list, *n, sizeof (*list))))
+            break;
+        list = more;
+        list[(*n)++] = (struct attended_process){ pid, s.parent };
+    }
+    if (proc)
+        closedir (proc);
+    return list;
+}
+
+static void signal_tree (const struct attended_process *list, size_t n, pid_t pid, int number)
+{
+    kill (pid, number);
+    for (size_t i = 0; i < n; i++)
+        if (list[i].parent == pid)
+            signal_tree (list, n, list[i].pid, number);
+}
+
+/* Once for each process: a script may wait for the program that it has started. */
+static void signal_all (pid_t root, int number)
+{
+    size_t n;
+    struct attended_process *list = list_processes (&n);
+
+    signal_tree (list, n, root, number);
+    free (list);
+}
+
+static void end_it (struct attended *a)
+{
+    if (a->asked)
+        return;
+    a->asked = true;
+    a->until = now_ms () + GRACE_MS;
+    signal_all (a->pid, SIGTERM);
+}
+
+static int await_end (struct attended *a, bool serves)
+{
+    struct pollfd p = { .fd = a->signals, .events = POLLIN };
+    struct signalfd_siginfo info;
+    pid_t ended;
+    int status;
+
+    while ((ended = waitpid (a->pid, &status, WNOHANG)) == 0) {
+        if (poll (&p, 1, time_left (a)) == 0)
+            signal_all (a->pid, SIGKILL);
+        while (read (a->signals, &info, sizeof (info)) == sizeof (info))
+            if (info.ssi_signo == ASK && serves)
+                end_it (a);
+    }
+    return ended < 0 ? W_EXITCODE (EXIT_FAILED, 0) : status;
+}
+
+/* As the program has ended: Slurm tells statuses and signals apart. */
+static int end_as (int status)
+{
+    const struct rlimit none = { 0, 0 };
+    sigset_t set;
+
+    if (WIFEXITED (status))
+        return WEXITSTATUS (status);
+    setrlimit (RLIMIT_CORE, &none);
+    signal (WTERMSIG (status), SIG_DFL);
+    sigfillset (&set);
+    raise (WTERMSIG (status));
+    sigprocmask (SIG_UNBLOCK, &set, NULL);
+    return 128 + WTERMSIG (status);
+}
+
+static void ask_step (const char *job, const char *step)
+{
+    struct slurmdl_error err = { "" };
+    char name[64], option[32];
+    char *const jobs[] = { name, NULL };
+
+    snprintf (name, sizeof (name), "%.30s.%.30s", job, step);
+    snprintf (option, sizeof (option), "--signal=%d", ASK);
+    if (slurm_cancel (jobs, option, &err) < 0)
+        complain ("the servers of the step go on, although the chief has ended: %s", err.text);
+}
+
+/* A step of several components has a job for each of them. */
+static void ask_all (void)
+{
+    const char *step = getenv ("SLURM_STEP_ID");
+    const char *job = getenv ("SLURM_JOB_ID");
+    const char *size = getenv ("SLURM_HET_SIZE");
+    long n = size ? strtol (size, NULL, 10) : 0;
+    char name[48];
+
+    for (long i = 0; step && i < n; i++) {
+        snprintf (name, sizeof (name), "SLURM_JOB_ID_HET_GROUP_%ld", i);
+        if (getenv (name))
+            ask_step (getenv (name), step);
+    }
+    if (step && job && n == 0)
+        ask_step (job, step);
+}
+
+int cmd_attend (const struct settings *st)
+{
+    bool serves = !strcmp (st->args[0], "serves");
+    struct attended a = { .pid = (pid_t)strtol (st->args[1], NULL, 10) };
+    int status;
+
+    if (a.pid <= 0 || (a.signals = block_signals ()) < 0) {
+        complain ("attend: %s", strerror (errno));
+        return EXIT_FAILED;
+    }
+    status = await_end (&a, serves);
+    if (!serves)
+        ask_all ();
+    return a.asked ? EXIT_OK : end_as (status);
+}
