@@ -32,7 +32,7 @@ run () { # run OPTION... -- SHELL: one line of each task, sorted
 address () { # address K
     awk -v n="n$1" '$2 == n { print $1 }' "$dir/hosts"
 }
-everything='env | grep -E "(ADDR|IFNAME|IFACE|MASTER|URI|INTERFACE|HOST|POD_IP|ENDPOINT|COORDINATOR|TF_CONFIG)" | grep -vE "^(SLURM|DL_COMM)" | grep -E "=(lo|.*127\.)|\"127\.|::1"; true'
+everything='env | grep -E "(ADDR|IFNAME|IFACE|MASTER|URI|INTERFACE|HOST|POD_IP|ENDPOINT|COORDINATOR|TF_CONFIG)" | grep -vE "^(SLURM|DL_COMM)" | grep -E "=(lo|(.*[^0-9.])?127\.)|\"127\.|::1"; true'
 frameworks="torch torchrun lightning deepspeed accelerate tf jax horovod ps paddle auto"
 no_loopback () { # no_loopback NAME: whatever the framework
     found=
