@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
-	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/background_sync.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/scratch.c %D%/sys/terminal.c \
+	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/background_sync.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subcommand.c \
 	%D%/sys/subprocess.c \
@@ -32,8 +32,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/trainer/lines.c %D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
-	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/unseen.c \
-	%D%/session/open.c \
+	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/no_worker.c \
+	%D%/session/find_experiment.c \
 	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
@@ -41,8 +41,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
-	%D%/worker/memory.c %D%/worker/offers.c %D%/worker/oom_retry.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/traces.c %D%/worker/worker.c \
+	%D%/worker/memory.c %D%/worker/offered_results.c %D%/worker/oom_retry.c %D%/worker/report.c \
+	%D%/worker/segment.c %D%/worker/services.c %D%/worker/shared_fault.c %D%/worker/traces.c %D%/worker/worker.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/forgotten.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
@@ -52,29 +52,29 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/ckpt/ckpt.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
-	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/in_job.c %D%/flow/jobs.c %D%/flow/links.c %D%/flow/load.c \
-	%D%/flow/local.c %D%/flow/names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
-	%D%/flow/recur.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
+	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/run_folder.c %D%/flow/job_command.c %D%/flow/jobs.c %D%/flow/dependencies.c %D%/flow/load.c \
+	%D%/flow/local.c %D%/flow/step_names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
+	%D%/flow/recurrence.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
 	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/flow/variables.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
-	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/files.c \
+	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/writable.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
-	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
+	%D%/nodecheck/health.c %D%/nodecheck/depth.c %D%/nodecheck/listen.c %D%/nodecheck/json_lines.c %D%/nodecheck/peers.c %D%/nodecheck/rank_check.c \
 	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
-	%D%/nodecheck/wire.c \
+	%D%/nodecheck/json_message.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/host.c \
 	%D%/doctor/jobs.c %D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
-	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c %D%/debug/hang.c \
-	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
+	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c %D%/debug/folder.c %D%/debug/hang.c \
+	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/python_stacks.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
 	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
 	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
-	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
-	%D%/report/notes.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
-	%D%/report/words.c \
+	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/gather.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
+	%D%/report/highlights.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
+	%D%/report/report_text.c \
 	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
 	%D%/view/top.c \
 	%D%/view/watch.c \

@@ -30,7 +30,7 @@
 #include "launcher/trainer/rank_proxy.h"
 #include "launcher/version.h"
 #include "launcher/view/view.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 /* clang-format off */
 static const struct cmd commands[] = {

@@ -1,7 +1,7 @@
 # runtime/: libslurmdl, and what the plugin and the launcher share with it.
 # without dependencies: the plugin links it, too
 noinst_LTLIBRARIES += %D%/librankenv.la
-%C%_librankenv_la_SOURCES = %D%/base/word.c \
+%C%_librankenv_la_SOURCES = %D%/base/nearest_word.c \
 	%D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c %D%/host/visible.c \
 	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/condition.c %D%/rank/layout.c \
 	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c %D%/rank/slurmconf.c \
@@ -14,17 +14,17 @@ noinst_LTLIBRARIES += %D%/librankenv.la
 # handlers, the watch of the time limit, forks) is in libslurmdl only.
 base_sources = \
 	%D%/base/array.c %D%/base/clock.c %D%/base/device_memory.c %D%/base/environment.c %D%/base/error.c %D%/base/futex.c \
-	%D%/base/process_id.c %D%/base/symbols.c %D%/base/step_id.c %D%/base/thread.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
+	%D%/base/process_id.c %D%/base/symbols.c %D%/base/step_id.c %D%/base/thread.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/nearest_word.c \
 	%D%/storage/crc32c.c %D%/storage/inside.c %D%/storage/io.c %D%/storage/link.c %D%/storage/origin.c \
 	%D%/storage/name_index.c %D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
 run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_image.c %D%/storage/hdf5_linked.c \
 	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c \
 	%D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
-	%D%/metrics/blank.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/file_copy.c %D%/metrics/file_kept.c %D%/metrics/file_make.c %D%/metrics/file_work.c \
+	%D%/metrics/empty_file.c %D%/metrics/dataset.c %D%/metrics/header.c %D%/metrics/file.c %D%/metrics/file_copy.c %D%/metrics/file_unsynced.c %D%/metrics/file_create.c %D%/metrics/file_thread.c \
 	%D%/metrics/logging.c %D%/metrics/metrics.c \
 	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c \
-	%D%/metrics/ring.c %D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c \
+	%D%/metrics/ring.c %D%/metrics/histogram.c %D%/metrics/seal.c %D%/metrics/table.c \
 	%D%/metrics/trial.c \
 	%D%/checkpoint/candidates.c %D%/checkpoint/check.c %D%/checkpoint/commit.c \
 	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c \
@@ -43,8 +43,8 @@ comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
 	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
-	%D%/comm/mesh/call.c %D%/comm/mesh/compare.c %D%/comm/mesh/connect.c \
-	%D%/comm/mesh/culprit.c %D%/comm/mesh/deliver.c %D%/comm/mesh/dial.c \
+	%D%/comm/mesh/listener_request.c %D%/comm/mesh/mismatch.c %D%/comm/mesh/connect.c \
+	%D%/comm/mesh/blamed_rank.c %D%/comm/mesh/accepted.c %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
 	%D%/comm/mesh/peer_info.c %D%/comm/mesh/ranks.c %D%/comm/mesh/tag.c \
 	%D%/comm/mesh/transfer.c \
@@ -56,10 +56,10 @@ comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/engine/connection.c %D%/comm/engine/control.c %D%/comm/engine/coordinator.c \
 	%D%/comm/engine/device.c %D%/comm/engine/engine.c %D%/comm/engine/executor.c \
 	%D%/comm/engine/fuse.c %D%/comm/engine/gather.c %D%/comm/engine/join.c \
-	%D%/comm/engine/map.c %D%/comm/engine/packet.c %D%/comm/engine/queue.c \
+	%D%/comm/engine/hash_map.c %D%/comm/engine/packet.c %D%/comm/engine/queue.c \
 	%D%/comm/engine/readiness.c %D%/comm/engine/requests.c %D%/comm/engine/responses.c \
 	%D%/comm/engine/stall.c %D%/comm/engine/startup.c %D%/comm/engine/submit.c \
-	%D%/comm/engine/tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c \
+	%D%/comm/engine/named_tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c \
 	%D%/comm/engine/timeline.c \
 	%D%/comm/elastic/directory.c %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c \
 	%D%/comm/elastic/membership.c %D%/comm/elastic/move.c %D%/comm/elastic/open.c \

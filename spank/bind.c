@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "spank/advice.h"
+#include "spank/bind_advice.h"
 #include "spank/context.h"
 #include "spank/variable.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/rank/task.h"
 #include "spank/context.h"
-#include "spank/facts.h"
+#include "spank/step_facts.h"
 #include "spank/variable.h"
 
 /* srun passes variables of this prefix with --export=NONE, too. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "spank/context.h"
-#include "spank/ending.h"
+#include "spank/step_end.h"
 
 /* Where there is no close_range(): descriptors that there may be. */
 enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S = 5 };

@@ -29,7 +29,7 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
 
 /* Start one that lives beside the task and is nobody's child.  It must end by
  * itself when the step's tasks have: not every site's Slurm kills it.  Its
- * standard input is a socket that ends then, where Slurm says so (ending.h).
+ * standard input is a socket that ends then, where Slurm says so (step_end.h).
  * It closes descriptor 3 when it looks at that; if the step ends before, it is
  * killed, and 'folder' (NULL: none), if it is empty, removed.
  */

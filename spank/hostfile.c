@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/rank/task.h"
-#include "spank/facts.h"
+#include "spank/step_facts.h"
 
 /* "n1*4" is four times n1. */
 static int add_host (char *list, size_t *used, char *host)

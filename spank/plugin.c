@@ -8,12 +8,10 @@
 
 #include "runtime/rank/task.h"
 #include "spank/bind.h"
+#include "spank/check_collector.h"
 #include "spank/context.h"
 #include "spank/debug.h"
 #include "spank/defaults.h"
-#include "spank/ending.h"
-#include "spank/facts.h"
-#include "spank/gather.h"
 #include "spank/helper.h"
 #include "spank/hostfile.h"
 #include "spank/inherited.h"
@@ -23,6 +21,8 @@
 #include "spank/options.h"
 #include "spank/rollcall.h"
 #include "spank/secret.h"
+#include "spank/step_end.h"
+#include "spank/step_facts.h"
 #include "spank/task.h"
 #include "spank/variable.h"
 

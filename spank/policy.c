@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "spank/check.h"
 
 #define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"

@@ -6,7 +6,7 @@
 #include "launcher/code/select.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/scratch.h"
+#include "launcher/sys/temporary_folder.h"
 
 /* What a new experiment takes along. */
 struct code_of_run {

@@ -18,7 +18,7 @@
 #include "launcher/software/check.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "searcher/space/space.h"
 
 /* ---- the words of the first command ---- */

@@ -11,7 +11,7 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/states.h"

@@ -12,7 +12,7 @@
 #include "launcher/cmd/export.h"
 #include "launcher/export/tool.h"
 #include "launcher/results/results_file.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"

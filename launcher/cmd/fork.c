@@ -10,7 +10,7 @@
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/fork_source.h"

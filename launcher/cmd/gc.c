@@ -6,10 +6,10 @@
 #include "launcher/membership/peer.h"
 #include "launcher/retention/checkpoints.h"
 #include "launcher/retention/trainer_files.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/scratch.h"
+#include "launcher/sys/temporary_folder.h"
 
 /* clang-format off */
 static const char *const outcomes[][2] = {

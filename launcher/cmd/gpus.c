@@ -10,7 +10,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/executor/shape.h"
 #include "launcher/format/text.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 

@@ -16,7 +16,7 @@
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/progress/workers.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"

@@ -13,7 +13,7 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

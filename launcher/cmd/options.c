@@ -10,7 +10,7 @@
 
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 static int set_number (const struct opt *o, const char *arg, void *at)
 {

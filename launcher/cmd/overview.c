@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
-#include "launcher/executor/unseen.h"
+#include "launcher/executor/no_worker.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/progress/workers.h"

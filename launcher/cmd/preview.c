@@ -14,7 +14,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/retention/trainer_files.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"

@@ -14,7 +14,7 @@
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/membership/peer.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/states.h"

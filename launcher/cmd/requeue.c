@@ -10,7 +10,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

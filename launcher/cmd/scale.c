@@ -12,7 +12,7 @@
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"

@@ -12,7 +12,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "searcher/space/constraint.h"
 
 /* ---- names of columns ---- */

@@ -9,7 +9,7 @@
 #include "launcher/cmd/show_output.h"
 #include "launcher/cmd/show_trial.h"
 #include "launcher/format/trials_table.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 

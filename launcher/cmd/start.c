@@ -21,7 +21,7 @@
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/webhook.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"

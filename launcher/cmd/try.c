@@ -21,7 +21,7 @@
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/retention/trainer_files.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"

@@ -23,7 +23,7 @@
 #include "launcher/config/validate.h"
 #include "launcher/config/yaml.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 #define WORDS_MAX 96
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { WORDS_MAX = 64 };
 

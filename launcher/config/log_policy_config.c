@@ -8,7 +8,7 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 static const char key[] = "log_policies";
 

@@ -8,7 +8,7 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/config/option_origin.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { TEXT_SIZE = 256 };
 

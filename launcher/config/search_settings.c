@@ -12,7 +12,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/config/values.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 /* ---- names ---- */
 

@@ -7,7 +7,7 @@
 
 #include "launcher/config/option_origin.h"
 #include "launcher/config/queries.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define DIGITS  "0123456789"

@@ -19,7 +19,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
 {

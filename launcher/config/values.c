@@ -9,7 +9,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 char *json_text (const json_t *v)
 {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "launcher/debug/family.h"
+#include "launcher/debug/process_class.h"
 
 /* The stacks of all threads of a Python that has our sitecustomize.py, by its
  * faulthandler: works while the interpreter is inside of a C function, too.

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/debug/family.h"
+#include "launcher/debug/process_class.h"
 #include "launcher/sys/proc.h"
 #include "runtime/base/array.h"
 

@@ -5,7 +5,7 @@
 #include "launcher/sys/step_processes.h"
 
 /* Signs of progress are, in the programs of the user's and their helpers
- * (launcher/debug/family.h):
+ * (launcher/debug/process_class.h):
  *   of the main thread: a read or write, or a fault of a page;
  *   of a thread that used a tenth of a core: a fault of a page.
  * CPU time is none, because a rank that waits in NCCL burns it; neither is a

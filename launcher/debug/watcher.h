@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "launcher/debug/live_ranks.h"
 #include "launcher/debug/progress.h"
-#include "launcher/debug/roots.h"
-#include "launcher/debug/sample.h"
+#include "launcher/debug/python_stacks.h"
 #include "runtime/storage/own_folder.h"
 
 struct watcher {

@@ -12,7 +12,7 @@
 
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/condition.h"
 #include "runtime/rank/plugin_options.h"

@@ -11,7 +11,7 @@
 
 #include "launcher/env/variables.h"
 #include "launcher/sys/say.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/network/exported.h"
 #include "runtime/network/nccl.h"
 

@@ -11,7 +11,7 @@
 
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
 

@@ -14,7 +14,7 @@
 
 /* A worker runs as a step, because on Slurm 22.05 only steps hear of
  * preemption; but where the trials are steps of their own it is no step, for
- * Slurm would then end the srun of the trial with it (rank.c).  A worker that
+ * Slurm would then end the srun of the trial with it (rank_proxy.c).  A worker that
  * was killed is started again; one whose time is up leaves with 75, one whose
  * machine is excluded with 76, one that needs a job of more memory with 77, one
  * that a check kept from starting with 79, one whose experiment was paused

@@ -11,7 +11,7 @@
 
 #include "launcher/config/queries.h"
 #include "launcher/executor/batch_script.h"
-#include "launcher/executor/unseen.h"
+#include "launcher/executor/no_worker.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"

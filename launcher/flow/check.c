@@ -7,7 +7,7 @@
 #include "launcher/config/option_origin.h"
 #include "launcher/flow/check.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 /* What the texts of a step may name besides parameters and steps. */
 static const char *const builtins[] = {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/code/archive.h"
-#include "launcher/flow/folder.h"
+#include "launcher/flow/run_folder.h"
 
 /* Say which files have changed, on all of which steps without 'code' depend.
  * Nothing is said if none have, or if there was no run before of this user's

@@ -4,7 +4,7 @@
 
 #include "launcher/sys/say.h"
 #include "launcher/sys/subcommand.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 static const struct subcommand subcommands[] = {
     { "run", "FILE [NAME=VALUE...]", 1, -1, flow_run },

@@ -2,7 +2,7 @@
 /* Run the steps of a flow as processes of this machine. */
 #pragma once
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/run_folder.h"
 
 /* Run what is left, so many tasks at once.  Prints a line for each that ends.
  * Returns an exit status.

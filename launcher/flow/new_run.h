@@ -3,7 +3,7 @@
  * jobs. */
 #pragma once
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/run_folder.h"
 
 /* Make it of r->flow, with the parameters of 'st'; it recurs every so many
  * seconds (0: it does not).  Returns -1 with 'err'.

@@ -7,8 +7,8 @@
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/flow/load.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/base/utf8.h"
-#include "runtime/base/word.h"
 
 enum { WORDS_MAX = 96 };
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/run_folder.h"
 
 /* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number. */
 void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,

@@ -8,7 +8,7 @@
 #include "launcher/flow/command.h"
 #include "launcher/flow/local.h"
 #include "launcher/flow/new_run.h"
-#include "launcher/flow/recur.h"
+#include "launcher/flow/recurrence.h"
 #include "launcher/flow/start.h"
 #include "launcher/sys/say.h"
 

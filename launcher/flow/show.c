@@ -18,7 +18,7 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 /* ---- what a flow has come to ---- */
 

@@ -11,8 +11,8 @@
 #include "launcher/config/validate.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/base/utf8.h"
-#include "runtime/base/word.h"
 
 enum { WORDS_MAX = 96 };
 

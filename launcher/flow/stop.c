@@ -7,7 +7,7 @@
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
-#include "launcher/flow/recur.h"
+#include "launcher/flow/recurrence.h"
 #include "launcher/flow/sweep_step.h"
 #include "launcher/sys/say.h"
 

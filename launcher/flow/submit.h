@@ -2,7 +2,7 @@
 /* Jobs for the steps of a flow, which wait for each other by dependencies. */
 #pragma once
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/run_folder.h"
 
 /* Submit a job, or an array, for each step that lacks one; tasks that need not
  * be run get their result here.  'again': Slurm may have jobs of it already,

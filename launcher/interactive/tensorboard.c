@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/interactive/interactive.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"

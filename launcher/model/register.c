@@ -9,7 +9,7 @@
 
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

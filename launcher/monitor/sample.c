@@ -27,8 +27,8 @@
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/base/process_id.h"
-#include "runtime/base/word.h"
 #include "runtime/storage/own_folder.h"
 
 enum {

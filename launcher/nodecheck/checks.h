@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <sys/types.h>
 
+#include "launcher/nodecheck/depth.h"
 #include "launcher/nodecheck/diagnosis.h"
-#include "launcher/nodecheck/level.h"
 
 /* ---- what a check reports from its process ---- */
 

@@ -14,7 +14,7 @@
 
 #include "launcher/nodecheck/expected.h"
 #include "launcher/nodecheck/gather.h"
-#include "launcher/nodecheck/rank.h"
+#include "launcher/nodecheck/rank_check.h"
 #include "launcher/nodecheck/report.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"

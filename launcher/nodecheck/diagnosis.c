@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodecheck/wire.h"
+#include "launcher/nodecheck/json_message.h"
 #include "runtime/base/array.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };

@@ -18,7 +18,7 @@ enum severity {
 };
 extern const char *const severity_names[];
 
-/* What a rank whose program is not to start ends with; spank/gather.c has the
+/* What a rank whose program is not to start ends with; spank/check_collector.c has the
  * same numbers.
  */
 enum gather_status {

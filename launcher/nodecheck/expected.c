@@ -12,7 +12,7 @@
 
 #include "launcher/slurm/slurm.h"
 #include "runtime/base/environment.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/slurmconf.h"
 

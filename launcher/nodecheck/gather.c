@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/nodecheck/json_message.h"
 #include "launcher/nodecheck/report.h"
-#include "launcher/nodecheck/wire.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"

@@ -2,7 +2,7 @@
 /* The collector: it judges what the ranks of a step report. */
 #pragma once
 
-#include "launcher/nodecheck/open.h"
+#include "launcher/nodecheck/listen.h"
 
 /* The file of struct gather, in the folder of an attempt: a name a line. */
 #define GATHER_NOTES "bad-nodes"

@@ -12,7 +12,7 @@
 #include "launcher/nodecheck/expected.h"
 #include "launcher/sys/nvml.h"
 #include "runtime/base/environment.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { PROCESSES = 64 };
 

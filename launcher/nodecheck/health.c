@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/nodecheck/wire.h"
+#include "launcher/nodecheck/json_message.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 

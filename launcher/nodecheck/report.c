@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodecheck/wire.h"
+#include "launcher/nodecheck/json_message.h"
 
 enum { NODES_SHOWN = 64, NAMED = 8, CELL = 256 };
 

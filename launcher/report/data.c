@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/report/fill.h"
+#include "launcher/report/gather.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"

@@ -2,7 +2,7 @@
 /* What a report is of: the trials and attempts of several experiments. */
 #pragma once
 
-#include "launcher/report/words.h"
+#include "launcher/report/report_text.h"
 #include "launcher/results/metric_rows.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/phase.h"

@@ -2,7 +2,7 @@
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
 #pragma once
 
-#include "launcher/sys/scratch.h"
+#include "launcher/sys/temporary_folder.h"
 #include "launcher/trainer/trainer.h"
 
 /* The worker's side. */

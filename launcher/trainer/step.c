@@ -43,7 +43,7 @@ int step_command (const struct experiment *e, bool proxy, char ***words)
 }
 
 /* srun that is killed cannot end its step: SIGTERM makes it do that.  It
- * passes SIGUSR2 on to the ranks (rank.c).
+ * passes SIGUSR2 on to the ranks (rank_proxy.c).
  */
 void step_signal (pid_t srun, int signal, double *ended)
 {

@@ -13,7 +13,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/results/metric_summary.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/fork_source.h"

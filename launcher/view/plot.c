@@ -10,9 +10,9 @@
 #include "launcher/format/table.h"
 #include "launcher/progress/screen.h"
 #include "launcher/report/curves.h"
-#include "launcher/report/fill.h"
+#include "launcher/report/gather.h"
 #include "launcher/report/params.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -21,7 +21,7 @@
 #include "launcher/view/gnuplot.h"
 #include "launcher/view/view.h"
 #include "runtime/base/error.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 /* ---- charts ---- */
 

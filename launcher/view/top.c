@@ -14,7 +14,7 @@
 #include "launcher/format/text.h"
 #include "launcher/progress/gpu_fill.h"
 #include "launcher/progress/screen.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"

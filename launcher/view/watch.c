@@ -9,7 +9,7 @@
 #include "launcher/format/trials_table.h"
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
-#include "launcher/session/open.h"
+#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/say.h"
 #include "launcher/view/view.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 /* Whether the trial's segment to 'length' (the trial may be the next one)
  * fits into the time that is left, or, if the trainers save checkpoints, a

@@ -2,7 +2,7 @@
 /* The searcher "custom": a program of the user chooses the points. */
 #pragma once
 
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 /* Ask the program for the point of the next trial; it is started if need be,
  * and told what is new in the sweep.  Meanwhile gives signs of life and reads

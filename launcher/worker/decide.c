@@ -15,7 +15,7 @@
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
 #include "launcher/worker/memory.h"
-#include "launcher/worker/offers.h"
+#include "launcher/worker/offered_results.h"
 #include "runtime/base/error.h"
 
 static bool decides_by_program (const struct worker *w)

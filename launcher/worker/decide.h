@@ -2,7 +2,7 @@
 /* Decide what comes next: begin segments, end the sweep. */
 #pragma once
 
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 /* Begin segments, or end the sweep, as the searcher says. */
 enum turn worker_decide (struct worker *w, struct slurmdl_error *err);

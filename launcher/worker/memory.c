@@ -11,7 +11,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 #include "runtime/base/environment.h"
 
 enum { MIB = 1 << 20 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/worker/segment.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 /* If the attempt of 'trial' in 'r' failed for want of memory and there is
  * something to change: fill r->retry, say so in the verdict, and let the

@@ -19,9 +19,9 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
-#include "launcher/worker/offers.h"
+#include "launcher/worker/offered_results.h"
 #include "launcher/worker/oom_retry.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 #include "launcher/worker/shared_fault.h"
 #include "runtime/base/clock.h"
 

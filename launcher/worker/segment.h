@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/worker/failure.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 enum segment_outcome {
     OUTCOME_RESULT,   /* the metric at the segment's end */

@@ -2,7 +2,7 @@
 /* Pause an experiment whose attempts all fail in the same way. */
 #pragma once
 
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 
 /* Whether the failure 'why' of the trial's attempt, which is about to be
  * published, is one of the shared fault: then the trial is not given up.

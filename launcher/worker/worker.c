@@ -30,7 +30,7 @@
 #include "launcher/worker/decide.h"
 #include "launcher/worker/report.h"
 #include "launcher/worker/segment.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 #include "launcher/worker/shared_fault.h"
 #include "launcher/worker/traces.h"
 #include "runtime/base/clock.h"

@@ -13,7 +13,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 
-/* More than blank.c needs: names have limits. */
+/* More than empty_file.c needs: names have limits. */
 enum { IMAGE_MAX = 8192, END_OF_FILE = 40 };
 
 static const char *const dataset_names[DATASETS] = {

@@ -9,7 +9,7 @@
 
 enum dataset_name { NAMES, METRICS, RECORDS, BYTES, DATASETS };
 
-/* One in the layout of blank.c is read in place, which is many times faster
+/* One in the layout of empty_file.c is read in place, which is many times faster
  * for a short one; libhdf5 reads others, such as one that was repacked.
  */
 struct source {

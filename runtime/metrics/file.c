@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/metrics/file_make.h"
+#include "runtime/metrics/file_create.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "runtime/metrics/blank.h"
+#include "runtime/metrics/empty_file.h"
 #include "runtime/slurmdl.h"
 
 /* libhdf5 lays the file out once: contiguous datasets, which get room for all

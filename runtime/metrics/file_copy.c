@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metrics file is replaced by a larger, or an exact, copy. */
-#include "runtime/metrics/file_make.h"
+#include "runtime/metrics/file_create.h"
 
 #include <errno.h>
 #include <stdlib.h>

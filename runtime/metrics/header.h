@@ -19,7 +19,7 @@ struct header_dataset {
 
 /* A contiguous dataset of one dimension in the root group.  Returns 1 if there
  * is none of that name, -1 if the file is laid out in another way than
- * blank.c has it: libhdf5 may be able to read it.
+ * empty_file.c has it: libhdf5 may be able to read it.
  */
 int header_find (const struct header_image *image, const char *name, struct header_dataset *d);
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/network/reach.h"
 
 enum { TEXT = 512 };

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 struct parser {
     const char *file;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/network/nccl.h"
 
 enum { WORDS = 512, ITEM = 64 };

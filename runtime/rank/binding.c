@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/rank/layout.h"
 
 enum { TEXT = BINDING_TEXT };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { KEY_TEXT = 16, WORDS_TEXT = 256, WHY_TEXT = 256 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "runtime/rank/binding.h"
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/roles.h"

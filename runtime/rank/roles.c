@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { DIGITS = 6, NAME = 16 };
 

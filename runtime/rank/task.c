@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 enum { NAME = 64 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 
 int variables_text (const struct variables *v, const char *name, char *buf, int size)
 {

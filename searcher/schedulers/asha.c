@@ -4,8 +4,8 @@
 
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/due.h"
 #include "searcher/state/plan.h"
+#include "searcher/state/waiting_trials.h"
 
 /* Of n results in a rung the best floor (n / divisor) go on to the next, as
  * soon as they are among them: nothing waits for a rung to fill, so that early

@@ -4,9 +4,9 @@
 
 #include "searcher/numeric/rng.h"
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/due.h"
 #include "searcher/state/plan.h"
 #include "searcher/state/point.h"
+#include "searcher/state/waiting_trials.h"
 
 /* A member of the population is trained a generation at a time.  If it is among
  * the worst quarter when it would go on, or is bad, it ends, and a fresh trial

@@ -7,8 +7,8 @@
 
 #include "searcher/schedulers/rung.h"
 #include "searcher/search/kinds.h"
-#include "searcher/state/due.h"
 #include "searcher/state/point.h"
+#include "searcher/state/waiting_trials.h"
 
 /* ---- which trial is next ---- */
 

@@ -9,7 +9,7 @@
 #include "searcher/search/build.h"
 #include "searcher/search/events.h"
 #include "searcher/search/kinds.h"
-#include "searcher/state/due.h"
+#include "searcher/state/waiting_trials.h"
 
 /* ---- the plan ---- */
 

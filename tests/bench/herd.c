@@ -18,7 +18,7 @@
 #include "launcher/journal/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/worker/segment.h"
-#include "launcher/worker/self.h"
+#include "launcher/worker/services.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "tests/bench/bench.h"

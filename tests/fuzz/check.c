@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "launcher/nodecheck/diagnosis.h"
+#include "launcher/nodecheck/json_message.h"
 #include "launcher/nodecheck/report.h"
-#include "launcher/nodecheck/wire.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RANKS = 8 };

@@ -11,8 +11,8 @@
 
 #include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/json_message.h"
 #include "launcher/nodecheck/report.h"
-#include "launcher/nodecheck/wire.h"
 #include "runtime/base/clock.h"
 #include "tests/unit.h"
 

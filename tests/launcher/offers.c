@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
 /* Which of the results that others offer a worker takes. */
-#include "launcher/worker/offers.h"
 #include "launcher/journal/entry_text.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/worker/offered_results.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

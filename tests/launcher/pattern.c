@@ -2,7 +2,7 @@
 /* Metrics in lines of output; words that were meant; placeholders. */
 #include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "tests/unit.h"
 
 static char found[256];

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "launcher/debug/dump.h"
-#include "launcher/debug/family.h"
+#include "launcher/debug/process_class.h"
 #include "launcher/debug/progress.h"
 #include "tests/folder.h"
 

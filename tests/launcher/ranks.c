@@ -2,7 +2,7 @@
 /* Which processes are a rank's, in made trees of proc, and which have ended. */
 #include <sys/syscall.h>
 
-#include "launcher/debug/roots.h"
+#include "launcher/debug/live_ranks.h"
 #include "launcher/sys/step_processes.h"
 #include "tests/folder.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl report: texts and numbers of the page, thinned curves, its JSON. */
 #include "launcher/report/data.h"
+#include "launcher/report/report_text.h"
 #include "launcher/report/summary.h"
-#include "launcher/report/words.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank environment as a function of facts. */
 #include "runtime/rank/rankenv.h"
-#include "runtime/base/word.h"
+#include "runtime/base/nearest_word.h"
 #include "tests/runtime/golden.h"
 #include "tests/runtime/steps.h"
 #include "tests/unit.h"

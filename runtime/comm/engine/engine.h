@@ -7,7 +7,7 @@
 
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
-#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/hash_map.h"
 #include "runtime/comm/engine/tensor.h"
 #include "runtime/comm/engine/timeline.h"
 
@@ -136,7 +136,7 @@ struct engine {
     struct timeline *timeline;
 };
 
-/* tasks.c */
+/* named_tasks.c */
 
 /* Control has something new to do. */
 void engine_wake (struct engine *e);

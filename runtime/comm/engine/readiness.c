@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/hash_map.h"
 
 struct count {
     uint32_t id;

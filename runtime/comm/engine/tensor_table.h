@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/comm/engine/coordinator.h"
-#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/hash_map.h"
 
 struct tensor_entry {
     char *name;

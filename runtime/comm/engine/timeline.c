@@ -15,7 +15,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/hash_map.h"
 
 struct timeline {
     FILE *f;

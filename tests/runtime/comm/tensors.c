@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "runtime/comm/engine/coordinator.h"
-#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/hash_map.h"
 #include "runtime/comm/engine/readiness.h"
 #include "runtime/comm/engine/stall.h"
 #include "tests/runtime/comm/named.h"

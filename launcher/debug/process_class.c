@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Classify the processes of a rank: training, helper, launcher, background. */
+#include "launcher/debug/process_class.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/sys/proc.h"
+
+enum { DEPTH = 64 };
+
+/* By the name of the process, or by what its command line contains. */
+static const struct {
+    enum process_kind kind;
+    const char *name;
+    const char *argument;
+} known[] = {
+    { PROCESS_LAUNCHER, "sh", NULL },
+    { PROCESS_LAUNCHER, "bash", NULL },
+    { PROCESS_LAUNCHER, "dash", NULL },
+    { PROCESS_LAUNCHER, "zsh", NULL },
+    { PROCESS_LAUNCHER, "csh", NULL },
+    { PROCESS_LAUNCHER, "tcsh", NULL },
+    { PROCESS_LAUNCHER, "time", NULL },
+    { PROCESS_LAUNCHER, "timeout", NULL },
+    { PROCESS_LAUNCHER, "numactl", NULL },
+    { PROCESS_LAUNCHER, "dl", NULL },
+    { PROCESS_LAUNCHER, "torchrun", NULL },
+    { PROCESS_LAUNCHER, "accelerate", NULL },
+    { PROCESS_LAUNCHER, "deepspeed", NULL },
+    { PROCESS_LAUNCHER, "mpirun", NULL },
+    { PROCESS_LAUNCHER, "mpiexec", NULL },
+    { PROCESS_LAUNCHER, "apptainer", NULL },
+    { PROCESS_LAUNCHER, "singularity", NULL },
+    { PROCESS_LAUNCHER, NULL, "/torchrun" },
+    { PROCESS_LAUNCHER, NULL, "torch.distributed.run" },
+    { PROCESS_LAUNCHER, NULL, "torch.distributed.launch" },
+    { PROCESS_LAUNCHER, NULL, "accelerate.commands" },
+    { PROCESS_LAUNCHER, NULL, "/accelerate" },
+    { PROCESS_LAUNCHER, NULL, "deepspeed.launcher" },
+    { PROCESS_BACKGROUND, "wandb-core", NULL },
+    { PROCESS_BACKGROUND, "wandb-service", NULL },
+    { PROCESS_BACKGROUND, "gpu_stats", NULL },
+    { PROCESS_BACKGROUND, "nvidia-smi", NULL },
+    { PROCESS_BACKGROUND, "rocm-smi", NULL },
+    { PROCESS_BACKGROUND, "amd-smi", NULL },
+    { PROCESS_BACKGROUND, "dcgmi", NULL },
+    { PROCESS_BACKGROUND, "tensorboard", NULL },
+    { PROCESS_BACKGROUND, NULL, "multiprocessing.resource_tracker" },
+};
+
+/* The first words of its command line, with spaces between. */
+static void read_command (const char *proc, pid_t pid, char *buf, size_t size)
+{
+    char path[PATH_MAX];
+    ssize_t n;
+
+    snprintf (path, sizeof (path), "%s/%d/cmdline", proc, (int)pid);
+    n = proc_read (AT_FDCWD, path, buf, size);
+    for (ssize_t i = 0; i < n; i++)
+        if (!buf[i])
+            buf[i] = ' ';
+}
+
+static enum process_kind own_kind (const char *proc, const struct rank_process *p)
+{
+    char command[256] = "";
+
+    for (size_t i = 0; i < sizeof (known) / sizeof (*known); i++)
+        if (known[i].name && !strcmp (known[i].name, p->name))
+            return known[i].kind;
+    if (strncmp (p->name, "python", 6) && strncmp (p->name, "pt_main", 7))
+        return PROCESS_MAIN;
+    read_command (proc, p->pid, command, sizeof (command));
+    for (size_t i = 0; i < sizeof (known) / sizeof (*known); i++)
+        if (known[i].argument && strstr (command, known[i].argument))
+            return known[i].kind;
+    return PROCESS_MAIN;
+}
+
+static ssize_t parent_of (const struct rank_process *p, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (p[k].pid == p[i].parent)
+            return (ssize_t)k;
+    return -1;
+}
+
+/* What is below a program of the user's is its helper; what is below a
+ * process in the background is so, too.
+ */
+static enum process_kind inherited (const struct rank_process *p, size_t n,
+                                    const enum process_kind *own, size_t i)
+{
+    enum process_kind kind = own[i];
+    ssize_t at = (ssize_t)i;
+
+    for (int depth = 0; depth < DEPTH; depth++) {
+        at = parent_of (p, n, (size_t)at);
+        if (at < 0)
+            break;
+        if (own[at] == PROCESS_BACKGROUND)
+            return PROCESS_BACKGROUND;
+        if (own[at] == PROCESS_MAIN && kind == PROCESS_MAIN)
+            kind = PROCESS_HELPER;
+    }
+    return kind;
+}
+
+void family_kinds (const char *proc, const struct rank_process *p, size_t n,
+                   enum process_kind *kinds)
+{
+    size_t root = 0;
+    bool found = false;
+
+    /* parents have been started before, but need not have lower numbers */
+    for (size_t i = 0; i < n; i++)
+        kinds[i] = own_kind (proc, &p[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (kinds[i] == PROCESS_MAIN)
+            found = true;
+        if (parent_of (p, n, i) < 0 && p[i].start <= p[root].start)
+            root = i;
+    }
+    if (!found && n > 0) {
+        kinds[root] = PROCESS_MAIN;
+        return;
+    }
+    /* inherited() asks for kinds that this has not changed into one that
+     * matters to it: a helper is below a main process that stays one */
+    for (size_t i = n; i-- > 0;) {
+        enum process_kind k = inherited (p, n, kinds, i);
+        kinds[i] = k;
+    }
+}

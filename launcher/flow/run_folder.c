@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a flow's run: complete files that never change. */
+#include "launcher/flow/run_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/config/trial_gpus.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/error.h"
+
+enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20, FLOW_VERSION = 2 };
+
+/* ---- a new one ---- */
+
+static int claim (struct flow_run *r, const char *root, struct slurmdl_error *err)
+{
+    char own[PATH_MAX];
+    int rv = user_names_check (root, err);
+
+    if (rv > 0)
+        complain ("%s", err->text);
+    if (rv < 0)
+        return -1;
+    error_clear (err);
+    if (!realpath (root, own))
+        return errorf (err, "%s: %s", root, strerror (errno));
+    for (int i = 1; i <= NUMBER_MAX; i++) {
+        if (snprintf (r->dir, sizeof (r->dir), "%s/%s-%04d", own, r->flow->base.name, i)
+            >= (int)sizeof (r->dir) - 200) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        /* what is in it is run as this user: it is nobody else's to change */
+        if (mkdir (r->dir, 0755) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    return errorf (err, "%s: cannot make a flow's folder: %s", root, strerror (errno));
+}
+
+int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err)
+{
+    char path[PATH_MAX], file[PATH_MAX] = "/";
+    char digest[DIGEST_SIZE];
+    char id[17];
+
+    umask (umask (077) | 022);
+    if (claim (r, root, err) < 0)
+        return -1;
+    digest_of (digest, r->flow->text, strlen (r->flow->text));
+    if (random_word (id, 8) < 0)
+        return errorf (err, "no random numbers: %s", strerror (errno));
+    /* of a pipe the name is not one of a file in a folder */
+    if (!realpath (r->flow->file, file))
+        errno = 0;
+    r->about = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:O}", "version", FLOW_VERSION,
+                          "name", r->flow->base.name, "id", id, "file", r->flow->file, "base",
+                          strrchr (file, '/') + 1, "dir", r->flow->base.dir, "sha256", digest,
+                          "time", (json_int_t)time (NULL), "parameters", r->flow->params);
+    snprintf (path, sizeof (path), "%s/steps", r->dir);
+    return r->about && folder_create (path, err) == 0 ? 0 : errorf (err, "out of memory");
+}
+
+static int publish_in (const struct flow_run *r, const char *name, const char *text,
+                       struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", r->dir, name);
+    return publish_if_absent (path, text, strlen (text), err);
+}
+
+/* Until the code is frozen there is no file: where the folder is among the
+ * code, each flow would have code of its own, and nothing would be cached.
+ */
+int flow_commit (struct flow_run *r, struct slurmdl_error *err)
+{
+    char *text = json_dumps (r->about, JSON_INDENT (1));
+    int rv = -1;
+
+    if (text) {
+        digest_of (r->pin, text, strlen (text));
+        rv = publish_in (r, "flow.conf", r->flow->text, err);
+    }
+    if (rv == 0)
+        rv = publish_in (r, "flow.json", text, err);
+    free (text);
+    return rv == 0 ? 0 : errorf (err, "%s: it is there already", r->dir);
+}
+
+const char *flow_code_below (const struct flow_run *r)
+{
+    const char *root = json_string_value (json_object_get (r->about, "root"));
+
+    return root && !strncmp (r->flow->base.dir, root, strlen (root))
+               ? r->flow->base.dir + strlen (root)
+               : "";
+}
+
+/* ---- one that is there ---- */
+
+static bool is_run (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/flow.json", dir);
+    return user_may_follow (dir) && access (path, F_OK) == 0;
+}
+
+int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg)
+{
+    struct dirent **list;
+    char path[PATH_MAX];
+    int n = scandir (root, &list, NULL, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
+        if (*list[i]->d_name != '.' && is_run (path))
+            f (path, arg);
+        free (list[i]);
+    }
+    if (n >= 0)
+        free (list);
+    return n < 0 ? -1 : 0;
+}
+
+struct flow_search {
+    const char *name; /* NULL: any */
+    char *dir;
+    struct timespec newest;
+};
+
+static void keep_newest (const char *dir, void *arg)
+{
+    struct flow_search *s = arg;
+    const char *base = strrchr (dir, '/') + 1;
+    size_t n = s->name ? strlen (s->name) : 0;
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (s->name && (strncmp (base, s->name, n) || base[n] != '-' || strlen (base + n) != 5))
+        return;
+    snprintf (path, sizeof (path), "%s/flow.json", dir);
+    if (stat (path, &st) < 0 || st.st_mtim.tv_sec < s->newest.tv_sec
+        || (st.st_mtim.tv_sec == s->newest.tv_sec && st.st_mtim.tv_nsec < s->newest.tv_nsec))
+        return;
+    s->newest = st.st_mtim;
+    snprintf (s->dir, PATH_MAX, "%s", dir);
+}
+
+static int find_run (char dir[PATH_MAX], const char *root, const char *name)
+{
+    struct flow_search s = { .name = name, .dir = dir };
+    char path[PATH_MAX];
+
+    *dir = '\0';
+    if (name && is_run (name))
+        return realpath (name, dir) ? 0 : -1;
+    if (name) {
+        snprintf (path, sizeof (path), "%s/%s", root, name);
+        if (is_run (path))
+            return realpath (path, dir) ? 0 : -1;
+    }
+    if (!name || !strchr (name, '/'))
+        flow_each (root, keep_newest, &s);
+    snprintf (path, sizeof (path), "%s", dir);
+    return *path && realpath (path, dir) ? 0 : -1;
+}
+
+static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (stat (r->dir, &st) < 0)
+        return errorf (err, "%s: %s", r->dir, strerror (errno));
+    errno = EPERM;
+    if (st.st_uid != geteuid ())
+        return errorf (err, "%s: this flow is another user's: run its file", r->dir);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return errorf (err,
+                       "%s: others may write to this flow: chmod go-w, and "
+                       "look at flow.conf",
+                       r->dir);
+    return 0;
+}
+
+/* What others have put beside flows is not waited for. */
+static char *read_text (const char *path, bool own, size_t *n, struct slurmdl_error *err)
+{
+    return own ? file_read (path, RECORD_MAX, n, err)
+               : file_read_now (path, RECORD_MAX, n, NULL, err);
+}
+
+static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
+{
+    struct problems p;
+    char path[PATH_MAX];
+    char digest[DIGEST_SIZE];
+    const char *dir, *sum;
+    char *text;
+    size_t n;
+
+    snprintf (path, sizeof (path), "%s/flow.json", r->dir);
+    if (!(text = read_text (path, own, &n, err)))
+        return -1;
+    digest_of (r->pin, text, n);
+    r->about = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
+    free (text);
+    dir = json_string_value (json_object_get (r->about, "dir"));
+    sum = json_string_value (json_object_get (r->about, "sha256"));
+    snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
+    errno = EBADMSG;
+    if (json_is_object (r->about)
+        && json_integer_value (json_object_get (r->about, "version")) != FLOW_VERSION)
+        return errorf (err, "%s/flow.json: made by another version of dl", r->dir);
+    if (!dir || *dir != '/' || !sum)
+        return errorf (err, "%s/flow.json: damaged", r->dir);
+    if (!(text = read_text (path, own, &n, err)))
+        return -1;
+    digest_of (digest, text, n);
+    free (text);
+    errno = EBADMSG;
+    if (strcmp (digest, sum))
+        return errorf (err, "%s: it has changed since the flow was made", path);
+    if (problems_open (&p) < 0)
+        return errorf (err, "out of memory");
+    r->flow = flow_read (path, dir, NULL, json_object_get (r->about, "parameters"), &p);
+    problems_close (&p);
+    if (!r->flow)
+        errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
+    free (p.text);
+    errno = EBADMSG;
+    return r->flow ? 0 : -1;
+}
+
+int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own)
+{
+    struct slurmdl_error err = { "" };
+
+    *r = (struct flow_run){ .flow = NULL };
+    if (find_run (r->dir, st->dir, name) < 0) {
+        complain (name ? "no flow '%s' (dl flow ls lists them)"
+                       : "there is no flow here (dl flow run makes one)",
+                  name);
+        return EXIT_NOT_FOUND;
+    }
+    if (own)
+        umask (umask (077) | 022);
+    if ((own && check_owner (r, &err) < 0) || read_run (r, own, &err) < 0)
+        return fail (&err);
+    return EXIT_OK;
+}
+
+void flow_close (struct flow_run *r)
+{
+    flow_free (r->flow);
+    json_decref (r->about);
+    r->flow = NULL;
+    r->about = NULL;
+}

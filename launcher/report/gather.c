@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gather what a report is of, from the folders of its experiments. */
+#include "launcher/report/gather.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/journal/log.h"
+#include "launcher/membership/peer.h"
+#include "launcher/report/model.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/small_file.h"
+#include "runtime/base/array.h"
+#include "runtime/base/error.h"
+
+/* ---- attempts ---- */
+
+enum { CLAIM_MAX = 64 << 10, CAUSE_MAX = 120 };
+
+/* The open segment of a trial. */
+struct report_segment {
+    double begin; /* of the attempt that is next */
+    int64_t length;
+    long over;      /* attempts that have ended */
+    long first;     /* attempt of the segment */
+    char owner[33]; /* of it */
+    char slot[64];  /* by whom it began */
+    bool open;
+};
+
+struct reading {
+    struct report *r;
+    size_t i; /* sweep */
+    struct report_segment *segments;
+    struct peer_info *peers;
+    long npeers;
+    double *until; /* of each slot: when its last attempt ended */
+    size_t nuntil;
+    size_t attempts, results, requests; /* capacities */
+};
+
+/* ---- who ---- */
+
+static const char *slot_of_nonce (const struct reading *g, const char *nonce)
+{
+    for (long i = 0; i < g->npeers; i++)
+        if (!strcmp (g->peers[i].nonce, nonce))
+            return g->peers[i].slot;
+    return NULL;
+}
+
+/* Who has claimed an attempt; "" if nobody. */
+static void claimed_by (const struct reading *g, long trial, long number, char slot[64])
+{
+    char path[PATH_MAX];
+    char *text;
+    json_t *o;
+
+    slot[0] = '\0';
+    snprintf (path, sizeof (path), "%s/trials/%04ld/claim.%ld", g->r->sweeps[g->i].s->dir, trial,
+              number);
+    if (!(text = file_read_now (path, CLAIM_MAX, NULL, NULL, NULL)))
+        return;
+    if ((o = json_loads (text, 0, NULL))) {
+        const char *name = json_string_value (json_object_get (o, "slot"));
+        snprintf (slot, 64, "%s", name ? name : "");
+        json_decref (o);
+    }
+    free (text);
+}
+
+static const char *worker_of (const struct reading *g, const struct report_segment *t, long trial,
+                              long number, char slot[64])
+{
+    const char *found;
+
+    if (number == t->first)
+        return t->owner[0] && (found = slot_of_nonce (g, t->owner)) ? found : t->slot;
+    claimed_by (g, trial, number, slot);
+    return slot[0] ? slot : t->slot;
+}
+
+static size_t slot_number (struct reading *g, const char *slot)
+{
+    const struct report *r = g->r;
+    char name[256];
+    size_t n;
+
+    snprintf (name, sizeof (name), "%s%s%s", r->nsweeps > 1 ? r->sweeps[g->i].name : "",
+              r->nsweeps > 1 ? " " : "", slot);
+    if ((n = words_number (&g->r->slots, name)) >= g->nuntil && n != SIZE_MAX) {
+        double *until = realloc (g->until, (n + 16) * sizeof (*until));
+        if (!until)
+            return SIZE_MAX;
+        g->until = until;
+        while (g->nuntil < n + 16)
+            g->until[g->nuntil++] = 0;
+    }
+    return n;
+}
+
+/* ---- why ---- */
+
+/* Bytes of a number that was measured: a word with a point or a unit. Whole
+ * numbers are left: a status, a line or a port tells causes apart.
+ */
+static size_t measured (const char *why, const char *p)
+{
+    static const char *const units[] = { " GiB", " MiB", " KiB", " bytes" };
+    size_t n = strspn (p, "0123456789."), rest;
+
+    for (size_t i = 0; n > 0 && i < sizeof (units) / sizeof (*units); i++)
+        if (!strncmp (p + n, units[i], strlen (units[i])))
+            return n;
+    if (n < 3 || *p == '.' || !memchr (p, '.', n - 1) || strchr (p, '.') != memrchr (p, '.', n - 1)
+        || (p > why && !strchr (" =(:,[-", p[-1])))
+        return 0;
+    n -= p[n - 1] == '.'; /* of the sentence */
+    rest = p[n] == 'e' ? 1 + strspn (p + n + 1, "+-") : 0;
+    if (rest && strspn (p + n + rest, "0123456789"))
+        n += rest + strspn (p + n + rest, "0123456789");
+    return isalnum ((unsigned char)p[n]) || p[n] == '_' ? 0 : n;
+}
+
+/* Numbers and addresses differ between failures of one cause. */
+static size_t cause_number (struct report *r, const char *why)
+{
+    char cause[CAUSE_MAX + 1];
+    size_t n = 0;
+    const char *end = why ? strstr (why, "; exit status") : NULL; /* words of the trainer */
+    const char *p = why ? why : "";
+
+    while (*p && p != end && n < CAUSE_MAX - 3) {
+        size_t hex = strspn (p, "0123456789abcdefABCDEFx");
+        bool address = !strncmp (p, "0x", 2) || hex >= 16;
+        size_t number = measured (why, p);
+        if (address) {
+            cause[n++] = '#';
+            p += hex;
+        } else if (number) {
+            cause[n++] = '#';
+            p += number;
+        } else
+            cause[n++] = *p++;
+    }
+    if (*p && p != end) {
+        while (n > 0 && (cause[n - 1] & 0x80))
+            n--; /* no half character */
+        memcpy (cause + n, "...", 3);
+        n += 3;
+    }
+    cause[n] = '\0';
+    return words_number (&r->causes, cause);
+}
+
+/* ---- lists ---- */
+
+static int add_attempt (struct reading *g, const struct report_attempt *a)
+{
+    struct report *r = g->r;
+
+    if (a->slot == SIZE_MAX || a->cause == SIZE_MAX
+        || array_reserve (&r->attempts, &g->attempts, r->nattempts, 1, sizeof (*r->attempts)) < 0)
+        return -1;
+    r->attempts[r->nattempts++] = *a;
+    return 0;
+}
+
+static int add_result (struct reading *g, const struct report_result *result)
+{
+    struct report *r = g->r;
+
+    if (array_reserve (&r->results, &g->results, r->nresults, 1, sizeof (*r->results)) < 0)
+        return -1;
+    r->results[r->nresults++] = *result;
+    return 0;
+}
+
+static int add_request (struct reading *g, double time, enum event_op op)
+{
+    struct report *r = g->r;
+
+    if (array_reserve (&r->requests, &g->requests, r->nrequests, 1, sizeof (*r->requests)) < 0)
+        return -1;
+    r->requests[r->nrequests++] = (struct report_request){ time, event_name (op) };
+    return 0;
+}
+
+/* ---- events ---- */
+
+static double since_start (const struct reading *g, double time)
+{
+    double t = time - g->r->sweeps[g->i].s->created;
+
+    return t > 0 ? t : 0;
+}
+
+static void begin_segment (struct reading *g, const struct event *e)
+{
+    struct report_segment *t = &g->segments[e->trial - 1];
+
+    t->begin = since_start (g, e->time);
+    t->length = e->length;
+    t->first = t->over + 1;
+    t->open = true;
+    snprintf (t->owner, sizeof (t->owner), "%s", e->owner ? e->owner : "");
+    snprintf (t->slot, sizeof (t->slot), "%s", e->by ? e->by : "");
+}
+
+static int end_attempt (struct reading *g, const struct event *e, enum report_end how)
+{
+    struct report_segment *t = &g->segments[e->trial - 1];
+    double end = since_start (g, e->time), begin = end - e->seconds;
+    bool told = e->seconds > 0; /* by the worker itself */
+    char slot[64];
+    struct report_attempt a = {
+        .trial = g->r->sweeps[g->i].first + (long)e->trial - 1,
+        .number = (long)e->attempt,
+        .length = t->length,
+        .end = end,
+        .how = how,
+    };
+
+    a.slot = slot_number (g, told ? e->by : worker_of (g, t, (long)e->trial, a.number, slot));
+    if (a.slot == SIZE_MAX)
+        return -1;
+    a.cause = cause_number (g->r, how == ATTEMPT_RESULT ? "" : e->why);
+    a.begin = told ? begin : fmax (t->begin, g->until[a.slot]);
+    a.begin = fmin (fmax (a.begin, 0), end);
+    g->until[a.slot] = end;
+    t->over = (long)e->attempt;
+    t->begin = end;
+    t->open = how != ATTEMPT_RESULT && how != ATTEMPT_REJECTED;
+    return add_attempt (g, &a);
+}
+
+/* The value of the report's metric, which may be another one here. */
+static double value_of (const struct reading *g, const struct event *e)
+{
+    const struct sweep *s = g->r->sweeps[g->i].s;
+    const char *name = sweep_metric (g->r->sweeps[0].s, 0);
+
+    for (size_t m = 0; m < sweep_metrics (s); m++)
+        if (!strcmp (sweep_metric (s, m), name))
+            return m < e->nmetrics ? e->metrics[m] : m == 0 ? e->metric : NAN;
+    return NAN;
+}
+
+static int result_of (struct reading *g, const struct event *e)
+{
+    struct report_result result = { g->r->sweeps[g->i].first + (long)e->trial - 1, e->length,
+                                    value_of (g, e) };
+
+    return end_attempt (g, e, ATTEMPT_RESULT) < 0 ? -1 : add_result (g, &result);
+}
+
+static int take_event (const struct event *e, void *arg, struct slurmdl_error *err)
+{
+    struct reading *g = arg;
+    struct sweep *s = g->r->sweeps[g->i].s;
+    struct report_segment *t =
+        e->trial >= 1 && e->trial <= s->ntrials ? &g->segments[e->trial - 1] : NULL;
+    bool next = t && t->open && e->attempt == t->over + 1;
+    int rv = 0;
+
+    switch (e->op) {
+    case EVENT_BEGIN:
+        if (t)
+            begin_segment (g, e);
+        break;
+    case EVENT_RESULT:
+        rv = next ? result_of (g, e) : 0;
+        break;
+    case EVENT_FAIL:
+        rv = next ? end_attempt (g, e, ATTEMPT_FAILED) : 0;
+        break;
+    case EVENT_REJECT:
+        rv = next ? end_attempt (g, e, ATTEMPT_REJECTED) : 0;
+        break;
+    case EVENT_PARK:
+        rv = next ? end_attempt (g, e, ATTEMPT_PARKED) : 0;
+        break;
+    case EVENT_LOST:
+        rv = next ? end_attempt (g, e, ATTEMPT_LOST) : 0;
+        break;
+    case EVENT_EXIT:
+        if (t)
+            t->open = false;
+        break;
+    case EVENT_PAUSE:
+    case EVENT_RESUME:
+    case EVENT_STOP:
+    case EVENT_KILL:
+    case EVENT_CONTINUE:
+    case EVENT_RETRY:
+    case EVENT_SCALE:
+    case EVENT_EXPIRE:
+        rv = add_request (g, since_start (g, e->time), e->op);
+        break;
+    default:
+        break;
+    }
+    if (e->op == EVENT_RETRY && t)
+        t->open = true;
+    return rv < 0 ? errorf (err, "out of memory") : 0;
+}
+
+/* What has begun and not ended. */
+static int add_running (struct reading *g)
+{
+    const struct report_sweep *of = &g->r->sweeps[g->i];
+    double now = since_start (g, of->s->changed);
+    char slot[64];
+
+    for (long n = 1; n <= of->s->ntrials; n++) {
+        struct report_segment *t = &g->segments[n - 1];
+        struct report_attempt a = { .trial = of->first + n - 1,
+                                    .number = t->over + 1,
+                                    .length = t->length,
+                                    .end = now,
+                                    .how = ATTEMPT_RUNNING };
+        if (!t->open || report_phase (g->r, a.trial) != PHASE_RUNNING)
+            continue;
+        a.slot = slot_number (g, worker_of (g, t, n, a.number, slot));
+        a.cause = words_number (&g->r->causes, "");
+        a.begin = t->begin;
+        if (a.slot != SIZE_MAX)
+            a.begin = fmin (now, fmax (a.begin, g->until[a.slot]));
+        if (add_attempt (g, &a) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Add those of r->sweeps[i].  Returns -1 with 'err'. */
+static int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
+{
+    struct reading g = {
+        .r = r, .i = i, .attempts = r->nattempts, .results = r->nresults, .requests = r->nrequests
+    };
+    struct sweep *s = r->sweeps[i].s;
+    struct log *log = NULL;
+    char path[PATH_MAX];
+    int rv = -1;
+
+    snprintf (path, sizeof (path), "%s/log", s->dir);
+    if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
+        g.npeers = 0; /* nobody has worked yet */
+    if ((g.segments = calloc ((size_t)s->ntrials + 1, sizeof (*g.segments)))
+        && (log = log_create (path, err)) && log_sync (log, take_event, &g, err) >= 0
+        && ((rv = add_running (&g)) < 0))
+        errorf (err, "out of memory");
+    int e = errno;
+    log_destroy (log);
+    free (g.segments);
+    free (g.peers);
+    free (g.until);
+    errno = e;
+    return rv;
+}
+
+/* ---- experiments and trials ---- */
+
+static const char *end_of_path (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static int fill_trials (struct report *r)
+{
+    for (size_t k = 0; k < r->nsweeps; k++)
+        r->n += r->sweeps[k].s->ntrials;
+    r->trials = calloc ((size_t)r->n + 1, sizeof (*r->trials));
+    if (!r->trials)
+        return -1;
+    for (size_t k = 0, i = 0; k < r->nsweeps; k++) {
+        r->sweeps[k].first = (long)i;
+        for (long n = 1; n <= r->sweeps[k].s->ntrials; n++, i++)
+            r->trials[i] = (struct report_trial){
+                .sweep = k,
+                .of = sweep_trial (r->sweeps[k].s, n),
+                .number = n,
+                .point = (long)i,
+                .files.step = -1,
+            };
+    }
+    return 0;
+}
+
+static void fill_points (struct report *r)
+{
+    for (long i = 0; i < r->n; i++) {
+        struct report_trial *t = &r->trials[i];
+        const struct sweep *s = r->sweeps[t->sweep].s;
+        t->point = i - trial_repeat (s, t->number);
+        r->repeats |= s->exp->search.repeats > 1;
+    }
+}
+
+/* The best of the experiments' best ones. */
+static void fill_best (struct report *r)
+{
+    r->best = -1;
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        long i = r->sweeps[k].first + sweep_best (r->sweeps[k].s) - 1;
+        if (sweep_best (r->sweeps[k].s)
+            && (r->best < 0
+                || report_better (r, report_value (r, i, 0), report_value (r, r->best, 0))))
+            r->best = i;
+    }
+}
+
+static int by_length (const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int fill_lengths (struct report *r)
+{
+    size_t n = 0;
+
+    r->lengths = malloc ((r->nresults + 1) * sizeof (*r->lengths));
+    if (!r->lengths)
+        return -1;
+    for (size_t i = 0; i < r->nresults; i++)
+        r->lengths[i] = r->results[i].length;
+    qsort (r->lengths, r->nresults, sizeof (*r->lengths), by_length);
+    for (size_t i = 0; i < r->nresults; i++)
+        if (n == 0 || r->lengths[i] != r->lengths[n - 1])
+            r->lengths[n++] = r->lengths[i];
+    r->nlengths = n;
+    return 0;
+}
+
+struct slot_entry {
+    char *name;
+    size_t old;
+};
+
+static int by_version (const void *a, const void *b)
+{
+    return strverscmp (((const struct slot_entry *)a)->name, ((const struct slot_entry *)b)->name);
+}
+
+/* "job_2" before "job_10". */
+static int sort_slots (struct report *r)
+{
+    size_t n = r->slots.n;
+    struct slot_entry *list = malloc ((n + 1) * sizeof (*list));
+    size_t *new = malloc ((n + 1) * sizeof (*new));
+
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = (struct slot_entry){ r->slots.list[i], i };
+    if (list && new) {
+        qsort (list, n, sizeof (*list), by_version);
+        for (size_t i = 0; i < n; i++) {
+            r->slots.list[i] = list[i].name;
+            new[list[i].old] = i;
+        }
+        for (size_t i = 0; i < r->nattempts; i++)
+            r->attempts[i].slot = new[r->attempts[i].slot];
+    }
+    free (list);
+    free (new);
+    return list && new ? 0 : -1;
+}
+
+static void add_files (struct report_files *f, const char *dir, long attempt)
+{
+    DIR *d = opendir (dir);
+    struct dirent *e;
+    struct stat st;
+    long long step;
+    char end;
+
+    while (d && (e = readdir (d))) {
+        if (sscanf (e->d_name, "%lld.h%c", &step, &end) != 2 || end != '5'
+            || fstatat (dirfd (d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
+            || !S_ISREG (st.st_mode))
+            continue;
+        f->n++;
+        f->bytes += (double)st.st_size;
+        if (step >= f->step) {
+            f->step = step;
+            f->attempt = attempt;
+        }
+    }
+    if (d)
+        closedir (d);
+}
+
+void report_fill_files (struct report *r)
+{
+    char dir[PATH_MAX];
+
+    for (long i = 0; i < r->n; i++) {
+        struct report_trial *t = &r->trials[i];
+        for (long k = 1; k <= t->of->over + 1; k++) {
+            snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld/ckpt", r->sweeps[t->sweep].s->dir,
+                      t->number, k);
+            add_files (&t->files, dir, k);
+        }
+    }
+}
+
+int report_fill (struct report *r, struct sweep *const *list, size_t n, struct slurmdl_error *err)
+{
+    if (!(r->sweeps = calloc (n + 1, sizeof (*r->sweeps))))
+        return errorf (err, "out of memory");
+    r->nsweeps = n;
+    for (size_t k = 0; k < n; k++) {
+        r->sweeps[k].s = list[k];
+        r->sweeps[k].name = end_of_path (list[k]->dir);
+    }
+    if (fill_trials (r) < 0)
+        return errorf (err, "out of memory");
+    for (size_t k = 0; k < n; k++)
+        if (attempts_read (r, k, err) < 0)
+            return -1;
+    fill_points (r);
+    fill_best (r);
+    return sort_slots (r) < 0 || fill_lengths (r) < 0 ? errorf (err, "out of memory") : 0;
+}
