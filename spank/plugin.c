@@ -69,7 +69,7 @@ static bool wants_table (void)
     return option_is_on (PLUGIN_DEBUG) && option_is_given (PLUGIN_DEBUG);
 }
 
-/* What is not asked for by a default need not be known. */
+/* Gather facts only if a site default turned an option on. */
 static void decide_in_command (int ac, char **av)
 {
     struct step_facts facts = { .gpus = ANSWER_UNKNOWN };

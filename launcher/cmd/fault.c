@@ -129,7 +129,7 @@ void print_fault (const struct sweep *s)
     print_log_end (s);
     if (print_remedy (s, s->cause.why, "resume"))
         return;
-    printf ("when the program is mended, 'dl resume %s' goes on and tries %d "
+    printf ("when the program is fixed, 'dl resume %s' goes on and tries %d "
             "times more; for another experiment file, 'dl kill %s' and 'dl "
             "run'\n",
             s->word, FAULT_LIMIT, s->word);

@@ -83,7 +83,7 @@ static bool is_allowed (const struct sweep *s, const void *op)
     return sweep_allows (s->state, *(const enum event_op *)op);
 }
 
-/* It makes no sense now. */
+/* The request does not fit the state that the experiment is in. */
 static int say_why_not (const struct sweep *s, const struct state_request *w)
 {
     if (s->state == w->state) {

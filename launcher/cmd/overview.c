@@ -74,7 +74,7 @@ static void print_waiting (const struct sweep *s, const struct submit *a)
 
     last_words_text (s, a->job, why, sizeof (why));
     if (*why) {
-        printf ("no worker of job %s has begun: %s; when that is mended, 'dl "
+        printf ("no worker of job %s has begun: %s; when that is fixed, 'dl "
                 "resume %s' starts others\n",
                 a->job, why, s->word);
         return;

@@ -397,7 +397,7 @@ static int apply_expire (struct sweep *s, const struct event *e, struct slurmdl_
     return 0;
 }
 
-/* The state says it all. */
+/* Nothing but the state changes. */
 static int apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)s;

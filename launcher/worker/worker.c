@@ -61,12 +61,10 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 
 /* ---- finding work ---- */
 
-/* s that another worker has to say what it learns of a death. */
+/* Seconds a peer gets to report why a worker died. */
 enum { ASK_WAIT = 25 };
 
-/* Of all who see the end of an attempt's worker one asks Slurm: whether this
- * one is to.
- */
+/* Several workers may notice the same death; only one asks Slurm about it. */
 enum question { QUESTION_MINE, QUESTION_OF_ANOTHER, QUESTION_FAILED };
 static enum question claim_question (const struct worker *w, long trial)
 {
@@ -82,8 +80,8 @@ static enum question claim_question (const struct worker *w, long trial)
     return rv < 0 ? QUESTION_FAILED : rv ? QUESTION_OF_ANOTHER : QUESTION_MINE;
 }
 
-/* What is known of the end of the worker 'owner'.  Slurm is asked only after
- * a death.  False: another worker does that just now.
+/* Find out why the worker 'owner' died.  Returns false while another worker is
+ * asking Slurm about it.
  */
 static bool find_loss (struct worker *w, long trial, const char *owner, struct worker_exit *l)
 {
@@ -94,7 +92,7 @@ static bool find_loss (struct worker *w, long trial, const char *owner, struct w
     *l = (struct worker_exit){ .why = "its worker is gone" };
     if (mine && *mine->why)
         *l = *mine;
-    /* of a job that goes on it is known by now */
+    /* a job that still runs has nothing more to tell */
     if ((mine && !mine->requeued) || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
         || !worker_exit_can_ask (slot))
         return true;
@@ -103,8 +101,8 @@ static bool find_loss (struct worker *w, long trial, const char *owner, struct w
     return q != QUESTION_OF_ANOTHER || peer_dead_since (w->peer, owner) >= ASK_WAIT;
 }
 
-/* The file for metrics that it had ready; its worker may hang only, and does
- * without it then.
+/* Remove the metrics file that the dead worker had prepared.  If it only hung,
+ * it goes on without one.
  */
 static void remove_spare (const struct worker *w, const char *owner)
 {
@@ -118,9 +116,8 @@ static void remove_spare (const struct worker *w, const char *owner)
         inside_unlink (path, 0);
 }
 
-/* Put that the attempt's worker is gone; memory that it ran out of is the
- * trial's failure, though not the machine's.  TURN_WAIT: another worker is to
- * do that.
+/* Record that the worker of this attempt is gone.  Running out of memory counts
+ * against the trial, not against the node.
  */
 static enum turn put_lost (struct worker *w, long trial, const char *owner,
                            struct slurmdl_error *err)
@@ -160,7 +157,7 @@ static enum turn put_lost (struct worker *w, long trial, const char *owner,
     return worker_publish (w, events, last ? 2 : 1, err) < 0 ? TURN_FAILED : TURN_AGAIN;
 }
 
-/* TURN_DONE: it is ours. */
+/* Returns TURN_DONE if this worker has the trial now. */
 static enum turn claim (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
@@ -176,7 +173,7 @@ static enum turn claim (struct worker *w, long trial, struct slurmdl_error *err)
     return rv < 0 ? TURN_FAILED : rv == 0 ? TURN_DONE : TURN_WAIT;
 }
 
-/* TURN_DONE: the trial is ours, TURN_WAIT: it cannot be had now. */
+/* Returns TURN_DONE if this worker has the trial, TURN_WAIT if it cannot get it. */
 static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const char *owner;
@@ -190,8 +187,8 @@ static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *
     return put_lost (w, trial, owner, err);
 }
 
-/* Where in s->open a worker starts its search: each elsewhere, so that they
- * rarely meet.
+/* Each worker starts its search at another place in s->open, so that two rarely
+ * try the same trial.
  */
 static long first_place (const struct worker *w)
 {
@@ -202,8 +199,8 @@ static long first_place (const struct worker *w)
     return w->sweep->nopen ? (long)(hash % (unsigned long)w->sweep->nopen) : 0;
 }
 
-/* The dead are looked for once a second: with many workers that takes longer
- * than all else.
+/* Look for dead workers once a second: with many workers that takes longer than
+ * everything else.
  */
 static bool is_time_to_look (struct worker *w)
 {
@@ -213,7 +210,7 @@ static bool is_time_to_look (struct worker *w)
     return true;
 }
 
-/* One that it has put for itself comes first: nobody else may train it. */
+/* A trial that this worker created for itself comes first: nobody else may train it. */
 static long own_trial (const struct worker *w)
 {
     for (long i = 0; i < w->sweep->nopen; i++) {
@@ -266,7 +263,7 @@ static enum turn do_next (struct worker *w, struct slurmdl_error *err)
     return worker_decide (w, err);
 }
 
-/* A full disk is no end: what is its own stays its own meanwhile. */
+/* A full disk does not end a worker: it keeps its claims and waits. */
 static enum turn try_next (struct worker *w, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
@@ -282,7 +279,7 @@ static enum turn try_next (struct worker *w, struct slurmdl_error *err)
     return TURN_WAIT;
 }
 
-/* Those that wait read the log some 300 times a second in all. */
+/* All idle workers together read the log about 300 times a second. */
 static double least_pause (const struct worker *w)
 {
     double pause = (double)w->sweep->exp->workers / 320;
@@ -293,7 +290,7 @@ static double least_pause (const struct worker *w)
 static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = least_pause (w);
-    bool fresh = false; /* what was read was the end when it was put */
+    bool fresh = false; /* this worker wrote the last entry: there is nothing to read */
 
     if (fault_let_others_begin (w, pause, err) < 0)
         return -1;
@@ -337,7 +334,7 @@ static enum worker_end how_it_ended (const struct worker *w)
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
 
-/* By its name whoever takes over finds the file of a worker that was killed. */
+/* The name tells whoever takes over which killed worker the file belongs to. */
 static bool name_spare (struct worker *w)
 {
     snprintf (w->spare.name, sizeof (w->spare.name), ".%s", worker_nonce (w));

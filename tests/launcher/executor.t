@@ -342,7 +342,7 @@ gone venv "^dl: no worker is left: $why; 'dl resume' goes on$" "what the workers
 for command in wait watch; do
     gone "${command}_venv" "^dl: $work/venv-0001: no worker is left: $why; 'dl resume venv-0001' goes on$" "dl $command ends, and says it, too"
 done
-is "$(dl show venv | grep '^no worker')" "no worker of job 101 has begun: $why; when that is mended, 'dl resume venv-0001' starts others" "and so does dl show"
+is "$(dl show venv | grep '^no worker')" "no worker of job 101 has begun: $why; when that is fixed, 'dl resume venv-0001' starts others" "and so does dl show"
 beside queued env TASKS='101 1 PENDING' dl wait --timeout=40 venv
 
 # ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays

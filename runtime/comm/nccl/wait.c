@@ -35,7 +35,7 @@ void nccl_leave (const struct nccl_self *s, int before)
         cudaSetDevice (before);
 }
 
-/* NCCL's kernels and threads end only so. */
+/* ncclCommAbort() is the only way to stop NCCL's kernels and proxy threads. */
 static int give_up (struct nccl_self *s, int error)
 {
     if (s->comm)
