@@ -95,14 +95,12 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "FRAMEWORK",
         "[dl] set each rank's environment for torch, tf, jax, ...",
         .words = rankenv_frameworks,
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
     },
     [PLUGIN_ROLES] = {
         "dl-roles",
         "ROLE:N[,ROLE:N]...",
         "[dl] roles of the ranks in their order, as chief:1,ps:2,worker:*",
         .check = check_roles,
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
     },
     [PLUGIN_BIND] = {
         "dl-bind",
@@ -111,13 +109,11 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         .words = bind_words,
         .check = check_bind,
         .list = true,
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
     },
     [PLUGIN_NCCL] = {
         "dl-nccl",
         "PROFILE",
         "[dl] set the site's network variables: auto, none or a profile",
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
     },
     [PLUGIN_CHECK] = {
         "dl-check",
@@ -125,7 +121,6 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "[dl] check nodes and GPUs before the program starts: quick, full, off",
         .words = check_words,
         .bare = "quick",
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
     },
     [PLUGIN_MONITOR] = {
         "dl-monitor",
@@ -133,7 +128,6 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "[dl] sample what each rank uses, every so many seconds (5)",
         .check = check_seconds,
         .bare = "5",
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
     },
     [PLUGIN_DEBUG] = {
         "dl-debug",
@@ -141,7 +135,6 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "[dl] keep logs, and the stacks of all ranks if they hang",
         .check = check_hang,
         .bare = "hang:600",
-        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
     },
 };
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* The plugin registers them with srun, sbatch and salloc; `dl env` takes some,
- * too (PLUGIN_BY_ENV).
+ * too.
  */
 
 /* What dl.so says of itself, before the number of the Slurm release for which
@@ -25,13 +25,6 @@ enum plugin_option_id {
     PLUGIN_OPTIONS
 };
 
-/* Who acts on an option. */
-enum plugin_reader {
-    PLUGIN_BY_TASK = 1 << 0, /* the plugin, in each task */
-    PLUGIN_BY_SRUN = 1 << 1, /* the plugin, in srun */
-    PLUGIN_BY_ENV = 1 << 2,  /* dl env */
-};
-
 struct plugin_option {
     const char *name; /* without "--" */
     const char *arginfo;
@@ -42,7 +35,6 @@ struct plugin_option {
     int (*check) (const char *value, char *why, size_t size);
     bool list;        /* several words, with commas */
     const char *bare; /* the value if none is given; NULL: one must be */
-    int readers;      /* of enum plugin_reader */
 };
 extern const struct plugin_option plugin_options[PLUGIN_OPTIONS];
 
