@@ -40,13 +40,13 @@ sed 's/^/# /' out
 is "$(env -u RANK -u WORLD_SIZE -u SLURM_PROCID ./mean)" "rank 0 of 1: 0" "and runs"
 
 # ---- the experiment of dl-experiment(5)
-sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
+sed -n '/^\.nf/,/^\.fi/p; /^\.fi/q' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
 touch train.py
 dl run --dry-run exp.conf >out 2>&1
 ok $? "the example of dl-experiment(5) is accepted"
 sed 's/^/# /' out
 
-sed -n '/^A part of it in YAML/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '1d; /^\./d; s/\\-/-/g' >exp.yaml
+sed -n '/^A part of the file above in YAML/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '1d; /^\./d; s/\\-/-/g' >exp.yaml
 dl run --dry-run exp.yaml >out 2>&1
 ok $? "and that in YAML"
 sed 's/^/# /' out
