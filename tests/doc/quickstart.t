@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # contrib/quickstart: what the demo tells to type next works as it is printed; the end of a test run
 . "$srcdir/tests/lib.sh"
-for function in say quoted next_commands results note_times count_suite report; do
+for function in say quoted next_commands results note_times count_suite report is_unbuilt; do
     eval "$(sed -n "/^$function ()/,/^}/p" "$srcdir/contrib/quickstart")"
 done
 
@@ -59,6 +59,16 @@ like "$(sed -n '/longest/{n;p}' said)" '^ *120 s, +1 s of processor time  test/t
 printf ':test-result: FAIL\n' >>"$build/test/tests/t1.trs"
 counted >said
 is "$? $(tail -n 1 said)" "1 24 passed, 1 failed, 12 skipped" "a failure"
+
+# ---- what was not built: its tests are missing, and that is a failure
+unbuilt () { # unbuilt LINE: what make said
+    echo "$1" >"$build/test/check.out"
+    is_unbuilt "$build/test"
+    echo $?
+}
+is "$(unbuilt 'make[3]: *** [Makefile:10171: test-suite.log] Error 1')$(unbuilt 'make: *** [Makefile:12674: check-plain] Error 2')$(unbuilt '')" 111 \
+    "tests that fail were built"
+is "$(unbuilt 'make[2]: *** [Makefile:9422: tests/fuzz/x.o] Error 1')$(unbuilt 'fatal: making test-suite.log: failed to create x.trs')" 00 "what was not is seen"
 
 # ---- who needs root
 printf '#!/bin/sh\n# needs: root\necho 1..1; echo ok 1\n' >rooted.t
