@@ -615,7 +615,7 @@ static int connect_to (const char *address, int port)
 
 void rollcall_answer (spank_t sp, bool on)
 {
-    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER], where[64];
+    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER], where[64] = "";
     char token[SECRET_TEXT];
     int fd, port;
 
