@@ -392,8 +392,8 @@ static int apply_report (struct sweep *s, const struct event *e, struct slurmdl_
 static int apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     (void)err;
-    /* a limit that was raised since then is not over */
-    s->expired |= e->time >= s->created + s->exp->max_hours * 3600;
+    /* it may have been raised since then */
+    s->expired |= s->exp->max_hours > 0 && e->time >= s->created + s->exp->max_hours * 3600;
     return 0;
 }
 

@@ -36,7 +36,7 @@ static const char *const plain[] = {
     "{'op':'pause'}",
     END ("result", "4", "1", ",'length':1,'metric':'nan'"),
     "{'op':'resume'}",
-    "{'op':'expire'}",
+    "{'op':'expire','time':4e9}",
     "{'op':'end','state':'completed'}",
     NULL,
 };
@@ -65,8 +65,8 @@ static const struct {
     const char *metric, *searcher;
     const char *const *events;
 } scenarios[] = {
-    { "\"m\"", "name = \"random\"; max_trials = 4;", plain },
-    { "\"m\"", "name = \"gp\"; max_trials = 4; cost_aware = true;", plain },
+    { "\"m\"", "name = \"random\"; max_trials = 4; max_hours = 1.0;", plain },
+    { "\"m\"", "name = \"gp\"; max_trials = 4; max_hours = 1.0; cost_aware = true;", plain },
     { "\"m\"", "name = \"median\"; max_trials = 4; max_length = 20;", stopping },
     { "(\"m\", \"n\")", "name = \"nsga2\"; max_trials = 4;", several },
 };
