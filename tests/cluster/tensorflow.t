@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# needs: root in part
+# needs: root
 # Steps of TensorFlow with roles: one with parameter servers ends with its chief, and TensorFlow itself trains in both of its
 # ways, by scripts as its guides have them, which know of no Slurm.  DL_TEST_TENSORFLOW is a Python that has it.
 . "$srcdir/tests/lib.sh"

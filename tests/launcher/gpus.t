@@ -191,7 +191,7 @@ bad 'slots_per_trial = 8; nodes_per_trial = 2; gpus_per_node = 8;' 2 "'resources
 bad 'gpus_per_trial = 8; slots_per_trial = 4;' 2 "both count the GPUs of a trial on all of its nodes: leave one of them out \('gpus_per_node' counts those of a node\)$" "twice the same"
 bad 'gpus_per_trial = 8; trials_per_task = 2;' 2 "cannot be used with 'resources.trials_per_task'" "lanes"
 echo '* none' >starts
-bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: allocation failure: Requested node configuration is not available; " "Slurm takes none"
+bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: sbatch: allocation failure: Requested node configuration is not available; " "Slurm takes none"
 touch silent
 bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; with nodes_per_trial and gpus_per_node Slurm is not asked; --local needs none$" "Slurm does not answer"
 timeout 300 dl run --dry-run g.conf >dir 2>out

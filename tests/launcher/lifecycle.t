@@ -152,7 +152,7 @@ is "$(cat cancelled)" "--state=PENDING -- 42 41" "a pause takes the jobs that wa
 slurm 1 'scancel: error: Kill job error on job id 41: Access/permission denied'
 out=$(PATH=$work/bin:$PATH dl kill jobs 2>&1)
 is $? 0 "kill, although Slurm refuses"
-like "$out" 'its jobs were not cancelled: scancel: error: .*permission denied' "which it says"
+like "$out" 'its jobs were not cancelled: scancel: .*permission denied' "which it says"
 is "$(tail -1 cancelled)" "-- 42 41" "it asked for both"
 jobs_of over
 slurm 1 'scancel: error: Kill job error on job id 41: Invalid job id specified'

@@ -22,7 +22,7 @@ static int any (const char *value, char *why, size_t size)
 
 /* Options of another plugin, with numbers among their values. */
 const struct plugin_option plugin_options[] = {
-    [0 ... PLUGIN_OPTIONS - 1] = { "dl-seconds", "N", "", NULL, any, true, "10", 0 },
+    [0 ... PLUGIN_OPTIONS - 1] = { "dl-seconds", "N", "", NULL, any, true, "10" },
 };
 
 int option_check (int row, const char *value, char *why, size_t size)
