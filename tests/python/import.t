@@ -238,8 +238,8 @@ hydra:
     n_trials: 4
     params: {a: "range(1, 4, step=1)", b: "range(0.1, 0.5, step=0.1)", c: "tag(log, interval(1, 100))", d: "int(interval(1, 9.5))", e: "interval(0, 8)", f: "tag(log, int(interval(1, 64)))"}
 END
-for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.5; step = 0.1; .' 'c = . type = "loguniform"; min = 1.0; max = 100.0; .' \
-    'd = . type = "int"; minval = 1; maxval = 9; .' 'e = . type = "float"; minval = 0.0; maxval = 8.0; .' 'f = . type = "int"; minval = 1; maxval = 64; base = 10.0; .' '^    name = "random";$'; do
+for pattern in 'b = . type = "float"; minval = 0.1; maxval = 0.5; step = 0.1; .' 'c = . type = "int"; minval = 1; maxval = 100; base = 10.0; .' \
+    'd = . type = "int"; minval = 1; maxval = 9; .' 'e = . type = "int"; minval = 0; maxval = 8; .' 'integers, as OptunaSweeper' 'f = . type = "int"; minval = 1; maxval = 64; base = 10.0; .' '^    name = "random";$'; do
     like "$(cat case.conf)" "$pattern" "OptunaSweeper"
 done
 made 'a = . type = "int"; minval = 1; maxval = 3; .' "Hydra's own sweeper, a range without its end" 'sweeper.params.c: no range: .* has no interval' <<END

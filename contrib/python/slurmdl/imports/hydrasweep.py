@@ -143,6 +143,7 @@ class Sweep:
     def __init__(self, sweeper: str) -> None:
         self.sweeper = sweeper
         self.log, self.cast = False, ""
+        self.meant = False  # whole ends of an interval: the sweeper makes integers of them, Hydra's grammar floats
 
     def group(self, text: str) -> Any:
         """The group for the value of an override; what is no range is a constant."""
@@ -180,7 +181,8 @@ class Sweep:
     def interval(self, low: Any, high: Any) -> Dict[str, Any]:
         if self.sweeper == BASIC:
             raise ValueError("Hydra's own sweeper has no interval()")
-        if self.cast == "int":  # Hydra itself makes floats of the ends
+        self.meant = not self.cast and isinstance(low, int) and isinstance(high, int)
+        if self.cast == "int" or self.meant:
             return ranges.integer(int(low), int(high), log=self.log)
         return ranges.real(float(low), float(high), log=self.log)
 
@@ -200,11 +202,6 @@ class Sweep:
                 raise ValueError("int() of a range whose values are none")
             return ranges.integer(int(low), int(high), step=int(by) if whole > 1 else None)
         return ranges.real(float(low), float(high), step=float(by) if whole > 1 else None)
-
-
-def override(text: str, sweeper: str = BASIC) -> Any:
-    """The group for the value of an override."""
-    return Sweep(sweeper).group(text)
 
 
 _TYPES = {name: name for name in ("categorical", "choice", "fixed", "int", "float", "range")}
@@ -254,8 +251,11 @@ def _parameter(one: Import, node: Node, sweeper: str) -> Any:
             raise ValueError(f"more than {MAX_OVERRIDE} characters")
         if isinstance(node.value, list):
             raise ValueError("a list: write choice(...)")
-        value = override(node.text, sweeper) if isinstance(node.value, str) else "null" if node.value is None else node.value
+        sweep = Sweep(sweeper)
+        value = sweep.group(node.text) if isinstance(node.value, str) else "null" if node.value is None else node.value
         one.take(node)
+        if sweep.meant:
+            one.changed(node, "integers, as OptunaSweeper's code has it for whole ends; Hydra 1.3 samples floats: write 1.0")
         return value
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         one.open(node, f"no range: {error}")
