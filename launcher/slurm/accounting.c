@@ -54,13 +54,13 @@ void slurm_job_state (const char *job, char state[32])
 {
     const char *const accounting[] = { "sacct", "-j", job,  "-X",    "-D",
                                        "-n",    "-P", "-o", "State", NULL };
-    const char *const control[] = { "scontrol", "--oneliner", "show", "job", job, NULL };
     char text[4096];
     const char *at;
 
     *state = '\0';
     if (ask (accounting, text, sizeof (text)) == 0)
         last_state (text, state);
-    if (!*state && ask (control, text, sizeof (text)) == 0 && (at = strstr (text, " JobState=")))
+    if (!*state && slurm_show ("job", job, WAIT, text, sizeof (text)) == 0
+        && (at = strstr (text, " JobState=")))
         last_state (at + strlen (" JobState="), state);
 }

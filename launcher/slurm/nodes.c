@@ -58,8 +58,7 @@ static int read_nodes (struct slurm_nodes *c, char *text)
     return 0;
 }
 
-/* The exit status of `scontrol show WHAT [NAME]`. */
-static int show (const char *what, const char *name, unsigned seconds, char *text, size_t size)
+int slurm_show (const char *what, const char *name, unsigned seconds, char *text, size_t size)
 {
     struct command command = { .timeout = seconds };
     int status;
@@ -84,7 +83,7 @@ int slurm_nodes_ask (struct slurm_nodes *c, struct slurmdl_error *err)
     *c = (struct slurm_nodes){ .text = text };
     if (!text)
         return errorf (err, "out of memory");
-    status = show ("node", NULL, ASK_WAIT, text, TEXT_MAX);
+    status = slurm_show ("node", NULL, ASK_WAIT, text, TEXT_MAX);
     errno = EPROTO;
     if (status != 0)
         return errorf (err, "scontrol show node: %.*s", (int)strcspn (text, "\n"),
@@ -182,7 +181,7 @@ static bool find_higher (const struct slurm_nodes *c, const char *text, const ch
 bool slurm_preempts (const struct slurm_nodes *c, const char *name, char by[256], char how[64])
 {
     char *text = malloc (TEXT_MAX);
-    const char *line = text && show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
+    const char *line = text && slurm_show ("partition", NULL, ASK_WAIT, text, TEXT_MAX) == 0
                            ? partition_line (text, name)
                            : NULL;
     bool yes = false;
@@ -201,7 +200,7 @@ long slurm_gpus_of (const char *node)
 {
     char text[16384];
 
-    return show ("node", node, NODE_WAIT, text, sizeof (text)) == 0 ? gpus_of (text) : 0;
+    return slurm_show ("node", node, NODE_WAIT, text, sizeof (text)) == 0 ? gpus_of (text) : 0;
 }
 
 /* Why scontrol has no answer: not in the line on munged, which follows it. */
@@ -226,7 +225,8 @@ char *slurm_config (struct slurmdl_error *err)
         errorf (err, "out of memory");
         return NULL;
     }
-    if (show ("config", NULL, ASK_WAIT, text, CONFIG_TEXT) == 0 && strstr (text, "SLURM_VERSION"))
+    if (slurm_show ("config", NULL, ASK_WAIT, text, CONFIG_TEXT) == 0
+        && strstr (text, "SLURM_VERSION"))
         return text;
     errno = EPROTO;
     errorf (err, "%.400s", find_cause (text));

@@ -200,3 +200,6 @@ void slurm_bytes_text (char *buf, size_t size, int64_t bytes);
  * each of its lines.
  */
 void slurm_said (char *out, size_t size, const char *text);
+
+/* Run `scontrol show WHAT [NAME]`, an object a line; the exit status. */
+int slurm_show (const char *what, const char *name, unsigned seconds, char *text, size_t size);

@@ -155,20 +155,30 @@ static long job_in (const char *said)
     return strtol (line ? line + 1 : said, NULL, 10);
 }
 
-long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)
+/* The exit status of sbatch with one more option before the others, which are
+ * freed.
+ */
+static int sbatch (const char *option, struct command *options, const char *enough, char *said)
 {
     struct command c = { .timeout = options->timeout };
-    char said[TEXT_MAX];
-    long job;
     int status;
 
     command_add (&c, "sbatch", NULL);
-    command_add (&c, "--parsable", NULL);
+    command_add (&c, option, NULL);
     for (int i = 0; i < options->n; i++)
         command_add (&c, options->argv[i], NULL);
-    status = command_run (&c, queue_full, said, sizeof (said));
+    status = command_run (&c, enough, said, TEXT_MAX);
     command_free (&c);
     command_free (options);
+    return status;
+}
+
+long slurm_submit (struct command *options, struct slurm_refusal *why, struct slurmdl_error *err)
+{
+    char said[TEXT_MAX];
+    int status = sbatch ("--parsable", options, queue_full, said);
+    long job;
+
     if (status == 0 && (job = job_in (said)) > 0)
         return job;
     if (why)
@@ -209,19 +219,12 @@ static void read_start (struct slurm_start *start, const char *said)
 
 int slurm_test (struct command *options, struct slurm_start *start, struct slurmdl_error *err)
 {
-    struct command c = { .timeout = TEST_WAIT };
     char said[TEXT_MAX];
     int status;
 
-    command_add (&c, "sbatch", NULL);
-    command_add (&c, "--test-only", NULL);
-    for (int i = 0; i < options->n; i++)
-        command_add (&c, options->argv[i], NULL);
-    command_add (&c, "--wrap", "true");
-    status = command_run (&c, NULL, said, sizeof (said));
-    command_free (&c);
-    command_free (options);
-    if (status != 0)
+    options->timeout = TEST_WAIT;
+    command_add (options, "--wrap", "true");
+    if ((status = sbatch ("--test-only", options, NULL, said)) != 0)
         return say_refused (said, status, err);
     read_start (start, said);
     return 0;
