@@ -14,31 +14,31 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
-	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
-	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
+	%D%/code/activate.c %D%/code/binds.c %D%/code/software_check.c %D%/code/container.c %D%/code/image.c \
+	%D%/code/pyxis.c %D%/code/software_record.c %D%/code/software_within.c \
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/libarchive.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	%D%/journal/entry_folder.c %D%/journal/entry_text.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
-	%D%/membership/liveness.c %D%/membership/peer.c \
+	%D%/sweep/entry_folder.c %D%/sweep/entry_text.c %D%/sweep/event.c %D%/sweep/log.c %D%/sweep/segment_file.c \
+	%D%/sweep/liveness.c %D%/sweep/peer.c \
 	%D%/sweep/best.c %D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
-	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/logged_metrics.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
-	%D%/results/missing_metric.c \
-	%D%/results/old_results.c %D%/results/results_file.c \
-	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c %D%/retention/trainer_files.c \
+	%D%/sweep/columns.c %D%/sweep/latest_metric.c %D%/sweep/logged_metrics.c %D%/sweep/metric_rows.c %D%/sweep/metric_summary.c \
+	%D%/sweep/missing_metric.c \
+	%D%/sweep/old_results.c %D%/sweep/results_file.c \
+	%D%/worker/checkpoints.c %D%/worker/keep.c %D%/worker/leftovers.c %D%/worker/removal.c %D%/worker/trainer_files.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/lines.c %D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
-	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
-	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/no_worker.c \
-	%D%/session/find_experiment.c \
-	%D%/notify/notify.c %D%/notify/webhook.c %D%/export/tool.c \
+	%D%/worker/batch_script.c %D%/worker/executor.c %D%/worker/executor_local.c \
+	%D%/worker/executor_shape.c %D%/worker/executor_slurm.c %D%/worker/no_worker.c \
+	%D%/sweep/find_experiment.c \
+	%D%/worker/notify.c %D%/worker/webhook.c %D%/model/export_tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
-	%D%/trust/record.c %D%/trust/trust.c \
-	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
+	%D%/sweep/trust_record.c %D%/sweep/trust.c \
+	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
 	%D%/worker/memory.c %D%/worker/offered_results.c %D%/worker/oom_retry.c %D%/worker/report.c \
@@ -49,22 +49,22 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/attend.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
-	%D%/ckpt/ckpt.c %D%/ckpt/safetensors.c \
-	%D%/model/export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
+	%D%/model/ckpt.c %D%/model/safetensors.c \
+	%D%/model/model_export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/model_show.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
 	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/run_folder.c %D%/flow/job_command.c %D%/flow/jobs.c %D%/flow/dependencies.c %D%/flow/load.c \
 	%D%/flow/local.c %D%/flow/step_names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
 	%D%/flow/recurrence.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
 	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/flow/variables.c \
-	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
-	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/expected.c %D%/nodecheck/writable.c \
-	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
-	%D%/nodecheck/health.c %D%/nodecheck/depth.c %D%/nodecheck/listen.c %D%/nodecheck/json_lines.c %D%/nodecheck/peers.c %D%/nodecheck/rank_check.c \
-	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
-	%D%/nodecheck/json_message.c \
-	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/host.c \
-	%D%/doctor/jobs.c %D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
+	%D%/cmd/search_entries.c %D%/cmd/search_header.c %D%/cmd/search_server.c \
+	%D%/node/check_command.c %D%/node/diagnosis.c %D%/node/expected.c %D%/node/writable.c \
+	%D%/node/gather.c %D%/node/gpu_copy.c %D%/node/gpu_check.c \
+	%D%/node/health.c %D%/node/depth.c %D%/node/listen.c %D%/node/json_lines.c %D%/node/peers.c %D%/node/rank_check.c \
+	%D%/node/check_report.c %D%/node/system.c %D%/node/versions.c \
+	%D%/node/json_message.c \
+	%D%/node/slurm_conf.c %D%/node/doctor.c %D%/node/doctor_host.c \
+	%D%/node/doctor_jobs.c %D%/node/doctor_plugin.c %D%/node/doctor_site.c %D%/node/doctor_slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/python_stacks.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
 	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
@@ -75,12 +75,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/gather.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
 	%D%/report/highlights.c %D%/report/origin.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/report_text.c \
-	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
-	%D%/view/top.c \
-	%D%/view/watch.c \
-	 %D%/interactive/notebook.c %D%/interactive/shell.c %D%/interactive/tensorboard.c \
+	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/gnuplot.c %D%/cmd/plot.c \
+	%D%/cmd/top.c \
+	%D%/cmd/watch.c \
+	 %D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/elastic/command.c %D%/elastic/plan.c \
-	%D%/env/command.c %D%/env/explain.c %D%/env/plan.c %D%/env/rank.c %D%/env/variables.c
+	%D%/node/env_command.c %D%/node/env_explain.c %D%/node/env_plan.c %D%/node/env_rank.c %D%/node/env_variables.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
@@ -92,7 +92,7 @@ bin_PROGRAMS += %D%/dl
 
 # The version of dl --version and of what dl writes, with the commit: each make looks, and only a new one compiles these anew.
 CLEANFILES += %D%/version.h
-%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/nodecheck/versions.lo %D%/report/origin.lo: %D%/version.h
+%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/versions.lo %D%/report/origin.lo: %D%/version.h
 %D%/version.h: FORCE
 	$(AM_V_at)$(MKDIR_P) $(@D) && version=`$(srcdir)/contrib/package-facts version 2>/dev/null` || version=$(PACKAGE_VERSION); \
 		echo "#define DL_VERSION \"`echo "$$version" | sed 's/+[0-9]*$$/+changed/'`\"" >$@.$$$$ && \

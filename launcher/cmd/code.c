@@ -12,10 +12,10 @@
 #include "launcher/code/copy.h"
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
+#include "launcher/sweep/trust.h"
+#include "launcher/sweep/trust_record.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trust/record.h"
-#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 /* ---- a new experiment ---- */

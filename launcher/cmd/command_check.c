@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "launcher/cmd/forgotten.h"
+#include "launcher/code/activate.h"
+#include "launcher/code/software_check.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/queries.h"
-#include "launcher/software/activate.h"
-#include "launcher/software/check.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"

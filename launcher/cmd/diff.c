@@ -12,7 +12,7 @@
 #include "launcher/cmd/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/config/flat.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"

@@ -10,9 +10,9 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/export.h"
-#include "launcher/export/tool.h"
-#include "launcher/results/results_file.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/model/export_tool.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/results_file.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "launcher/results/columns.h"
+#include "launcher/sweep/columns.h"
 
 /* The line of the names, and that of a trial, as RFC 4180 has them. */
 void csv_put_names (FILE *f, const struct columns *c, bool safe);

@@ -13,11 +13,11 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/placeholder.h"
-#include "launcher/format/text.h"
-#include "launcher/results/results_file.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/results_file.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

@@ -9,19 +9,19 @@
 #include <unistd.h>
 
 #include "launcher/cmd/fault.h"
-#include "launcher/executor/local.h"
-#include "launcher/executor/slurm.h"
-#include "launcher/format/text.h"
-#include "launcher/format/trials_table.h"
-#include "launcher/journal/log.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/faults.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/text.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/worker/executor_local.h"
+#include "launcher/worker/executor_slurm.h"
 #include "runtime/base/clock.h"
 
 enum {

@@ -2,8 +2,8 @@
 /* Show a sweep's progress until it ends. */
 #pragma once
 
-#include "launcher/executor/executor.h"
 #include "launcher/progress/changes.h"
+#include "launcher/worker/executor.h"
 
 /* Show progress until the sweep ends, is stopped, or has no workers; into a
  * file or a pipe what is not in 'said'.

@@ -3,13 +3,13 @@
 #include <stdio.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/membership/peer.h"
-#include "launcher/retention/checkpoints.h"
-#include "launcher/retention/trainer_files.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/temporary_folder.h"
+#include "launcher/worker/checkpoints.h"
+#include "launcher/worker/trainer_files.h"
 
 /* clang-format off */
 static const char *const outcomes[][2] = {

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/executor/shape.h"
-#include "launcher/format/text.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/worker/executor_shape.h"
 
 enum { NOW = 60 }; /* s */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "launcher/cmd/option_table.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/strings.h"
 
 static void print_opt (const struct opt *o)

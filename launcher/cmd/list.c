@@ -11,12 +11,12 @@
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/overview.h"
 #include "launcher/config/diagnostics.h"
-#include "launcher/format/table.h"
-#include "launcher/format/text.h"
-#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 
 /* clang-format off */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"

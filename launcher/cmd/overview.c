@@ -9,15 +9,15 @@
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
-#include "launcher/executor/no_worker.h"
-#include "launcher/format/text.h"
-#include "launcher/format/trials_table.h"
 #include "launcher/progress/workers.h"
-#include "launcher/results/latest_metric.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sweep/text.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/worker/no_worker.h"
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
 static void print_progress (const struct sweep *s, long trial)

@@ -13,11 +13,11 @@
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
-#include "launcher/retention/trainer_files.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/trainer_files.h"
 
 enum { RUNGS = 64 };
 

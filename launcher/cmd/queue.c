@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/array.h"

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/executor/executor.h"
-#include "launcher/executor/slurm.h"
-#include "launcher/session/find_experiment.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/executor.h"
+#include "launcher/worker/executor_slurm.h"
 #include "launcher/worker/memory.h"
 
 /* How long Slurm may take to end a task that it has taken back. */

@@ -9,7 +9,7 @@
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/rank_proxy.h"

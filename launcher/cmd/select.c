@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/format/trials_table.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"

@@ -2,7 +2,7 @@
 /* Which trials and which columns a user wants to see, in which order. */
 #pragma once
 
-#include "launcher/results/columns.h"
+#include "launcher/sweep/columns.h"
 #include "launcher/sys/settings.h"
 
 struct selection {

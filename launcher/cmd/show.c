@@ -8,9 +8,9 @@
 #include "launcher/cmd/select.h"
 #include "launcher/cmd/show_output.h"
 #include "launcher/cmd/show_trial.h"
-#include "launcher/format/trials_table.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
 
 static void print_selected (const struct sweep *s, const struct selection *sel)

@@ -9,13 +9,13 @@
 
 #include "launcher/cmd/export.h"
 #include "launcher/config/space_json.h"
-#include "launcher/format/table.h"
-#include "launcher/format/text.h"
-#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/latest_metric.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/json_number.h"
 
 /* ---- text ---- */

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "launcher/cmd/show_output.h"
-#include "launcher/format/table.h"
-#include "launcher/format/text.h"
-#include "launcher/results/latest_metric.h"
-#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metric_summary.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/array.h"

@@ -15,15 +15,14 @@
 #include "launcher/cmd/try_run.h"
 #include "launcher/code/archive.h"
 #include "launcher/code/select.h"
+#include "launcher/code/software_record.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
-#include "launcher/results/latest_metric.h"
-#include "launcher/results/missing_metric.h"
-#include "launcher/retention/trainer_files.h"
-#include "launcher/session/find_experiment.h"
-#include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/missing_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -32,6 +31,7 @@
 #include "launcher/trainer/shared_files.h"
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
+#include "launcher/worker/trainer_files.h"
 
 /* ---- what was seen: metrics ---- */
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/code/copy.h"
-#include "launcher/software/check.h"
+#include "launcher/code/software_check.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"

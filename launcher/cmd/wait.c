@@ -12,13 +12,13 @@
 #include "launcher/cmd/fault.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/queue.h"
-#include "launcher/executor/no_worker.h"
-#include "launcher/format/trials_table.h"
 #include "launcher/progress/workers.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/no_worker.h"
 #include "runtime/base/clock.h"
 
 static const double look_every = 1;

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/code/activate.h"
 #include "launcher/code/git.h"
-#include "launcher/software/activate.h"
-#include "launcher/software/record.h"
+#include "launcher/code/software_record.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

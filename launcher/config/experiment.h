@@ -30,7 +30,7 @@ struct bools {
     bool value[OBJECTIVES_MAX];
 };
 
-/* How many checkpoints stay (launcher/retention/checkpoints.h). */
+/* How many checkpoints stay (launcher/worker/checkpoints.h). */
 struct gc_policy {
     int64_t experiment_best;
     int64_t trial_best;
@@ -47,7 +47,7 @@ enum summary {
 };
 enum { MEAN_MAX = 1000 };
 
-/* Whom to tell of what (launcher/notify). */
+/* Whom to tell of what (launcher/worker). */
 struct notify_settings {
     char *command;
     char *mail;      /* an address */
@@ -57,7 +57,7 @@ struct notify_settings {
     int64_t timeout; /* s, of each way */
 };
 
-/* In which software the trials run (launcher/software); NULL: not given. */
+/* In which software the trials run (launcher/code); NULL: not given. */
 struct software {
     char *image;   /* of a container: a file, a folder or a reference */
     char *runtime; /* one of container_runtimes */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/debug/folder.h"
-#include "launcher/format/text.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "launcher/code/image.h"
+#include "launcher/code/software_check.h"
+#include "launcher/code/software_record.h"
 #include "launcher/config/software_settings.h"
-#include "launcher/software/check.h"
-#include "launcher/software/image.h"
-#include "launcher/software/record.h"
 #include "launcher/sys/strings.h"
 
 static bool is_given (const struct software *s)

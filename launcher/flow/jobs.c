@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/executor/slurm.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/executor_slurm.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/executor/local.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/step.h"
-#include "launcher/format/text.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/executor_local.h"
 #include "runtime/base/clock.h"
 
 enum { TRIES_MAX = 20, END_WAIT = 30 };

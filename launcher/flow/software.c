@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/code/pyxis.h"
+#include "launcher/code/software_check.h"
+#include "launcher/code/software_record.h"
 #include "launcher/config/queries.h"
 #include "launcher/flow/check_software.h"
-#include "launcher/software/check.h"
-#include "launcher/software/pyxis.h"
-#include "launcher/software/record.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"

@@ -8,7 +8,7 @@
 
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"

@@ -9,8 +9,8 @@
 
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
-#include "launcher/session/find_experiment.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"

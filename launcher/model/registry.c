@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/take_file.h"

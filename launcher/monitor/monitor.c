@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/format/text.h"
 #include "launcher/monitor/advise.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 
 enum { ADVICE = 3, LINE = 512 };

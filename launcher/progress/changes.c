@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "launcher/format/text.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"

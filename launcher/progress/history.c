@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/journal/log.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"

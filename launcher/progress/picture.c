@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/format/text.h"
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/newest.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

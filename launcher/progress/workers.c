@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "launcher/format/text.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/text.h"
 #include "launcher/sys/small_file.h"
 
 static int claim_path (const struct sweep *s, long trial, char path[PATH_MAX])

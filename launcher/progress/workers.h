@@ -2,7 +2,7 @@
 /* The workers of an experiment by what they said last: Slurm is not asked. */
 #pragma once
 
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 
 struct worker_view {

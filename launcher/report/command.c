@@ -13,7 +13,7 @@
 #include "launcher/report/data.h"
 #include "launcher/report/report.h"
 #include "launcher/report/summary.h"
-#include "launcher/session/find_experiment.h"
+#include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
 #include "launcher/report/model.h"
+#include "launcher/sweep/log.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/array.h"

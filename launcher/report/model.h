@@ -3,8 +3,8 @@
 #pragma once
 
 #include "launcher/report/report_text.h"
-#include "launcher/results/metric_rows.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/metric_rows.h"
 #include "launcher/sweep/phase.h"
 #include "launcher/sweep/sweep.h"
 

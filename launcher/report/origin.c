@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/journal/log.h"
 #include "launcher/report/summary.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/version.h"

@@ -13,8 +13,8 @@
 
 #include "launcher/code/store.h"
 #include "launcher/config/known_points.h"
-#include "launcher/journal/log.h"
 #include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/journal/log.h"
 #include "launcher/sweep/faults.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/snapshot.h"

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
-#include "launcher/journal/event.h"
+#include "launcher/sweep/event.h"
 #include "launcher/sys/digest.h"
 #include "runtime/slurmdl.h"
 

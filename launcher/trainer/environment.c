@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/code/pyxis.h"
+#include "launcher/code/software_record.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
-#include "launcher/software/pyxis.h"
-#include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/code/activate.h"
 #include "launcher/config/queries.h"
-#include "launcher/software/activate.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/strings.h"

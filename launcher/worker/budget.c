@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
+#include "launcher/sweep/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/clock.h"

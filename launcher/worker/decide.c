@@ -8,7 +8,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
-#include "launcher/journal/log.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/sweep.h"

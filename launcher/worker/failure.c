@@ -12,10 +12,10 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
-#include "launcher/nodecheck/gather.h"
-#include "launcher/results/latest_metric.h"
-#include "launcher/results/missing_metric.h"
+#include "launcher/node/gather.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/missing_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/sys/say.h"

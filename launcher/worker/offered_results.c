@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/journal/entry_text.h"
-#include "launcher/membership/liveness.h"
+#include "launcher/sweep/entry_text.h"
+#include "launcher/sweep/liveness.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/small_file.h"

@@ -2,7 +2,7 @@
 /* Results that their workers could not put, for whoever puts the next entry. */
 #pragma once
 
-#include "launcher/journal/event.h"
+#include "launcher/sweep/event.h"
 #include "launcher/worker/services.h"
 
 /* Each entry has one winner.  Where many results come at once, who lost the

@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
-#include "launcher/notify/notify.h"
-#include "launcher/results/results_file.h"
-#include "launcher/retention/checkpoints.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/nodes.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/results_file.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/worker/checkpoints.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
+#include "launcher/worker/notify.h"
 #include "launcher/worker/offered_results.h"
 #include "launcher/worker/oom_retry.h"
 #include "launcher/worker/services.h"

@@ -12,8 +12,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/log.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/disk_reserve.h"

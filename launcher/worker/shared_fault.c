@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/notify/notify.h"
 #include "launcher/sweep/faults.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/resume_dir.h"
+#include "launcher/worker/notify.h"
 #include "runtime/base/clock.h"
 
 /* s that a worker waits for others at most, and before it takes their turn;

@@ -12,12 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
-#include "launcher/notify/notify.h"
-#include "launcher/retention/leftovers.h"
-#include "launcher/software/check.h"
+#include "launcher/code/software_check.h"
 #include "launcher/sweep/faults.h"
+#include "launcher/sweep/log.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/disk_reserve.h"
@@ -28,6 +26,8 @@
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
 #include "launcher/worker/decide.h"
+#include "launcher/worker/leftovers.h"
+#include "launcher/worker/notify.h"
 #include "launcher/worker/report.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/services.h"

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <ucontext.h>
 
-#include "launcher/journal/log.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/services.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slurm's configuration, as dl doctor reads it: files below a root, and CONFIG,
  * scontrol's answer. */
-#include "launcher/doctor/host.h"
-#include "launcher/doctor/jobs.h"
-#include "launcher/doctor/plugin.h"
-#include "launcher/doctor/slurm.h"
+#include "launcher/node/doctor_host.h"
+#include "launcher/node/doctor_jobs.h"
+#include "launcher/node/doctor_plugin.h"
+#include "launcher/node/doctor_slurm.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What neither asks Slurm nor starts anything. */

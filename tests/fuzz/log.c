@@ -3,7 +3,7 @@
 #include <xxhash.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/journal/log.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "tests/fuzz/fuzz.h"

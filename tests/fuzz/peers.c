@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of workers and claims in an experiment's folder. */
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/peer.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

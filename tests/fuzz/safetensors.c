@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of safetensors: dl ckpt import. */
-#include "launcher/ckpt/safetensors.h"
+#include "launcher/model/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DATA_MAX = 1 << 20 };

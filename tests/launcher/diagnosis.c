@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on facts of a healthy step, and on what each change to them makes.
  */
-#include "launcher/nodecheck/checks.h"
-#include "launcher/nodecheck/gather.h"
-#include "launcher/nodecheck/report.h"
+#include "launcher/node/check_report.h"
+#include "launcher/node/checks.h"
+#include "launcher/node/gather.h"
 #include "tests/unit.h"
 
 /* Three nodes with two ranks each; rank r is on node r / 2. */

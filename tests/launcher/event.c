@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events keep all that they say through JSON and through packing. */
-#include "launcher/journal/event.h"
+#include "launcher/sweep/event.h"
 
 #include "tests/unit.h"
 

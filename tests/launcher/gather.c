@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "launcher/nodecheck/checks.h"
-#include "launcher/nodecheck/gather.h"
-#include "launcher/nodecheck/json_message.h"
-#include "launcher/nodecheck/report.h"
+#include "launcher/node/check_report.h"
+#include "launcher/node/checks.h"
+#include "launcher/node/gather.h"
+#include "launcher/node/json_message.h"
 #include "runtime/base/clock.h"
 #include "tests/unit.h"
 

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-#include "launcher/journal/log.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "tests/folder.h"

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "launcher/config/trial_gpus.h"
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
 #include "launcher/monitor/series.h"
 #include "launcher/sweep/create.h"
+#include "launcher/sweep/log.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
 /* Which of the results that others offer a worker takes. */
-#include "launcher/journal/entry_text.h"
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/entry_text.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/worker/offered_results.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: what is in it, and what is taken from the old one. */
-#include "launcher/results/columns.h"
-#include "launcher/results/latest_metric.h"
-#include "launcher/results/metric_rows.h"
-#include "launcher/results/results_file.h"
+#include "launcher/sweep/columns.h"
+#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metric_rows.h"
+#include "launcher/sweep/results_file.h"
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"

@@ -2,7 +2,7 @@
 /* Tables of many lines, which dl prints itself, are those of libsmartcols; the
  * chart of one line.
  */
-#include "launcher/format/table.h"
+#include "launcher/sweep/table.h"
 #include "launcher/progress/line_chart.h"
 #include "launcher/progress/screen.h"
 #include "tests/unit.h"

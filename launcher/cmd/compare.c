@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl compare: experiments beside each other. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/view.h"
+#include "launcher/config/keys.h"
+#include "launcher/config/values.h"
+#include "launcher/report/cost.h"
+#include "launcher/report/gather.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sweep/text.h"
+#include "launcher/sys/json_number.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/terminal.h"
+
+/* ---- differences ---- */
+
+static char *list_text (char *const *list)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = list && *list ? open_memstream (&text, &size) : NULL;
+
+    for (size_t i = 0; f && list[i]; i++)
+        fprintf (f, "%s%s", i ? " " : "", list[i]);
+    if (f)
+        fclose (f);
+    return text;
+}
+
+__attribute__ ((format (printf, 1, 2))) static char *text_of (const char *fmt, ...)
+{
+    char *text;
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vasprintf (&text, fmt, ap);
+    va_end (ap);
+    return n < 0 ? NULL : text;
+}
+
+static char *bools_text (const struct bools *b)
+{
+    char text[8 * OBJECTIVES_MAX + 1] = "", *end = text;
+
+    for (int i = 0; i < b->n && i < OBJECTIVES_MAX; i++)
+        end = stpcpy (stpcpy (end, i ? " " : ""), b->value[i] ? "true" : "false");
+    return strdup (text);
+}
+
+/* NULL: it has none, or one that is no single text. */
+static char *key_text (const struct experiment *e, const struct key *k)
+{
+    const void *at = (const char *)e + k->offset;
+    const char *text;
+
+    switch (k->type) {
+    case KEY_STRING:
+        return (text = *(char *const *)at) ? strdup (text) : NULL;
+    case KEY_TEXT:
+        return e->entrypoint ? strdup (e->entrypoint) : list_text (e->argv);
+    case KEY_INT:
+        return text_of ("%" PRId64, *(const int64_t *)at);
+    case KEY_FLOAT:
+        return isnan (*(const double *)at) || *(const double *)at == 0
+                   ? NULL
+                   : text_of ("%.9g", *(const double *)at);
+    case KEY_BOOL:
+        return strdup (*(const bool *)at ? "true" : "false");
+    case KEY_BOOLS:
+        return bools_text (at);
+    case KEY_LIST:
+        return list_text (*(char **const *)at);
+    case KEY_GROUPS:
+        break;
+    }
+    return NULL;
+}
+
+static char *number_range (const struct param *p)
+{
+    if (p->type == PARAM_LOG)
+        return text_of ("log %.4g to %.4g", pow (p->base, p->min), pow (p->base, p->max));
+    return text_of ("%s%.6g to %.6g", p->type == PARAM_INT ? "int " : "", p->min, p->max);
+}
+
+static char *hparam_text (const struct experiment *e, const char *path)
+{
+    const struct hparam *h = hparam_find (e, path);
+
+    if (!h)
+        return NULL;
+    if (h->dim < 0 || e->params[h->dim].type == PARAM_CATEGORICAL)
+        return json_text (h->values);
+    return number_range (&e->params[h->dim]);
+}
+
+static bool all_equal (char *const *values, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (!values[i] != !values[0] || (values[i] && strcmp (values[i], values[0])))
+            return false;
+    return true;
+}
+
+struct collection {
+    struct sweep *const *list;
+    size_t n;
+    char **values;
+    void (*f) (const char *key, char *const *values, void *arg);
+    void *arg;
+};
+
+static void tell (const struct collection *c, const char *key)
+{
+    if (!all_equal (c->values, c->n))
+        c->f (key, c->values, c->arg);
+    for (size_t i = 0; i < c->n; i++)
+        free (c->values[i]);
+}
+
+/* Whether an experiment before the one with number 'k' has it. */
+static bool was_told (const struct collection *c, size_t k, const char *path)
+{
+    for (size_t i = 0; i < k; i++)
+        if (hparam_find (c->list[i]->exp, path))
+            return true;
+    return false;
+}
+
+static void tell_hparams (const struct collection *c, size_t k)
+{
+    const struct experiment *e = c->list[k]->exp;
+
+    for (size_t h = 0; h < e->nhparams; h++) {
+        const char *path = e->hparams[h].path;
+        if (was_told (c, k, path))
+            continue;
+        for (size_t i = 0; i < c->n; i++)
+            c->values[i] = hparam_text (c->list[i]->exp, path);
+        tell (c, path);
+    }
+}
+
+/* Call 'f' for each key of the experiment file, and each hyperparameter, that
+ * has not the same value in all; 'values' has one text an experiment, NULL:
+ * it has none.  Returns -1 if out of memory.
+ */
+static int differences_each (struct sweep *const *list, size_t n,
+                             void (*f) (const char *key, char *const *values, void *arg), void *arg)
+{
+    struct collection c = { list, n, calloc (n + 1, sizeof (char *)), f, arg };
+
+    if (!c.values)
+        return -1;
+    for (const struct key *k = experiment_keys; k->path; k++) {
+        if (!strcmp (k->path, "name"))
+            continue;
+        for (size_t i = 0; i < n; i++)
+            c.values[i] = key_text (list[i]->exp, k);
+        tell (&c, k->path);
+    }
+    for (size_t k = 0; k < n; k++)
+        tell_hparams (&c, k);
+    free (c.values);
+    return 0;
+}
+
+struct comparison {
+    struct sweep **list;
+    size_t n;
+    struct report report;
+    double budget; /* s of trials that each experiment has spent at least */
+    double from;   /* s of trials after which each has a result */
+};
+
+/* What one experiment came to. */
+struct compare_outcome {
+    struct report_cost cost;
+    long best, failed; /* trial of the report, -1: none; number */
+    double at_budget;  /* best value after the budget */
+    double area;       /* mean of the best so far from 'from' to the budget */
+};
+
+/* ---- best so far over the time of trials ---- */
+
+struct compare_walk {
+    const struct comparison *c;
+    size_t sweep;
+    size_t result; /* index of the next one */
+    double time;   /* s of trials so far */
+    struct best_walk best;
+};
+
+/* Go on to the next result that counts: results stand in the order of the
+ * attempts that gave them.
+ */
+static bool next_result (struct compare_walk *w, size_t *attempt)
+{
+    const struct report *r = &w->c->report;
+    const struct report_result *of;
+
+    for (; *attempt < r->nattempts; (*attempt)++) {
+        const struct report_attempt *a = &r->attempts[*attempt];
+        if (a->how == ATTEMPT_RESULT)
+            w->result++;
+        if (r->trials[a->trial].sweep != w->sweep)
+            continue;
+        w->time += a->end - a->begin;
+        if (a->how != ATTEMPT_RESULT)
+            continue;
+        of = &r->results[w->result - 1];
+        if (!isfinite (of->value)
+            || !best_walk_take (&w->best, r->trials[of->trial].number, of->length))
+            continue;
+        (*attempt)++;
+        return true;
+    }
+    return false;
+}
+
+static struct compare_walk walk_begin (const struct comparison *c, size_t sweep)
+{
+    struct compare_walk w = { .c = c, .sweep = sweep };
+
+    if (best_walk_begin (&w.best, c->report.sweeps[sweep].s) < 0) {
+        complain ("out of memory");
+        exit (EXIT_IO);
+    }
+    return w;
+}
+
+static double first_result (const struct comparison *c, size_t sweep)
+{
+    struct compare_walk w = walk_begin (c, sweep);
+    size_t attempt = 0;
+    bool found = next_result (&w, &attempt);
+
+    best_walk_end (&w.best);
+    return found ? w.time : INFINITY;
+}
+
+static void measure (const struct comparison *c, size_t sweep, struct compare_outcome *o)
+{
+    struct compare_walk w = walk_begin (c, sweep);
+    double before = NAN, time = c->from, sum = 0;
+    size_t attempt = 0;
+
+    o->at_budget = NAN;
+    while (next_result (&w, &attempt) && w.time <= c->budget) {
+        if (w.time > time) {
+            sum += before * (w.time - time);
+            time = w.time;
+        }
+        o->at_budget = before = w.best.best;
+    }
+    sum += before * (c->budget - time);
+    o->area = c->budget > c->from ? sum / (c->budget - c->from) : NAN;
+    best_walk_end (&w.best);
+}
+
+static struct compare_outcome outcome_of (const struct comparison *c, size_t k)
+{
+    const struct report *r = &c->report;
+    const struct report_sweep *of = &r->sweeps[k];
+    struct compare_outcome o = { .cost = report_cost_of (r, k),
+                                 .best =
+                                     sweep_best (of->s) ? of->first + sweep_best (of->s) - 1 : -1 };
+
+    for (long i = of->first; i < of->first + of->s->ntrials; i++)
+        o.failed += report_phase (r, i) == PHASE_FAILED;
+    measure (c, k, &o);
+    return o;
+}
+
+static void find_budget (struct comparison *c)
+{
+    c->budget = INFINITY;
+    c->from = 0;
+    for (size_t k = 0; k < c->n; k++) {
+        c->budget = fmin (c->budget, report_cost_of (&c->report, k).busy);
+        c->from = fmax (c->from, first_result (c, k));
+    }
+}
+
+/* ---- text ---- */
+
+enum { FIXED = 11 };
+
+static void set_value (struct libscols_line *line, size_t column, double v)
+{
+    if (isfinite (v))
+        table_set (line, column, "%.6g", v);
+    else
+        table_set (line, column, "-");
+}
+
+static void set_time (struct libscols_line *line, size_t column, double seconds)
+{
+    char text[32];
+
+    duration_text (text, sizeof (text), seconds);
+    table_set (line, column, "%s", text);
+}
+
+static void add_line (const struct comparison *c, struct libscols_table *tb, size_t k)
+{
+    const struct report *r = &c->report;
+    const struct report_sweep *of = &r->sweeps[k];
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    struct compare_outcome o = outcome_of (c, k);
+
+    if (!line)
+        return;
+    table_set (line, 0, "%s", of->name);
+    set_value (line, 1, o.best < 0 ? NAN : report_value (r, o.best, 0));
+    if (o.best >= 0)
+        table_set (line, 2, "%ld", r->trials[o.best].number);
+    set_value (line, 3, o.at_budget);
+    set_value (line, 4, o.area);
+    table_set (line, 5, "%s", of->s->exp->searcher_name);
+    table_set (line, 6, "%s", sweep_state_name (of->s->state));
+    table_set (line, 7, "%ld", of->s->ntrials);
+    table_set (line, 8, "%ld", o.failed);
+    set_time (line, 9, o.cost.wall);
+    set_time (line, 10, o.cost.busy);
+    if (o.cost.gpus > 0)
+        table_set (line, 11, "%.3g", o.cost.gpus / 3600);
+    if (r->best >= 0 && r->trials[r->best].sweep == k)
+        table_colour (line, 0, "green");
+}
+
+static void add_difference (const char *key, char *const *values, void *arg)
+{
+    struct libscols_table *tb = arg;
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+
+    if (!line)
+        return;
+    table_set (line, 0, "%s", key);
+    for (size_t i = 1; i < scols_table_get_ncols (tb); i++)
+        table_set (line, i, "%s", values[i - 1] ? values[i - 1] : "-");
+}
+
+static void print_differences (const struct comparison *c)
+{
+    static const struct table_column first[] = { { "setting", false }, { NULL, false } };
+    struct libscols_table *tb = table_create ("settings", first, false);
+
+    for (size_t k = 0; tb && k < c->n; k++)
+        scols_table_new_column (tb, c->report.sweeps[k].name, 0,
+                                table_width () ? SCOLS_FL_TRUNC : 0);
+    if (!tb || differences_each (c->list, c->n, add_difference, tb) < 0) {
+        complain ("out of memory");
+    } else if (scols_table_get_nlines (tb) == 0) {
+        puts ("\nall settings are the same");
+    } else {
+        static const char *const none[] = { NULL };
+        puts ("");
+        free (table_fit (tb, none, 1, c->n + 1));
+        scols_print_table (tb);
+    }
+    scols_unref_table (tb);
+}
+
+static void print_text (const struct comparison *c)
+{
+    static const struct table_column columns[] = {
+        { "experiment", false }, { "best", true },       { "trial", true },
+        { "at budget", true },   { "area", true },       { "searcher", false },
+        { "state", false },      { "trials", true },     { "failed", true },
+        { "wall", true },        { "trial time", true }, { "GPU h", true },
+        { NULL, false },
+    };
+    static const char *const least[] = { "searcher", "failed", "GPU h",  "state",
+                                         "area",     "wall",   "trials", NULL };
+    struct libscols_table *tb = table_create ("experiments", columns, false);
+    char budget[32];
+    char *left_out;
+
+    if (!tb) {
+        complain ("out of memory");
+        return;
+    }
+    for (size_t k = 0; k < c->n; k++)
+        add_line (c, tb, k);
+    left_out = table_fit (tb, least, FIXED + 1, 2);
+    terminal_allow_colours (true);
+    scols_print_table (tb);
+    terminal_allow_colours (false);
+    scols_unref_table (tb);
+    if (left_out)
+        printf ("(no room for %s: a wider window or --json has all)\n", left_out);
+    free (left_out);
+    duration_text (budget, sizeof (budget), c->budget);
+    printf ("%s: %s is better\n"
+            "at budget: after %s of trial time, which all have spent; area: the "
+            "mean of the best so far up to there\n",
+            sweep_metric (c->list[0], 0),
+            c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger", budget);
+    print_differences (c);
+}
+
+/* ---- JSON ---- */
+
+static json_t *experiment_json (const struct comparison *c, size_t k)
+{
+    const struct report *r = &c->report;
+    const struct report_sweep *of = &r->sweeps[k];
+    struct compare_outcome o = outcome_of (c, k);
+
+    return json_pack ("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "experiment",
+                      text_to_json (of->name), "searcher", of->s->exp->searcher_name, "state",
+                      sweep_state_name (of->s->state), "best",
+                      finite_to_json (o.best < 0 ? NAN : report_value (r, o.best, 0)), "trial",
+                      o.best < 0 ? json_null () : json_integer (r->trials[o.best].number),
+                      "at_budget", finite_to_json (o.at_budget), "area", finite_to_json (o.area),
+                      "trials", (json_int_t)of->s->ntrials, "failed", (json_int_t)o.failed,
+                      "wall_seconds", finite_to_json (o.cost.wall), "trial_seconds",
+                      finite_to_json (o.cost.busy), "gpu_seconds", finite_to_json (o.cost.gpus));
+}
+
+struct differences {
+    json_t *list;
+    size_t n;
+};
+
+static void difference_json (const char *key, char *const *values, void *arg)
+{
+    struct differences *d = arg;
+    json_t *texts = json_array ();
+
+    for (size_t i = 0; i < d->n; i++)
+        json_array_append_new (texts, values[i] ? text_to_json (values[i]) : json_null ());
+    json_array_append_new (d->list,
+                           json_pack ("{s:o, s:o}", "key", text_to_json (key), "values", texts));
+}
+
+static void print_json (const struct comparison *c)
+{
+    struct differences d = { json_array (), c->n };
+    json_t *list = json_array (), *o;
+
+    for (size_t k = 0; k < c->n; k++)
+        json_array_append_new (list, experiment_json (c, k));
+    differences_each (c->list, c->n, difference_json, &d);
+    o = json_pack ("{s:o, s:o, s:o, s:o}", "metric", text_to_json (sweep_metric (c->list[0], 0)),
+                   "budget_seconds", finite_to_json (c->budget), "experiments", list, "settings",
+                   d.list);
+    json_put (o, stdout, JSON_INDENT (2));
+    putchar ('\n');
+    json_decref (o);
+}
+
+/* ---- the command ---- */
+
+static int open_all (struct comparison *c, const struct settings *st)
+{
+    int rv = EXIT_OK;
+
+    if (!(c->list = calloc ((size_t)st->nargs + 1, sizeof (struct sweep *)))) {
+        complain ("out of memory");
+        return EXIT_IO;
+    }
+    while (rv == EXIT_OK && c->n < (size_t)st->nargs) {
+        rv = open_experiment (st, st->args[c->n], &c->list[c->n]);
+        c->n += rv == EXIT_OK;
+    }
+    return rv;
+}
+
+/* Values of different metrics cannot be compared. */
+static int check_metric (const struct comparison *c)
+{
+    for (size_t k = 1; k < c->n; k++)
+        if (strcmp (sweep_metric (c->list[k], 0), sweep_metric (c->list[0], 0))
+            || c->list[k]->exp->search.smaller_is_better
+                   != c->list[0]->exp->search.smaller_is_better) {
+            complain ("%s optimises %s, but %s %s: they cannot be compared", c->list[0]->dir,
+                      sweep_metric (c->list[0], 0), c->list[k]->dir, sweep_metric (c->list[k], 0));
+            return EXIT_USAGE;
+        }
+    return EXIT_OK;
+}
+
+int cmd_compare (const struct settings *st)
+{
+    struct comparison c = { 0 };
+    struct slurmdl_error err = { "" };
+    int rv = open_all (&c, st);
+
+    if (rv == EXIT_OK)
+        rv = check_metric (&c);
+    if (rv == EXIT_OK && report_fill (&c.report, c.list, c.n, &err) < 0)
+        rv = fail (&err);
+    if (rv == EXIT_OK) {
+        find_budget (&c);
+        if (st->json)
+            print_json (&c);
+        else
+            print_text (&c);
+    }
+    report_free (&c.report);
+    for (size_t k = 0; k < c.n; k++)
+        sweep_close (c.list[k]);
+    free (c.list);
+    return rv;
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl notebook: Jupyter in a job. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/cmd/interactive.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sweep/trust_record.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+#include "runtime/storage/own_folder.h"
+
+/* ---- the file of a server ---- */
+
+struct notebook_server {
+    char node[256]; /* name of the job's first node */
+    char token[256];
+    int port;
+    bool network; /* it listens on the node's address, not on loopback */
+};
+
+enum { FILE_MAX = 64 << 10 };
+
+/* Path of the folder, mode 0700, that has a folder for each job: 0700, too, and
+ * made by the job.
+ */
+static int notebooks_folder (char path[PATH_MAX], struct slurmdl_error *err)
+{
+    char base[PATH_MAX - 32];
+
+    if (record_base (base, sizeof (base)) < 0) {
+        errno = ENOENT;
+        return errorf (err, "there is no home folder: set HOME");
+    }
+    snprintf (path, PATH_MAX, "%s/slurm-dl/notebooks", base);
+    return own_folder_make (path, 0700, err);
+}
+
+/* The server writes jpserver-PID.json (older ones nbserver-) once it listens.
+ */
+static int find_file (const char *dir, char *path, size_t size)
+{
+    DIR *d = opendir (dir);
+    struct dirent *e;
+    size_t n;
+    int rv = -1;
+
+    while (d && rv < 0 && (e = readdir (d))) {
+        n = strlen (e->d_name);
+        if (n > 5 && !strcmp (e->d_name + n - 5, ".json")
+            && (!strncmp (e->d_name, "jpserver-", 9) || !strncmp (e->d_name, "nbserver-", 9))
+            && snprintf (path, size, "%s/%s", dir, e->d_name) < (int)size)
+            rv = 0;
+    }
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+static int read_node (const char *dir, struct notebook_server *s)
+{
+    char path[PATH_MAX];
+    char *text = NULL;
+
+    if (snprintf (path, sizeof (path), "%s/node", dir) < (int)sizeof (path))
+        text = file_read_now (path, FILE_MAX, NULL, NULL, NULL);
+    if (text)
+        text[strcspn (text, "\n")] = '\0';
+    if (!text || !word_fits (text)) {
+        free (text);
+        return -1;
+    }
+    snprintf (s->node, sizeof (s->node), "%s", text);
+    free (text);
+    return 0;
+}
+
+static bool is_token (const char *text)
+{
+    return text && *text
+           && text[strspn (text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
+                                 "YZ0123456789-_")]
+                  == '\0';
+}
+
+static int take (const json_t *o, struct notebook_server *s)
+{
+    const char *token = json_string_value (json_object_get (o, "token"));
+    const char *host = json_string_value (json_object_get (o, "hostname"));
+
+    s->port = (int)json_integer_value (json_object_get (o, "port"));
+    s->network = host && strcmp (host, "127.0.0.1") && strcmp (host, "localhost");
+    if (!is_token (token)) {
+        errno = EPERM;
+        return -1;
+    }
+    snprintf (s->token, sizeof (s->token), "%s", token);
+    if (s->network && word_fits (host))
+        snprintf (s->node, sizeof (s->node), "%s", host);
+    errno = EBADMSG;
+    return s->port > 0 && s->port < 65536 ? 0 : -1;
+}
+
+/* Returns 0; 1 if there is no server yet; -1 with errno and 'err', EPERM if its
+ * configuration switches the token off.
+ */
+static int notebook_server_read (const char *folder, long job, struct notebook_server *s,
+                                 struct slurmdl_error *err)
+{
+    char dir[PATH_MAX];
+    char path[2 * PATH_MAX];
+    char *text;
+    json_t *o;
+    int rv;
+
+    *s = (struct notebook_server){ 0 };
+    snprintf (dir, sizeof (dir), "%s/%ld", folder, job);
+    if (find_file (dir, path, sizeof (path)) < 0 || read_node (dir, s) < 0)
+        return 1;
+    if (!(text = file_read_now (path, FILE_MAX, NULL, NULL, err)))
+        return -1;
+    o = json_loads (text, 0, NULL);
+    free (text);
+    /* it may be being written */
+    rv = o ? take (o, s) : 1;
+    json_decref (o);
+    if (rv < 0 && errno == EPERM)
+        errorf (err,
+                "the Jupyter server of job %ld has no token: your Jupyter "
+                "configuration switches it off, and others could use it",
+                job);
+    else if (rv < 0)
+        errorf (err, "%s: no server of Jupyter's wrote it", path);
+    return rv;
+}
+
+enum { IDLE = 60 /* minutes */, ASK_FIRST = 3, ASK_EVERY = 10 /* s */ };
+
+static volatile sig_atomic_t interrupted;
+
+/* The token is made by the server, and stands in files of mode 0600 alone: who
+ * may log in to a machine sees the command lines of others.  Kernels by TCP
+ * would send what they print to every user of the node who asks; their sockets
+ * are in the folder, under a short name as sockets want it.
+ */
+static const char text[] =
+    "#!/bin/sh\n"
+    "# Jupyter in a job; dl notebook writes this file whenever it submits it.\n"
+    "umask 077\n"
+    "folder=%s\n"
+    "case $folder in *\\\\*) exec >>\"$folder/$SLURM_JOB_ID.log\" 2>&1 ;; "
+    "esac\n"
+    "dir=$folder/$SLURM_JOB_ID\n"
+    "mkdir -p \"$dir\" || exit 1\n"
+    "short=$(mktemp -d /tmp/dl-notebook.XXXXXX) && ln -s \"$dir\" "
+    "\"$short/d\" || exit 1\n"
+    "trap 'rm -rf \"$dir\" \"$short\"' EXIT\n"
+    "node=${SLURMD_NODENAME:-$(hostname)}\n"
+    "echo \"$node\" >\"$dir/node\"\n"
+    "JUPYTER_RUNTIME_DIR=$short/d\n"
+    "export JUPYTER_RUNTIME_DIR\n"
+    "unset JUPYTER_TOKEN JUPYTER_PORT\n"
+    "port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) %% 40000))\n"
+    "%s --no-browser --ServerApp.ip=%s --ServerApp.port=$port \\\n"
+    "    --KernelManager.transport=ipc \\\n"
+    "    --ServerApp.shutdown_no_activity_timeout=%lld \\\n"
+    "    --MappingKernelManager.cull_idle_timeout=%lld \\\n"
+    "    --MappingKernelManager.cull_connected=True \\\n"
+    "    --MappingKernelManager.cull_interval=30 \\\n"
+    "    --TerminalManager.cull_inactive_timeout=%lld \\\n"
+    "    --TerminalManager.cull_interval=30 &\n"
+    "pid=$!\n"
+    "trap 'kill $pid' TERM INT\n"
+    "wait $pid\n";
+
+/* ---- Slurm ---- */
+
+static int submit (const struct settings *st, const char *folder, const char *script, long *job)
+{
+    struct command c = { .timeout = 300 };
+    struct slurmdl_error err = { "" };
+
+    command_add (&c, "--no-requeue", NULL);
+    command_add (&c, "--job-name", "dl-notebook");
+    slurm_add_output (&c, folder, "%j.log");
+    for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 4; i++)
+        command_add (&c, st->args[i], NULL);
+    command_add (&c, script, NULL);
+    if ((*job = slurm_submit (&c, NULL, &err)) > 0)
+        return EXIT_OK;
+    complain ("%s", err.text);
+    return EXIT_SLURM;
+}
+
+/* ---- the script ---- */
+
+static bool is_program (const char *path)
+{
+    struct stat st;
+
+    return stat (path, &st) == 0 && S_ISREG (st.st_mode) && access (path, X_OK) == 0;
+}
+
+static bool in_path (const char *name, char path[PATH_MAX])
+{
+    const char *at = getenv ("PATH");
+
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn (at, ":");
+        if (*at == '/' && snprintf (path, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX
+            && is_program (path))
+            return true;
+    }
+    return false;
+}
+
+/* Lab if it is there, else what serves notebooks. */
+static int find_jupyter (const char *given, char path[PATH_MAX])
+{
+    static const char *const names[] = { "jupyter-lab", "jupyter-notebook", "jupyter-server" };
+
+    if (given) {
+        if (strchr (given, '/') ? realpath (given, path) && is_program (path)
+                                : in_path (given, path))
+            return EXIT_OK;
+        complain ("--jupyter: there is no program '%s'", given);
+        return EXIT_NOT_FOUND;
+    }
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (in_path (names[i], path))
+            return EXIT_OK;
+    complain ("there is no Jupyter in PATH: pip install jupyterlab, or name "
+              "jupyter-lab of another environment with --jupyter");
+    return EXIT_NOT_FOUND;
+}
+
+static int write_script (const struct settings *st, const char *folder, const char *jupyter,
+                         char *path, struct slurmdl_error *err)
+{
+    long long idle = 60 * (st->minutes < 0 ? IDLE : st->minutes);
+    char *dir = shell_word (folder);
+    char *program = shell_word (jupyter);
+    char *script = NULL;
+    int rv = -1;
+
+    snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
+    if (dir && program)
+        rv = asprintf (&script, text, dir, program, st->network ? "\"$(hostname)\"" : "127.0.0.1",
+                       idle, idle, idle);
+    free (dir);
+    free (program);
+    if (rv < 0)
+        return errorf (err, "out of memory");
+    rv = publish_replace (path, script, strlen (script), err);
+    free (script);
+    return rv;
+}
+
+/* ---- what the user does with it ---- */
+
+static void print_server (long job, const struct notebook_server *s)
+{
+    const char *user = user_name ();
+    char host[256] = "HOST";
+
+    gethostname (host, sizeof (host) - 1);
+    printf ("http://127.0.0.1:%d/?token=%s\n", s->port, s->token);
+    puts ("in a browser on your machine, after this there:");
+    if (s->network)
+        printf ("  ssh -N -L %d:%s:%d %s@%s\n", s->port, s->node, s->port, user, host);
+    else
+        printf ("  ssh -N -L %d:127.0.0.1:%d -J %s@%s %s@%s\n", s->port, s->port, user, host, user,
+                s->node);
+    printf ("the token is a password; 'dl notebook stop %ld' ends the job\n", job);
+}
+
+/* A job that was killed has left its folder. */
+static void forget (const char *folder, const char *job)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", folder, job) < (int)sizeof (path))
+        remove_tree (path);
+}
+
+static int cancel (long job)
+{
+    struct slurmdl_error err = { "" };
+    char number[32];
+    char *const jobs[] = { number, NULL };
+
+    snprintf (number, sizeof (number), "%ld", job);
+    if (slurm_cancel (jobs, NULL, &err) == 0)
+        return EXIT_OK;
+    complain ("%s", err.text);
+    return EXIT_SLURM;
+}
+
+/* The last line of its output is mostly the reason. */
+static int say_ended (const char *folder, long job)
+{
+    char path[PATH_MAX], end[1024];
+    const char *last;
+    size_t n;
+    int fd;
+
+    snprintf (path, sizeof (path), "%s/%ld.log", folder, job);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0 && errno == ENOENT) {
+        complain ("job %ld is no notebook; 'dl notebook ls' lists them", job);
+        return EXIT_NOT_FOUND;
+    }
+    n = file_tail (fd, end, sizeof (end) - 1);
+    while (n > 0 && isspace ((unsigned char)end[n - 1]))
+        end[--n] = '\0';
+    last = memrchr (end, '\n', n);
+    last = last ? last + 1 : end;
+    complain ("job %ld has ended%s%s; its output: %s", job, n ? ": " : "", n ? last : "", path);
+    return EXIT_FAILED;
+}
+
+static int end_job (const char *folder, long job)
+{
+    char number[32];
+    int rv = cancel (job);
+
+    if (rv != EXIT_OK)
+        return rv;
+    snprintf (number, sizeof (number), "%ld", job);
+    forget (folder, number);
+    printf ("job %ld is cancelled\n", job);
+    return EXIT_OK;
+}
+
+static void say_state (long job, const char *state, bool own)
+{
+    printf ("job %ld: %s", job, state);
+    if (!strncmp (state, "PENDING", 7) && own)
+        printf ("; ^C cancels it");
+    else if (!strncmp (state, "PENDING", 7))
+        printf ("; 'dl notebook stop %ld' cancels it", job);
+    putchar ('\n');
+    fflush (stdout);
+}
+
+/* Until the server listens, or the job is gone: the file of one that was killed
+ * remains, and its port is anybody's then.
+ */
+static int attach (const char *folder, long job, bool own)
+{
+    struct slurmdl_error err = { "" };
+    struct notebook_server s;
+    char state[256] = "", told[256] = "";
+    double next = own ? monotonic () + ASK_FIRST : 0;
+    int rv;
+
+    while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
+        bool gone = false;
+        if (monotonic () >= next) {
+            gone = slurm_job_text (job, state, sizeof (state)) < 0;
+            next = monotonic () + ASK_EVERY;
+        }
+        if (interrupted)
+            return end_job (folder, job) ?: EXIT_STOPPED;
+        if (gone)
+            return say_ended (folder, job);
+        if (strcmp (state, told))
+            say_state (job, state, own);
+        memcpy (told, state, sizeof (told));
+        poll (NULL, 0, 500);
+    }
+    if (rv < 0 && errno == EPERM) {
+        complain ("%s: the job is cancelled", err.text);
+        cancel (job);
+        return EXIT_FAILED;
+    }
+    if (rv < 0)
+        return fail (&err);
+    if (slurm_job_text (job, state, sizeof (state)) < 0)
+        return say_ended (folder, job);
+    print_server (job, &s);
+    return EXIT_OK;
+}
+
+static void on_interrupt (int sig)
+{
+    interrupted = sig;
+}
+
+static int start (const struct settings *st, const char *folder)
+{
+    struct slurmdl_error err = { "" };
+    char jupyter[PATH_MAX], script[PATH_MAX + 16], own[PATH_MAX + 32];
+    long job;
+    int rv = find_jupyter (st->file, jupyter);
+
+    if (rv != EXIT_OK)
+        return rv;
+    if (write_script (st, folder, jupyter, script, &err) < 0)
+        return fail (&err);
+    if ((rv = submit (st, folder, script, &job)) != EXIT_OK)
+        return rv;
+    printf ("job %ld; ^C cancels it; it goes on when this command ends "
+            "otherwise, and 'dl notebook attach %ld' comes back to it\n",
+            job, job);
+    fflush (stdout);
+    snprintf (own, sizeof (own), "%s/%ld", folder, job);
+    mkdir (own, 0700); /* by it the others know one that waits */
+    if (signal (SIGINT, on_interrupt) == SIG_IGN)
+        signal (SIGINT, SIG_IGN);
+    return attach (folder, job, true);
+}
+
+/* ---- those that there are ---- */
+
+static int by_number (const struct dirent **a, const struct dirent **b)
+{
+    long x = atol ((*a)->d_name);
+    long y = atol ((*b)->d_name);
+
+    return x < y ? -1 : x > y;
+}
+
+static int is_job (const struct dirent *e)
+{
+    return e->d_name[strspn (e->d_name, "0123456789")] == '\0';
+}
+
+static void say_none (void)
+{
+    complain ("there is no notebook at work; 'dl notebook' starts one");
+}
+
+static int list (const struct settings *st, const char *folder)
+{
+    struct dirent **jobs = NULL;
+    struct slurmdl_error err = { "" };
+    struct notebook_server s;
+    char state[256];
+    int n = scandir (folder, &jobs, is_job, by_number);
+    bool any = false;
+
+    (void)st;
+    for (int i = 0; i < n; i++) {
+        long job = atol (jobs[i]->d_name);
+        if (slurm_job_text (job, state, sizeof (state)) < 0)
+            forget (folder, jobs[i]->d_name);
+        else {
+            any = true;
+            printf ("%ld %s %s\n", job, state,
+                    notebook_server_read (folder, job, &s, &err) == 0 ? s.node : "-");
+        }
+        free (jobs[i]);
+    }
+    free (jobs);
+    if (!any)
+        say_none ();
+    return EXIT_OK;
+}
+
+/* The job that the user names, else the newest; 0 after a line. */
+static long chosen (const struct settings *st, const char *folder)
+{
+    const char *given = st->nargs > 1 ? st->args[1] : NULL;
+    struct dirent **jobs = NULL;
+    long job = 0;
+    int n;
+
+    if (given) {
+        if (*given && strlen (given) < 12 && given[strspn (given, "0123456789")] == '\0')
+            job = atol (given);
+        if (job <= 0)
+            complain ("'%s' is no number of a job", given);
+        return job > 0 ? job : 0;
+    }
+    n = scandir (folder, &jobs, is_job, by_number);
+    for (int i = 0; i < n; i++) {
+        job = atol (jobs[i]->d_name);
+        free (jobs[i]);
+    }
+    free (jobs);
+    if (job == 0)
+        say_none ();
+    return job;
+}
+
+static int come_back (const struct settings *st, const char *folder)
+{
+    long job = chosen (st, folder);
+
+    return job ? attach (folder, job, false) : EXIT_NOT_FOUND;
+}
+
+static int stop (const struct settings *st, const char *folder)
+{
+    long job = chosen (st, folder);
+
+    return job ? end_job (folder, job) : EXIT_NOT_FOUND;
+}
+
+static const struct notebook_command {
+    const char *name;
+    int (*run) (const struct settings *st, const char *folder);
+} commands[] = {
+    { "ls", list },
+    { "attach", come_back },
+    { "stop", stop },
+    { 0 },
+};
+
+void notebook_words (void)
+{
+    for (const struct notebook_command *c = commands; c->name; c++)
+        puts (c->name);
+}
+
+int cmd_notebook (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    char folder[PATH_MAX];
+
+    if (notebooks_folder (folder, &err) < 0)
+        return fail (&err);
+    if (st->nargs == 0 || *st->args[0] == '-')
+        return start (st, folder);
+    for (const struct notebook_command *c = commands; c->name; c++)
+        if (!strcmp (c->name, st->args[0]) && st->nargs <= 2)
+            return c->run (st, folder);
+    complain ("notebook: '%s' is none of ls, attach [JOB] and stop [JOB]; "
+              "options for sbatch follow --",
+              st->args[0]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,714 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl plot: charts of an experiment by gnuplot, in the terminal or as a file. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "launcher/cmd/gnuplot.h"
+#include "launcher/cmd/view.h"
+#include "launcher/progress/screen.h"
+#include "launcher/report/curves.h"
+#include "launcher/report/gather.h"
+#include "launcher/report/params.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/table.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
+#include "launcher/sys/terminal.h"
+#include "runtime/base/error.h"
+#include "runtime/base/nearest_word.h"
+
+/* ---- charts ---- */
+
+struct plot {
+    const struct settings *st;
+    FILE *f;
+    enum plot_medium medium;
+    struct report report;
+    struct report_params params;
+    struct curves curves;
+    long *order; /* trials with a finite value, the best first */
+    long n;
+    const struct report_param *param; /* of scatter */
+};
+
+/* 'draw' writes its commands to plot.f; -1 after a line that says why not. */
+struct plot_kind {
+    const char *name;
+    int (*draw) (struct plot *p);
+    bool curves, param; /* it needs them */
+};
+
+enum {
+    CURVES = 6,        /* with a name */
+    CURVES_MAX = 60,   /* in a file, the others in grey */
+    POINTS = 200,      /* of a curve */
+    PARALLEL = 400,    /* lines in a file */
+    LINES_OF_TEXT = 8, /* the same in text */
+};
+
+/* ---- what all charts have ---- */
+
+/* The range of values that a chart shows, from the best to a bit beyond where
+ * most are: one that diverged must not press the others into a line.  'order'
+ * is that of report_order().  false: there is none.
+ */
+static bool focus_values (const struct report *r, const long *order, long n, double *low,
+                          double *high)
+{
+    double best, most, pad;
+
+    if (n < 1)
+        return false;
+    best = report_value (r, order[0], 0);
+    most = report_value (r, order[(n - 1) * 9 / 10], 0);
+    most += (most - best) * 0.4;
+    if (most == best)
+        most += fabs (best) * 0.1 + 1e-12;
+    *low = fmin (best, most);
+    *high = fmax (best, most);
+    pad = (*high - *low) * 0.04;
+    *low -= pad;
+    *high += pad;
+    return isfinite (*high - *low);
+}
+
+static const char *metric_of (const struct plot *p)
+{
+    return sweep_metric (p->report.sweeps[0].s, 0);
+}
+
+static bool larger_is_better (const struct plot *p)
+{
+    return !p->report.sweeps[0].s->exp->search.smaller_is_better;
+}
+
+/* gnuplot's terminal "block" does not turn that of the y axis, and what is left
+ * of the window stands at its right: it goes above the axis.
+ */
+static void put_label (const struct plot *p, const char *axis, const char *text)
+{
+    bool above = p->medium == PLOT_BLOCK && *axis == 'y';
+
+    fprintf (p->f, "set %slabel ", above ? "" : axis);
+    gnuplot_text (p->f, text);
+    fputs (above ? " at screen 0.02, graph 1.06 left\n" : "\n", p->f);
+}
+
+/* The values that matter; a logarithmic axis where they span a factor of 50. */
+static void put_range (const struct plot *p, const char *axis)
+{
+    double low, high, best, worst;
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    best = report_value (&p->report, p->order[0], 0);
+    worst = report_value (&p->report, p->order[(p->n - 1) * 9 / 10], 0);
+    if (fmin (best, worst) > 0 && fmax (best, worst) / fmin (best, worst) > 50) {
+        fprintf (p->f, "set logscale %s\n", axis);
+        low = fmin (best, worst) / 1.2;
+    }
+    fprintf (p->f, "set %srange [%.9g:%.9g]\n", axis, low, high);
+}
+
+static void put_title (const struct plot *p, const char *what)
+{
+    char text[512];
+
+    snprintf (text, sizeof (text), "%s: %s", p->report.sweeps[0].name, what);
+    fputs ("set title ", p->f);
+    gnuplot_text (p->f, text);
+    fputc ('\n', p->f);
+}
+
+/* What all charts have, before each. */
+static void plot_style (const struct plot *p)
+{
+    fputs ("set border 3\nset tics nomirror\nset format '%g'\nset key outside "
+           "right "
+           "top\n",
+           p->f);
+    if (!plot_is_text (p->medium))
+        fputs ("set grid lc rgb '#dddddd'\n", p->f);
+    else
+        fputs ("set key inside right top\n", p->f);
+}
+
+/* ---- history ---- */
+
+static void put_values (const struct plot *p)
+{
+    fputs ("$values << END_OF_VALUES\n", p->f);
+    for (long i = 0; i < p->report.n; i++)
+        if (isfinite (report_value (&p->report, i, 0)))
+            fprintf (p->f, "%ld %.9g\n", p->report.trials[i].number,
+                     report_value (&p->report, i, 0));
+    fputs ("END_OF_VALUES\n", p->f);
+}
+
+static void put_best_so_far (const struct plot *p)
+{
+    double best = NAN;
+
+    fputs ("$best << END_OF_BEST\n", p->f);
+    for (long i = 0; i < p->report.n; i++) {
+        double v = report_value (&p->report, i, 0);
+        if (!report_result (&p->report, i, 0).compared)
+            continue;
+        if (report_better (&p->report, v, best))
+            best = v;
+        fprintf (p->f, "%ld %.9g\n", p->report.trials[i].number, best);
+    }
+    fputs ("END_OF_BEST\n", p->f);
+}
+
+static int draw_history (struct plot *p)
+{
+    put_title (p, "history");
+    put_label (p, "x", "trial");
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (larger_is_better (p))
+        fputs ("set key right bottom\n", p->f);
+    put_values (p);
+    put_best_so_far (p);
+    fprintf (p->f,
+             "plot $values using 1:2 with points pt %s lc rgb '%s' title "
+             "'trials', $best using 1:2 with steps lw 2 lc rgb '%s' title "
+             "'best so far'\n",
+             plot_is_text (p->medium) ? "'.'" : "7 ps 0.5",
+             plot_is_text (p->medium) ? "cyan" : "#8aa4c8",
+             plot_is_text (p->medium) ? "green" : "#1f6f4a");
+    return 0;
+}
+
+/* ---- curves ---- */
+
+static size_t put_curve (const struct plot *p, long trial, const char *name)
+{
+    struct curve_point *list = calloc (POINTS, sizeof (*list));
+    size_t n = list ? curve_thin (&p->curves.trials[trial], 0, POINTS, list) : 0;
+
+    fprintf (p->f, "$%s << END_OF_CURVE\n", name);
+    for (size_t i = 0; i < n; i++)
+        if (isfinite (list[i].value))
+            fprintf (p->f, "%lld %.9g\n", (long long)list[i].step, list[i].value);
+    fputs ("END_OF_CURVE\n", p->f);
+    free (list);
+    return n;
+}
+
+static long curves_named (const struct plot *p)
+{
+    long most = p->st->trials > 0 ? (long)p->st->trials : CURVES;
+
+    return most < p->n ? most : p->n;
+}
+
+static int draw_curves (struct plot *p)
+{
+    long named = curves_named (p), all = named;
+    const char *gap = "plot ";
+    char name[32];
+    size_t points = 0;
+
+    if (!plot_is_text (p->medium))
+        all = p->n < CURVES_MAX ? p->n : named > CURVES_MAX ? named : CURVES_MAX;
+    put_title (p, "learning curves");
+    put_label (p, "x", "step");
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (larger_is_better (p))
+        fputs ("set key right bottom\n", p->f);
+    for (long i = 0; i < all; i++) {
+        snprintf (name, sizeof (name), "c%ld", i);
+        points += put_curve (p, p->order[i], name);
+    }
+    if (!points) {
+        complain ("%s: no trial has logged %s", p->report.sweeps[0].name, metric_of (p));
+        return -1;
+    }
+    fputs ("set key invert\n", p->f); /* the best one is drawn last */
+    for (long i = all - 1; i >= 0; i--) {
+        fprintf (p->f, "%s$c%ld using 1:2 with lines ", gap, i);
+        if (i < named)
+            fprintf (p->f, "lw 2 lt %ld title 'trial %ld'", i + 1,
+                     p->report.trials[p->order[i]].number);
+        else
+            fputs ("lw 1 lc rgb '#cccccc' notitle", p->f);
+        gap = ", ";
+    }
+    fputc ('\n', p->f);
+    return 0;
+}
+
+/* ---- scatter ---- */
+
+/* A category's values, by their names. */
+static void put_categories (const struct plot *p, const struct report_param *of)
+{
+    fputs ("set xtics (", p->f);
+    for (size_t i = 0; i < of->table.n; i++) {
+        fputs (i ? ", " : "", p->f);
+        gnuplot_tic (p->f, of->table.list[i]);
+        fprintf (p->f, " %zu", i);
+    }
+    fprintf (p->f, ")\nset xrange [-0.5:%zu.5]\n", of->table.n ? of->table.n - 1 : 0);
+}
+
+static int draw_scatter (struct plot *p)
+{
+    const struct report_param *of = p->param;
+    char what[256];
+
+    snprintf (what, sizeof (what), "%s by %s", metric_of (p), of->name);
+    put_title (p, what);
+    put_label (p, "x", of->name);
+    put_label (p, "y", metric_of (p));
+    put_range (p, "y");
+    if (of->category)
+        put_categories (p, of);
+    else if (of->log)
+        fputs ("set logscale x\n", p->f);
+    fputs ("$values << END_OF_VALUES\n", p->f);
+    for (long i = 0; i < p->n; i++)
+        if (isfinite (of->v[p->order[i]]))
+            fprintf (p->f, "%.9g %.9g\n", of->v[p->order[i]],
+                     report_value (&p->report, p->order[i], 0));
+    fputs ("END_OF_VALUES\n$best << END_OF_BEST\n", p->f);
+    if (isfinite (of->v[p->order[0]]))
+        fprintf (p->f, "%.9g %.9g\n", of->v[p->order[0]],
+                 report_value (&p->report, p->order[0], 0));
+    fputs ("END_OF_BEST\n", p->f);
+    fprintf (p->f, "plot $values using 1:2 with points pt %s title 'trials'%s\n",
+             plot_is_text (p->medium) ? "'o'" : "7 ps 0.6 lc rgb '#4f76b3'",
+             !isfinite (of->v[p->order[0]]) ? ""
+             : plot_is_text (p->medium)
+                 ? ", $best using 1:2 with points pt '#' title 'best'"
+                 : ", $best using 1:2 with points pt 9 ps 2 lc rgb '#1f6f4a' "
+                   "title 'best'");
+    return 0;
+}
+
+/* ---- parallel coordinates ---- */
+
+/* From 0 to 1 on its axis; the metric's best value is above. */
+static double place (const struct report_param *of, double v)
+{
+    double low = of->low, high = of->high;
+
+    if (isnan (v))
+        return NAN;
+    if (of->category)
+        return of->table.n > 1 ? v / (double)(of->table.n - 1) : 0.5;
+    if (of->log && low > 0) {
+        low = log (low);
+        high = log (high);
+        v = log (v);
+    }
+    return high > low ? (v - low) / (high - low) : 0.5;
+}
+
+static void put_end (const struct plot *p, size_t axis, const char *text, bool top)
+{
+    fputs ("set label ", p->f);
+    gnuplot_text (p->f, text);
+    fprintf (p->f, " at %zu,%s center\n", axis, top ? "1.1" : "-0.06");
+}
+
+/* The ends of each axis: numbers, or the first and the last choice. */
+static void put_axes (const struct plot *p)
+{
+    const struct report_params *of = &p->params;
+    char text[64];
+
+    fputs ("set xtics (", p->f);
+    for (size_t k = 0; k < of->n; k++) {
+        gnuplot_tic (p->f, of->list[k].name);
+        fprintf (p->f, " %zu, ", k);
+    }
+    gnuplot_tic (p->f, metric_of (p));
+    fprintf (p->f, " %zu) scale 0\nset xrange [-0.3:%zu.3]\n", of->n, of->n);
+    for (size_t k = 0; k < of->n; k++) {
+        const struct report_param *a = &of->list[k];
+        bool named = a->category && a->table.n > 0;
+        snprintf (text, sizeof (text), "%.4g", a->low);
+        put_end (p, k, named ? a->table.list[0] : text, false);
+        snprintf (text, sizeof (text), "%.4g", a->high);
+        put_end (p, k, named ? a->table.list[a->table.n - 1] : text, true);
+    }
+    for (size_t k = 0; k <= of->n; k++)
+        fprintf (p->f, "set arrow from %zu,0 to %zu,1 nohead lc rgb '#999999'\n", k, k);
+}
+
+static void put_lines (const struct plot *p, long n)
+{
+    double low, high, span;
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    span = high - low;
+    fputs ("$lines << END_OF_LINES\n", p->f);
+    for (long i = n - 1; i >= 0; i--) { /* the best one is drawn last */
+        double v = report_value (&p->report, p->order[i], 0);
+        double at = fmin (fmax ((v - low) / span, 0), 1);
+        double good = larger_is_better (p) ? at : 1 - at;
+        for (size_t k = 0; k < p->params.n; k++) {
+            double y = place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
+            if (isfinite (y))
+                fprintf (p->f, "%zu %.5g %.5g\n", k, y, good);
+        }
+        fprintf (p->f, "%zu %.5g %.5g\n\n", p->params.n, at, good);
+    }
+    fputs ("END_OF_LINES\n", p->f);
+}
+
+static void put_metric_ends (const struct plot *p)
+{
+    double low, high;
+    char text[64];
+
+    if (!focus_values (&p->report, p->order, p->n, &low, &high))
+        return;
+    snprintf (text, sizeof (text), "%.4g", low);
+    put_end (p, p->params.n, text, false);
+    snprintf (text, sizeof (text), "%.4g", high);
+    put_end (p, p->params.n, text, true);
+}
+
+static int draw_parallel (struct plot *p)
+{
+    long most = plot_is_text (p->medium) ? LINES_OF_TEXT : PARALLEL;
+    long n = p->n < most ? p->n : most;
+    char what[64];
+
+    if (p->params.n == 0) {
+        complain ("%s has no hyperparameter that is searched", p->report.sweeps[0].name);
+        return -1;
+    }
+    snprintf (what, sizeof (what), "the %ld best trials", n);
+    put_title (p, n < p->n ? what : "all trials");
+    put_axes (p);
+    put_metric_ends (p);
+    put_lines (p, n);
+    fputs ("unset key\nset border 0\nunset ytics\nunset grid\nset yrange "
+           "[-0.12:1.2]\nunset colorbox\n",
+           p->f);
+    if (plot_is_text (p->medium))
+        fputs ("plot $lines using 1:2 with lines lt 1\n", p->f);
+    else
+        fputs ("set palette defined (0 '#d9dfe8', 0.5 '#8aa4c8', 1 '#1f6f4a')\n"
+               "plot $lines using 1:2:3 with lines lw 1.2 lc palette\n",
+               p->f);
+    return 0;
+}
+
+/* ---- the kinds ---- */
+
+/* Ended by name NULL. */
+static const struct plot_kind plot_kinds[] = {
+    { "curves", draw_curves, true, false },
+    { "history", draw_history, false, false },
+    { "scatter", draw_scatter, false, true },
+    { "parallel", draw_parallel, false, false },
+    { NULL, NULL, false, false },
+};
+
+/* ---- the command ---- */
+
+void plot_words (void)
+{
+    for (const struct plot_kind *k = plot_kinds; k->name; k++)
+        puts (k->name);
+}
+
+static const struct plot_kind *find_kind (const char *name)
+{
+    for (const struct plot_kind *k = plot_kinds; k->name; k++)
+        if (!strcmp (k->name, name))
+            return k;
+    return NULL;
+}
+
+/* ---- where to ---- */
+
+static bool begins (const char *text, const char *const *starts)
+{
+    for (; text && *starts; starts++)
+        if (!strncmp (text, *starts, strlen (*starts)))
+            return true;
+    return false;
+}
+
+/* By the environment alone: to ask the terminal would mix its answer with what
+ * the user types.  tmux passes no pictures on.
+ */
+static enum plot_medium seems_to_be (const char *terminals)
+{
+    static const char *const kitty[] = { "xterm-kitty", "xterm-ghostty", NULL };
+    static const char *const sixel[] = { "foot", "mlterm", "yaft", "contour", NULL };
+    const char *term = getenv ("TERM"), *program = getenv ("TERM_PROGRAM");
+    bool utf8 = MB_CUR_MAX > 1;
+
+    if (!getenv ("TMUX") && isatty (1)) {
+        if ((begins (term, kitty) || getenv ("KITTY_WINDOW_ID"))
+            && gnuplot_has (terminals, PLOT_KITTY))
+            return PLOT_KITTY;
+        if ((begins (term, sixel)
+             || (program && (!strcmp (program, "WezTerm") || !strcmp (program, "iTerm.app"))))
+            && gnuplot_has (terminals, PLOT_SIXEL))
+            return PLOT_SIXEL;
+    }
+    return utf8 && gnuplot_has (terminals, PLOT_BLOCK) ? PLOT_BLOCK : PLOT_DUMB;
+}
+
+static int medium_of (const char *name, const char *of, enum plot_medium *m)
+{
+    bool file = !strcmp (of, "output");
+
+    for (int i = 0; i < PLOT_MEDIA; i++)
+        if ((i >= PLOT_SVG) == file && !strcmp (plot_media[i], name)) {
+            *m = (enum plot_medium)i;
+            return EXIT_OK;
+        }
+    if (file)
+        complain ("--output: '%s' is no kind of picture: FILE.svg, FILE.png or "
+                  "FILE.pdf",
+                  name);
+    else
+        complain ("--term: there is no terminal '%s': dumb, block, sixel or "
+                  "kitty",
+                  name);
+    return EXIT_USAGE;
+}
+
+static int find_medium (struct plot *p, const char *terminals)
+{
+    const char *file = p->st->output, *dot = file ? strrchr (file, '.') : NULL;
+    int rv = EXIT_OK;
+
+    if (file)
+        rv = medium_of (dot ? dot + 1 : "", "output", &p->medium);
+    else if (p->st->format)
+        rv = medium_of (p->st->format, "term", &p->medium);
+    else
+        p->medium = seems_to_be (terminals);
+    if (rv == EXIT_OK && !gnuplot_has (terminals, p->medium)) {
+        complain ("this gnuplot cannot draw %s: version 5 has dumb, "
+                  "sixel, svg, png and pdf; block and kitty need gnuplot 6",
+                  plot_media[p->medium]);
+        rv = EXIT_FAILED;
+    }
+    return rv;
+}
+
+static int find_gnuplot (char *terminals, size_t size)
+{
+    int rv = gnuplot_terminals (terminals, size);
+
+    if (rv == 0)
+        return EXIT_OK;
+    if (rv == 127)
+        complain ("dl plot needs gnuplot: install gnuplot-nox (Debian) or "
+                  "gnuplot-minimal (Fedora); 'dl report' needs none");
+    else
+        complain ("gnuplot does not run: %s", terminals);
+    return EXIT_FAILED;
+}
+
+/* ---- data ---- */
+
+static int gather (struct plot *p, struct sweep *s, const struct plot_kind *k,
+                   struct slurmdl_error *err)
+{
+    if (report_fill (&p->report, &s, 1, err) < 0)
+        return -1;
+    if (params_fill (&p->params, &p->report) < 0
+        || (k->curves && curves_read (&p->curves, &p->report, NULL) < 0)
+        || (p->n = report_order (&p->report, &p->order)) < 0)
+        return errorf (err, "out of memory");
+    return 0;
+}
+
+static int find_param (struct plot *p, const char *name)
+{
+    const char **words = calloc (p->params.n + 1, sizeof (*words));
+    const char *meant;
+
+    for (size_t i = 0; i < p->params.n; i++) {
+        if (!strcmp (p->params.list[i].name, name))
+            p->param = &p->params.list[i];
+        if (words)
+            words[i] = p->params.list[i].name;
+    }
+    if (!p->param) {
+        meant = words ? nearest_word (name, words) : NULL;
+        complain ("'%s' is no hyperparameter that is searched%s%s%s", name,
+                  DID_YOU_MEAN (meant, "'", "'", ""));
+    }
+    free (words);
+    return p->param ? EXIT_OK : EXIT_USAGE;
+}
+
+static void window (int *columns, int *lines)
+{
+    struct winsize ws = { 0 };
+
+    *columns = table_width ();
+    *lines = ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 10 ? ws.ws_row - 2 : 24;
+    *columns = *columns <= 0 ? 80 : *columns < 30 ? 30 : *columns;
+    *columns = *columns > 300 ? 300 : *columns;
+    *lines = *lines > 60 ? 60 : *lines;
+}
+
+static int put_script (struct plot *p, const struct plot_kind *k, const char *terminals)
+{
+    int columns, lines;
+
+    window (&columns, &lines);
+    gnuplot_begin (p->f, terminals, p->medium, columns, lines,
+                   screen_is_there () && !(getenv ("NO_COLOR") && *getenv ("NO_COLOR")));
+    plot_style (p);
+    return k->draw (p);
+}
+
+/* ---- the command ---- */
+
+/* Some fonts draw circles for braille without a dot. */
+static void blank_braille (char *text)
+{
+    char *to = text;
+
+    for (const char *c = text; *c; to++) {
+        bool empty = !strncmp (c, "\xe2\xa0\x80", 3);
+        *to = empty ? ' ' : *c;
+        c += empty ? 3 : 1;
+    }
+    *to = '\0';
+}
+
+/* Without the empty lines and the blanks that it puts around a picture. */
+static void print_lines (char *text)
+{
+    bool begun = false;
+
+    for (char *line; (line = strsep (&text, "\n"));) {
+        size_t n;
+        line += strspn (line, "\f"); /* a new page */
+        n = strlen (line);
+        while (n > 0 && strchr (" \f", line[n - 1]))
+            n--;
+        begun = begun || n > 0;
+        if (begun && (n > 0 || text))
+            printf ("%.*s\n", (int)n, line);
+    }
+}
+
+/* Pictures in the terminal's own language go out as they are: no text of others
+ * is in them, only pixels.
+ */
+static int deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
+{
+    if (p->st->output) {
+        if (publish_replace (p->st->output, text, n, err) < 0)
+            return -1;
+        puts (p->st->output);
+    } else if (plot_is_text (p->medium)) {
+        terminal_allow_colours (true);
+        blank_braille (text);
+        print_lines (text);
+        terminal_allow_colours (false);
+    } else {
+        /* gnuplot 6 begins at the top of the window, over what is there */
+        size_t home = strncmp (text, "\033[H", 3) ? 0 : 3;
+        terminal_control ("%.*s\n", (int)(n - home), text + home);
+    }
+    return 0;
+}
+
+static int draw (struct plot *p, const struct plot_kind *k, const char *terminals)
+{
+    struct slurmdl_error err = { "" };
+    char *script = NULL, *out = NULL;
+    size_t size, n;
+    int rv = EXIT_OK;
+
+    if (!(p->f = open_memstream (&script, &size))) {
+        complain ("out of memory");
+        return EXIT_IO;
+    }
+    if (put_script (p, k, terminals) < 0)
+        rv = EXIT_NOT_FOUND;
+    if (fclose (p->f) != 0 && rv == EXIT_OK) {
+        complain ("out of memory");
+        rv = EXIT_IO;
+    }
+    if (rv == EXIT_OK
+        && (gnuplot_run (script, size, &out, &n, &err) < 0 || deliver (p, out, n, &err) < 0))
+        rv = fail (&err);
+    free (script);
+    free (out);
+    return rv;
+}
+
+static int plot (struct plot *p, struct sweep *s, const struct plot_kind *k)
+{
+    struct slurmdl_error err = { "" };
+    char terminals[8192];
+    int rv = find_gnuplot (terminals, sizeof (terminals));
+
+    if (rv == EXIT_OK)
+        rv = find_medium (p, terminals);
+    if (rv == EXIT_OK && gather (p, s, k, &err) < 0)
+        rv = fail (&err);
+    if (rv == EXIT_OK && p->n == 0) {
+        complain ("%s: no trial has a finite value of %s yet", p->report.sweeps[0].name,
+                  sweep_metric (p->report.sweeps[0].s, 0));
+        rv = EXIT_NOT_FOUND;
+    }
+    if (rv == EXIT_OK && k->param)
+        rv = find_param (p, p->st->args[2]);
+    return rv == EXIT_OK ? draw (p, k, terminals) : rv;
+}
+
+/* "EXPERIMENT scatter lr"; history where nothing is said. */
+static int check_arguments (const struct settings *st, const struct plot_kind **k)
+{
+    const char *name = st->nargs > 1 ? st->args[1] : "history";
+
+    if (!(*k = find_kind (name))) {
+        complain ("plot: there is no '%s': curves, history, scatter PARAMETER "
+                  "or parallel",
+                  name);
+        return EXIT_USAGE;
+    }
+    if ((*k)->param != (st->nargs > 2)) {
+        complain ((*k)->param ? "plot: scatter needs the name of a parameter"
+                              : "plot: only scatter takes a parameter");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+int cmd_plot (const struct settings *st)
+{
+    struct plot p = { .st = st };
+    const struct plot_kind *k;
+    struct sweep *s;
+    int rv = check_arguments (st, &k);
+
+    if (rv || (rv = open_experiment (st, st->args[0], &s)))
+        return rv;
+    rv = plot (&p, s, k);
+    free (p.order);
+    curves_free (&p.curves);
+    params_free (&p.params);
+    report_free (&p.report);
+    sweep_close (s);
+    return rv;
+}

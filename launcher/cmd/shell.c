@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl shell: an interactive shell in a step. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/interactive.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+
+enum { TELL_AFTER = 5 /* s */ };
+
+static void tell (long job)
+{
+    char state[256];
+
+    if (slurm_job_text (job, state, sizeof (state)) == 0 && !strncmp (state, "PENDING", 7))
+        complain ("job %ld: %s; ^C cancels it", job, state);
+}
+
+/* srun says that its job waits, but not for what: Slurm is asked once. */
+static void relay (int from)
+{
+    struct pollfd p = { .fd = from, .events = POLLIN };
+    char said[4096];
+    long job = 0;
+    ssize_t n;
+
+    for (;;) {
+        if (job && poll (&p, 1, TELL_AFTER * 1000) == 0)
+            tell (job);
+        if ((n = read (from, said, sizeof (said) - 1)) <= 0)
+            return;
+        said[n] = '\0';
+        fputs (said, stderr);
+        job = 0;
+        if (strstr (said, " queued and waiting") && strstr (said, "srun: job "))
+            job = atol (strstr (said, "srun: job ") + 10);
+    }
+}
+
+/* ^C is for srun, which cancels a job that waits. */
+static int run (char *const *argv)
+{
+    int err[2];
+    pid_t pid;
+
+    if (pipe2 (err, O_CLOEXEC) < 0) {
+        complain ("srun: %s", strerror (errno));
+        return EXIT_SLURM;
+    }
+    pid = subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { 0, 1, err[1] }, .death_signal = SIGTERM });
+    close (err[1]);
+    signal (SIGINT, SIG_IGN);
+    signal (SIGQUIT, SIG_IGN);
+    relay (err[0]);
+    close (err[0]);
+    return subprocess_wait (pid);
+}
+
+int cmd_shell (const struct settings *st)
+{
+    const char *given = getenv ("SHELL");
+    const char *shell = given && *given == '/' ? given : "/bin/sh";
+    char **argv = NULL;
+    int rv = slurm_terminal_words (&argv);
+
+    if (!isatty (STDIN_FILENO)) {
+        complain ("shell: standard input is no terminal: use srun or sbatch");
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < st->nargs; i++)
+        rv |= strings_add (&argv, st->args[i]);
+    rv |= strings_add (&argv, shell) | strings_add (&argv, "-i");
+    rv = rv ? -1 : run (argv);
+    strings_free (argv);
+    return rv < 0 ? EXIT_SLURM : rv;
+}

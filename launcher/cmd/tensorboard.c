@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl tensorboard: TensorBoard on experiments, also while they run. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/cmd/interactive.h"
+#include "launcher/sweep/find_experiment.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
+
+/* What python imports must not come from the folder in which dl was called. */
+static const char program[] =
+    "import sys\n"
+    "sys.path[:] = [p for p in sys.path if p]\n"
+    "try:\n"
+    "    from slurmdl.export.board import main\n"
+    "except ImportError as error:\n"
+    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
+    "(pip install " PYTHON_SOURCE "), or name another python in DL_PYTHON\\n' % "
+    "(sys.executable, error))\n"
+    "    sys.exit(3)\n"
+    "sys.exit(main(sys.argv[1]))\n";
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt (int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+static pid_t spawn (char *const *argv, int output)
+{
+    return subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
+}
+
+static int start_export (const struct settings *st, const char *name, const char *folder,
+                         pid_t *pid)
+{
+    static char own[PATH_MAX];
+    char output[PATH_MAX + 16];
+    char *argv[] = { own,
+                     (char *)"export",
+                     (char *)"--format=tensorboard",
+                     (char *)"--follow",
+                     output,
+                     (char *)"--",
+                     NULL,
+                     NULL };
+    struct sweep *s;
+    int rv = open_experiment (st, name, &s);
+
+    if (rv != EXIT_OK)
+        return rv;
+    own_program (own);
+    snprintf (output, sizeof (output), "--output=%s", folder);
+    argv[6] = s->dir;
+    if ((*pid = spawn (argv, -1)) < 0) { /* it prints its folder */
+        complain ("%s: %s", own, strerror (errno));
+        rv = EXIT_IO;
+    }
+    sweep_close (s);
+    return rv;
+}
+
+static int serve (char *folder)
+{
+    const char *given = getenv ("DL_PYTHON");
+    const char *python = given && *given ? given : "python3";
+    char *argv[] = { (char *)python, (char *)"-c", (char *)program, folder, NULL };
+    int status = 0;
+    pid_t pid = spawn (argv, 1);
+    pid_t ended = -1;
+
+    while (pid > 0 && (ended = waitpid (pid, &status, 0)) < 0 && errno == EINTR)
+        if (interrupted)
+            kill (pid, SIGTERM);
+    if (pid < 0 || ended != pid)
+        return EXIT_IO;
+    if (WIFSIGNALED (status))
+        return EXIT_OK;
+    switch (WEXITSTATUS (status)) {
+    case 126:
+    case 127:
+        complain ("tensorboard needs Python: install it, or name one in "
+                  "DL_PYTHON");
+        return EXIT_NOT_FOUND;
+    default:
+        return WEXITSTATUS (status);
+    }
+}
+
+static void end_exports (const pid_t *pids, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (pids[i] > 0) {
+            kill (pids[i], SIGKILL);
+            subprocess_wait (pids[i]);
+        }
+}
+
+int cmd_tensorboard (const struct settings *st)
+{
+    const struct sigaction quiet = { .sa_handler = on_interrupt };
+    pid_t *pids = calloc ((size_t)st->nargs + 1, sizeof (*pids));
+    char folder[PATH_MAX] = "";
+    int rv = serve (folder);
+
+    if (rv != EXIT_OK) {
+        free (pids);
+        return rv;
+    }
+
+    snprintf (folder, sizeof (folder), "%s/dl-tensorboard.XXXXXX", user_tmp ());
+    if (!pids || !mkdtemp (folder)) {
+        free (pids);
+        complain ("%s: %s", folder, strerror (errno));
+        return EXIT_IO;
+    }
+    sigaction (SIGINT, &quiet, NULL);
+    sigaction (SIGTERM, &quiet, NULL);
+    sigaction (SIGHUP, &quiet, NULL);
+    for (int i = 0; i < st->nargs && rv == EXIT_OK; i++)
+        rv = start_export (st, st->args[i], folder, &pids[i]);
+    if (rv == EXIT_OK)
+        rv = serve (folder);
+    end_exports (pids, st->nargs);
+    free (pids);
+    remove_tree (folder);
+    return rv;
+}

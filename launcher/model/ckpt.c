@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl ckpt: list, verify, compare and convert checkpoints. */
+#include "launcher/model/ckpt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/model/safetensors.h"
+#include "launcher/sys/json_number.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
+#include "launcher/sys/subcommand.h"
+#include "launcher/sys/take_file.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+
+/* ---- open what an argument names ---- */
+
+/* A trial's folder, or an attempt's, of which the trial's is meant. */
+static char *newest_in (const char *dir)
+{
+    int64_t step;
+    char *path = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step);
+    char *trial;
+
+    if (path || asprintf (&trial, "%s/..", dir) < 0)
+        return path;
+    path = slurmdl_checkpoint_find (trial, INT64_MAX, 0, &step);
+    free (trial);
+    return path;
+}
+
+static int no_checkpoint (const char *dir)
+{
+    char trials[PATH_MAX];
+
+    snprintf (trials, sizeof (trials), "%s/trials", dir);
+    if (access (trials, F_OK) == 0)
+        complain ("%s: is an experiment; name the folder of a trial: %s/NNNN", dir, trials);
+    else
+        complain ("%s: no checkpoint in this folder passes verification", dir);
+    return EXIT_NOT_FOUND;
+}
+
+/* A checkpoint, or the newest one that verifies in a trial's folder.  NULL
+ * after a line on stderr, with the exit status in '*rv'.
+ */
+static struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
+{
+    struct slurmdl_checkpoint *c;
+    struct slurmdl_error err = { "" };
+    char *found = NULL;
+    struct stat st;
+
+    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode) && !(found = newest_in (path))) {
+        *rv = no_checkpoint (path);
+        return NULL;
+    }
+    c = slurmdl_checkpoint_open (found ? found : path, &err);
+    if (!c)
+        *rv = fail (&err);
+    free (found);
+    return c;
+}
+
+/* a.K/ckpt/STEP.h5 */
+static int is_part (const struct dirent *e)
+{
+    size_t digits = strspn (e->d_name, "0123456789");
+
+    return !strcmp (e->d_name, "ckpt") || !strncmp (e->d_name, "a.", 2)
+           || (digits && !strcmp (e->d_name + digits, ".h5"));
+}
+
+enum { LEVELS = 3 };
+
+static size_t look_into (const char *dir, int level, void (*f) (const char *path, void *arg),
+                         void *arg)
+{
+    struct dirent **list;
+    int n = scandir (dir, &list, is_part, versionsort);
+    size_t found = 0;
+
+    for (int i = 0; i < n; i++) {
+        char *path;
+        if (asprintf (&path, "%s/%s", dir, list[i]->d_name) >= 0) {
+            if (strspn (list[i]->d_name, "0123456789")) {
+                f (path, arg);
+                found++;
+            } else if (level > 1)
+                found += look_into (path, level - 1, f, arg);
+            free (path);
+        }
+        free (list[i]);
+    }
+    if (n >= 0)
+        free (list);
+    return found;
+}
+
+/* Call 'f' for a file; for a folder of a trial or an attempt, for each of its
+ * checkpoints, damaged ones too.  Returns how often.
+ */
+static size_t ckpt_each (const char *path, void (*f) (const char *path, void *arg), void *arg)
+{
+    struct stat st;
+
+    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode))
+        return look_into (path, LEVELS, f, arg);
+    f (path, arg);
+    return 1;
+}
+
+/* "[2, 3]"; of a scalar "[]" */
+static void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
+{
+    size_t at = (size_t)snprintf (buf, size, "[");
+
+    for (int i = 0; i < t->ndims && at < size; i++)
+        at += (size_t)snprintf (buf + at, size - at, "%s%" PRIu64, i ? ", " : "", t->dims[i]);
+    if (at < size)
+        snprintf (buf + at, size - at, "]");
+}
+
+/* ---- extract, export, import ---- */
+
+/* What numpy calls it; it has no name for some, of which the bits are kept. */
+static const char *numpy_type (enum slurmdl_type type)
+{
+    static const char *const names[] = {
+        [SLURMDL_I8] = "|i1",      [SLURMDL_U8] = "|u1",      [SLURMDL_I32] = "<i4",
+        [SLURMDL_U32] = "<u4",     [SLURMDL_I64] = "<i8",     [SLURMDL_U64] = "<u8",
+        [SLURMDL_F16] = "<f2",     [SLURMDL_F32] = "<f4",     [SLURMDL_F64] = "<f8",
+        [SLURMDL_BF16] = "<u2",    [SLURMDL_BOOL] = "|b1",    [SLURMDL_C64] = "<c8",
+        [SLURMDL_C128] = "<c16",   [SLURMDL_I16] = "<i2",     [SLURMDL_U16] = "<u2",
+        [SLURMDL_F8_E4M3] = "|u1", [SLURMDL_F8_E5M2] = "|u1",
+    };
+
+    return names[type];
+}
+
+/* Version 1.0 of the format: the header and its length are 64 bytes, or a
+ * multiple of that.
+ */
+static int write_npy_header (FILE *f, const struct slurmdl_tensor *t)
+{
+    char text[512];
+    int n = snprintf (text, sizeof (text), "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                      numpy_type (t->type));
+    int padded;
+
+    for (int i = 0; i < t->ndims; i++)
+        n += snprintf (text + n, sizeof (text) - (size_t)n, "%" PRIu64 ",", t->dims[i]);
+    n += snprintf (text + n, sizeof (text) - (size_t)n, "), }");
+    padded = (10 + n + 1 + 63) / 64 * 64 - 10;
+    return fprintf (f, "\x93NUMPY\x01%c%c%c%-*s\n", 0, padded & 0xff, padded >> 8, padded - 1, text)
+                   < 0
+               ? -1
+               : 0;
+}
+
+static char *file_for (const struct settings *st, const struct slurmdl_tensor *t, bool npy)
+{
+    const char *slash = strrchr (t->name, '/');
+    char *path;
+
+    if (st->output)
+        return strdup (st->output);
+    return asprintf (&path, "%s.%s", slash ? slash + 1 : t->name, npy ? "npy" : "raw") < 0 ? NULL
+                                                                                           : path;
+}
+
+static int write_tensor (const char *path, const struct slurmdl_tensor *t, const void *data,
+                         bool npy)
+{
+    struct slurmdl_error err = { "" };
+    FILE *f = user_open_output (path, &err);
+    int rv = 0;
+
+    if (!f) {
+        complain ("%s", err.text);
+        return EXIT_IO;
+    }
+    if (npy)
+        rv = write_npy_header (f, t);
+    if (rv == 0 && t->bytes && fwrite (data, t->bytes, 1, f) != 1)
+        rv = -1;
+    if (fclose (f) == 0 && rv == 0)
+        return EXIT_OK;
+    complain ("%s: cannot write: %s", path, strerror (errno));
+    return EXIT_IO;
+}
+
+static int extract (struct slurmdl_checkpoint *c, const struct settings *st,
+                    const struct slurmdl_tensor *t, bool npy)
+{
+    struct slurmdl_error err = { "" };
+    char *path = file_for (st, t, npy);
+    void *data = malloc (t->bytes + 1);
+    int rv;
+
+    if (!path || !data) {
+        complain ("out of memory");
+        rv = EXIT_IO;
+    } else if (slurmdl_checkpoint_read (c, t->name, NULL, NULL, data, &err) < 0)
+        rv = fail (&err);
+    else
+        rv = write_tensor (path, t, data, npy);
+    if (rv == EXIT_OK)
+        printf ("%s\n", path);
+    if (rv == EXIT_OK && npy && numpy_type (t->type)[1] == 'u'
+        && *slurmdl_type_name (t->type) != 'u')
+        complain ("%s: numpy has no %s; these are its bits", path, slurmdl_type_name (t->type));
+    free (data);
+    free (path);
+    return rv;
+}
+
+/* Each returns an exit status of launcher/sys/say.h. */
+static int ckpt_extract (const struct settings *st)
+{
+    bool raw = st->format && !strcmp (st->format, "raw");
+    struct slurmdl_checkpoint *c;
+    struct slurmdl_tensor t;
+    int64_t i;
+    int rv = 0;
+
+    if (st->format && !raw && strcmp (st->format, "npy")) {
+        complain ("--format: '%s' is neither npy nor raw", st->format);
+        return EXIT_USAGE;
+    }
+    if (!(c = ckpt_open (st->args[1], &rv)))
+        return rv;
+    i = slurmdl_checkpoint_find_tensor (c, st->args[2]);
+    if (i < 0) {
+        complain ("%s: no tensor '%s'; dl ckpt ls lists them", st->args[1], st->args[2]);
+        rv = EXIT_NOT_FOUND;
+    } else {
+        slurmdl_checkpoint_info (c, (size_t)i, &t);
+        rv = extract (c, st, &t, !raw);
+    }
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+static int ckpt_export (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = 0;
+    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+
+    if (!c)
+        return rv;
+    if (safetensors_write (c, st->only ? st->only : "", st->args[2], &err) < 0)
+        rv = fail (&err);
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+static int import_tensor (struct slurmdl_writer *w, const struct safetensors *s, size_t i,
+                          struct slurmdl_error *err)
+{
+    void *data = malloc (s->list[i].bytes + 1);
+    int rv = -1;
+
+    if (!data)
+        errorf (err, "out of memory");
+    else if (safetensors_read (s, i, data, err) == 0)
+        rv = slurmdl_writer_add (w, &s->list[i], data, err);
+    free (data);
+    return rv;
+}
+
+static int ckpt_import (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl_writer *w = NULL;
+    struct safetensors s;
+    int64_t step;
+    int rv;
+
+    if (safetensors_open (&s, st->args[1], &err) < 0)
+        return fail (&err);
+    step = st->step >= 0 ? st->step : s.step >= 0 ? s.step : 0;
+    w = slurmdl_writer_open (st->args[2], step, &err);
+    rv = w ? 0 : -1;
+    if (w && !s.own && !st->trust) {
+        say_owner (st->args[2], s.owner);
+        slurmdl_writer_set_owner (w, s.owner);
+    }
+    for (size_t i = 0; rv == 0 && i < s.n; i++)
+        rv = import_tensor (w, &s, i, &err);
+    if (rv == 0)
+        rv = slurmdl_writer_commit (w, &err);
+    else
+        slurmdl_writer_abort (w);
+    safetensors_close (&s);
+    return rv == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- differences ---- */
+
+/* A float with so many bits of exponent and mantissa. */
+static double small_float (unsigned bits, int exponent, int mantissa, bool ieee)
+{
+    int e = (int)(bits >> mantissa) & ((1 << exponent) - 1);
+    int m = (int)bits & ((1 << mantissa) - 1);
+    int bias = (1 << (exponent - 1)) - 1;
+    double sign = bits >> (exponent + mantissa) & 1 ? -1 : 1;
+    int top = (1 << exponent) - 1;
+
+    if (e == top && ieee)
+        return m ? NAN : sign * HUGE_VAL;
+    if (e == top && m == (1 << mantissa) - 1)
+        return NAN;
+    if (e == 0)
+        return sign * ldexp (m, 1 - bias - mantissa);
+    return sign * ldexp (m + (1 << mantissa), e - bias - mantissa);
+}
+
+#define AS(ctype)                                                                                  \
+    {                                                                                              \
+        ctype v;                                                                                   \
+        memcpy (&v, p + i * sizeof (v), sizeof (v));                                               \
+        return (double)v;                                                                          \
+    }
+
+/* Number 'i'; a complex one is two. */
+static double number (enum slurmdl_type type, const unsigned char *p, size_t i)
+{
+    uint16_t half;
+
+    memcpy (&half, p + (slurmdl_type_size (type) == 2 ? i * 2 : 0),
+            slurmdl_type_size (type) == 2 ? 2 : 0);
+    switch (type) {
+    case SLURMDL_I8:
+        AS (int8_t)
+    case SLURMDL_U8:
+    case SLURMDL_BOOL:
+        AS (uint8_t)
+    case SLURMDL_I16:
+        AS (int16_t)
+    case SLURMDL_U16:
+        AS (uint16_t)
+    case SLURMDL_I32:
+        AS (int32_t)
+    case SLURMDL_U32:
+        AS (uint32_t)
+    case SLURMDL_I64:
+        AS (int64_t)
+    case SLURMDL_U64:
+        AS (uint64_t)
+    case SLURMDL_F32:
+    case SLURMDL_C64:
+        AS (float)
+    case SLURMDL_F64:
+    case SLURMDL_C128:
+        AS (double)
+    case SLURMDL_F16:
+        return small_float (half, 5, 10, true);
+    case SLURMDL_BF16:
+        return small_float (half, 8, 7, true);
+    case SLURMDL_F8_E4M3:
+        return small_float (p[i], 4, 3, false);
+    case SLURMDL_F8_E5M2:
+        return small_float (p[i], 5, 2, true);
+    }
+    return NAN;
+}
+
+/* The largest difference; NaN against a number is infinite. */
+static double largest (const struct slurmdl_tensor *t, const unsigned char *a,
+                       const unsigned char *b)
+{
+    bool pairs = t->type == SLURMDL_C64 || t->type == SLURMDL_C128;
+    size_t n = t->bytes / slurmdl_type_size (t->type) * (pairs ? 2 : 1);
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double x = number (t->type, a, i);
+        double y = number (t->type, b, i);
+        double d = x == y || (isnan (x) && isnan (y)) ? 0 : fabs (x - y);
+        if (isnan (d))
+            d = HUGE_VAL;
+        if (d > most)
+            most = d;
+    }
+    return most;
+}
+
+enum difference { SAME, VALUES, TYPE, SHAPE, ONLY_FIRST, ONLY_SECOND };
+
+static const char *const texts[] = {
+    [SAME] = "same",
+    [VALUES] = "values",
+    [TYPE] = "type",
+    [SHAPE] = "shape",
+    [ONLY_FIRST] = "only in the first",
+    [ONLY_SECOND] = "only in the second",
+};
+
+static int compare_values (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                           const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
+{
+    unsigned char *x = malloc (t->bytes + 1);
+    unsigned char *y = malloc (t->bytes + 1);
+    int rv = -1;
+
+    if (!x || !y)
+        errorf (err, "out of memory");
+    else if (slurmdl_checkpoint_read (a, t->name, NULL, NULL, x, err) == 0
+             && slurmdl_checkpoint_read (b, t->name, NULL, NULL, y, err) == 0) {
+        rv = memcmp (x, y, t->bytes) ? VALUES : SAME;
+        if (rv == VALUES)
+            *most = largest (t, x, y);
+    }
+    free (x);
+    free (y);
+    return rv;
+}
+
+static int compare (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b,
+                    const struct slurmdl_tensor *t, double *most, struct slurmdl_error *err)
+{
+    int64_t i = slurmdl_checkpoint_find_tensor (b, t->name);
+    struct slurmdl_tensor u;
+
+    *most = 0;
+    if (i < 0 || slurmdl_checkpoint_info (b, (size_t)i, &u) < 0)
+        return ONLY_FIRST;
+    if (u.type != t->type)
+        return TYPE;
+    if (u.ndims != t->ndims || memcmp (u.dims, t->dims, sizeof (u.dims)))
+        return SHAPE;
+    return compare_values (a, b, t, most, err);
+}
+
+static void say (const char *name, int d, double most, json_t *list)
+{
+    json_t *v;
+
+    if (d == SAME)
+        return;
+    if (list) {
+        v = json_pack ("{s:s, s:s}", "name", name, "difference", texts[d]);
+        if (d == VALUES)
+            json_object_set_new (v, "largest",
+                                 isfinite (most) ? json_real (most) : json_string ("inf"));
+        json_array_append_new (list, v);
+    } else if (d == VALUES)
+        printf ("%s: values differ by at most %g\n", name, most);
+    else if (d == TYPE || d == SHAPE)
+        printf ("%s: another %s\n", name, texts[d]);
+    else
+        printf ("%s: %s\n", name, texts[d]);
+}
+
+/* The number of differences; -1 on an error. */
+static long compare_all (struct slurmdl_checkpoint *a, struct slurmdl_checkpoint *b, json_t *list,
+                         struct slurmdl_error *err)
+{
+    struct slurmdl_tensor t;
+    double most;
+    long n = 0;
+
+    for (size_t i = 0; slurmdl_checkpoint_info (a, i, &t) == 0; i++) {
+        int d = compare (a, b, &t, &most, err);
+        if (d < 0)
+            return -1;
+        say (t.name, d, most, list);
+        n += d != SAME;
+    }
+    for (size_t i = 0; slurmdl_checkpoint_info (b, i, &t) == 0; i++)
+        if (slurmdl_checkpoint_find_tensor (a, t.name) < 0) {
+            say (t.name, ONLY_SECOND, 0, list);
+            n++;
+        }
+    return n;
+}
+
+/* Returns an exit status of launcher/sys/say.h. */
+static int ckpt_diff (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = 0;
+    struct slurmdl_checkpoint *a = ckpt_open (st->args[1], &rv);
+    struct slurmdl_checkpoint *b = a ? ckpt_open (st->args[2], &rv) : NULL;
+    json_t *list = st->json ? json_array () : NULL;
+    long n = 0;
+
+    if (b && (n = compare_all (a, b, list, &err)) < 0)
+        rv = fail (&err);
+    if (b && n >= 0) {
+        rv = n ? EXIT_FAILED : EXIT_OK;
+        if (list && (json_put (list, stdout, JSON_INDENT (2)) < 0 || puts ("") < 0))
+            rv = EXIT_IO;
+    }
+    json_decref (list);
+    slurmdl_checkpoint_close (a);
+    slurmdl_checkpoint_close (b);
+    return rv;
+}
+
+/* ---- list and verify ---- */
+
+static json_t *tensor_json (const struct slurmdl_tensor *t)
+{
+    json_t *shape = json_array ();
+
+    for (int i = 0; i < t->ndims; i++)
+        json_array_append_new (shape, json_integer ((json_int_t)t->dims[i]));
+    return json_pack ("{s:s, s:s, s:o, s:I, s:i, s:b}", "name", t->name, "type",
+                      slurmdl_type_name (t->type), "shape", shape, "bytes", (json_int_t)t->bytes,
+                      "shards", (int)t->shards, "state", t->state != 0);
+}
+
+static int print_json (json_t *v)
+{
+    int rv = v ? json_put (v, stdout, JSON_INDENT (2)) : -1;
+
+    json_decref (v);
+    if (rv < 0 || puts ("") < 0) {
+        complain ("cannot print");
+        return EXIT_IO;
+    }
+    return EXIT_OK;
+}
+
+static int ls_json (struct slurmdl_checkpoint *c)
+{
+    json_t *tensors = json_array ();
+    struct slurmdl_tensor t;
+
+    for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++)
+        json_array_append_new (tensors, tensor_json (&t));
+    return print_json (json_pack ("{s:I, s:o}", "step", (json_int_t)slurmdl_checkpoint_step (c),
+                                  "tensors", tensors));
+}
+
+static void add_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
+{
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    char shape[256], bytes[32], shards[32];
+
+    ckpt_shape (shape, sizeof (shape), t);
+    snprintf (bytes, sizeof (bytes), "%" PRIu64, t->bytes);
+    snprintf (shards, sizeof (shards), "%u", t->shards);
+    scols_line_set_data (line, 0, t->name);
+    scols_line_set_data (line, 1, t->state ? "state" : slurmdl_type_name (t->type));
+    scols_line_set_data (line, 2, shape);
+    scols_line_set_data (line, 3, bytes);
+    scols_line_set_data (line, 4, shards);
+}
+
+static int ls_table (struct slurmdl_checkpoint *c)
+{
+    struct libscols_table *tb = scols_new_table ();
+    struct slurmdl_tensor t;
+    uint64_t sum = 0;
+    size_t i;
+
+    if (!tb) {
+        complain ("out of memory");
+        return EXIT_IO;
+    }
+    scols_table_new_column (tb, "TENSOR", 0, 0);
+    scols_table_new_column (tb, "TYPE", 0, 0);
+    scols_table_new_column (tb, "SHAPE", 0, 0);
+    scols_table_new_column (tb, "BYTES", 0, SCOLS_FL_RIGHT);
+    scols_table_new_column (tb, "SHARDS", 0, SCOLS_FL_RIGHT);
+    for (i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
+        add_line (tb, &t);
+        sum += t.bytes;
+    }
+    printf ("step %lld: %zu tensors, %" PRIu64 " bytes\n", (long long)slurmdl_checkpoint_step (c),
+            i, sum);
+    scols_print_table (tb);
+    scols_unref_table (tb);
+    return EXIT_OK;
+}
+
+static int ls (const struct settings *st)
+{
+    int rv = 0;
+    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+
+    if (!c)
+        return rv;
+    rv = st->json ? ls_json (c) : ls_table (c);
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+struct verified {
+    json_t *list; /* NULL: lines are printed */
+    int rv;
+};
+
+static void verify_file (const char *path, void *arg)
+{
+    struct verified *v = arg;
+    struct slurmdl_error err = { "" };
+    int64_t step = -1;
+    bool good = slurmdl_checkpoint_verify (path, &step, &err) == 0;
+
+    if (!good)
+        v->rv = fail (&err);
+    else if (!v->list)
+        printf ("%s: step %lld, every checksum is right\n", path, (long long)step);
+    if (v->list)
+        json_array_append_new (v->list, json_pack ("{s:s, s:b, s:I}", "path", path, "whole", good,
+                                                   "step", (json_int_t)step));
+}
+
+static int verify (const struct settings *st)
+{
+    struct verified v = { st->json ? json_array () : NULL, EXIT_OK };
+
+    for (char **path = st->args + 1; *path; path++)
+        if (ckpt_each (*path, verify_file, &v) == 0) {
+            complain ("%s: there is no checkpoint in this folder", *path);
+            v.rv = EXIT_NOT_FOUND;
+        }
+    return v.list && print_json (v.list) ? EXIT_IO : v.rv;
+}
+
+static const struct subcommand subcommands[] = {
+    { "ls", "FILE", 1, 1, ls },
+    { "verify", "FILE...", 1, -1, verify },
+    { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
+    { "diff", "FILE FILE", 2, 2, ckpt_diff },
+    { "export", "FILE OUTPUT.safetensors", 2, 2, ckpt_export },
+    { "import", "FILE.safetensors OUTPUT.h5", 2, 2, ckpt_import },
+    { 0 },
+};
+
+void ckpt_words (void)
+{
+    subcommand_words (subcommands);
+}
+
+int cmd_ckpt (const struct settings *st)
+{
+    int rv = subcommand_run ("ckpt", subcommands, st);
+
+    if (rv >= 0)
+        return rv;
+    complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, "
+              "export and import",
+              st->args[0]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write an experiment as other tools have it, with the Python package. */
+#include "launcher/model/export_tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/config/space_json.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/python.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/array.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+#include "runtime/storage/own_folder.h"
+
+/* ---- the stream ---- */
+
+/* What a reader was told of a trial. */
+struct told_trial {
+    enum sweep_trial_state state;
+    int64_t length;
+    long over;
+    int fails;
+    bool final;
+    long n; /* with repeats: of its point, results that are there */
+};
+
+struct export_stream {
+    FILE *f;
+    const struct sweep *sweep;
+    struct told_trial *trials;
+    long ntrials;
+    char **names; /* of the metrics that the reader knows, by number */
+    size_t nnames;
+};
+
+/* One value a line:
+ *
+ *   {"experiment": ...}         first: its names, metrics and space
+ *   {"trial": N, ...}           before the rows of N, and when it has changed
+ *   {"metric": I, "name": ...}  before the first row of metric I
+ *   [N, I, ATTEMPT, STEP, TIME, VALUE]
+ *   {"flush": true}             all there is now was said
+ *   {"end": true}               last
+ *
+ * Numbers that are not finite are NaN, Infinity and -Infinity.
+ */
+
+/* ---- lines ---- */
+
+/* Takes 'o' over. */
+static int put (struct export_stream *x, json_t *o)
+{
+    int rv = o ? json_dumpf (o, x->f, JSON_COMPACT) : -1;
+
+    json_decref (o);
+    fputc ('\n', x->f);
+    return rv;
+}
+
+/* JSON has no such numbers, but Python reads them so. */
+static const char *number (char buf[32], double v)
+{
+    if (isnan (v))
+        return "NaN";
+    if (isinf (v))
+        return v > 0 ? "Infinity" : "-Infinity";
+    snprintf (buf, 32, "%.17g", v);
+    return buf;
+}
+
+/* Bytes that are no UTF-8 become \xNN: two names stay two. */
+static json_t *text (const char *bytes)
+{
+    json_t *o = json_string (bytes);
+    char *escaped, *to;
+
+    if (o || !(escaped = malloc (4 * strlen (bytes) + 1)))
+        return o;
+    to = escaped;
+    for (; *bytes; bytes++)
+        if ((unsigned char)*bytes < 0x80)
+            *to++ = *bytes;
+        else
+            to += sprintf (to, "\\x%02x", (unsigned char)*bytes);
+    *to = '\0';
+    o = json_string (escaped);
+    free (escaped);
+    return o;
+}
+
+static json_t *text_or_null (const char *bytes)
+{
+    return bytes ? text (bytes) : json_null ();
+}
+
+/* ---- the experiment ---- */
+
+static json_t *metrics_json (const struct sweep *s)
+{
+    json_t *list = json_array ();
+
+    for (size_t i = 0; i < sweep_metrics (s); i++)
+        json_array_append_new (
+            list,
+            json_pack ("{s:o, s:b}", "name", text (sweep_metric (s, i)), "smaller_is_better",
+                       (int)(i ? !s->exp->search.larger[i] : s->exp->search.smaller_is_better)));
+    return list;
+}
+
+/* The first line.  Returns -1 if out of memory. */
+static int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
+{
+    json_t *o =
+        json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", text (sweep_folder_name (s)),
+                   "dir", text (s->dir), "id", text_or_null (s->id), "digest", s->digest,
+                   "description", text_or_null (s->exp->description), "metrics", metrics_json (s),
+                   "space", space_json (s->exp));
+
+    *x = (struct export_stream){ .f = f, .sweep = s };
+    return put (x, o ? json_pack ("{s:o}", "experiment", o) : NULL);
+}
+
+/* ---- a trial ---- */
+
+/* What was told of it will not change, unless the experiment is continued. */
+static bool is_final (const struct sweep *s, const struct sweep_trial *t)
+{
+    return sweep_has_ended (s) || t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED;
+}
+
+static void put_numbers (struct export_stream *x, const char *name, const double *v, size_t n)
+{
+    char buf[32];
+
+    fprintf (x->f, "\"%s\":[", name);
+    for (size_t i = 0; i < n; i++)
+        fprintf (x->f, "%s%s", i ? "," : "", number (buf, v[i]));
+    fputs ("],", x->f);
+}
+
+/* With repeats the values are those of the point, and beside them the trial's
+ * own.
+ */
+static void put_values (struct export_stream *x, long n)
+{
+    const struct sweep *s = x->sweep;
+    const struct sweep_trial *t = sweep_trial (s, n);
+    size_t k = t->length ? sweep_metrics (s) : 0;
+    const double *own = trial_values (t) ?: &t->metric;
+    double v[OBJECTIVES_MAX], deviation[OBJECTIVES_MAX];
+    struct sweep_result r = { .n = 0 };
+
+    if (s->exp->search.repeats <= 1) {
+        put_numbers (x, "values", own, k);
+        return;
+    }
+    for (size_t i = k; i > 0; i--) {
+        r = point_result (s, trial_point (s, n), i - 1);
+        v[i - 1] = r.value;
+        deviation[i - 1] = r.deviation;
+    }
+    put_numbers (x, "values", v, k);
+    put_numbers (x, "deviations", deviation, k);
+    put_numbers (x, "own", own, k);
+    fprintf (x->f, "\"point\":%ld,\"repeat\":%ld,\"n\":%ld,\"compared\":%s,", trial_point (s, n),
+             trial_repeat (s, n), r.n, r.compared ? "true" : "false");
+}
+
+static int put_trial (struct export_stream *x, long n)
+{
+    const struct sweep *s = x->sweep;
+    const struct sweep_trial *t = sweep_trial (s, n);
+    const json_t *hparams = trial_hparams (s, t);
+    const double times[] = { t->begin_time, t->end_time, t->seconds };
+    json_t *o;
+    int rv;
+
+    fputc ('{', x->f);
+    put_numbers (x, "times", times, 3);
+    put_values (x, n);
+    o = json_pack ("{s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:O?}", "trial", (json_int_t)n, "state",
+                   trial_state_name (s, t), "final", (int)is_final (s, t), "length",
+                   (json_int_t)t->length, "attempts", (json_int_t)t->over, "host",
+                   text_or_null (t->host), "why", text_or_null (t->why), "hparams", hparams);
+    rv = o ? json_dumpf (o, x->f, JSON_COMPACT | JSON_EMBED) : -1;
+    json_decref (o);
+    fputs ("}\n", x->f);
+    return rv;
+}
+
+/* ---- its rows ---- */
+
+struct row_telling {
+    struct export_stream *x;
+    long trial;
+    long last; /* attempt */
+    size_t name;
+};
+
+enum { NO_MEMORY = 1, READER_GONE };
+
+/* Metrics are logged in turn: the one after the last is the likeliest. */
+static size_t find_name (const struct export_stream *x, const char *name, size_t last)
+{
+    for (size_t i = 1; i <= x->nnames; i++)
+        if (!strcmp (x->names[(last + i) % x->nnames], name))
+            return (last + i) % x->nnames;
+    return x->nnames;
+}
+
+static int add_name (struct export_stream *x, const char *name)
+{
+    char **list = array_grow (x->names, x->nnames, sizeof (*list));
+
+    if (!list)
+        return -1;
+    x->names = list;
+    if (!(list[x->nnames] = strdup (name)))
+        return -1;
+    x->nnames++;
+    return put (x,
+                json_pack ("{s:I, s:o}", "metric", (json_int_t)x->nnames - 1, "name", text (name)));
+}
+
+static int put_row (const struct slurmdl_row *row, void *arg)
+{
+    struct row_telling *g = arg;
+    char time[32], value[32];
+
+    if (row->superseded || row->attempt > g->last)
+        return 0;
+    g->name = find_name (g->x, row->name, g->name);
+    if (g->name == g->x->nnames && add_name (g->x, row->name) < 0)
+        return NO_MEMORY;
+    fprintf (g->x->f, "[%ld,%zu,%ld,%" PRId64 ",%s,%s]\n", g->trial, g->name, row->attempt,
+             row->step, number (time, row->time), number (value, row->value));
+    return ferror (g->x->f) ? READER_GONE : 0;
+}
+
+/* Returns 1 if some could not be read. */
+static int put_rows (struct export_stream *x, long n)
+{
+    struct row_telling g = { .x = x, .trial = n, .last = sweep_trial (x->sweep, n)->over + 1 };
+    char dir[PATH_MAX];
+    int rv;
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", x->sweep->dir, n);
+    rv = slurmdl_trial_read (dir, put_row, &g, NULL);
+    return rv > 0 ? -1 : rv < 0;
+}
+
+/* ---- what is new ---- */
+
+static struct told_trial told_now (const struct sweep *s, long n)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+
+    return (struct told_trial){
+        .state = t->state,
+        .length = t->length,
+        .over = t->over,
+        .fails = t->fails,
+        .final = is_final (s, t),
+        .n = s->exp->search.repeats > 1 ? point_result (s, trial_point (s, n), 0).n : 0,
+    };
+}
+
+static bool same (const struct told_trial *a, const struct told_trial *b)
+{
+    return a->state == b->state && a->length == b->length && a->over == b->over
+           && a->fails == b->fails && a->final == b->final && a->n == b->n;
+}
+
+static int put_if_new (struct export_stream *x, long n)
+{
+    struct told_trial now = told_now (x->sweep, n);
+    struct told_trial *told = &x->trials[n - 1];
+    int rv;
+
+    if (same (&now, told) && (now.state != TRIAL_OPEN || now.final))
+        return 0;
+    if (put_trial (x, n) < 0 || (rv = put_rows (x, n)) < 0)
+        return -1;
+    *told = now;
+    if (rv > 0)
+        told->length = -1;
+    return 0;
+}
+
+/* The trials that are open, or have changed since they were told last, with all
+ * rows that no later attempt has superseded; then "flush".  A trial whose
+ * metrics cannot all be read has those that can, and is told again.
+ *
+ * Returns -1 if out of memory or, see ferror(), if the reader is gone.
+ */
+static int stream_changes (struct export_stream *x)
+{
+    const struct told_trial none = { .length = -1 };
+
+    while (x->ntrials < x->sweep->ntrials) {
+        struct told_trial *list = array_grow (x->trials, (size_t)x->ntrials, sizeof (*list));
+        if (!list)
+            return -1;
+        x->trials = list;
+        list[x->ntrials++] = none;
+    }
+    for (long n = 1; n <= x->ntrials; n++)
+        if (put_if_new (x, n) < 0)
+            return -1;
+    fputs ("{\"flush\":true}\n", x->f);
+    return fflush (x->f) == 0 ? 0 : -1;
+}
+
+/* The last line. */
+static void stream_end (struct export_stream *x)
+{
+    fputs ("{\"end\":true}\n", x->f);
+}
+
+static void stream_free (struct export_stream *x)
+{
+    for (size_t i = 0; i < x->nnames; i++)
+        free (x->names[i]);
+    free (x->names);
+    free (x->trials);
+    *x = (struct export_stream){ 0 };
+}
+
+/* ---- the tools ---- */
+
+static const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
+                                            "optuna",      "parquet", NULL };
+
+bool tool_has_format (const char *name)
+{
+    return strings_contain (tool_formats, name);
+}
+
+enum { ID_MAX = 4096 };
+
+/* Another experiment of the same name is not to be taken for this one. */
+static int claim_name (const struct sweep *s, const char *folder, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    char *there;
+    int rv = -1;
+
+    if (snprintf (path, sizeof (path), "%s/%s.experiment", folder, sweep_folder_name (s))
+        >= (int)sizeof (path)) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "%s: %s", folder, strerror (errno));
+    }
+    if (publish_if_absent (path, s->id, strlen (s->id), err) < 0
+        || !(there = file_read (path, ID_MAX, NULL, err)))
+        return -1;
+    if (!strcmp (there, s->id))
+        rv = 0;
+    else {
+        errno = EINVAL;
+        errorf (err,
+                "%s has another experiment with the name %.60s: name "
+                "another folder with --output",
+                folder, sweep_folder_name (s));
+    }
+    free (there);
+    return rv;
+}
+
+static int open_folder (const struct sweep *s, const char *given, char folder[PATH_MAX],
+                        struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (own_folder_make (given, 0755, err) < 0)
+        return -1;
+    if (!realpath (given, folder) || stat (folder, &st) < 0)
+        return errorf (err, "%s: %s", given, strerror (errno));
+    /* the tools' libraries follow links, and know no others */
+    if (!user_writes_alone (&st)) {
+        errno = EPERM;
+        return errorf (err,
+                       "%s: others may write there: chmod go-w, or name "
+                       "another folder with --output",
+                       given);
+    }
+    return claim_name (s, folder, err);
+}
+
+/* What has failed leaves no folder in which there is nothing. */
+static void remove_empty (const struct sweep *s, const char *folder)
+{
+    char claim[NAME_MAX + 1], path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir (folder);
+    int others = 0;
+
+    snprintf (claim, sizeof (claim), "%s.experiment", sweep_folder_name (s));
+    while (d && (e = readdir (d)))
+        others += strcmp (e->d_name, ".") && strcmp (e->d_name, "..") && strcmp (e->d_name, claim);
+    if (d)
+        closedir (d);
+    if (!d || others > 0
+        || snprintf (path, sizeof (path), "%s/%s", folder, claim) >= (int)sizeof (path))
+        return;
+    unlink (path);
+    rmdir (folder);
+}
+
+struct tool {
+    pid_t pid;
+    FILE *to;
+};
+
+static int start (struct tool *t, const char *format, char *folder, struct slurmdl_error *err)
+{
+    char *args[] = { (char *)format, folder, NULL };
+    int fds[2];
+
+    if (pipe2 (fds, O_CLOEXEC) < 0)
+        return errorf (err, "pipe: %s", strerror (errno));
+    t->pid = python_start ("slurmdl.export", args, fds[0], err);
+    close (fds[0]);
+    if (t->pid >= 0 && (t->to = fdopen (fds[1], "w")))
+        return 0;
+    if (t->pid >= 0)
+        errorf (err, "pipe: %s", strerror (errno));
+    close (fds[1]);
+    return -1;
+}
+
+/* Its exit status, after a line if it said none. */
+static int finish (struct tool *t)
+{
+    if (t->to)
+        fclose (t->to);
+    return python_wait (t->pid, "dl export --format");
+}
+
+/* The reading of a long experiment takes time: at most a fifth of all. */
+static int follow (struct sweep *s, struct export_stream *x, double every, bool *ended)
+{
+    struct slurmdl_error err = { "" };
+    double start = monotonic ();
+    int rv = stream_changes (x);
+
+    *ended = every <= 0 || sweep_has_ended (s);
+    if (rv < 0 || *ended)
+        return rv;
+    every = fmax (every, 4 * (monotonic () - start));
+    poll (NULL, 0, (int)(fmin (every, 86400) * 1000));
+    if (sweep_sync (s, &err) >= 0)
+        return 0;
+    fail (&err);
+    return -1;
+}
+
+static int feed (struct tool *t, struct sweep *s, double every)
+{
+    struct export_stream x;
+    bool ended = false;
+    int rv = stream_begin (&x, t->to, s);
+
+    while (rv == 0 && !ended)
+        rv = follow (s, &x, every, &ended);
+    if (rv == 0)
+        stream_end (&x);
+    stream_free (&x);
+    return rv;
+}
+
+int tool_export (struct sweep *s, const char *format, const char *output, double every)
+{
+    struct slurmdl_error err = { "" };
+    struct tool t = { 0 };
+    char given[PATH_MAX], folder[PATH_MAX];
+    bool is_new;
+    int rv, fed;
+
+    snprintf (given, sizeof (given), "%s%s%s", output ? output : sweep_folder_name (s),
+              output ? "" : ".", output ? "" : format);
+    is_new = access (given, F_OK) < 0;
+    if (open_folder (s, given, folder, &err) < 0 || start (&t, format, folder, &err) < 0)
+        return fail (&err);
+    signal (SIGPIPE, SIG_IGN);
+    fed = feed (&t, s, every);
+    rv = finish (&t);
+    if (rv == EXIT_OK && fed < 0) {
+        complain ("%s: could not be read to its end", s->dir);
+        rv = EXIT_IO;
+    }
+    if (rv == EXIT_OK)
+        puts (given);
+    else if (is_new)
+        remove_empty (s, folder);
+    return rv;
+}

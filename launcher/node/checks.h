@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of a rank, and how they run. */
+#pragma once
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "launcher/node/depth.h"
+#include "launcher/node/diagnosis.h"
+
+/* ---- what a check reports from its process ---- */
+
+struct check_place {
+    enum check_level level;
+    long local_rank, local_size;
+    const unsigned char *key; /* of the ranks of the step; NULL: none */
+    const json_t *next;       /* the next node: {"host", "address", "port"} */
+    int out;                  /* descriptor that takes the output of the check */
+};
+
+/* A finding, as printf(3) would print it, for the collector. */
+void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/* A fact: a version, a rate, a GPU.  Steals 'value'. */
+void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value);
+/* What the check looks at from now on; it is named if the check hangs. */
+void check_stage (const struct check_place *p, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+/* A finding as it is sent; 'why' is cleaned. */
+json_t *finding_json (enum severity severity, const char *why);
+
+/* ---- running checks ---- */
+
+enum check_scope { EVERY_RANK, FIRST_OF_NODE };
+
+struct check_row {
+    const char *name;
+    enum check_level level; /* the lowest at which it runs */
+    enum check_scope scope;
+    enum severity hangs; /* severity of a check that does not end */
+    void (*run) (const struct check_place *p);
+};
+
+/* Run the rows of the table that are for this level and rank, all at the same
+ * time.  A check that has not ended after 'seconds' is killed and not waited
+ * for.  Adds to the array 'findings', and groups of facts to 'facts'.
+ */
+void health_run (const struct check_row *table, const struct check_place *place, double seconds,
+                 json_t *facts, json_t *findings);
+
+/* ---- the checks: each adds findings and facts ---- */
+
+/* Check and report the GPUs that this rank sees. */
+void check_gpus (const struct check_place *p);
+
+/* Whether Slurm's variables say that this process has none; without Slurm all
+ * are its.
+ */
+bool gpus_none (void);
+
+/* Whether this rank looks at GPU 'i': ranks that all see all GPUs of the node
+ * look at some of them each.
+ */
+bool gpu_is_mine (const struct check_place *p, long i);
+
+/* Findings where the memory of a GPU returns other data, or copies slowly. */
+void check_copy (const struct check_place *p);
+
+/* Each adds findings and facts of one part of the node: AMD GPUs, messages of
+ * the kernel, interfaces of the network, memory, and its bandwidth.
+ */
+void check_amd (const struct check_place *p);
+void check_kernel (const struct check_place *p);
+void check_network (const struct check_place *p);
+void check_memory (const struct check_place *p);
+void check_bandwidth (const struct check_place *p);
+
+/* Findings where this rank cannot use the working directory, or TMPDIR. */
+void check_directory (const struct check_place *p);
+void check_temporary (const struct check_place *p);
+
+/* Facts that ranks are compared by: versions of the kernel and of NCCL;
+ * of Python and its packages.
+ */
+void check_versions (const struct check_place *p);
+void check_python (const struct check_place *p);
+
+/* Connect to the host and port of rank 0, and to those of the next node; a
+ * finding if that fails.
+ */
+void check_master (const struct check_place *p);
+void check_next (const struct check_place *p);
+
+/* Start the process that check_master() and check_next() connect to.  It
+ * listens on the port of the step's rank 0 if this is that rank ('findings'
+ * gets an entry if the port is taken), and on '*port', which it chooses, for
+ * ranks that have the key of the step's collector.
+ * Returns its process id, or -1.
+ */
+pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings);
+void peers_end (pid_t pid);

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Diagnose the nodes of a step from the reports of its ranks. */
+#include "launcher/node/diagnosis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/node/json_message.h"
+#include "runtime/base/array.h"
+
+enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
+
+const char *const severity_names[] = {
+    [SEVERITY_NOTE] = "note", [SEVERITY_WARN] = "warning", [SEVERITY_STOP] = "stop",
+    [SEVERITY_BAD] = "bad",   [SEVERITY_SHARED] = "bad",
+};
+
+static const json_t *fact_of (const json_t *rank, const char *name)
+{
+    return json_object_get (json_object_get (rank, "facts"), name);
+}
+
+static const char *text_of (const json_t *rank, const char *name)
+{
+    return json_string_value (fact_of (rank, name)) ?: "";
+}
+
+static bool is_leader (const json_t *rank)
+{
+    return rank && json_integer_value (fact_of (rank, "local_rank")) == 0;
+}
+
+/* ---- nodes ---- */
+
+/* Ranks of a node mostly follow each other.  -1: no memory. */
+static long node_named (struct diagnosis *d, const char *name)
+{
+    char clean[NAME_TEXT];
+    struct node_row *list;
+
+    gather_clean (clean, sizeof (clean), name);
+    for (long i = d->nnodes - 1; i >= 0; i--)
+        if (!strcmp (d->nodes[i].name, clean))
+            return i;
+    list = array_grow (d->nodes, (size_t)d->nnodes, sizeof (*list));
+    if (!list)
+        return -1;
+    d->nodes = list;
+    list[d->nnodes] = (struct node_row){ 0 };
+    memcpy (list[d->nnodes].name, clean, sizeof (clean));
+    return d->nnodes++;
+}
+
+static void describe (struct node_row *n, const json_t *rank)
+{
+    const json_t *gpus = fact_of (rank, "gpus");
+    const char *name;
+    json_t *gpu;
+
+    if (!*n->address) {
+        gather_clean (n->address, NAME_TEXT, text_of (rank, "address"));
+        gather_clean (n->nic, NAME_TEXT, text_of (rank, "nic"));
+    }
+    if (!*n->cores)
+        gather_clean (n->cores, NAME_TEXT, text_of (rank, "cores"));
+    if (n->gpus < (long)json_object_size (gpus))
+        n->gpus = (long)json_object_size (gpus);
+    json_object_foreach ((json_t *)gpus, name, gpu) {
+        if (!*n->gpu)
+            gather_clean (n->gpu, NAME_TEXT, json_string_value (json_object_get (gpu, "name")));
+    }
+}
+
+static int find_nodes (struct diagnosis *d, json_t *const *ranks, const struct rank_layout *layout)
+{
+    for (long i = 0; i < d->size; i++) {
+        const char *name = layout ? layout_host (layout, i) : NULL;
+        long node;
+        if (ranks[i])
+            name = text_of (ranks[i], "host");
+        d->node_of[i] = -1;
+        d->answered += ranks[i] != NULL;
+        d->unreachable += !name;
+        if (!name)
+            continue;
+        if ((node = node_named (d, name)) < 0)
+            return -1;
+        d->node_of[i] = node;
+        d->nodes[node].ranks++;
+        if (!ranks[i])
+            continue;
+        d->nodes[node].answered++;
+        describe (&d->nodes[node], ranks[i]);
+    }
+    return 0;
+}
+
+/* ---- findings ---- */
+
+static struct finding *finding_of (struct diagnosis *d, enum severity severity, const char *why)
+{
+    struct finding *list;
+
+    for (long i = 0; i < d->nfindings; i++)
+        if (d->findings[i].severity == severity && !strcmp (d->findings[i].why, why))
+            return &d->findings[i];
+    if (d->nfindings == FINDINGS_MAX)
+        return NULL;
+    list = array_grow (d->findings, (size_t)d->nfindings, sizeof (*list));
+    if (!list)
+        return NULL;
+    d->findings = list;
+    list[d->nfindings] = (struct finding){ .severity = severity };
+    gather_clean (list[d->nfindings].why, WHY_TEXT, why);
+    return &list[d->nfindings++];
+}
+
+/* 'node' -1: of no node. */
+static void add (struct diagnosis *d, enum severity severity, const char *why, long node)
+{
+    char clean[WHY_TEXT];
+    struct finding *f;
+    long *nodes;
+
+    gather_clean (clean, sizeof (clean), why);
+    f = finding_of (d, severity, clean);
+    for (long i = 0; f && i < f->count; i++)
+        if (f->nodes[i] == node)
+            return;
+    if (!f || node < 0 || !(nodes = array_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
+        return;
+    f->nodes = nodes;
+    f->nodes[f->count++] = node;
+}
+
+static void add_reported (struct diagnosis *d, const json_t *rank, long node)
+{
+    const json_t *list = json_object_get (rank, "findings");
+
+    for (size_t i = 0; i < json_array_size (list); i++) {
+        const json_t *f = json_array_get (list, i);
+        long severity = json_integer_value (json_object_get (f, "severity"));
+        const char *why = json_string_value (json_object_get (f, "why"));
+        if (why && severity >= SEVERITY_NOTE && severity <= SEVERITY_SHARED)
+            add (d, (enum severity)severity, why, node);
+    }
+}
+
+static void add_unreachable (struct diagnosis *d)
+{
+    char why[WHY_TEXT];
+
+    for (long i = 0; i < d->nnodes; i++) {
+        const struct node_row *n = &d->nodes[i];
+        if (n->answered == n->ranks)
+            continue;
+        if (n->answered == 0)
+            snprintf (why, sizeof (why), "no answer");
+        else
+            snprintf (why, sizeof (why), "no answer from %ld of its %ld ranks",
+                      n->ranks - n->answered, n->ranks);
+        add (d, SEVERITY_BAD, why, i);
+    }
+    if (d->unreachable == 0)
+        return;
+    snprintf (why, sizeof (why), "no answer from %ld of %ld ranks, whose nodes are not known",
+              d->unreachable, d->size);
+    add (d, SEVERITY_STOP, why, -1);
+}
+
+/* ---- what should be the same everywhere ---- */
+
+/* A different driver or kernel often works; a different NCCL or PyTorch hangs
+ * or gives wrong results.
+ */
+static const struct version_row {
+    const char *name;
+    enum severity severity;
+} version_rows[] = {
+    { "NCCL", SEVERITY_BAD },
+    { "PyTorch", SEVERITY_BAD },
+    { "NVIDIA driver", SEVERITY_WARN },
+    { "CUDA", SEVERITY_WARN },
+    { "Python", SEVERITY_WARN },
+    { "slurm-dl", SEVERITY_WARN },
+    { "kernel", SEVERITY_WARN },
+    { "build of dl.so", SEVERITY_WARN },
+    { "arguments of dl.so in plugstack.conf:", SEVERITY_WARN },
+    { "fabric", SEVERITY_BAD },
+    { "network ports in use:", SEVERITY_WARN },
+    { "IP interfaces in use:", SEVERITY_WARN },
+    { "MTU", SEVERITY_BAD },
+    { "limit of open files", SEVERITY_WARN },
+    { "limit of locked memory", SEVERITY_WARN },
+    { "limit of processes", SEVERITY_WARN },
+    { "limit of the stack", SEVERITY_WARN },
+    { "limit of memory", SEVERITY_WARN },
+};
+
+struct vote {
+    const char *value;
+    long count;
+};
+
+static const char *version_of (const json_t *rank, const char *name)
+{
+    return is_leader (rank) ? json_string_value (json_object_get (fact_of (rank, "versions"), name))
+                            : NULL;
+}
+
+/* The value that most nodes have; how many have one at all. */
+static long count_votes (json_t *const *ranks, long size, const char *name, struct vote *w)
+{
+    struct vote votes[16] = { { 0 } };
+    long all = 0;
+
+    *w = votes[0];
+    for (long i = 0; i < size; i++) {
+        const char *v = version_of (ranks[i], name);
+        int k = 0;
+        if (!v)
+            continue;
+        all++;
+        while (k < 15 && votes[k].value && strcmp (votes[k].value, v))
+            k++;
+        if (!votes[k].value)
+            votes[k].value = v;
+        if (++votes[k].count > w->count)
+            *w = votes[k];
+    }
+    return all;
+}
+
+static void compare (struct diagnosis *d, json_t *const *ranks, const struct version_row *row)
+{
+    struct vote w;
+    long all = count_votes (ranks, d->size, row->name, &w);
+    enum severity severity = row->severity;
+    char why[WHY_TEXT];
+
+    if (w.count == all)
+        return;
+    if (2 * w.count <= all && severity == SEVERITY_BAD)
+        severity = SEVERITY_STOP; /* which of them are right? */
+    for (long i = 0; i < d->size; i++) {
+        const char *v = version_of (ranks[i], row->name);
+        if (!v || !strcmp (v, w.value))
+            continue;
+        snprintf (why, sizeof (why), "%s %.60s, but %.60s on %ld of %ld nodes", row->name, v,
+                  w.value, w.count, all);
+        add (d, severity, why, d->node_of[i]);
+    }
+}
+
+/* ---- slow nodes ---- */
+
+struct rate {
+    double value;
+    long rank;
+    const char *name;
+};
+
+/* Rates are compared within a kind: "gpu", "memory", "disk", "network". */
+static const struct rate_row {
+    const char *kind, *unit;
+    enum severity severity;
+} rate_rows[] = {
+    { "GPU copy", "GB/s", SEVERITY_BAD },
+    { "GPU to host", "GB/s", SEVERITY_BAD },
+    { "host to GPU", "GB/s", SEVERITY_BAD },
+    { "GPU product", "TFLOP/s", SEVERITY_BAD },
+    { "memory", "GB/s", SEVERITY_WARN },
+    { "network", "GB/s", SEVERITY_WARN },
+    { "working directory", "GB/s", SEVERITY_WARN },
+};
+
+static int by_value (const void *a, const void *b)
+{
+    double x = ((const struct rate *)a)->value;
+    double y = ((const struct rate *)b)->value;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Those of the first ranks are in "facts"; the network's came later. */
+static long collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
+{
+    long n = 0;
+
+    *list = NULL;
+    for (long i = 0; i < size; i++) {
+        json_t *both[2] = { (json_t *)fact_of (ranks[i], "rates"),
+                            json_object_get (ranks[i], "rates") };
+        for (int k = 0; k < 2; k++) {
+            const char *name;
+            json_t *v;
+            json_object_foreach (both[k], name, v) {
+                struct rate *grown;
+                if (strncmp (name, kind, strlen (kind)) || !(json_number_value (v) >= 0))
+                    continue;
+                grown = array_grow (*list, (size_t)n, sizeof (**list));
+                if (!grown)
+                    return n;
+                *list = grown;
+                grown[n++] = (struct rate){ json_number_value (v), i, name };
+            }
+        }
+    }
+    return n;
+}
+
+static void find_slow (struct diagnosis *d, json_t *const *ranks, const struct rate_row *row)
+{
+    struct rate *list;
+    long n = collect (ranks, d->size, row->kind, &list);
+    char why[WHY_TEXT];
+    double median;
+
+    if (n > 1) {
+        qsort (list, (size_t)n, sizeof (*list), by_value);
+        median = list[n / 2].value;
+        for (long i = 0; i < n && list[i].value < median / 2; i++) {
+            snprintf (why, sizeof (why), "%.60s: %.4g %s, half of the nodes have %.4g or more",
+                      list[i].name, list[i].value, row->unit, median);
+            add (d, row->severity, why, d->node_of[list[i].rank]);
+        }
+        snprintf (why, sizeof (why), "%s: %.4g to %.4g %s, median %.4g", row->kind, list[0].value,
+                  list[n - 1].value, row->unit, median);
+        add (d, SEVERITY_NOTE, why, -1);
+    } else if (n == 1) {
+        snprintf (why, sizeof (why), "%.60s: %.4g %s", list[0].name, list[0].value, row->unit);
+        add (d, SEVERITY_NOTE, why, -1);
+    }
+    free (list);
+}
+
+static void compare_clocks (struct diagnosis *d, json_t *const *ranks)
+{
+    double least = INFINITY, most = -INFINITY;
+    long first = -1, last = -1;
+    char why[WHY_TEXT];
+
+    for (long i = 0; i < d->size; i++) {
+        const json_t *v = ranks[i] ? fact_of (ranks[i], "skew") : NULL;
+        double skew = json_number_value (v);
+        if (!v || !isfinite (skew))
+            continue;
+        if (skew < least) {
+            least = skew;
+            first = i;
+        }
+        if (skew > most) {
+            most = skew;
+            last = i;
+        }
+    }
+    if (first < 0 || most - least < SKEW)
+        return;
+    snprintf (why, sizeof (why), "clocks differ by %.1f s: %.50s is ahead of %.50s", most - least,
+              d->nodes[d->node_of[first]].name, d->nodes[d->node_of[last]].name);
+    add (d, SEVERITY_NOTE, why, -1);
+}
+
+/* ---- the result ---- */
+
+static int worst_first (const void *a, const void *b)
+{
+    const struct finding *x = a;
+    const struct finding *y = b;
+
+    return x->severity != y->severity ? (int)y->severity - (int)x->severity
+                                      : (x->count < y->count) - (x->count > y->count);
+}
+
+static void judge (struct diagnosis *d)
+{
+    for (long i = 0; i < d->nfindings; i++) {
+        struct finding *f = &d->findings[i];
+        if (f->severity == SEVERITY_SHARED)
+            f->severity = f->count == d->nnodes ? SEVERITY_STOP : SEVERITY_BAD;
+        d->stop |= f->severity >= SEVERITY_STOP;
+        for (long k = 0; f->severity == SEVERITY_BAD && k < f->count; k++)
+            d->nodes[f->nodes[k]].bad = true;
+    }
+    if (d->nfindings)
+        qsort (d->findings, (size_t)d->nfindings, sizeof (*d->findings), worst_first);
+}
+
+struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
+                                    const struct rank_layout *layout)
+{
+    struct diagnosis *d = calloc (1, sizeof (*d));
+
+    if (!d)
+        return NULL;
+    d->size = size;
+    if (!(d->node_of = calloc ((size_t)size, sizeof (*d->node_of)))
+        || find_nodes (d, ranks, layout) < 0) {
+        diagnosis_destroy (d);
+        return NULL;
+    }
+    for (long i = 0; i < size; i++)
+        if (ranks[i])
+            add_reported (d, ranks[i], d->node_of[i]);
+    add_unreachable (d);
+    for (size_t i = 0; i < sizeof (version_rows) / sizeof (*version_rows); i++)
+        compare (d, ranks, &version_rows[i]);
+    for (size_t i = 0; i < sizeof (rate_rows) / sizeof (*rate_rows); i++)
+        find_slow (d, ranks, &rate_rows[i]);
+    compare_clocks (d, ranks);
+    judge (d);
+    return d;
+}
+
+void diagnosis_destroy (struct diagnosis *d)
+{
+    if (!d)
+        return;
+    for (long i = 0; i < d->nfindings; i++)
+        free (d->findings[i].nodes);
+    free (d->findings);
+    free (d->nodes);
+    free (d->node_of);
+    free (d);
+}
+
+int diagnosis_status (const struct diagnosis *d, long rank)
+{
+    long node = d->node_of[rank];
+
+    if (!d->stop)
+        return GATHER_GO;
+    return node >= 0 && d->nodes[node].bad ? GATHER_THIS_NODE : GATHER_AGAIN;
+}

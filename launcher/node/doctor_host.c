@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl doctor: check this host, and start a step. */
+#include "launcher/node/doctor_host.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "launcher/slurm/slurm.h"
+#include "runtime/base/array.h"
+#include "runtime/base/clock.h"
+
+enum { FULL = 2 * PATH_MAX, NOFILE = 65536, SHM_GIB = 8, TIMES = 5 };
+
+static bool is_there (const struct site *s, const char *path)
+{
+    char name[FULL];
+
+    snprintf (name, sizeof (name), "%s%s", s->root, path);
+    return access (name, F_OK) == 0;
+}
+
+/* Entries of a folder; with a prefix, those that are it and a number. */
+static int entries (const struct site *s, const char *path, const char *prefix)
+{
+    char name[FULL];
+    size_t len = strlen (prefix);
+    struct dirent *d;
+    DIR *dir;
+    int n = 0;
+
+    snprintf (name, sizeof (name), "%s%s", s->root, path);
+    if (!(dir = opendir (name)))
+        return 0;
+    while ((d = readdir (dir)))
+        n += *d->d_name != '.' && !strncmp (d->d_name, prefix, len)
+             && (!len || isdigit ((unsigned char)d->d_name[len]));
+    closedir (dir);
+    return n;
+}
+
+/* ---- GPUs ---- */
+
+void doctor_gpus (struct site *s)
+{
+    int cards = entries (s, "/proc/driver/nvidia/gpus", "");
+    int devices = entries (s, "/dev", "nvidia");
+
+    if (!is_there (s, "/proc/driver/nvidia/version"))
+        site_report (s, FINE, "/proc/driver/nvidia",
+                     is_there (s, "/sys/class/kfd") ? "GPUs of AMD's"
+                                                    : "no NVIDIA GPU on this host");
+    else if (devices < cards)
+        site_report (s, CHANGE, "/dev/nvidia*",
+                     "%d of %d GPUs have a device file: Slurm cannot give the "
+                     "others: run nvidia-persistenced or nvidia-modprobe at boot",
+                     devices, cards);
+    else if (!is_there (s, "/run/nvidia-persistenced/socket"))
+        site_report (s, HINT, "/run/nvidia-persistenced/socket",
+                     "no persistence daemon: the first task of a job waits for the "
+                     "driver (seconds for each GPU): enable nvidia-persistenced");
+    else
+        site_report (s, FINE, "/dev/nvidia*", "%d GPUs", devices);
+}
+
+void doctor_peermem (struct site *s)
+{
+    if (!is_there (s, "/proc/driver/nvidia/version")
+        || entries (s, "/sys/class/infiniband", "") == 0)
+        return;
+    if (is_there (s, "/sys/module/nvidia_peermem") || is_there (s, "/sys/module/nv_peer_mem"))
+        site_report (s, FINE, "/sys/module/nvidia_peermem", "loaded");
+    else
+        site_report (s, HINT, "/sys/module/nvidia_peermem",
+                     "not loaded: without it, or dma-buf of the open kernel "
+                     "modules, data goes through the host's memory: modprobe "
+                     "nvidia_peermem");
+}
+
+/* ---- limits of slurmd, which jobs inherit ---- */
+
+static bool is_slurmd (const struct site *s, const char *pid)
+{
+    char path[64];
+    char *text;
+    bool yes;
+
+    snprintf (path, sizeof (path), "/proc/%.20s/comm", pid);
+    text = doctor_read (s->root, path);
+    yes = text && !strcmp (text, "slurmd\n");
+    free (text);
+    return yes;
+}
+
+static int find_slurmd (const struct site *s)
+{
+    char name[FULL];
+    struct dirent *d;
+    DIR *dir;
+    int pid = 0;
+
+    snprintf (name, sizeof (name), "%s/proc", s->root);
+    if (!(dir = opendir (name)))
+        return 0;
+    while (!pid && (d = readdir (dir)))
+        if (isdigit ((unsigned char)*d->d_name) && is_slurmd (s, d->d_name))
+            pid = atoi (d->d_name);
+    closedir (dir);
+    return pid;
+}
+
+/* -1: unlimited; -2: there is no slurmd here. */
+static long limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
+{
+    int pid = find_slurmd (s);
+    char path[64];
+    char *text;
+    char *at;
+    long value = -2;
+
+    snprintf (path, sizeof (path), "/proc/%d/limits", pid);
+    snprintf (where, n, "slurmd (%s)", path);
+    text = pid ? doctor_read (s->root, path) : NULL;
+    at = text ? strstr (text, limit) : NULL;
+    if (at) {
+        at += strlen (limit);
+        at += strspn (at, " ");
+        value = strncmp (at, "unlimited", 9) ? atol (at) : -1;
+    }
+    free (text);
+    return value;
+}
+
+void doctor_memlock (struct site *s)
+{
+    char where[96];
+    long n = limit_of_slurmd (s, "Max locked memory", where, sizeof (where));
+    bool rdma = entries (s, "/sys/class/infiniband", "") > 0;
+
+    if (n == -2)
+        return;
+    if (n == -1)
+        site_report (s, FINE, where, "unlimited");
+    else
+        site_report (s, rdma ? CHANGE : HINT, where,
+                     "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service", n / 1024);
+}
+
+void doctor_nofile (struct site *s)
+{
+    char where[96];
+    long n = limit_of_slurmd (s, "Max open files", where, sizeof (where));
+
+    if (n == -2)
+        return;
+    if (n == -1 || n >= NOFILE)
+        site_report (s, FINE, where, "%ld", n);
+    else
+        site_report (s, n < 4096 ? CHANGE : HINT, where,
+                     "%ld are few for many ranks and data loaders: "
+                     "LimitNOFILE=131072 in slurmd.service",
+                     n);
+}
+
+/* ---- shared memory ---- */
+
+/* The line of /proc/mounts whose second word is 'folder'. */
+static bool find_mount (const char *mounts, const char *folder, char *line, size_t size)
+{
+    size_t len = strlen (folder);
+
+    while (mounts && *mounts) {
+        size_t whole = strcspn (mounts, "\n");
+        const char *path = mounts + strcspn (mounts, " \n");
+        if (*path == ' ' && !strncmp (path + 1, folder, len) && path[1 + len] == ' ') {
+            snprintf (line, size, "%.*s", (int)whole, mounts);
+            return true;
+        }
+        mounts += whole + (mounts[whole] == '\n');
+    }
+    return false;
+}
+
+/* By "size=65536k" of the mount, else what is there; -1: not known. */
+static double shm_gib (const struct site *s)
+{
+    char *mounts = doctor_read (s->root, "/proc/mounts");
+    char line[512] = "";
+    bool mounted = find_mount (mounts, "/dev/shm", line, sizeof (line));
+    const char *size = strstr (line, "size=");
+    struct statvfs v;
+
+    free (mounts);
+    if (size)
+        return (double)atol (size + 5) / 1024 / 1024;
+    if (mounted && !*s->root && statvfs ("/dev/shm", &v) == 0)
+        return (double)v.f_blocks * (double)v.f_frsize / (1 << 30);
+    return -1;
+}
+
+void doctor_shm (struct site *s)
+{
+    double gib = shm_gib (s);
+
+    if (gib < 0)
+        return;
+    if (gib >= SHM_GIB)
+        site_report (s, FINE, "/dev/shm", "%.0f GiB", gib);
+    else
+        site_report (s, CHANGE, "/dev/shm",
+                     "%.1f GiB: data loaders and NCCL pass data through it, and "
+                     "die of a bus error when it is full: mount it with size=50%%",
+                     gib);
+}
+
+/* logind.conf(5); NCCL's manual, Troubleshooting. */
+void doctor_remove_ipc (struct site *s)
+{
+    static const char path[] = "/etc/systemd/logind.conf";
+    struct conf c = { NULL, 0 };
+    const struct conf_line *l;
+
+    if (conf_read (&c, s->root, path) < 0)
+        return;
+    l = conf_find (&c, "RemoveIPC");
+    if (l && strcasestr (l->text, "=no"))
+        site_report (s, FINE, path, "RemoveIPC=no");
+    else
+        site_report (s, HINT, path,
+                     "shared memory of a job is removed when its user's last login "
+                     "ends: set RemoveIPC=no");
+    conf_free (&c);
+}
+
+/* ---- names ---- */
+
+static bool names (const char *line, const char *host)
+{
+    size_t n = strlen (host);
+
+    for (const char *at = line; (at = strstr (at, host)); at += n)
+        if (at > line && isspace ((unsigned char)at[-1])
+            && (!at[n] || isspace ((unsigned char)at[n])))
+            return true;
+    return false;
+}
+
+static void compare_hosts (struct site *s, const struct conf *c, const char *host)
+{
+    size_t before = s->nfindings;
+    char where[64];
+
+    for (size_t i = 0; i < c->n; i++) {
+        const char *text = c->list[i].text;
+        if (strncmp (text, "127.", 4) || !names (text, host))
+            continue;
+        snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
+        site_report (s, CHANGE, where,
+                     "%s is %.*s: what listens at the host's own name (Gloo) is "
+                     "reached by no other node: give its real address",
+                     host, (int)strcspn (text, " \t"), text);
+    }
+    if (s->nfindings == before)
+        site_report (s, FINE, "/etc/hosts", "%s is not a loopback address", host);
+}
+
+/* Gloo listens at the address of the host's own name: Debian's installer gives
+ * it one that no other host reaches.
+ */
+void doctor_hosts (struct site *s)
+{
+    struct conf c = { NULL, 0 };
+    char *host = doctor_read (s->root, "/proc/sys/kernel/hostname");
+
+    if (host)
+        host[strcspn (host, ".\n")] = '\0';
+    if (host && *host && conf_read (&c, s->root, "/etc/hosts") == 0)
+        compare_hosts (s, &c, host);
+    conf_free (&c);
+    free (host);
+}
+
+/* ---- a step ---- */
+
+static double milliseconds (const char *option)
+{
+    char said[DOCTOR_TEXT];
+    double begun = monotonic ();
+
+    slurm_try (option, "true", said, sizeof (said));
+    return 1000 * (monotonic () - begun);
+}
+
+/* In turn, so that what else the host does is in both. */
+static void tell_time (struct site *s)
+{
+    double off[TIMES];
+    double on[TIMES];
+
+    for (int i = 0; i < TIMES; i++) {
+        off[i] = milliseconds ("--dl=off");
+        on[i] = milliseconds ("--dl=torch");
+    }
+    qsort (off, TIMES, sizeof (*off), compare_doubles);
+    qsort (on, TIMES, sizeof (*on), compare_doubles);
+    site_report (s, FINE, "srun --dl=torch",
+                 "rank 0 has its variables; srun true takes %.0f ms with --dl=off, "
+                 "%.0f ms with --dl=torch (medians of %d)",
+                 off[TIMES / 2], on[TIMES / 2], TIMES);
+}
+
+void doctor_step (struct site *s)
+{
+    enum { ROOM = 64 * 1024 };
+    char *said = s->run ? malloc (ROOM) : NULL;
+    int status;
+
+    if (!said)
+        return;
+    status = slurm_try ("--dl=torch", "env", said, ROOM);
+    if (status != 0)
+        site_report (s, BROKEN, "srun --dl=torch env", "it ended with status %d: %.*s", status,
+                     (int)strcspn (said, "\n"), said);
+    else if (!strstr (said, "\nMASTER_ADDR="))
+        site_report (s, BROKEN, "srun --dl=torch env",
+                     "the task has no MASTER_ADDR: dl.so is not loaded on the node: "
+                     "look for \"spank\" in slurmd's log there");
+    else
+        tell_time (s);
+    free (said);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the configuration of a site, and keep the findings. */
+#include "launcher/node/doctor_site.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "launcher/slurm/slurm.h"
+#include "runtime/base/array.h"
+#include "runtime/rank/slurmconf.h"
+
+const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" };
+
+void site_report (struct site *s, enum doctor_severity severity, const char *where, const char *fmt,
+                  ...)
+{
+    struct doctor_finding *more = array_grow (s->findings, s->nfindings, sizeof (*more));
+    struct doctor_finding *f;
+    va_list ap;
+
+    if (!more)
+        return;
+    s->findings = more;
+    f = &more[s->nfindings++];
+    *f = (struct doctor_finding){ s->check->name, severity, strdup (where), NULL };
+    va_start (ap, fmt);
+    if (vasprintf (&f->what, fmt, ap) < 0)
+        f->what = NULL;
+    va_end (ap);
+}
+
+/* ---- scontrol show config ---- */
+
+static bool is_nothing (const char *value)
+{
+    return !*value || !strncmp (value, "(null", 5);
+}
+
+const char *site_value (const struct site *s, const char *key, char *buf, size_t size,
+                        const char *otherwise)
+{
+    size_t n = strlen (key);
+
+    for (const char *at = s->config; at && *at;) {
+        size_t len = strcspn (at, "\n");
+        const char *equals = memchr (at, '=', len);
+        if (len > n && !strncasecmp (at, key, n) && (at[n] == ' ' || at[n] == '=') && equals) {
+            const char *start = equals + 1;
+            size_t left = len - (size_t)(start - at);
+            for (; left && isspace ((unsigned char)*start); left--)
+                start++;
+            snprintf (buf, size, "%.*s", (int)left, start);
+            if (is_nothing (buf))
+                break;
+            return buf;
+        }
+        at += len + (at[len] == '\n');
+    }
+    snprintf (buf, size, "%s", otherwise);
+    return buf;
+}
+
+long site_number (const struct site *s, const char *key)
+{
+    char text[64];
+    char *end;
+    long n;
+
+    site_value (s, key, text, sizeof (text), "");
+    n = strtol (text, &end, 10);
+    return end == text ? -1 : n;
+}
+
+const char *site_here (const struct site *s, const char *key)
+{
+    static char where[SITE_WHERE];
+    const struct conf_line *l = conf_find (&s->slurm, key);
+
+    if (l)
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+    else
+        snprintf (where, sizeof (where), "%s", s->conf_path);
+    return where;
+}
+
+bool site_has (const struct site *s, const char *key, const char *word)
+{
+    char text[DOCTOR_TEXT];
+
+    return strcasestr (site_value (s, key, text, sizeof (text), ""), word);
+}
+
+void site_expect (struct site *s, const char *key, bool good, const char *fine, const char *advice)
+{
+    site_report (s, good ? FINE : s->check->severity, site_here (s, key), "%s",
+                 good ? fine : advice);
+}
+
+/* ---- configuration files ---- */
+
+/* One question to the controller, by hand; never from a job. */
+static void ask_slurm (struct site *s)
+{
+    struct slurmdl_error err = { "" };
+
+    if (!(s->config = slurm_config (&err)))
+        snprintf (s->why, sizeof (s->why), "%s", err.text);
+}
+
+/* Where this host's Slurm has its plugins, for a slurm.conf that does not say. */
+static void find_plugins (char *buf, size_t size)
+{
+    const char *list = getenv ("PATH");
+    char path[PATH_MAX + 8], real[PATH_MAX];
+    size_t n = 0;
+
+    for (; list && *list; list += *list == ':') {
+        size_t len = strcspn (list, ":");
+        char *bin;
+        snprintf (path, sizeof (path), "%.*s/srun", (int)(len < PATH_MAX ? len : 0), list);
+        list += len;
+        if (access (path, X_OK) < 0 || !realpath (path, real)
+            || !(bin = strstr (real, "/bin/srun")))
+            continue;
+        *bin = '\0';
+        n = (size_t)snprintf (buf, size, "%s/lib/slurm:%s/lib64/slurm:", real, real);
+        break;
+    }
+    if (n < size)
+        snprintf (buf + n, size - n,
+                  "/usr/lib64/slurm:/usr/lib/slurm:/usr/lib/x86_64-linux-gnu/slurm-wlm:"
+                  "/usr/lib/aarch64-linux-gnu/slurm-wlm");
+}
+
+/* slurm.conf(5): what holds where it says nothing, of what is looked at. */
+static const char defaults[] = "JobRequeue=1\n"
+                               "KillWait=30\n"
+                               "MaxArraySize=1001\n"
+                               "MaxTasksPerNode=512\n"
+                               "MessageTimeout=10\n"
+                               "ProctrackType=proctrack/cgroup\n"
+                               "PropagateResourceLimits=ALL\n"
+                               "SelectType=select/cons_tres\n"
+                               "UnkillableStepTimeout=60\n";
+
+/* What scontrol would have printed, from this host's slurm.conf: of two lines
+ * the last one counts.
+ */
+static void read_alone (struct site *s)
+{
+    const char *chosen = getenv ("SLURM_CONF");
+    const char *path =
+        *s->root ? (chosen ? chosen : "/etc/slurm/slurm.conf") : slurmconf_path (chosen);
+    char plugins[3 * PATH_MAX];
+    size_t size = sizeof (defaults) + sizeof (plugins) + PATH_MAX + 64;
+    size_t used;
+
+    if (!path || conf_read (&s->slurm, s->root, path) < 0)
+        return;
+    for (size_t i = 0; i < s->slurm.n; i++)
+        size += strlen (s->slurm.list[i].text) + 1;
+    if (!(s->config = malloc (size)))
+        return;
+    s->alone = true;
+    snprintf (s->conf_path, sizeof (s->conf_path), "%s", path);
+    used = (size_t)snprintf (s->config, size, "SLURM_CONF=%s\n", path);
+    for (size_t i = s->slurm.n; i-- > 0;)
+        used += (size_t)snprintf (s->config + used, size - used, "%s\n", s->slurm.list[i].text);
+    find_plugins (plugins, sizeof (plugins));
+    snprintf (s->config + used, size - used, "%sPluginDir=%s\n", defaults, plugins);
+}
+
+/* Beside slurm.conf, as Slurm finds it. */
+static void read_beside (struct site *s, struct conf *c, const char *name)
+{
+    char path[PATH_MAX + 32];
+    const char *slash = strrchr (s->conf_path, '/');
+
+    snprintf (path, sizeof (path), "%.*s/%s", slash ? (int)(slash - s->conf_path) : 0, s->conf_path,
+              name);
+    conf_read (c, s->root, path);
+}
+
+static void find_stack (struct site *s)
+{
+    char fallback[PATH_MAX + 32];
+    const char *slash = strrchr (s->conf_path, '/');
+
+    snprintf (fallback, sizeof (fallback), "%.*s/plugstack.conf",
+              slash ? (int)(slash - s->conf_path) : 0, s->conf_path);
+    site_value (s, "PlugStackConfig", s->stack_path, sizeof (s->stack_path), fallback);
+    conf_read (&s->stack, s->root, s->stack_path);
+}
+
+static bool is_plugin (const char *word, size_t n)
+{
+    while (memchr (word, '/', n)) {
+        n--;
+        word++;
+    }
+    return n == 5 && !strncmp (word, "dl.so", n);
+}
+
+void site_plugin_path (const struct site *s, const char *name, char path[PATH_MAX])
+{
+    char dirs[PATH_MAX];
+    char full[2 * PATH_MAX];
+    char one[PATH_MAX];
+    char *next = NULL;
+
+    site_value (s, "PluginDir", dirs, sizeof (dirs), "/usr/lib/slurm");
+    *path = '\0';
+    for (char *d = strtok_r (dirs, ":", &next); d; d = strtok_r (NULL, ":", &next)) {
+        snprintf (one, sizeof (one), "%.3000s/%.500s", d, name);
+        snprintf (full, sizeof (full), "%s%s", s->root, one);
+        if (!*path || access (full, F_OK) == 0)
+            snprintf (path, PATH_MAX, "%s", one);
+        if (access (full, F_OK) == 0)
+            return;
+    }
+}
+
+/* "optional dl.so ARGUMENT...": spank(8). */
+static void read_stack_line (struct site *s, const struct conf_line *l)
+{
+    struct stack_line p = { .at = l };
+    char plugin[PATH_MAX];
+    const char *at = l->text;
+    size_t n = strcspn (at, " \t");
+
+    if (!is_plugin (at, n)) {
+        snprintf (p.word, sizeof (p.word), "%.*s", (int)n, at);
+        at += n + strspn (at + n, " \t");
+        n = strcspn (at, " \t");
+    }
+    if (!is_plugin (at, n))
+        return;
+    snprintf (plugin, sizeof (plugin), "%.*s", (int)n, at);
+    p.arguments = at + n + strspn (at + n, " \t");
+    if (*plugin == '/')
+        memcpy (p.plugin, plugin, sizeof (plugin));
+    else
+        site_plugin_path (s, plugin, p.plugin);
+    s->plugins++;
+    if (!s->plugin.at)
+        s->plugin = p;
+}
+
+void site_read (struct site *s)
+{
+    if (!s->config)
+        ask_slurm (s);
+    if (s->config) {
+        site_value (s, "SLURM_CONF", s->conf_path, sizeof (s->conf_path), "/etc/slurm/slurm.conf");
+        conf_read (&s->slurm, s->root, s->conf_path);
+    } else {
+        read_alone (s);
+    }
+    if (!s->config)
+        return;
+    read_beside (s, &s->cgroup, "cgroup.conf");
+    read_beside (s, &s->gres, "gres.conf");
+    find_stack (s);
+    for (size_t i = 0; i < s->stack.n; i++)
+        read_stack_line (s, &s->stack.list[i]);
+}
+
+void site_free (struct site *s)
+{
+    for (size_t i = 0; i < s->nfindings; i++) {
+        free (s->findings[i].where);
+        free (s->findings[i].what);
+    }
+    free (s->findings);
+    free (s->config);
+    conf_free (&s->slurm);
+    conf_free (&s->cgroup);
+    conf_free (&s->gres);
+    conf_free (&s->stack);
+    free (s);
+}

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl doctor: check slurm.conf, cgroup.conf and gres.conf. */
+#include "launcher/node/doctor_slurm.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "launcher/slurm/slurm.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/slurmconf.h"
+
+enum {
+    PORTS_WANTED = 1000,
+    PORTS_FROM = 20000, /* what is proposed */
+};
+
+/* ---- versions ---- */
+
+/* "slurm-wlm 22.05.8", in a line between what the plugins have to say. */
+static int read_version (const char *said, char number[32])
+{
+    for (; *said; said += strcspn (said, "\n"), said += *said == '\n')
+        if (sscanf (said, "slurm%*[^0-9\n]%31s", number) == 1)
+            return 0;
+    return -1;
+}
+
+static void ask_srun (struct site *s)
+{
+    char number[32];
+    char text[64];
+    int status;
+
+    setenv ("DL_DOCTOR", "1", 1); /* the plugin then tells all that it knows */
+    status = slurm_srun_says ("--version", s->said, sizeof (s->said));
+    unsetenv ("DL_DOCTOR");
+    site_value (s, "SLURM_VERSION", text, sizeof (text), "");
+    if (status != 0 || read_version (s->said, number) < 0)
+        site_report (s, BROKEN, "srun", "it does not run (status %d): %.200s", status,
+                     *s->said ? s->said : "without a word");
+    else if (s->alone)
+        site_report (s, FINE, "srun", "%s", strcpy (s->version, number));
+    else if (strncmp (number, text, 5))
+        site_report (s, CHANGE, "srun", "it is of %s, and the controller of %s: upgrade this host",
+                     number, text);
+    else
+        site_report (s, FINE, "srun", "%s, as the controller", number);
+}
+
+void doctor_slurm (struct site *s)
+{
+    char text[64];
+
+    if (!s->config || s->alone)
+        site_report (s, BROKEN, "scontrol show config", "%s: %s", s->why,
+                     s->alone ? "slurm.conf was read instead, with Slurm's defaults"
+                              : "what is in slurm.conf was not looked at");
+    if (!s->config)
+        return;
+    if (!*s->root)
+        ask_srun (s);
+    else
+        site_report (s, FINE, s->conf_path, "Slurm %s",
+                     site_value (s, "SLURM_VERSION", text, sizeof (text), "?"));
+    if (!s->slurm.n)
+        site_report (s, HINT, s->conf_path, "it cannot be read here: findings have no lines");
+}
+
+/* ---- ports; slurm.conf(5) MpiParams ---- */
+
+struct range {
+    long low, high;
+};
+
+static bool overlap (struct range a, struct range b)
+{
+    return a.low <= b.high && b.low <= a.high;
+}
+
+static struct range ephemeral (const struct site *s)
+{
+    char *text = doctor_read (s->root, "/proc/sys/net/ipv4/ip_local_port_range");
+    struct range r = { 32768, 60999 };
+
+    if (text)
+        sscanf (text, "%ld %ld", &r.low, &r.high);
+    free (text);
+    return r;
+}
+
+/* Slurm's own daemons hold their ports before any step. */
+static void check_daemon (struct site *s, const char *where, struct range r, const char *key,
+                          long otherwise)
+{
+    long port = site_number (s, key);
+
+    if (port < 0)
+        port = otherwise;
+    if (port >= r.low && port <= r.high)
+        site_report (s, CHANGE, where,
+                     "ports=%ld-%ld: %s is %ld: a step that gets this port "
+                     "does not start: take others",
+                     r.low, r.high, key, port);
+}
+
+static void compare_range (struct site *s, const char *where, struct range r)
+{
+    struct range e = ephemeral (s);
+    long from = e.low > PORTS_FROM + PORTS_WANTED ? PORTS_FROM : e.high + 1;
+    long n = r.high - r.low + 1;
+    size_t before = s->nfindings;
+
+    if (overlap (r, e))
+        site_report (s, CHANGE, where,
+                     "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
+                     "(ip_local_port_range): take others, as ports=%ld-%ld",
+                     r.low, r.high, e.low, e.high, from, from + PORTS_WANTED - 1);
+    check_daemon (s, where, r, "SlurmctldPort", 6817);
+    check_daemon (s, where, r, "SlurmdPort", 6818);
+    if (n < PORTS_WANTED)
+        site_report (s, HINT, where,
+                     "%ld ports: a step takes one more than it has tasks on a node, "
+                     "and waits if none are left: have %d",
+                     n, PORTS_WANTED);
+    if (s->nfindings == before)
+        site_report (s, FINE, where, "ports=%ld-%ld", r.low, r.high);
+}
+
+void doctor_ports (struct site *s)
+{
+    char text[DOCTOR_TEXT];
+    const char *where = site_here (s, "MpiParams");
+    const char *ports;
+    struct range r;
+
+    site_value (s, "MpiParams", text, sizeof (text), "");
+    ports = strstr (text, "ports=");
+    if (!*text)
+        site_report (s, CHANGE, where,
+                     "no ports are reserved: MASTER_PORT is chosen by the job's "
+                     "number, and two jobs on a node may meet: set "
+                     "MpiParams=ports=%d-%d",
+                     PORTS_FROM, PORTS_FROM + PORTS_WANTED - 1);
+    else if (!ports || sscanf (ports + 6, "%ld-%ld", &r.low, &r.high) != 2)
+        site_report (s, BROKEN, where,
+                     "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
+                     "(\"Requires more ports than can be reserved\")",
+                     text);
+    else
+        compare_range (s, where, r);
+}
+
+/* slurm.conf(5) SrunPortRange: srun, and the collector of --dl-check. */
+void doctor_srun_ports (struct site *s)
+{
+    char text[DOCTOR_TEXT];
+    const char *where = site_here (s, "SrunPortRange");
+    const char *ports;
+    struct range srun = { 0, 0 };
+    struct range steps = { 0, 0 };
+
+    sscanf (site_value (s, "SrunPortRange", text, sizeof (text), "0-0"), "%ld-%ld", &srun.low,
+            &srun.high);
+    if (srun.high == 0) {
+        site_report (s, HINT, where,
+                     "srun and --dl-check listen on any port: with a firewall "
+                     "between login and compute nodes set "
+                     "SrunPortRange=60001-63000, and open it");
+        return;
+    }
+    site_value (s, "MpiParams", text, sizeof (text), "");
+    ports = strstr (text, "ports=");
+    if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
+        && overlap (srun, steps))
+        site_report (s, CHANGE, where,
+                     "%ld-%ld: MpiParams has some of these ports, and srun "
+                     "takes them from steps: take others",
+                     srun.low, srun.high);
+    else
+        site_report (s, FINE, where, "%ld-%ld", srun.low, srun.high);
+}
+
+/* ---- tasks, processes, cgroups ---- */
+
+void doctor_task_plugin (struct site *s)
+{
+    bool affinity = site_has (s, "TaskPlugin", "affinity");
+    bool cgroup = site_has (s, "TaskPlugin", "cgroup");
+
+    if (affinity && cgroup)
+        site_report (s, FINE, site_here (s, "TaskPlugin"), "affinity and cgroup");
+    else
+        site_report (s, CHANGE, site_here (s, "TaskPlugin"),
+                     "%s is missing: jobs on a node take each other's %s: set "
+                     "TaskPlugin=task/cgroup,task/affinity",
+                     cgroup ? "task/affinity" : "task/cgroup",
+                     cgroup ? "cores" : "cores, memory and GPUs");
+}
+
+void doctor_proctrack (struct site *s)
+{
+    site_expect (s, "ProctrackType", site_has (s, "ProctrackType", "cgroup"), "proctrack/cgroup",
+                 "processes that leave their session outlive the job (and hold "
+                 "GPUs): set ProctrackType=proctrack/cgroup");
+}
+
+static bool is_yes (const struct conf *c, const char *key)
+{
+    const struct conf_line *l = conf_find (c, key);
+    const char *value = l ? strchr (l->text, '=') : NULL;
+
+    return value && strcasestr (value, "yes");
+}
+
+static void check_constraint (struct site *s, const char *key, const char *lost)
+{
+    const struct conf_line *l = conf_find (&s->cgroup, key);
+    char where[SITE_WHERE] = "cgroup.conf";
+
+    if (l)
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+    if (is_yes (&s->cgroup, key))
+        site_report (s, FINE, where, "%s=yes", key);
+    else
+        site_report (s, CHANGE, where, "%s: set %s=yes", lost, key);
+}
+
+/* Of the memory that a job has been given; without _Memory it is given none. */
+static void check_memory (struct site *s)
+{
+    const struct conf_line *l = conf_find (&s->cgroup, "AllowedRAMSpace");
+    char where[SITE_WHERE];
+    char text[DOCTOR_TEXT];
+
+    if (!is_yes (&s->cgroup, "ConstrainRAMSpace"))
+        return;
+    if (l && atof (l->text + strcspn (l->text, "=") + 1) < 100) {
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+        site_report (s, CHANGE, where,
+                     "a job that uses the memory it asked for is killed: set "
+                     "AllowedRAMSpace=100");
+    }
+    site_value (s, "SelectTypeParameters", text, sizeof (text), "");
+    if (*text && !strcasestr (text, "_MEMORY"))
+        site_report (s, CHANGE, site_here (s, "SelectTypeParameters"),
+                     "%s: jobs are given no memory, and ConstrainRAMSpace "
+                     "limits none: set SelectTypeParameters=CR_Core_Memory",
+                     text);
+}
+
+/* cgroup.conf(5) */
+void doctor_cgroup (struct site *s)
+{
+    check_constraint (s, "ConstrainCores", "a job can use all cores of a node");
+    check_constraint (s, "ConstrainRAMSpace", "a job can take the memory of others");
+    check_constraint (s, "ConstrainDevices", "a job can open the GPUs of others");
+    check_memory (s);
+    if (is_yes (&s->cgroup, "ConstrainDevices"))
+        site_report (s, HINT, "cgroup.conf",
+                     "--gpus-per-task and --gpu-bind hide the GPUs of the other "
+                     "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
+                     "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
+}
+
+void doctor_select (struct site *s)
+{
+    site_expect (s, "SelectType", site_has (s, "SelectType", "cons_tres"), "select/cons_tres",
+                 "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
+                 "SelectType=select/cons_tres");
+}
+
+/* ---- GPUs; gres.conf(5) ---- */
+
+/* How many GPUs each node of a line has. */
+static long gpus_of (const char *line)
+{
+    char gres[DOCTOR_TEXT];
+
+    return !strncasecmp (line, "NodeName=", 9)
+                   && slurmconf_value (line, "Gres", gres, sizeof (gres))
+               ? slurmconf_gpus (gres)
+               : 0;
+}
+
+static bool has_nodes_with_gpus (const struct site *s)
+{
+    for (size_t i = 0; i < s->slurm.n; i++)
+        if (gpus_of (s->slurm.list[i].text) > 0)
+            return true;
+    return false;
+}
+
+/* A line about GPUs without a word that begins so, and without AutoDetect. */
+static const struct conf_line *find_without (const struct site *s, const char *word)
+{
+    for (size_t i = 0; i < s->gres.n; i++) {
+        const char *text = s->gres.list[i].text;
+        if (strcasestr (text, "Name=gpu") && !strcasestr (text, word)
+            && !strcasestr (text, "AutoDetect="))
+            return &s->gres.list[i];
+    }
+    return NULL;
+}
+
+/* On all nodes: by a line that names none. */
+static bool is_detected (const struct site *s)
+{
+    for (size_t i = 0; i < s->gres.n; i++)
+        if (strcasestr (s->gres.list[i].text, "AutoDetect=")
+            && !strcasestr (s->gres.list[i].text, "AutoDetect=off")
+            && !strcasestr (s->gres.list[i].text, "NodeName="))
+            return true;
+    return false;
+}
+
+static int is_host (void *arg, const char *host)
+{
+    return !strcasecmp (arg, host);
+}
+
+static int count_file (void *arg, const char *name)
+{
+    (void)name;
+    ++*(long *)arg;
+    return 0;
+}
+
+struct node_gpus {
+    struct site *s;
+    long wanted; /* by slurm.conf */
+};
+
+/* Files that a line of gres.conf has for a host; -1: it is not for that host,
+ * or knows the number in another way.
+ */
+static long files_of (const char *line, char *host)
+{
+    char text[DOCTOR_TEXT];
+    long n = 0;
+
+    if (slurmconf_value (line, "NodeName", text, sizeof (text))
+        && layout_each_host (text, is_host, host) != 1)
+        return -1;
+    if (strcasestr (line, "AutoDetect=") && !strcasestr (line, "AutoDetect=off"))
+        return LONG_MAX;
+    if (!strcasestr (line, "Name=gpu"))
+        return -1;
+    if (!slurmconf_value (line, "File", text, sizeof (text)))
+        return LONG_MAX;
+    layout_each_host (text, count_file, &n);
+    return n;
+}
+
+/* Ends with 1 at a host of which gres.conf says something else. */
+static int compare_node (void *arg, const char *host)
+{
+    const struct node_gpus *g = arg;
+    struct site *s = g->s;
+    char name[256];
+    long files = -1;
+
+    snprintf (name, sizeof (name), "%s", host);
+    for (size_t i = 0; i < s->gres.n && files < LONG_MAX; i++) {
+        long n = files_of (s->gres.list[i].text, name);
+        if (n >= 0)
+            files = n == LONG_MAX ? n : (files < 0 ? 0 : files) + n;
+    }
+    if (files == g->wanted || files == LONG_MAX)
+        return 0;
+    if (files < 0)
+        site_report (s, CHANGE, "gres.conf",
+                     "%s has GPUs in slurm.conf, and no line here is for it: "
+                     "it drains: set AutoDetect=nvml in a line without "
+                     "NodeName=",
+                     name);
+    else
+        site_report (s, CHANGE, "gres.conf",
+                     "%s has %ld GPUs in slurm.conf, and %ld files here: the "
+                     "smaller number counts, or it drains: make them equal",
+                     name, g->wanted, files);
+    return 1;
+}
+
+static void check_nodes (struct site *s)
+{
+    char names[DOCTOR_TEXT];
+
+    if (is_detected (s) || !s->gres.n)
+        return;
+    for (size_t i = 0; i < s->slurm.n; i++) {
+        const char *line = s->slurm.list[i].text;
+        struct node_gpus g = { s, gpus_of (line) };
+        if (g.wanted > 0 && slurmconf_value (line, "NodeName", names, sizeof (names))
+            && layout_each_host (names, compare_node, &g) == 1)
+            return;
+    }
+}
+
+static void check_cores (struct site *s)
+{
+    const struct conf_line *nothing = find_without (s, "File");
+    const struct conf_line *blind = find_without (s, "Cores=");
+    char where[SITE_WHERE];
+
+    if (is_detected (s))
+        site_report (s, FINE, "gres.conf", "AutoDetect");
+    else if (nothing) {
+        snprintf (where, sizeof (where), "%s:%d", nothing->file, nothing->line);
+        site_report (s, CHANGE, where,
+                     "no File=: Slurm gives no device, and sets no "
+                     "CUDA_VISIBLE_DEVICES: set AutoDetect=nvml (rsmi for "
+                     "AMD), or File=/dev/nvidia[0-7]");
+    } else if (blind) {
+        snprintf (where, sizeof (where), "%s:%d", blind->file, blind->line);
+        site_report (s, CHANGE, where,
+                     "Slurm does not know which cores are near the GPU: set "
+                     "AutoDetect=nvml (rsmi for AMD), or Cores=");
+    } else if (s->gres.n)
+        site_report (s, FINE, "gres.conf", "each GPU has its cores");
+    else
+        site_report (s, HINT, "gres.conf",
+                     "not here: a host that reads none, or a node without GPUs; on "
+                     "nodes with GPUs have AutoDetect=nvml");
+}
+
+void doctor_gres (struct site *s)
+{
+    bool gpus = has_nodes_with_gpus (s) || s->gres.n;
+
+    if (site_has (s, "GresTypes", "gpu")) {
+        check_cores (s);
+        check_nodes (s);
+        if (s->slurm.n && !has_nodes_with_gpus (s) && !conf_find (&s->slurm, "MaxNodeCount"))
+            site_report (s, CHANGE, site_here (s, "NodeName"),
+                         "no node has GPUs, and jobs that want some are "
+                         "refused: set Gres=gpu:N of the nodes");
+    } else
+        site_report (s, gpus ? CHANGE : HINT, site_here (s, "GresTypes"),
+                     "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
+                     "nodes, and AutoDetect=nvml in gres.conf");
+}
+
+void doctor_tres (struct site *s)
+{
+    const char *where = site_here (s, "AccountingStorageTRES");
+
+    if (!site_has (s, "GresTypes", "gpu"))
+        return;
+    if (site_has (s, "AccountingStorageTRES", "gres/gpu"))
+        site_report (s, FINE, where, "gres/gpu is accounted");
+    else if (site_has (s, "AccountingStorageType", "slurmdbd"))
+        site_report (s, CHANGE, where,
+                     "GPU hours are not accounted: set "
+                     "AccountingStorageTRES=gres/gpu");
+    else
+        site_report (s, HINT, where, "no accounting, none of GPU hours either");
+}
+
+/* ---- values that no site wants ---- */
+
+/* clang-format off */
+static const struct {
+    const char *key, *word, *advice;
+    enum doctor_severity severity;
+} values[] = {
+    { "AuthType", "none", "anybody can act as anybody, root too: set AuthType=auth/munge", CHANGE },
+    { "PreemptMode", "SUSPEND", "a suspended job keeps the memory of its GPUs, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
+    { "PreemptMode", "CANCEL", "preempted jobs do not come back: set PreemptMode=REQUEUE", HINT },
+    { "SelectTypeParameters", "CR_CPU", "two jobs get the hyperthreads of one core: set SelectTypeParameters=CR_Core_Memory", CHANGE },
+};
+static const struct {
+    const char *key, *advice;
+    long least;
+    enum doctor_severity severity;
+} bounds[] = {
+    { "MessageTimeout", "s are short for a busy controller: srun and steps fail: set MessageTimeout=10 or more", 10, CHANGE },
+    { "MaxTasksPerNode", "tasks on a node are few: srun refuses more ranks: set MaxTasksPerNode=512", 64, CHANGE },
+};
+static const char *const programs[] = {
+    "TaskProlog", "TaskEpilog", "SrunProlog", "SrunEpilog", "HealthCheckProgram"
+};
+/* clang-format on */
+
+/* In a copy of a host's files a folder may be left out. */
+static void check_program (struct site *s, const char *key)
+{
+    char path[DOCTOR_TEXT];
+    char full[DOCTOR_TEXT + PATH_MAX];
+
+    site_value (s, key, path, sizeof (path), "");
+    if (*path != '/')
+        return;
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (access (full, X_OK) == 0)
+        return;
+    *strrchr (full, '/') = '\0';
+    if (access (full, F_OK) == 0)
+        site_report (s, CHANGE, site_here (s, key),
+                     "%s=%s: no program there: on each node it fails, or is "
+                     "left out",
+                     key, path);
+}
+
+/* As far as the plugins are here: srun --mpi=list. */
+static void check_mpi (struct site *s)
+{
+    char name[64];
+    char file[80];
+    char path[PATH_MAX];
+    char full[2 * PATH_MAX];
+    glob_t g;
+
+    site_value (s, "MpiDefault", name, sizeof (name), "none");
+    if (!strcmp (name, "none"))
+        return;
+    snprintf (file, sizeof (file), "mpi_%s.so", name);
+    site_plugin_path (s, file, path);
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (access (full, F_OK) == 0)
+        return;
+    site_plugin_path (s, "mpi_*.so", path);
+    snprintf (full, sizeof (full), "%s%s", s->root, path);
+    if (glob (full, 0, NULL, &g) == 0) {
+        site_report (s, CHANGE, site_here (s, "MpiDefault"),
+                     "%s: no such plugin, and srun without --mpi fails: see "
+                     "srun --mpi=list",
+                     name);
+        globfree (&g);
+    }
+}
+
+/* job_container.conf(5) */
+static void check_container (struct site *s)
+{
+    if (!site_has (s, "JobContainerType", "tmpfs"))
+        return;
+    if (site_has (s, "PrologFlags", "Contain"))
+        site_report (s, HINT, site_here (s, "JobContainerType"),
+                     "/tmp and /dev/shm are a job's own, and gone at its end: "
+                     "what is to stay goes elsewhere");
+    else
+        site_report (s, CHANGE, site_here (s, "JobContainerType"),
+                     "job_container/tmpfs needs PrologFlags=Contain: set it");
+}
+
+void doctor_values (struct site *s)
+{
+    for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
+        if (site_has (s, values[i].key, values[i].word))
+            site_report (s, values[i].severity, site_here (s, values[i].key), "%s: %s",
+                         values[i].key, values[i].advice);
+    for (size_t i = 0; i < sizeof (bounds) / sizeof (*bounds); i++) {
+        long n = site_number (s, bounds[i].key);
+        if (n >= 0 && n < bounds[i].least)
+            site_report (s, bounds[i].severity, site_here (s, bounds[i].key), "%ld %s", n,
+                         bounds[i].advice);
+    }
+    for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
+        check_program (s, programs[i]);
+    check_container (s);
+    check_mpi (s);
+}
+
+/* ---- what helps ---- */
+
+void doctor_array (struct site *s)
+{
+    long n = site_number (s, "MaxArraySize");
+
+    if (n >= 1001)
+        site_report (s, FINE, site_here (s, "MaxArraySize"), "%ld", n);
+    else
+        site_report (s, HINT, site_here (s, "MaxArraySize"),
+                     "%ld: dl run needs as many as it has workers", n);
+}
+
+void doctor_prolog (struct site *s)
+{
+    site_expect (s, "PrologFlags", site_has (s, "PrologFlags", "Contain"), "Contain",
+                 "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
+                 "the first step, and lets pam_slurm_adopt confine ssh");
+}
+
+void doctor_gather (struct site *s)
+{
+    site_expect (s, "JobAcctGatherType",
+                 site_has (s, "JobAcctGatherType", "cgroup")
+                     || site_has (s, "JobAcctGatherType", "linux"),
+                 "sstat and seff know the memory of a job",
+                 "sstat and seff know nothing: set "
+                 "JobAcctGatherType=jobacct_gather/cgroup");
+}
+
+void doctor_health (struct site *s)
+{
+    char text[DOCTOR_TEXT];
+
+    if (*site_value (s, "HealthCheckProgram", text, sizeof (text), ""))
+        site_report (s, FINE, site_here (s, "HealthCheckProgram"), "%s", text);
+    else
+        site_report (s, HINT, site_here (s, "HealthCheckProgram"),
+                     "a node whose GPU has failed keeps taking jobs: set "
+                     "HealthCheckProgram to what drains it");
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of `dl env`: the nodes, tasks and GPUs of the step. */
+#include "launcher/node/env_plan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
+#include "runtime/base/nearest_word.h"
+#include "runtime/network/nccl.h"
+#include "runtime/rank/binding.h"
+
+/* ---- options ---- */
+
+static const char *const option_names[ENV_OPTIONS] = {
+    [ENV_NODES] = "--nodes",
+    [ENV_NODELIST] = "--nodelist",
+    [ENV_NTASKS] = "--ntasks",
+    [ENV_PER_NODE] = "--ntasks-per-node",
+    [ENV_DISTRIBUTION] = "--distribution",
+    [ENV_CPUS] = "--cpus-per-task",
+    [ENV_GPUS_PER_NODE] = "--gpus-per-node",
+    [ENV_GPUS_PER_TASK] = "--gpus-per-task",
+    [ENV_MPI] = "--mpi",
+    [ENV_DL] = "--dl",
+    [ENV_ROLES] = "--dl-roles",
+    [ENV_BIND] = "--dl-bind",
+    [ENV_NCCL] = "--dl-nccl",
+    [ENV_JOB] = "--job",
+    [ENV_RESV_PORTS] = "--resv-ports",
+    [ENV_TOPOLOGY] = "--topology",
+    [ENV_CPU_LIST] = "--cpu-list",
+    [ENV_NCCL_DIR] = "--nccl-dir",
+    [ENV_ONE_MACHINE] = "--one-machine",
+};
+
+/* The command's table of options has taken no others. */
+static void take_words (struct env_plan *p, char *const *words)
+{
+    for (; words && *words; words++) {
+        size_t n = strcspn (*words, "=");
+        for (int i = 0; i < ENV_OPTIONS; i++)
+            if (strlen (option_names[i]) == n && !strncmp (*words, option_names[i], n))
+                p->value[i] = *words + n + ((*words)[n] == '=');
+    }
+}
+
+const char *plan_text (const struct env_plan *p, enum env_option option)
+{
+    return p->value[option] ? p->value[option] : "";
+}
+
+void plan_note (struct env_plan *p, const char *fmt, ...)
+{
+    char line[PLAN_NOTE];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (line, sizeof (line), fmt, ap);
+    va_end (ap);
+    for (int i = 0; i < p->notes; i++)
+        if (!strcmp (p->note[i], line))
+            return;
+    if (p->notes < PLAN_NOTES)
+        memcpy (p->note[p->notes++], line, sizeof (line));
+}
+
+/* -1 with errno EINVAL. */
+static int refuse_value (const struct env_plan *p, enum env_option option, const char *why,
+                         struct slurmdl_error *err)
+{
+    errno = EINVAL;
+    return errorf (err, "%s: '%.40s': %s", option_names[option], plan_text (p, option), why);
+}
+
+/* A number from 1 on in *n, 0 if it is not given; of "2-4" the first; if it may
+ * be 'typed', of "a100:2" the last.
+ */
+static int read_number (struct env_plan *p, enum env_option key, bool typed, long max, long *n,
+                        struct slurmdl_error *err)
+{
+    const char *value = plan_text (p, key);
+    const char *colon = typed ? strrchr (value, ':') : NULL;
+    char *end;
+
+    *n = 0;
+    if (!*value)
+        return 0;
+    if (colon)
+        value = colon + 1;
+    *n = strtol (value, &end, 10);
+    if (end != value && *end == '-' && key == ENV_NODES) {
+        plan_note (p, "--nodes=%s: as if Slurm gave %ld", value, *n);
+        return 0;
+    }
+    if (end == value || *end || *n < 1 || *n > max)
+        return refuse_value (p, key, "not a number in the range", err);
+    return 0;
+}
+
+/* ---- hosts ---- */
+
+struct hosts {
+    char **name;
+    size_t n, capacity;
+};
+
+static int add_host (void *arg, const char *host)
+{
+    struct hosts *h = arg;
+
+    if (array_reserve (&h->name, &h->capacity, h->n, 1, sizeof (*h->name)) < 0)
+        return -1;
+    return (h->name[h->n++] = strdup (host)) ? 0 : -1;
+}
+
+/* By name and then by number, as Slurm lists its nodes. */
+static int by_name (const void *a, const void *b)
+{
+    return strverscmp (*(char *const *)a, *(char *const *)b);
+}
+
+static void unite (struct hosts *h)
+{
+    size_t n = 0;
+
+    if (h->n == 0)
+        return;
+    qsort (h->name, h->n, sizeof (*h->name), by_name);
+    for (size_t i = 0; i < h->n; i++)
+        if (n && !strcmp (h->name[n - 1], h->name[i]))
+            free (h->name[i]);
+        else
+            h->name[n++] = h->name[i];
+    h->n = n;
+}
+
+static void hosts_free (struct hosts *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        free (h->name[i]);
+    free (h->name);
+}
+
+static char *join (const struct hosts *h)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+
+    for (size_t i = 0; f && i < h->n; i++)
+        fprintf (f, "%s%s", i ? "," : "", h->name[i]);
+    if (f)
+        fclose (f);
+    return out;
+}
+
+/* ---- tasks of each node ---- */
+
+/* As Slurm deals them where each node has CPUs enough: in turn, by 'block'. */
+static void share_out (const struct env_plan *p, long *tasks, long block)
+{
+    long left = p->ranks;
+
+    memset (tasks, 0, (size_t)p->nodes * sizeof (*tasks));
+    while (left > 0)
+        for (long i = 0; i < p->nodes && left > 0; i++) {
+            long n = left < block ? left : block;
+            tasks[i] += n;
+            left -= n;
+        }
+}
+
+static char *write_tasks (const long *tasks, long nodes)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+
+    for (long i = 0; f && i < nodes;) {
+        long same = 1;
+        while (i + same < nodes && tasks[i + same] == tasks[i])
+            same++;
+        fprintf (f, "%s%ld", i ? "," : "", tasks[i]);
+        if (same > 1)
+            fprintf (f, "(x%ld)", same);
+        i += same;
+    }
+    if (f)
+        fclose (f);
+    return out;
+}
+
+static int find_tasks (struct env_plan *p, struct slurmdl_error *err)
+{
+    long *tasks = calloc ((size_t)p->nodes, sizeof (*tasks));
+
+    if (!tasks)
+        return errorf (err, "out of memory");
+    share_out (p, tasks, p->plane > 0 ? p->plane : 1);
+    if (p->ranks % p->nodes && !p->arbitrary)
+        plan_note (p,
+                   "%ld tasks on %ld nodes: as Slurm deals them where each "
+                   "node has CPUs enough; --ntasks-per-node=4(x2),3 says it "
+                   "otherwise",
+                   p->ranks, p->nodes);
+    p->tasks = write_tasks (tasks, p->nodes);
+    free (tasks);
+    return p->tasks ? 0 : errorf (err, "out of memory");
+}
+
+/* ---- --nodes, --nodelist, --ntasks, --ntasks-per-node ---- */
+
+/* "4(x2),3": how many nodes and tasks. */
+static void count_tasks (const char *spec, long *nodes, long *ranks)
+{
+    long n;
+
+    *nodes = *ranks = 0;
+    while (*nodes <= LAYOUT_NODES && (n = layout_tasks_of_node (spec, *nodes)) > 0) {
+        *ranks += n;
+        ++*nodes;
+    }
+}
+
+static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
+{
+    const char *spec = plan_text (p, ENV_PER_NODE);
+    long nodes;
+    long ranks;
+
+    if (!strpbrk (spec, ",("))
+        return read_number (p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
+    count_tasks (spec, &nodes, &ranks);
+    if (nodes < 1 || nodes > LAYOUT_NODES || (p->nodes && p->nodes != nodes)
+        || (p->ranks && p->ranks != ranks))
+        return refuse_value (p, ENV_PER_NODE, "not of as many nodes and tasks", err);
+    p->nodes = nodes;
+    p->ranks = ranks;
+    p->tasks = strdup (spec);
+    return p->tasks ? 0 : errorf (err, "out of memory");
+}
+
+static int name_hosts (struct env_plan *p, struct slurmdl_error *err)
+{
+    char *list = NULL;
+
+    if (p->hosts)
+        return 0;
+    if (asprintf (&list, p->nodes > 1 ? "node[1-%ld]" : "node%ld", p->nodes) < 0)
+        return errorf (err, "out of memory");
+    p->hosts = list;
+    if (p->nodes > 1)
+        plan_note (p,
+                   "which nodes Slurm will give is not known: they are called "
+                   "%s here (--nodelist=...)",
+                   list);
+    return 0;
+}
+
+static int read_counts (struct env_plan *p, struct slurmdl_error *err)
+{
+    if (read_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err) < 0
+        || read_per_node (p, err) < 0)
+        return -1;
+    if (!p->nodes && p->per_node && p->ranks)
+        p->nodes = (p->ranks + p->per_node - 1) / p->per_node;
+    if (!p->nodes) {
+        p->nodes = 1;
+        if (p->ranks > 1)
+            plan_note (p, "--nodes is not given: as if all were on one node");
+    }
+    if (!p->ranks)
+        p->ranks = p->nodes * (p->per_node ? p->per_node : 1);
+    if (p->ranks < p->nodes)
+        p->nodes = p->ranks; /* as srun, which warns */
+    if (p->nodes > LAYOUT_NODES || p->ranks > LAYOUT_RANKS
+        || (p->per_node && p->ranks > p->per_node * p->nodes))
+        return refuse_value (p, p->per_node ? ENV_PER_NODE : ENV_NODES,
+                             "too few for --ntasks, or too many", err);
+    return p->tasks ? 0 : find_tasks (p, err);
+}
+
+static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
+{
+    long asked;
+
+    if (read_number (p, ENV_NODES, false, LAYOUT_NODES, &p->nodes, err) < 0)
+        return -1;
+    if (!*plan_text (p, ENV_NODELIST))
+        return 0;
+    if (layout_each_host (plan_text (p, ENV_NODELIST), add_host, h) != 0)
+        return refuse_value (p, ENV_NODELIST, "no list of hosts", err);
+    asked = p->nodes;
+    if (!p->arbitrary) {
+        unite (h);
+        p->nodes = (long)h->n;
+        p->hosts = join (h);
+        if (!p->hosts)
+            return errorf (err, "out of memory");
+    }
+    if (!p->arbitrary && asked && asked != p->nodes) {
+        errno = EINVAL;
+        return errorf (err, "--nodelist: %ld hosts for --nodes=%ld: name as many", p->nodes, asked);
+    }
+    return 0;
+}
+
+/* ---- --distribution ---- */
+
+static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
+{
+    static const char *const words[] = { "block", "cyclic", "plane", "arbitrary", NULL };
+    const char *value = plan_text (p, ENV_DISTRIBUTION);
+    char why[80] = "no such distribution; ";
+    size_t n = strlen (why);
+    char word[64];
+
+    snprintf (word, sizeof (word), "%.*s", (int)strcspn (value, ":=,"), value);
+    if (!*word || !strcmp (word, "*")) {
+        *p->distribution = '\0';
+        return 0;
+    }
+    if (!strings_contain (words, word)) {
+        word_hint (why + n, sizeof (why) - n, word, words);
+        return refuse_value (p, ENV_DISTRIBUTION, why, err);
+    }
+    snprintf (p->distribution, sizeof (p->distribution), "%s", word);
+    p->arbitrary = !strcmp (word, "arbitrary");
+    if (!strcmp (word, "plane")) {
+        p->plane = value[5] == '=' ? atol (value + 6) : 0;
+        if (p->plane < 1)
+            return refuse_value (p, ENV_DISTRIBUTION, "plane=SIZE", err);
+    }
+    return 0;
+}
+
+/* ---- arbitrary: the list of hosts has one for each rank, in order ---- */
+
+static long index_of (const struct hosts *h, const char *name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (!strcmp (h->name[i], name))
+            return (long)i;
+    return -1;
+}
+
+static int deal (struct env_plan *p, const char *distribution)
+{
+    const struct layout_facts f = { .hosts = p->hosts,
+                                    .tasks = p->tasks,
+                                    .distribution = distribution,
+                                    .plane = p->plane,
+                                    .ranks = p->ranks };
+
+    return layout_deal (&p->layout, &f);
+}
+
+static int place (struct env_plan *p, const struct hosts *order)
+{
+    struct hosts nodes = { NULL };
+    struct rank_layout *l = &p->layout;
+    long tasks[LAYOUT_NODES] = { 0 };
+    long node;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < order->n; i++)
+        rv = add_host (&nodes, order->name[i]);
+    unite (&nodes);
+    p->nodes = nodes.n > LAYOUT_NODES ? 0 : (long)nodes.n;
+    for (size_t r = 0; p->nodes && r < order->n; r++)
+        tasks[index_of (&nodes, order->name[r])]++;
+    p->hosts = join (&nodes);
+    p->tasks = write_tasks (tasks, p->nodes);
+    if (rv < 0 || !p->nodes || !p->hosts || !p->tasks || deal (p, NULL) < 0)
+        rv = -1;
+    memset (tasks, 0, sizeof (tasks));
+    for (size_t r = 0; rv == 0 && r < order->n; r++) {
+        node = index_of (&nodes, order->name[r]);
+        l->node_of[r] = (uint16_t)node;
+        l->local_of[r] = (uint16_t)tasks[node]++;
+    }
+    hosts_free (&nodes);
+    return rv;
+}
+
+/* The layout that Slurm makes of it; no variable of a task says it. */
+static int deal_arbitrary (struct env_plan *p, const struct hosts *order, struct slurmdl_error *err)
+{
+    errno = EINVAL;
+    if (order->n == 0 || (p->ranks && p->ranks != (long)order->n))
+        return errorf (err, "--distribution=arbitrary: --nodelist has one host for "
+                            "each of the tasks, in their order");
+    p->ranks = (long)order->n;
+    return place (p, order) < 0 ? errorf (err, "--nodelist: too many hosts: %zu", order->n) : 0;
+}
+
+static int read_layout (struct env_plan *p, struct slurmdl_error *err)
+{
+    struct hosts h = { NULL };
+    int rv = read_hosts (p, &h, err);
+
+    if (rv == 0 && p->arbitrary) {
+        rv = read_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err);
+        rv = rv < 0 ? rv : deal_arbitrary (p, &h, err);
+    } else if (rv == 0) {
+        rv = read_counts (p, err) < 0 || name_hosts (p, err) < 0 ? -1 : 0;
+        if (rv == 0 && deal (p, p->distribution) < 0)
+            rv = errorf (err, "%ld tasks on the nodes %.60s as %.40s: %s", p->ranks, p->hosts,
+                         p->tasks, errno == E2BIG ? "too many" : "it does not fit");
+    }
+    hosts_free (&h);
+    return rv;
+}
+
+/* ---- the rest ---- */
+
+static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
+{
+    if (read_number (p, ENV_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
+        || read_number (p, ENV_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err) < 0)
+        return -1;
+    if (p->gpus_per_task && !p->gpus && p->nodes == 1)
+        p->gpus = p->gpus_per_task * p->ranks;
+    if (p->gpus > GPUS_MAX)
+        p->gpus = GPUS_MAX;
+    return 0;
+}
+
+static int read_word (struct env_plan *p, enum env_option key, const char *const *words, bool list,
+                      struct slurmdl_error *err)
+{
+    const char *at = plan_text (p, key);
+    char why[160] = "no such value; ";
+    size_t n = strlen (why);
+    char word[128];
+
+    while (*at) {
+        size_t len = list ? strcspn (at, ",") : strlen (at);
+        snprintf (word, sizeof (word), "%.*s", (int)len, at);
+        if (!strings_contain (words, word)) {
+            word_hint (why + n, sizeof (why) - n, word, words);
+            return refuse_value (p, key, why, err);
+        }
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+static int read_options (struct env_plan *p, struct slurmdl_error *err)
+{
+    static const enum env_option ours[] = { ENV_DL, ENV_ROLES, ENV_BIND, ENV_NCCL };
+    static const char *const types[] = { "none",    "pmi2",    "pmix",        "pmix_v2", "pmix_v3",
+                                         "pmix_v4", "pmix_v5", "cray_shasta", "openmpi", NULL };
+    struct rank_roles roles;
+    char why[160];
+
+    for (size_t i = 0; i < sizeof (ours) / sizeof (*ours); i++)
+        if (p->value[ours[i]] && !*plan_text (p, ours[i]))
+            return refuse_value (p, ours[i], "no value is given", err);
+    p->dl = plan_text (p, ENV_DL);
+    p->roles = plan_text (p, ENV_ROLES);
+    p->bind = plan_text (p, ENV_BIND);
+    p->nccl = plan_text (p, ENV_NCCL);
+    if (read_word (p, ENV_DL, rankenv_frameworks, false, err) < 0
+        || read_word (p, ENV_BIND, bind_words, true, err) < 0
+        || read_word (p, ENV_MPI, types, false, err) < 0)
+        return -1;
+    if (*p->roles && roles_parse (p->roles, &roles, why, sizeof (why)) < 0)
+        return refuse_value (p, ENV_ROLES, why, err);
+    if (*p->nccl && nccl_check_name (p->nccl) < 0)
+        return refuse_value (p, ENV_NCCL, "no name of a profile", err);
+    if (!strcmp (p->dl, "off"))
+        p->dl = "";
+    return 0;
+}
+
+/* "1234" or "1234.2", as squeue writes a step. */
+static int read_job (struct env_plan *p, struct slurmdl_error *err)
+{
+    const char *value = plan_text (p, ENV_JOB);
+    char *end;
+
+    if (!*value)
+        return 0;
+    p->job = (uint32_t)strtoul (value, &end, 10);
+    if (end != value && *end == '.' && isdigit ((unsigned char)end[1]))
+        p->step = (uint32_t)strtoul (end + 1, &end, 10);
+    if (end == value || *end)
+        return refuse_value (p, ENV_JOB, "JOB or JOB.STEP", err);
+    p->has_job = true;
+    return 0;
+}
+
+static int read_topology (struct env_plan *p, struct slurmdl_error *err)
+{
+    struct topology *t;
+
+    if (!p->value[ENV_TOPOLOGY])
+        return 0;
+    if (!(t = topology_open (p->value[ENV_TOPOLOGY], &p->all)))
+        return refuse_value (p, ENV_TOPOLOGY, strerror (errno), err);
+    if (*plan_text (p, ENV_CPU_LIST)) {
+        if (cpus_parse (plan_text (p, ENV_CPU_LIST), &p->all) < 0) {
+            topology_close (t);
+            return refuse_value (p, ENV_CPU_LIST, "no list of CPUs", err);
+        }
+    } else
+        for (int i = 0; i < t->nodes; i++)
+            for (size_t k = 0; k < sizeof (p->all.word) / sizeof (uint64_t); k++)
+                p->all.word[k] |= t->node[i].cpus.word[k];
+    for (int v = GPU_VENDORS - 1; v >= 0; v--)
+        if (binding_gpus (t, (enum gpu_vendor)v, false) > 0)
+            p->vendor = (enum gpu_vendor)v;
+    topology_close (t);
+    return 0;
+}
+
+static int read_all (struct env_plan *p, struct slurmdl_error *err)
+{
+    return read_options (p, err) < 0 || read_distribution (p, err) < 0 || read_layout (p, err) < 0
+                   || read_gpus (p, err) < 0
+                   || read_number (p, ENV_CPUS, false, CPUS_MAX, &p->cpus, err) < 0
+                   || read_job (p, err) < 0 || read_topology (p, err) < 0
+               ? -1
+               : 0;
+}
+
+static int list_ranks (struct env_plan *p)
+{
+    FILE **f = calloc ((size_t)p->nodes, sizeof (*f));
+    size_t size;
+    int rv = f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
+
+    for (long i = 0; rv == 0 && i < p->nodes; i++) {
+        const char *gap = "";
+        if (!(f[i] = open_memstream (&p->gtids[i], &size))) {
+            rv = -1;
+            break;
+        }
+        for (long r = 0; r < p->ranks; r++)
+            if (p->layout.node_of[r] == i) {
+                fprintf (f[i], "%s%ld", gap, r);
+                gap = ",";
+            }
+        fclose (f[i]);
+    }
+    free (f);
+    return rv;
+}
+
+int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err)
+{
+    struct env_plan *p = *plan = calloc (1, sizeof (*p));
+
+    if (!p || !(p->task = calloc (1, sizeof (*p->task))))
+        return errorf (err, "out of memory");
+    p->job = 1;
+    take_words (p, words);
+    if (read_all (p, err) < 0)
+        return -1;
+    return list_ranks (p) < 0 ? errorf (err, "out of memory") : 0;
+}
+
+void plan_destroy (struct env_plan *p)
+{
+    if (!p)
+        return;
+    for (long i = 0; p->gtids && i < p->nodes; i++)
+        free (p->gtids[i]);
+    free (p->gtids);
+    free (p->hosts);
+    free (p->tasks);
+    free (p->task);
+    free (p);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector: one event loop for the connections of all ranks. */
+#include "launcher/node/gather.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/node/check_report.h"
+#include "launcher/node/json_message.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/socket.h"
+
+enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
+
+enum phase { FACTS, PEERS, OVER };
+
+struct gather_connection {
+    struct gather_connection *next;
+    struct net_stream stream;
+    long rank;
+    bool done; /* with the part that needs other nodes */
+};
+
+struct gather_hub {
+    struct gather *g;
+    struct listener listener;
+    int epoll; /* of the ranks, and of g->parent */
+    long size; /* 0: nobody has come yet */
+    json_t **ranks;
+    struct gather_connection **client_of; /* by rank */
+    struct gather_connection *clients;
+    long came, done;
+    enum phase phase;
+    double begun;
+    struct rank_layout *layout; /* NULL: not known */
+    struct diagnosis *diagnosis;
+    bool ended; /* srun did */
+};
+
+/* ---- clients ---- */
+
+static void drop (struct gather_hub *h, struct gather_connection *c)
+{
+    struct gather_connection **at = &h->clients;
+
+    h->client_of[c->rank] = NULL;
+    h->done += h->ranks[c->rank] && !c->done;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    net_stream_close (&c->stream);
+    free (c);
+}
+
+static void watch (struct gather_hub *h, int fd, void *what)
+{
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
+
+    epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+static int add (struct gather_hub *h, const struct listener_arrival *a, long rank)
+{
+    struct gather_connection *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return -1;
+    net_stream_init (&c->stream, a->fd, a->seal);
+    c->rank = rank;
+    c->next = h->clients;
+    h->clients = h->client_of[rank] = c;
+    watch (h, a->fd, c);
+    return 0;
+}
+
+static void answer (struct gather_hub *h, long rank)
+{
+    int status = diagnosis_status (h->diagnosis, rank);
+    json_t *object = json_pack ("{s:i}", "status", status);
+
+    if (h->client_of[rank])
+        gather_send (&h->client_of[rank]->stream, object, monotonic () + 1);
+    json_decref (object);
+}
+
+/* ---- messages of the ranks ---- */
+
+static const char *text_of (const json_t *facts, const char *name)
+{
+    return json_string_value (json_object_get (facts, name)) ?: "";
+}
+
+/* The first rank of a node sends what the layout needs. */
+static void learn_layout (struct gather_hub *h, const json_t *facts)
+{
+    const json_t *at = json_object_get (facts, "layout");
+    struct layout_facts f = { .hosts = text_of (at, "hosts"),
+                              .tasks = text_of (at, "tasks"),
+                              .distribution = text_of (at, "distribution"),
+                              .gtids = text_of (at, "gtids"),
+                              .ranks = h->size };
+
+    if (h->layout || !at || !(h->layout = malloc (sizeof (*h->layout))))
+        return;
+    f.plane = json_integer_value (json_object_get (at, "plane"));
+    f.node = json_integer_value (json_object_get (at, "node"));
+    if (layout_fill (h->layout, &f) == 0)
+        return;
+    free (h->layout);
+    h->layout = NULL;
+}
+
+static int begin (struct gather_hub *h, const json_t *line)
+{
+    long size = json_integer_value (json_object_get (line, "size"));
+
+    if (h->size)
+        return 0;
+    if (size < 1 || size > RANKS)
+        return -1;
+    h->ranks = calloc ((size_t)size, sizeof (*h->ranks));
+    h->client_of = calloc ((size_t)size, sizeof (*h->client_of));
+    if (!h->ranks || !h->client_of)
+        return -1;
+    h->size = size;
+    h->begun = monotonic ();
+    return 0;
+}
+
+/* -1: it is no rank of this step, or the second one with that number. */
+static int greet (struct gather_hub *h, const struct listener_arrival *a, const json_t *said)
+{
+    long rank = json_integer_value (json_object_get (said, "rank"));
+
+    if (!json_is_object (said) || begin (h, said) < 0 || rank < 0 || rank >= h->size
+        || h->client_of[rank] || h->ranks[rank])
+        return -1;
+    learn_layout (h, said);
+    return add (h, a, rank);
+}
+
+static void take_ranks (struct gather_hub *h)
+{
+    struct listener_arrival a;
+
+    while (listener_take (&h->listener, &a)) {
+        json_t *said = json_loadb (a.body, a.length, JSON_REJECT_DUPLICATES, NULL);
+        if (greet (h, &a, said) < 0) {
+            seal_destroy (a.seal);
+            close (a.fd);
+        }
+        json_decref (said);
+        free (a.body);
+    }
+}
+
+/* -1: it makes no sense. */
+static int first (struct gather_hub *h, struct gather_connection *c, json_t *line)
+{
+    json_t *facts = json_object_get (line, "facts");
+    struct timespec now;
+
+    if (!json_is_object (facts))
+        return -1;
+    clock_gettime (CLOCK_REALTIME, &now);
+    json_object_set_new (facts, "skew",
+                         json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9
+                                    - json_number_value (json_object_get (facts, "time"))));
+    h->ranks[c->rank] = json_incref (line);
+    h->came++;
+    if (h->phase == OVER)
+        answer (h, c->rank);
+    return 0;
+}
+
+static void second (struct gather_hub *h, struct gather_connection *c, json_t *line)
+{
+    json_t *rank = h->ranks[c->rank];
+    json_t *findings = json_object_get (line, "findings");
+
+    if (c->done || h->phase != PEERS)
+        return;
+    if (json_is_array (findings))
+        json_array_extend (json_object_get (rank, "findings"), findings);
+    json_object_set (rank, "rates", json_object_get (line, "rates"));
+    c->done = true;
+    h->done++;
+}
+
+/* Somebody between it and us changes what it sends. */
+static void say_altered (const struct gather_hub *h, const struct gather_connection *c)
+{
+    const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
+
+    fprintf (stderr,
+             "dl: check: what rank %ld%s%s sent was altered on its way (wrong "
+             "MAC), or is no JSON: the connection is ended\n",
+             c->rank, *host ? " on " : "", host);
+}
+
+static void receive (struct gather_hub *h, struct gather_connection *c)
+{
+    json_t *line;
+    int rv = 0;
+
+    while (rv == 0 && (line = gather_receive (&c->stream))) {
+        if (!h->ranks[c->rank])
+            rv = first (h, c, line);
+        else
+            second (h, c, line);
+        json_decref (line);
+    }
+    if (rv < 0 || errno != EAGAIN) {
+        if (rv == 0 && errno == EBADMSG)
+            say_altered (h, c);
+        drop (h, c);
+    }
+}
+
+/* ---- the phases ---- */
+
+static const json_t *fact (const struct gather_hub *h, long rank, const char *name)
+{
+    return h->ranks[rank] ? json_object_get (json_object_get (h->ranks[rank], "facts"), name)
+                          : NULL;
+}
+
+static bool is_leader (const struct gather_hub *h, long rank)
+{
+    return h->client_of[rank] && fact (h, rank, "local_rank")
+           && json_integer_value (fact (h, rank, "local_rank")) == 0;
+}
+
+/* The next node's first rank, around the ring; NULL: there is no other. */
+static json_t *next_of (const struct gather_hub *h, long rank)
+{
+    for (long i = 1; i < h->size; i++) {
+        long other = (rank + i) % h->size;
+        if (is_leader (h, other))
+            return json_pack ("{s:O?, s:O?, s:O?}", "host", fact (h, other, "host"), "address",
+                              fact (h, other, "address"), "port", fact (h, other, "peer_port"));
+    }
+    return NULL;
+}
+
+static void send_go (struct gather_hub *h)
+{
+    for (long i = 0; i < h->size; i++) {
+        json_t *next = is_leader (h, i) ? next_of (h, i) : NULL;
+        json_t *go = json_pack ("{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
+        if (go && h->client_of[i])
+            gather_send (&h->client_of[i]->stream, go, monotonic () + 1);
+        json_decref (go);
+    }
+}
+
+static bool is_name (const char *name)
+{
+    return *name && !strpbrk (name, " ,[]/?");
+}
+
+/* For the launcher: which nodes an experiment is to keep away from. */
+static void write_notes (const struct gather_hub *h)
+{
+    const struct diagnosis *d = h->diagnosis;
+    char *text = calloc (1, SIZE_MAX_NOTES);
+    size_t n = 0;
+
+    for (long i = 0; text && i < d->nnodes; i++)
+        if (d->nodes[i].bad && is_name (d->nodes[i].name) && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
+            n += (size_t)snprintf (text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
+    if (text && n > 0)
+        publish_replace (h->g->notes, text, n, NULL);
+    free (text);
+}
+
+static void print_result (const struct gather_hub *h)
+{
+    char line[512];
+
+    if (h->g->json) {
+        diagnosis_json (h->diagnosis, stdout);
+        return;
+    }
+    if (h->g->table)
+        ranks_print (h->ranks, h->size, stderr);
+    if (h->g->level == LEVEL_NONE)
+        return;
+    diagnosis_print (h->diagnosis, stderr);
+    diagnosis_line (h->diagnosis, line, sizeof (line));
+    fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
+}
+
+static void end_all (struct gather_hub *h)
+{
+    h->phase = OVER;
+    h->diagnosis = diagnosis_create (h->ranks, h->size, h->layout);
+    if (!h->diagnosis) {
+        fputs ("dl: check: out of memory\n", stderr);
+        h->ended = true;
+        return;
+    }
+    if (h->g->level == LEVEL_NONE)
+        h->diagnosis->stop = false;
+    else if (h->g->notes)
+        write_notes (h);
+    print_result (h);
+    for (long i = 0; i < h->size; i++)
+        if (h->client_of[i])
+            answer (h, i);
+}
+
+/* When the present phase is over, whoever is missing. */
+static double limit_of (const struct gather_hub *h)
+{
+    const struct gather_times *t = &gather_times[h->g->level];
+
+    switch (h->phase) {
+    case FACTS:
+        return h->begun + t->facts;
+    case PEERS:
+        return h->begun + t->facts + t->peers;
+    case OVER:
+        break;
+    }
+    /* a rank that comes later still gets an answer while srun runs */
+    return h->begun + t->all + (h->g->parent < 0 ? 0 : LINGER);
+}
+
+static void step_on (struct gather_hub *h)
+{
+    bool timed_out = monotonic () >= limit_of (h);
+
+    if (h->phase == FACTS && (h->came == h->size || timed_out)) {
+        h->phase = PEERS;
+        if (h->g->level == LEVEL_NONE)
+            h->done = h->came;
+        else
+            send_go (h);
+        timed_out = monotonic () >= limit_of (h);
+    }
+    if (h->phase == PEERS && (h->done >= h->came || timed_out)) {
+        end_all (h);
+        timed_out = false;
+    }
+    if (h->phase == OVER && (timed_out || (h->came == h->size && !h->clients)))
+        h->ended = true;
+}
+
+/* ---- the loop ---- */
+
+/* Whether the process that this one serves is still there. */
+static bool is_alive (const struct gather_hub *h)
+{
+    char byte;
+    ssize_t n;
+
+    if (h->g->parent < 0)
+        return true;
+    n = read (h->g->parent, &byte, 1);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+static int wait_ms (const struct gather_hub *h)
+{
+    double now = monotonic ();
+    double until = h->size ? limit_of (h) : now + 1000;
+
+    if (h->listener.n > 0 && until > now + 1)
+        until = now + 1;
+    return socket_left (until);
+}
+
+static void hear (struct gather_hub *h)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait (h->epoll, events, EVENTS, 0);
+
+    for (int i = 0; i < n; i++)
+        if (events[i].data.ptr == h->g)
+            h->ended = !is_alive (h);
+        else
+            receive (h, events[i].data.ptr);
+}
+
+static void loop (struct gather_hub *h)
+{
+    while (!h->ended) {
+        struct pollfd *p = listener_poll (&h->listener, 1);
+        size_t last = listener_fds (&h->listener);
+        if (!p) {
+            fputs ("dl: check: out of memory\n", stderr);
+            return;
+        }
+        p[last] = (struct pollfd){ .fd = h->epoll, .events = POLLIN };
+        if (poll (p, last + 1, wait_ms (h)) < 0)
+            continue;
+        if (p[last].revents)
+            hear (h);
+        listener_serve (&h->listener);
+        take_ranks (h);
+        if (h->size)
+            step_on (h);
+    }
+}
+
+/* Returns how many ranks may come at once. */
+static size_t allow_many (void)
+{
+    struct rlimit limit = { 1024, 1024 };
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit (RLIMIT_NOFILE, &limit);
+    }
+    return limit.rlim_cur / 2 < RANKS ? limit.rlim_cur / 2 : RANKS;
+}
+
+int gather_serve (struct gather *g)
+{
+    struct gather_hub h = { .g = g,
+                            .listener = { .at = g->listener,
+                                          .handshake = gather_handshake (g->key),
+                                          .most = GATHER_LINE,
+                                          .expected = allow_many (),
+                                          .timeout = gather_times[g->level].all } };
+    int rv;
+
+    h.epoll = epoll_create1 (EPOLL_CLOEXEC);
+    if (g->parent >= 0) {
+        fcntl (g->parent, F_SETFL, O_NONBLOCK);
+        watch (&h, g->parent, g);
+    }
+    loop (&h);
+    rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;
+    while (h.clients)
+        drop (&h, h.clients);
+    for (long i = 0; i < h.size; i++)
+        json_decref (h.ranks[i]);
+    diagnosis_destroy (h.diagnosis);
+    free (h.ranks);
+    free (h.client_of);
+    free (h.layout);
+    close (h.epoll);
+    listener_close (&h.listener);
+    return rv;
+}

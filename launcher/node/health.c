@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run checks, each in a process that may hang. */
+#include "launcher/node/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/node/json_message.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+
+enum { CHECKS = 16 };
+
+struct probe {
+    const struct check_row *row;
+    pid_t pid;
+    int fd; /* -1: it has ended */
+    struct gather_line line;
+    char at[NAME_TEXT];
+};
+
+/* A check that hangs for ever must not hold what the task's end waits for. */
+static void close_others (int keep)
+{
+    int null = open ("/dev/null", O_RDWR);
+
+    for (int fd = 0; null >= 0 && fd < 3; fd++)
+        dup2 (null, fd);
+    for (int fd = 3; fd < 256; fd++)
+        if (fd != keep)
+            close (fd);
+}
+
+static void start (struct probe *p, const struct check_place *place)
+{
+    struct check_place inside = *place;
+    int pipe[2];
+
+    p->fd = -1;
+    if (pipe2 (pipe, O_CLOEXEC) < 0)
+        return;
+    if ((p->pid = subprocess_fork (SIGKILL)) == 0) {
+        signal (SIGPIPE, SIG_DFL);
+        signal (SIGALRM, SIG_DFL);
+        close_others (pipe[1]);
+        inside.out = pipe[1];
+        p->row->run (&inside);
+        _exit (0);
+    }
+    close (pipe[1]);
+    if (p->pid > 0) {
+        fcntl (pipe[0], F_SETFL, O_NONBLOCK);
+        p->fd = pipe[0];
+    } else
+        close (pipe[0]);
+}
+
+static void add_fact (json_t *facts, const json_t *line)
+{
+    const char *group = json_string_value (json_object_get (line, "group"));
+    const char *name = json_string_value (json_object_get (line, "name"));
+    json_t *in;
+
+    if (!group || !name)
+        return;
+    if (!json_is_object (in = json_object_get (facts, group)))
+        json_object_set_new (facts, group, in = json_object ());
+    json_object_set (in, name, json_object_get (line, "value"));
+}
+
+static void take (struct probe *p, json_t *facts, json_t *findings)
+{
+    json_t *line;
+    const char *at;
+
+    while ((line = gather_read (p->fd, &p->line))) {
+        if ((at = json_string_value (json_object_get (line, "at"))))
+            gather_clean (p->at, sizeof (p->at), at);
+        else if (json_object_get (line, "why"))
+            json_array_append (findings, line);
+        else
+            add_fact (facts, line);
+        json_decref (line);
+    }
+    if (errno == EAGAIN)
+        return;
+    close (p->fd);
+    p->fd = -1;
+}
+
+static void say_how (struct probe *p, const char *how, json_t *findings)
+{
+    char why[WHY_TEXT];
+
+    snprintf (why, sizeof (why), "%s: %s%s%s", p->row->name, how, *p->at ? " at " : "", p->at);
+    json_array_append_new (findings, finding_json (p->row->hangs, why));
+}
+
+/* One that the kernel does not let go cannot be waited for. */
+static void finish (struct probe *p, double seconds, json_t *findings)
+{
+    char how[NAME_TEXT];
+    int status = 0;
+
+    if (p->fd >= 0) {
+        snprintf (how, sizeof (how), "no answer for %.0f s", seconds);
+        say_how (p, how, findings);
+        kill (p->pid, SIGKILL);
+        close (p->fd);
+    } else if (p->pid > 0 && waitpid (p->pid, &status, 0) == p->pid && WIFSIGNALED (status)) {
+        snprintf (how, sizeof (how), "killed by signal %d", WTERMSIG (status));
+        say_how (p, how, findings);
+    }
+    gather_line_free (&p->line);
+}
+
+static bool is_for (const struct check_row *row, const struct check_place *p)
+{
+    return p->level >= row->level && (row->scope == EVERY_RANK || p->local_rank == 0);
+}
+
+static int poll_all (struct probe *probes, int n, double deadline)
+{
+    struct pollfd fds[CHECKS];
+    double left = deadline - monotonic ();
+    int open = 0;
+
+    for (int i = 0; i < n; i++) {
+        fds[i] = (struct pollfd){ .fd = probes[i].fd, .events = POLLIN };
+        open += probes[i].fd >= 0;
+    }
+    if (open == 0 || left <= 0)
+        return 0;
+    poll (fds, (nfds_t)n, (int)(left * 1000) + 1);
+    return 1;
+}
+
+void health_run (const struct check_row *table, const struct check_place *place, double seconds,
+                 json_t *facts, json_t *findings)
+{
+    struct probe probes[CHECKS] = { { 0 } };
+    double deadline = monotonic () + seconds;
+    int n = 0;
+
+    for (const struct check_row *row = table; row->name; row++)
+        if (is_for (row, place) && n < CHECKS) {
+            probes[n].row = row;
+            start (&probes[n++], place);
+        }
+    while (poll_all (probes, n, deadline))
+        for (int i = 0; i < n; i++)
+            if (probes[i].fd >= 0)
+                take (&probes[i], facts, findings);
+    for (int i = 0; i < n; i++)
+        finish (&probes[i], seconds, findings);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON objects: a message of a socket each, or a line of a pipe. */
+#include "launcher/node/json_message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void gather_line_free (struct gather_line *line)
+{
+    free (line->text);
+    *line = (struct gather_line){ 0 };
+}
+
+static int grow (struct gather_line *line)
+{
+    size_t capacity = line->capacity ? 2 * line->capacity : 4096;
+    char *text;
+
+    if (line->used < line->capacity)
+        return 0;
+    errno = EMSGSIZE;
+    if (capacity > GATHER_LINE || !(text = realloc (line->text, capacity)))
+        return -1;
+    line->text = text;
+    line->capacity = capacity;
+    return 0;
+}
+
+/* The first line of what was read so far, taken out of it. */
+static json_t *first_line (struct gather_line *line)
+{
+    char *end = line->used ? memchr (line->text, '\n', line->used) : NULL;
+    json_t *object;
+    size_t n;
+
+    if (!end) {
+        errno = EAGAIN;
+        return NULL;
+    }
+    n = (size_t)(end - line->text);
+    object = json_loadb (line->text, n, JSON_REJECT_DUPLICATES, NULL);
+    line->used -= n + 1;
+    memmove (line->text, end + 1, line->used);
+    if (json_is_object (object))
+        return object;
+    json_decref (object);
+    errno = EBADMSG;
+    return NULL;
+}
+
+json_t *gather_read (int fd, struct gather_line *line)
+{
+    json_t *object;
+    ssize_t n;
+
+    while (!(object = first_line (line)) && errno == EAGAIN) {
+        if (grow (line) < 0)
+            return NULL;
+        n = read (fd, line->text + line->used, line->capacity - line->used);
+        if (n == 0)
+            errno = ECONNRESET;
+        if (n <= 0)
+            return NULL;
+        line->used += (size_t)n;
+    }
+    return object;
+}
+
+json_t *gather_receive (struct net_stream *w)
+{
+    int rv = net_stream_read (w, GATHER_LINE);
+    json_t *object;
+
+    if (rv <= 0) {
+        errno = rv < 0 ? errno : EAGAIN;
+        return NULL;
+    }
+    object = json_loadb (w->body, w->head.length, JSON_REJECT_DUPLICATES, NULL);
+    net_stream_next (w);
+    if (json_is_object (object))
+        return object;
+    json_decref (object);
+    errno = EBADMSG;
+    return NULL;
+}
+
+int gather_send (struct net_stream *w, const json_t *object, double deadline)
+{
+    char *text = json_dumps (object, JSON_COMPACT);
+    int rv;
+
+    if (!text) {
+        errno = ENOMEM;
+        return -1;
+    }
+    rv = net_stream_send (w, 0, text, strlen (text), deadline);
+    free (text);
+    return rv;
+}
+
+void gather_clean (char *buf, size_t size, const char *text)
+{
+    size_t n = 0;
+
+    for (; text && *text && n + 1 < size; text++)
+        buf[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
+    buf[n] = '\0';
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listen for the ranks of a step. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "launcher/node/depth.h"
+#include "runtime/comm/net/handshake.h"
+#include "runtime/comm/net/listen.h"
+#include "runtime/slurmdl.h"
+
+struct gather {
+    enum check_level level;
+    bool table;                       /* print the node and the GPUs of each rank */
+    bool json;                        /* print JSON, on standard output */
+    unsigned char key[HANDSHAKE_KEY]; /* of the ranks of this step */
+    struct listen_sockets listener;
+    int parent;        /* fd whose end ends the collector; -1: none */
+    const char *notes; /* file for the names of bad nodes, or NULL */
+};
+
+/* Listen on 'port', or on any in 'range' ("60001-60100"), or where the kernel
+ * chooses.
+ */
+int gather_open (struct gather *g, int port, const char *range, struct slurmdl_error *err);
+
+/* What the ranks and the collector know of each other. */
+struct handshake gather_handshake (const unsigned char *key);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check that nodes reach each other over TCP, and how fast. */
+#include "launcher/node/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/environment.h"
+#include "runtime/comm/net/listener.h"
+
+enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
+
+/* Count the bytes until the end, which mean nothing and have no tags, and send
+ * the sum.
+ */
+static void count (int fd, struct net_seal *seal, char *block)
+{
+    unsigned long long sum = 0;
+    ssize_t n;
+
+    while ((n = read (fd, block, BLOCK)) > 0)
+        sum += (unsigned long long)n;
+    memcpy (block, &sum, sizeof (sum));
+    seal_make (seal, &sum, sizeof (sum), block + sizeof (sum));
+    if (n == 0)
+        send (fd, block, sizeof (sum) + seal_size (seal), MSG_NOSIGNAL);
+}
+
+/* One after the other. */
+static void count_all (struct listener *l, char *block)
+{
+    struct timeval limit = { .tv_sec = CONNECT_S + SEND_S };
+    struct listener_arrival a;
+
+    while (listener_take (l, &a)) {
+        fcntl (a.fd, F_SETFL, 0);
+        setsockopt (a.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
+        count (a.fd, a.seal, block);
+        seal_destroy (a.seal);
+        close (a.fd);
+        free (a.body);
+    }
+}
+
+/* To be connected to is all that is asked of the master's port. */
+static void serve (struct listener *rates, const struct listen_sockets *master)
+{
+    char *block = malloc (BLOCK);
+    struct pollfd *p;
+    int fd;
+
+    while (block && (p = listener_poll (rates, (size_t)master->n))) {
+        nfds_t first = listener_fds (rates);
+        for (int i = 0; i < master->n; i++)
+            p[first + (nfds_t)i] = (struct pollfd){ .fd = master->fd[i], .events = POLLIN };
+        poll (p, first + (nfds_t)master->n, rates->n ? 1000 : -1);
+        for (int i = 0; i < master->n; i++)
+            if (p[first + (nfds_t)i].revents && (fd = accept (master->fd[i], NULL, NULL)) >= 0)
+                close (fd);
+        listener_serve (rates);
+        count_all (rates, block);
+    }
+}
+
+/* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
+static int master_port (void)
+{
+    const char *name = getenv ("MASTER_PORT") ? "MASTER_PORT" : "PET_MASTER_PORT";
+    long long n = environment_number (name, 0);
+
+    return n > 0 && n < 65536 ? (int)n : 0;
+}
+
+static void listen_as_master (struct listen_sockets *s, json_t *findings)
+{
+    int port = master_port ();
+    char why[WHY_TEXT];
+
+    if (!port || listen_open (s, NULL, port) == 0)
+        return;
+    snprintf (why, sizeof (why), "MASTER_PORT %d cannot be used on rank 0's node: %s", port,
+              strerror (errno));
+    json_array_append_new (findings, finding_json (SEVERITY_STOP, why));
+}
+
+static struct handshake handshake_of (const unsigned char *key)
+{
+    struct handshake h = { .service = HANDSHAKE_RATES };
+
+    memcpy (h.key, key, sizeof (h.key));
+    return h;
+}
+
+pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings)
+{
+    struct listener rates = { .handshake = handshake_of (key) };
+    struct listen_sockets master = { 0 };
+    pid_t pid = -1;
+
+    *port = listen_open (&rates.at, NULL, 0) < 0 ? 0 : rates.at.port;
+    if (is_master)
+        listen_as_master (&master, findings);
+    if ((rates.at.n || master.n) && (pid = subprocess_fork (SIGKILL)) == 0) {
+        serve (&rates, &master);
+        _exit (0);
+    }
+    listener_close (&rates);
+    listen_close (&master);
+    return pid;
+}
+
+void peers_end (pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    kill (pid, SIGKILL);
+    waitpid (pid, NULL, 0);
+}
+
+/* A socket's time-out for sending is also that of connecting. */
+static int reach (const char *host, const char *port)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct timeval limit = { .tv_sec = CONNECT_S };
+    /* no port of the other side is to be left waiting */
+    struct linger none = { .l_onoff = 1, .l_linger = 0 };
+    struct addrinfo *list = NULL;
+    int fd = -1, e = EHOSTUNREACH;
+
+    if (getaddrinfo (host, port, &hints, &list) != 0)
+        list = NULL;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = socket (a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt (fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof (limit));
+        setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
+        setsockopt (fd, SOL_SOCKET, SO_LINGER, &none, sizeof (none));
+        if (fd >= 0 && connect (fd, a->ai_addr, a->ai_addrlen) < 0) {
+            e = errno == EINPROGRESS ? ETIMEDOUT : errno;
+            close (fd);
+            fd = -1;
+        }
+    }
+    if (list)
+        freeaddrinfo (list);
+    errno = e;
+    return fd;
+}
+
+void check_master (const struct check_place *p)
+{
+    const char *host = getenv ("MASTER_ADDR") ?: getenv ("PET_MASTER_ADDR");
+    char port[16];
+    int fd;
+
+    if (!host || !*host || !master_port ())
+        return;
+    snprintf (port, sizeof (port), "%d", master_port ());
+    check_stage (p, "%s port %s", host, port);
+    fd = reach (host, port);
+    if (fd < 0)
+        check_finding (p, SEVERITY_STOP, "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
+                       host, port, strerror (errno));
+    else
+        close (fd);
+}
+
+/* For a second, as fast as it goes.  Returns GB/s, or -1. */
+static double send_for_a_while (int fd, const unsigned char *key)
+{
+    struct handshake with = handshake_of (key);
+    double start = monotonic (), took;
+    char *block = calloc (1, BLOCK);
+    char answer[sizeof (unsigned long long) + SEAL_TAG];
+    unsigned long long sum;
+    struct net_seal *seal = NULL;
+    ssize_t n = 1;
+
+    if (handshake_call (fd, &with, "", 0, start + CONNECT_S, &seal) < 0)
+        n = -1;
+    start = monotonic ();
+    while (block && n > 0 && monotonic () - start < SEND_S)
+        n = send (fd, block, BLOCK, MSG_NOSIGNAL);
+    free (block);
+    shutdown (fd, SHUT_WR);
+    if (n > 0)
+        n = recv (fd, answer, sizeof (answer), MSG_WAITALL);
+    took = monotonic () - start;
+    if (n == sizeof (answer) && seal_check (seal, answer, sizeof (sum), answer + sizeof (sum)) == 0)
+        memcpy (&sum, answer, sizeof (sum));
+    else
+        n = -1;
+    seal_destroy (seal);
+    if (n < 0)
+        return -1;
+    return (double)sum / took / 1e9;
+}
+
+void check_next (const struct check_place *p)
+{
+    const char *host = json_string_value (json_object_get (p->next, "host")) ?: "";
+    const char *address = json_string_value (json_object_get (p->next, "address")) ?: "";
+    long port = json_integer_value (json_object_get (p->next, "port"));
+    char text[16];
+    double rate;
+    int fd;
+
+    if (!p->next || !*address || port < 1)
+        return;
+    snprintf (text, sizeof (text), "%ld", port);
+    check_stage (p, "%s (%s)", host, address);
+    if ((fd = reach (address, text)) < 0) {
+        check_finding (p, SEVERITY_WARN, "network: %s (%s) cannot be reached: %s", host, address,
+                       strerror (errno));
+        return;
+    }
+    if (p->level == LEVEL_FULL && (rate = send_for_a_while (fd, p->key)) >= 0)
+        check_fact (p, "rates", "network", json_real (rate));
+    close (fd);
+}

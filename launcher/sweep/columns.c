@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of the table of trials. */
+#include "launcher/sweep/columns.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/hparams.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/json_number.h"
+
+/* ---- of every trial ---- */
+
+#define GET(name, member, expression)                                                              \
+    static void get_##name (const struct sweep *s, const struct result_column *c, long trial,      \
+                            struct cell *cell)                                                     \
+    {                                                                                              \
+        const struct sweep_trial *t = sweep_trial (s, trial);                                      \
+                                                                                                   \
+        (void)c;                                                                                   \
+        (void)t;                                                                                   \
+        cell->member = expression;                                                                 \
+    }
+
+GET (trial, integer, trial)
+GET (state, text, trial_state_name (s, t))
+GET (length, integer, t->length)
+GET (metric, real, t->metric)
+GET (value, real, trial_values (t) ? trial_values (t)[c->index] : NAN)
+GET (best, real, trial_result (s, trial, 0).value)
+GET (best_length, integer, trial_result (s, trial, 0).length)
+GET (seconds, real, t->seconds)
+GET (attempts, integer, trial_attempts (s, t))
+GET (fails, integer, t->fails)
+GET (begin_time, real, t->begin_time)
+GET (end_time, real, t->end_time)
+GET (host, text, t->host)
+GET (gpus, text, t->gpus)
+GET (why, text, t->why)
+GET (point, integer, trial_point (s, trial))
+GET (repeat, integer, trial_repeat (s, trial))
+GET (mean, real, point_result (s, trial_point (s, trial), 0).value)
+GET (deviation, real, point_result (s, trial_point (s, trial), 0).deviation)
+GET (n, integer, point_result (s, trial_point (s, trial), 0).n)
+
+/* Of several metrics each has a column. */
+static size_t further_metrics (const struct sweep *s)
+{
+    return sweep_metrics (s) > 1 ? sweep_metrics (s) : 0;
+}
+
+static size_t if_repeated (const struct sweep *s)
+{
+    return s->exp->search.repeats > 1;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name; /* NULL: of the metric */
+    const char *title;
+    enum column_type type;
+    size_t (*count) (const struct sweep *s); /* NULL: one */
+    void (*get) (const struct sweep *s, const struct result_column *c, long trial, struct cell *cell);
+} fixed[] = {
+    { "trial",        NULL,     COLUMN_INT,  NULL, get_trial },
+    { "state",        NULL,     COLUMN_TEXT, NULL, get_state },
+    { "length",       NULL,     COLUMN_INT,  NULL, get_length },
+    { "metric",       "last",   COLUMN_REAL, NULL, get_metric },
+    { NULL,           NULL,     COLUMN_REAL, further_metrics, get_value },
+    { "best",         NULL,     COLUMN_REAL, NULL, get_best },
+    { "best_length",  NULL,     COLUMN_INT,  NULL, get_best_length },
+    { "seconds",      "time",   COLUMN_REAL, NULL, get_seconds },
+    { "attempts",     NULL,     COLUMN_INT,  NULL, get_attempts },
+    { "fails",        NULL,     COLUMN_INT,  NULL, get_fails },
+    { "begin_time",   NULL,     COLUMN_REAL, NULL, get_begin_time },
+    { "end_time",     NULL,     COLUMN_REAL, NULL, get_end_time },
+    { "host",         NULL,     COLUMN_TEXT, NULL, get_host },
+    { "gpus",         NULL,     COLUMN_TEXT, NULL, get_gpus },
+    { "why",          "reason", COLUMN_TEXT, NULL, get_why },
+    { "point",        NULL,     COLUMN_INT,  if_repeated, get_point },
+    { "repeat",       NULL,     COLUMN_INT,  if_repeated, get_repeat },
+    { "mean",         NULL,     COLUMN_REAL, if_repeated, get_mean },
+    { "deviation",    NULL,     COLUMN_REAL, if_repeated, get_deviation },
+    { "n",            NULL,     COLUMN_INT,  if_repeated, get_n },
+};
+/* clang-format on */
+enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
+
+/* ---- hyperparameters ---- */
+
+static json_t *value_of (const struct sweep *s, const struct result_column *c, long trial)
+{
+    return trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
+}
+
+static void get_integer (const struct sweep *s, const struct result_column *c, long trial,
+                         struct cell *cell)
+{
+    json_t *v = value_of (s, c, trial);
+
+    cell->integer = json_integer_value (v);
+    json_decref (v);
+}
+
+static void get_real (const struct sweep *s, const struct result_column *c, long trial,
+                      struct cell *cell)
+{
+    json_t *v = value_of (s, c, trial);
+
+    cell->real = v ? number_from_json (v) : NAN;
+    json_decref (v);
+}
+
+/* A choice that is no string has the text that the file's reader gave it. */
+static void get_text (const struct sweep *s, const struct result_column *c, long trial,
+                      struct cell *cell)
+{
+    const struct hparam *h = &s->exp->hparams[c->index];
+    json_t *v = value_of (s, c, trial);
+
+    if (!v || c->text)
+        cell->text = v ? c->text : NULL;
+    else if (json_is_string (v))
+        cell->text = json_string_value (v);
+    else
+        for (size_t i = 0; h->labels && h->labels[i]; i++)
+            if (json_equal (v, json_array_get (h->values, i)))
+                cell->text = h->labels[i];
+    json_decref (v);
+}
+
+/* The narrowest type that holds all of its values, and that it has none. */
+static enum column_type type_of (const struct experiment *e, const struct hparam *h)
+{
+    const struct param *p = h->dim >= 0 ? &e->params[h->dim] : NULL;
+    enum column_type type = COLUMN_INT;
+    size_t n = p ? json_array_size (h->values) : 1;
+
+    if (p && p->type != PARAM_CATEGORICAL)
+        return p->type == PARAM_INT && !p->when ? COLUMN_INT : COLUMN_REAL;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = p ? json_array_get (h->values, i) : h->values;
+        if (!json_is_number (v))
+            return COLUMN_TEXT;
+        if (!json_is_integer (v))
+            type = COLUMN_REAL;
+    }
+    return p && p->when ? COLUMN_REAL : type;
+}
+
+static int add_hparam (struct columns *c, const struct experiment *e, size_t index)
+{
+    static void (*const get[]) (const struct sweep *s, const struct result_column *c, long trial,
+                                struct cell *cell) = {
+        [COLUMN_INT] = get_integer,
+        [COLUMN_REAL] = get_real,
+        [COLUMN_TEXT] = get_text,
+    };
+    const struct hparam *h = &e->hparams[index];
+    struct result_column *new = &c->list[c->n++];
+
+    *new = (struct result_column){
+        .name = strdup (h->path), .type = type_of (e, h), .hparam = true, .index = index
+    };
+    new->get = get[new->type];
+    if (h->dim < 0 && new->type == COLUMN_TEXT && !(new->text = json_text (h->values)))
+        return -1;
+    return new->name ? 0 : -1;
+}
+
+/* ---- all ---- */
+
+static bool taken (const struct columns *c, const char *name)
+{
+    for (size_t i = 0; i + 1 < c->n; i++)
+        if (!strcmp (c->list[i].name, name))
+            return true;
+    return false;
+}
+
+/* "metric.validation_loss" for the metric "validation/loss". */
+static char *metric_name (const struct columns *c, const char *metric)
+{
+    char *name;
+
+    if (asprintf (&name, "metric.%s", metric) < 0)
+        return NULL;
+    for (char *p = name; *p; p++)
+        if (*p == '/')
+            *p = '_';
+    while (name && taken (c, name)) {
+        char *longer;
+        if (asprintf (&longer, "%s_", name) < 0)
+            longer = NULL;
+        free (name);
+        name = longer;
+    }
+    return name;
+}
+
+static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
+{
+    size_t n = fixed[row].count ? fixed[row].count (s) : 1;
+
+    for (size_t i = 0; i < n; i++) {
+        struct result_column *new = &c->list[c->n++];
+        *new = (struct result_column){
+            .title = fixed[row].title, .type = fixed[row].type, .index = i, .get = fixed[row].get
+        };
+        new->name =
+            fixed[row].name ? strdup (fixed[row].name) : metric_name (c, sweep_metric (s, i));
+        if (!new->name)
+            return -1;
+    }
+    return 0;
+}
+
+static void get_logged (const struct sweep *s, const struct result_column *c, long trial,
+                        struct cell *cell)
+{
+    (void)s;
+    cell->real = c->logged->values[trial - 1];
+    if (isnan (cell->real) && c->logged->has[trial - 1])
+        cell->text = "nan";
+}
+
+int columns_add_logged (struct columns *c, const struct logged_metrics *l)
+{
+    struct result_column *list = realloc (c->list, (c->n + l->n) * sizeof (*list));
+
+    if (!list)
+        return -1;
+    c->list = list;
+    for (size_t i = 0; i < l->n; i++) {
+        struct result_column *new = &c->list[c->n++];
+        *new = (struct result_column){ .type = COLUMN_REAL,
+                                       .text = strdup (l->list[i].name),
+                                       .logged = &l->list[i],
+                                       .get = get_logged };
+        new->name = metric_name (c, l->list[i].name);
+        if (!new->name || !new->text)
+            return -1;
+    }
+    return 0;
+}
+
+int columns_create (struct columns *c, const struct sweep *s)
+{
+    const struct experiment *e = s->exp;
+
+    *c = (struct columns){ 0 };
+    c->list = calloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
+    if (!c->list)
+        return -1;
+    for (size_t i = 0; i < NFIXED; i++)
+        if (add_fixed (c, s, i) < 0)
+            goto fail;
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (add_hparam (c, e, i) < 0)
+            goto fail;
+    return 0;
+fail:
+    columns_destroy (c);
+    return -1;
+}
+
+void columns_destroy (struct columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        free (c->list[i].name);
+        free (c->list[i].text);
+    }
+    free (c->list);
+    *c = (struct columns){ 0 };
+}
+
+const char *column_title (const char *name)
+{
+    for (size_t i = 0; i < NFIXED; i++)
+        if (fixed[i].title && !strcmp (fixed[i].name, name))
+            return fixed[i].title;
+    return name;
+}
+
+struct cell column_cell (const struct result_column *c, const struct sweep *s, long trial)
+{
+    struct cell cell = { .real = NAN };
+
+    c->get (s, c, trial, &cell);
+    return cell;
+}

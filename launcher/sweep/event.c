@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the decision log as JSON and in packed form, from one table. */
+#include "launcher/sweep/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "launcher/sys/json_number.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
+
+#define DIGITS "0123456789"
+#define HEX    DIGITS "abcdef"
+
+enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
+
+struct event_member {
+    const char *name;
+    enum type type;
+    size_t offset;
+    uint32_t ops;                     /* that have it */
+    bool (*fits) (const char *value); /* of what reaches a command or path */
+};
+
+static const char *const names[EVENT_OPS] = {
+    [EVENT_CREATE] = "create",   [EVENT_BEGIN] = "begin",       [EVENT_REPORT] = "report",
+    [EVENT_RESULT] = "result",   [EVENT_FAIL] = "fail",         [EVENT_LOST] = "lost",
+    [EVENT_PARK] = "park",       [EVENT_REJECT] = "reject",     [EVENT_EXIT] = "exit",
+    [EVENT_PAUSE] = "pause",     [EVENT_RESUME] = "resume",     [EVENT_STOP] = "stop",
+    [EVENT_KILL] = "kill",       [EVENT_CONTINUE] = "continue", [EVENT_RETRY] = "retry",
+    [EVENT_EXPIRE] = "expire",   [EVENT_END] = "end",           [EVENT_SUBMIT] = "submit",
+    [EVENT_SCALE] = "scale",     [EVENT_EXCLUDE] = "exclude",   [EVENT_LABEL] = "label",
+    [EVENT_ARCHIVE] = "archive",
+};
+
+/* ---- what a text may be ---- */
+
+/* An array of Slurm's: "12", "12_3", "12;cluster"; "": not known. */
+static bool is_job (const char *text)
+{
+    const char *c = text + strspn (text, DIGITS);
+
+    if (*c == '_' && c > text)
+        c += 1 + strspn (c + 1, DIGITS);
+    if (*c == ';' && c > text && word_fits (c + 1))
+        return true;
+    return !*c && (!*text || c[-1] != '_');
+}
+
+/* A machine, or the nonce of a worker; "": not known. */
+static bool is_word (const char *text)
+{
+    return !*text || word_fits (text);
+}
+
+/* Of an experiment: it names a folder of each user's. */
+static bool is_id (const char *text)
+{
+    return strlen (text) == 32 && !text[strspn (text, HEX)];
+}
+
+/* Slots, with spaces between them. */
+static bool is_words (const char *text)
+{
+    char word[WORD_SIZE];
+
+    for (text += strspn (text, " "); *text; text += strspn (text, " ")) {
+        size_t n = strcspn (text, " ");
+        if (n >= sizeof (word))
+            return false;
+        snprintf (word, sizeof (word), "%.*s", (int)n, text);
+        if (!word_fits (word))
+            return false;
+        text += n;
+    }
+    return true;
+}
+
+/* ---- the table ---- */
+
+#define AT(field) offsetof (struct event, field)
+#define OP(name)  (1u << EVENT_##name)
+#define ALL       (~0u)
+#define ENDS      (OP (RESULT) | OP (FAIL) | OP (PARK) | OP (REJECT))
+#define TRIES     (ENDS | OP (REPORT) | OP (LOST))
+
+/* In the order in which they stand in an entry. */
+/* clang-format off */
+static const struct event_member members[] = {
+    { "time",        REAL,    AT (time),        ALL },
+    { "by",          TEXT,    AT (by),          ALL },
+    { "version",     INT,     AT (version),     OP (CREATE) },
+    { "name",        TEXT,    AT (name),        OP (CREATE) },
+    { "dir",         TEXT,    AT (dir),         OP (CREATE) },
+    { "seed",        INT,     AT (seed),        OP (CREATE) },
+    { "known",       KNOWN,   AT (known),       OP (CREATE) },
+    { "source",      TEXT,    AT (source),      OP (CREATE) },
+    { "id",          TEXT,    AT (id),          OP (CREATE), is_id },
+    { "digest",      TEXT,    AT (digest),      OP (CREATE), is_word },
+    { "code",        TEXT,    AT (code),        OP (CREATE) | OP (RESUME), is_word },
+    { "root",        TEXT,    AT (root),        OP (CREATE) },
+    { "provenance",  TEXT,    AT (provenance),  OP (CREATE), is_word },
+    { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },
+    { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) },
+    { "length",      INT,     AT (length),      OP (BEGIN) | OP (REPORT) | OP (RESULT) },
+    { "metric",      REAL,    AT (metric),      OP (REPORT) | OP (RESULT) },
+    { "metrics",     REALS,   AT (metrics),     OP (RESULT) },
+    { "stopped",     FLAG,    AT (stopped),     OP (RESULT) },
+    { "ended",       INT,     AT (ended),       OP (RESULT) },
+    { "seconds",     REAL,    AT (seconds),     ENDS | OP (LOST) },
+    { "free",        FLAG,    AT (free),        OP (FAIL) },
+    { "progress",    FLAG,    AT (progress),    OP (FAIL) | OP (LOST) },
+    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), is_word },
+    { "gpus",        TEXT,    AT (gpus),        ENDS },
+    { "owner",       TEXT,    AT (owner),       OP (BEGIN), is_word },
+    { "from",        INT,     AT (from),        OP (BEGIN) | OP (CREATE) },
+    { "from_length", INT,     AT (from_length), OP (BEGIN) | OP (CREATE) },
+    { "x",           REALS,   AT (x),           OP (BEGIN) | OP (FAIL) },
+    { "hparams",     HPARAMS, AT (hparams),     OP (BEGIN) | OP (FAIL) },
+    { "memory",      INT,     AT (memory),      OP (FAIL) | OP (EXIT) | OP (SUBMIT) },
+    { "max_trials",  INT,     AT (max_trials),  OP (CONTINUE) },
+    { "max_length",  INT,     AT (max_length),  OP (CONTINUE) },
+    { "job",         TEXT,    AT (job),         OP (SUBMIT), is_job },
+    { "first",       INT,     AT (first),       OP (SUBMIT) },
+    { "last",        INT,     AT (last),        OP (SUBMIT) },
+    { "workers",     INT,     AT (workers),     OP (SCALE) },
+    { "slots",       TEXT,    AT (slots),       OP (SCALE), is_words },
+    { "label",       TEXT,    AT (label),       OP (LABEL) },
+    { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
+    { "state",       TEXT,    AT (state),       OP (END) },
+    { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) },
+};
+/* clang-format on */
+enum { MEMBERS = sizeof (members) / sizeof (*members) };
+
+const char *event_name (enum event_op op)
+{
+    return names[op];
+}
+
+struct event event_now (struct event e)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    e.time = (double)ts.tv_sec + (double)(ts.tv_nsec / 1000000) / 1000;
+    return e;
+}
+
+static bool has (enum event_op op, const struct event_member *m)
+{
+    return m->ops >> op & 1;
+}
+
+static void *at (const struct event *e, const struct event_member *m)
+{
+    return (char *)e + m->offset;
+}
+
+/* The length of a list stands behind the pointer to it. */
+static size_t *count_of (const struct event *e, const struct event_member *m)
+{
+    return (size_t *)(void *)((char *)at (e, m) + sizeof (double *));
+}
+
+/* ---- JSON ---- */
+
+/* NULL if the event has no such member. */
+static json_t *member_json (const struct event *e, const struct event_member *m)
+{
+    const void *p = at (e, m);
+
+    switch (m->type) {
+    case TEXT:
+        return *(char *const *)p ? json_string (*(char *const *)p) : NULL;
+    case INT:
+        return *(const int64_t *)p ? json_integer (*(const int64_t *)p) : NULL;
+    case REAL:
+        return number_to_json (*(const double *)p);
+    case REALS:
+        return *count_of (e, m) ? numbers_to_json (*(double *const *)p, *count_of (e, m)) : NULL;
+    case FLAG:
+        return *(const bool *)p ? json_true () : NULL;
+    case HPARAMS:
+    case KNOWN:
+        return json_incref (*(json_t *const *)p);
+    }
+    return NULL;
+}
+
+json_t *event_json (const struct event *e)
+{
+    json_t *o = json_object ();
+    json_t *v;
+
+    json_object_set_new (o, "op", json_string (names[e->op]));
+    for (int i = 0; i < MEMBERS; i++)
+        if (has (e->op, &members[i]) && (v = member_json (e, &members[i])))
+            json_object_set_new (o, members[i].name, v);
+    return o;
+}
+
+static int read_reals (const json_t *v, struct event *e, const struct event_member *m)
+{
+    size_t n = json_array_size (v);
+    double *list = n ? calloc (n, sizeof (*list)) : NULL;
+
+    if (n && !list)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        list[i] = number_from_json (json_array_get (v, i));
+    *(double **)at (e, m) = list;
+    *count_of (e, m) = n;
+    return 0;
+}
+
+static int read_member (const json_t *v, struct event *e, const struct event_member *m)
+{
+    void *p = at (e, m);
+
+    switch (m->type) {
+    case TEXT:
+        *(const char **)p = json_string_value (v);
+        break;
+    case INT:
+        *(int64_t *)p = json_integer_value (v);
+        break;
+    case REAL:
+        *(double *)p = number_from_json (v);
+        break;
+    case REALS:
+        return read_reals (v, e, m);
+    case FLAG:
+        *(bool *)p = json_is_true (v);
+        break;
+    case HPARAMS:
+        break;
+    case KNOWN:
+        *(json_t **)p = json_incref ((json_t *)v);
+    }
+    return 0;
+}
+
+int event_read (const json_t *json, struct event *e)
+{
+    const char *op = json_string_value (json_object_get (json, "op"));
+
+    *e = (struct event){ .op = 0 };
+    while (op && e->op < EVENT_OPS && strcmp (names[e->op], op))
+        e->op++;
+    if (!op || e->op == EVENT_OPS) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (int i = 0; i < MEMBERS; i++) {
+        const json_t *v = json_object_get (json, members[i].name);
+        if (has (e->op, &members[i]) && read_member (v, e, &members[i]) < 0) {
+            event_free (e);
+            errno = ENOMEM;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* What the first entry always has: without it nobody could say whether it is
+ * the one that was there before.
+ */
+static const char *create_lacks (const struct event *e)
+{
+    if (!e->id || !e->digest)
+        return e->id ? "digest" : "id";
+    return !e->code != !e->root ? "root" : NULL;
+}
+
+const char *event_unfit (const struct event *e)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        const char *text;
+        if (!members[i].fits || !has (e->op, &members[i]))
+            continue;
+        text = *(char *const *)at (e, &members[i]);
+        if (text && !members[i].fits (text))
+            return members[i].name;
+    }
+    return e->op == EVENT_CREATE ? create_lacks (e) : NULL;
+}
+
+void event_free (struct event *e)
+{
+    free (e->x);
+    free (e->metrics);
+    json_decref (e->known);
+    e->x = e->metrics = NULL;
+    e->known = NULL;
+}
+
+/* ---- packed ---- */
+
+static int pack_bytes (struct packed *p, const void *data, size_t size)
+{
+    size_t padded = (size + 7) & ~(size_t)7;
+
+    if (array_reserve (&p->data, &p->capacity, p->size, padded, 1) < 0)
+        return -1;
+    memset (p->data + p->size, 0, padded);
+    if (size)
+        memcpy (p->data + p->size, data, size);
+    p->size += padded;
+    return 0;
+}
+
+/* A count and so many bytes; with its NUL if it is a text. */
+static int pack_counted (struct packed *p, const void *data, uint64_t size)
+{
+    return pack_bytes (p, &size, sizeof (size)) < 0 ? -1 : pack_bytes (p, data, size);
+}
+
+static int pack_member (struct packed *p, const struct event *e, const struct event_member *m)
+{
+    const void *from = at (e, m);
+    const char *text;
+    char *known;
+    int rv;
+
+    switch (m->type) {
+    case TEXT:
+        text = *(char *const *)from;
+        return pack_counted (p, text, text ? strlen (text) + 1 : 0);
+    case INT:
+        return pack_bytes (p, from, sizeof (int64_t));
+    case REAL:
+        return pack_bytes (p, from, sizeof (double));
+    case REALS:
+        return pack_counted (p, *(double *const *)from, *count_of (e, m) * sizeof (double));
+    case FLAG:
+        return pack_bytes (p, from, sizeof (bool));
+    case HPARAMS:
+        return 0;
+    case KNOWN:
+        known = json_dumps (e->known, JSON_COMPACT);
+        rv = pack_counted (p, known, known ? strlen (known) + 1 : 0);
+        free (known);
+        return rv;
+    }
+    return -1;
+}
+
+int event_pack (struct packed *p, const struct event *e)
+{
+    uint64_t op = e->op;
+
+    if (pack_bytes (p, &op, sizeof (op)) < 0)
+        return -1;
+    for (int i = 0; i < MEMBERS; i++)
+        if (has (e->op, &members[i]) && pack_member (p, e, &members[i]) < 0)
+            return -1;
+    return 0;
+}
+
+void packed_free (struct packed *p)
+{
+    free (p->data);
+    *p = (struct packed){ NULL };
+}
+
+struct pack_cursor {
+    const char *data;
+    size_t size, at;
+    bool bad;
+};
+
+static const char *take (struct pack_cursor *c, size_t size)
+{
+    const char *p = c->data + c->at;
+    size_t padded = (size + 7) & ~(size_t)7;
+
+    if (padded < size || padded > c->size - c->at) {
+        c->bad = true;
+        return NULL;
+    }
+    c->at += padded;
+    return p;
+}
+
+static uint64_t take_word (struct pack_cursor *c)
+{
+    const char *p = take (c, sizeof (uint64_t));
+    uint64_t v = 0;
+
+    if (p)
+        memcpy (&v, p, sizeof (v));
+    return v;
+}
+
+static const char *take_bytes (struct pack_cursor *c, size_t *size)
+{
+    *size = take_word (c);
+    return *size && !c->bad ? take (c, *size) : NULL;
+}
+
+static void unpack_member (struct pack_cursor *c, struct event *e, const struct event_member *m)
+{
+    void *to = at (e, m);
+    const char *bytes;
+    uint64_t word;
+    size_t n;
+
+    switch (m->type) {
+    case TEXT:
+        bytes = take_bytes (c, &n);
+        c->bad |= bytes && bytes[n - 1];
+        *(const char **)to = c->bad ? NULL : bytes;
+        break;
+    case INT:
+    case REAL:
+        word = take_word (c);
+        memcpy (to, &word, sizeof (word));
+        break;
+    case REALS:
+        *(const void **)to = take_bytes (c, &n);
+        *count_of (e, m) = n / sizeof (double);
+        break;
+    case FLAG:
+        *(bool *)to = take_word (c) & 1;
+        break;
+    case HPARAMS:
+        break;
+    case KNOWN:
+        bytes = take_bytes (c, &n);
+        c->bad |= bytes && bytes[n - 1];
+        *(json_t **)to = bytes && !c->bad ? json_loads (bytes, 0, NULL) : NULL;
+    }
+}
+
+int event_unpack (const char *data, size_t size, size_t *where, struct event *e)
+{
+    struct pack_cursor c = { data, size, *where, false };
+    uint64_t op;
+
+    if (*where == size)
+        return 0;
+    op = take_word (&c);
+    *e = (struct event){ .op = (enum event_op)op };
+    for (int i = 0; i < MEMBERS && !c.bad && op < EVENT_OPS; i++)
+        if (has (e->op, &members[i]))
+            unpack_member (&c, e, &members[i]);
+    *where = c.at;
+    if (!c.bad && op < EVENT_OPS)
+        return 1;
+    errno = EINVAL;
+    return -1;
+}
+
+uint64_t event_layout (void)
+{
+    uint64_t hash = XXH64 (&(uint16_t){ 1 }, sizeof (uint16_t), EVENT_OPS);
+
+    for (int i = 0; i < MEMBERS; i++) {
+        uint32_t what[2] = { (uint32_t)members[i].type, members[i].ops };
+        hash = XXH64 (members[i].name, strlen (members[i].name), hash);
+        hash = XXH64 (what, sizeof (what), hash);
+    }
+    return hash;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find, open and read the experiments and files that the user names. */
+#include "launcher/sweep/find_experiment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/space.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/trust.h"
+#include "launcher/sweep/warm_start.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/nearest_word.h"
+
+static bool is_experiment (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    return access (path, F_OK) == 0;
+}
+
+/* An error that may pass is for the one who reads the file. */
+static bool may_be_experiment (const char *dir)
+{
+    return is_experiment (dir) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+int each_experiment (const char *root, int (*f) (const char *dir, void *arg), void *arg)
+{
+    struct dirent **list;
+    int n = scandir (root, &list, NULL, alphasort);
+    char path[PATH_MAX];
+    int rv = 0;
+
+    if (n < 0)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
+        if (rv == 0 && list[i]->d_name[0] != '.' && user_may_follow (path) && is_experiment (path))
+            rv = f (path, arg);
+        free (list[i]);
+    }
+    free (list);
+    return rv;
+}
+
+struct experiment_search {
+    const char *name; /* NULL: any */
+    char *dir;
+    size_t size;
+    struct timespec newest;
+};
+
+/* NAME-0003 is one of NAME */
+static bool is_of (const char *dir, const char *name)
+{
+    const char *base = strrchr (dir, '/');
+    size_t n = strlen (name);
+
+    base = base ? base + 1 : dir;
+    return !strncmp (base, name, n) && base[n] == '-' && strlen (base + n + 1) == 4
+           && strspn (base + n + 1, "0123456789") == 4;
+}
+
+static bool later (struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* The frozen file is never written again: its time is the creation's. */
+static int keep_newest (const char *dir, void *arg)
+{
+    struct experiment_search *s = arg;
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    if ((!s->name || is_of (dir, s->name)) && stat (path, &st) == 0
+        && (!*s->dir || later (st.st_mtim, s->newest))) {
+        s->newest = st.st_mtim;
+        snprintf (s->dir, s->size, "%s", dir);
+    }
+    return 0;
+}
+
+int experiment_find (const struct settings *st, const char *name, char *dir, size_t size)
+{
+    struct experiment_search s = { .name = name, .dir = dir, .size = size };
+
+    *dir = '\0';
+    if (name && may_be_experiment (name)) {
+        snprintf (dir, size, "%s", name);
+        return 0;
+    }
+    if (name) {
+        snprintf (dir, size, "%s/%s", st->dir, name);
+        if (may_be_experiment (dir))
+            return 0;
+        *dir = '\0';
+    }
+    if (each_experiment (st->dir, keep_newest, &s) < 0)
+        return -1;
+    errno = 0;
+    return *dir ? 0 : -1;
+}
+
+bool experiment_is_there (const struct settings *st, const char *name)
+{
+    char dir[PATH_MAX];
+
+    return experiment_find (st, name, dir, sizeof (dir)) == 0;
+}
+
+static bool is_flow (const struct settings *st, const char *name)
+{
+    static const char *const suffixes[] = { "", "-[0-9][0-9][0-9][0-9]" };
+    char pattern[PATH_MAX];
+    bool found = false;
+    glob_t g;
+
+    for (int i = 0; i < 2 && !found; i++) {
+        snprintf (pattern, sizeof (pattern), "%s/%s%s/flow.conf", st->dir, name, suffixes[i]);
+        found = glob (pattern, GLOB_NOSORT, NULL, &g) == 0;
+        globfree (&g);
+    }
+    return found;
+}
+
+/* NAME-0003 and NAME. */
+static int note_names (const char *dir, void *arg)
+{
+    const char *base = strrchr (dir, '/') + 1;
+    const char *number = strrchr (base, '-');
+
+    if (number && number > base)
+        strings_add_part (arg, base, (size_t)(number - base));
+    return strings_add (arg, base);
+}
+
+static void say_no_such (const struct settings *st, const char *name)
+{
+    char **names = NULL;
+    const char *meant = NULL;
+
+    each_experiment (st->dir, note_names, &names);
+    if (names)
+        meant = nearest_word (name, (const char *const *)names);
+    for (char **n = names; n && *n && !meant; n++)
+        if (!strncmp (*n, name, strlen (name)))
+            meant = *n;
+    complain ("no experiment '%s' in %s (%s%s%s)", name, st->dir,
+              meant ? "did you mean '" : "set the folder with --dir or DL_DIR", meant ? meant : "",
+              meant ? "'?" : "");
+    strings_free (names);
+}
+
+/* The folder of a run of dl elastic, which dl scale knows. */
+static bool is_elastic (const struct settings *st, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s/target", st->dir, name);
+    return access (path, F_OK) == 0;
+}
+
+static void say_not_found (const struct settings *st, const char *name)
+{
+    struct stat file;
+
+    if (errno)
+        complain ("%s: %s", st->dir, strerror (errno));
+    else if (!name)
+        complain ("no experiment in %s (set the folder with --dir or DL_DIR)", st->dir);
+    else if (stat (name, &file) == 0 && S_ISREG (file.st_mode))
+        complain ("'%s' is a file: this command takes the experiment that 'dl "
+                  "run' made of it ('dl ls')",
+                  name);
+    else if (is_flow (st, name))
+        complain ("'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
+    else if (is_elastic (st, name))
+        complain ("'%s' is a run of dl elastic, and no experiment: it ends with "
+                  "its job (scancel), and 'dl scale N %s' changes its nodes",
+                  name, name);
+    else
+        say_no_such (st, name);
+}
+
+static int find_experiment (const struct settings *st, const char *name, char *dir, size_t size)
+{
+    if (experiment_find (st, name, dir, size) == 0)
+        return 0;
+    say_not_found (st, name);
+    return EXIT_NOT_FOUND;
+}
+
+/* A folder that all may write in, like /tmp, says nothing about a group. */
+void share_umask (const char *dir)
+{
+    struct stat st;
+    mode_t mask;
+
+    if (stat (dir, &st) < 0 || !(st.st_mode & S_IWGRP) || st.st_mode & S_IWOTH)
+        return;
+    mask = umask (0);
+    umask (mask & ~(mode_t)S_IRWXG);
+}
+
+/* Print the first problem only: users do not edit an experiment's own copy of
+ * its file.
+ */
+static int say_unreadable (const struct problems *p, const struct slurmdl_error *err)
+{
+    size_t n = strcspn (p->text, "\n");
+    int e = errno == EINVAL ? EBADMSG : errno;
+
+    errno = e;
+    if (n == 0)
+        return fail (err);
+    complain ("%.*s%s", (int)n, p->text,
+              e == EBADMSG ? " (the experiment is damaged: this is its own "
+                             "copy of the file)"
+                           : "");
+    return error_status (e);
+}
+
+static int say_new (const struct sweep *s)
+{
+    if (sweep_has_lost_log (s)) {
+        complain ("%s/log: lost, but there are trials: restore this folder "
+                  "from a backup",
+                  s->dir);
+        return EXIT_DAMAGED;
+    }
+    complain ("%s: its creation was interrupted; 'dl rm %s' removes it", s->dir, s->word);
+    return EXIT_NOT_FOUND;
+}
+
+int open_experiment (const struct settings *st, const char *name, struct sweep **sweep)
+{
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    char found[PATH_MAX];
+    char dir[PATH_MAX];
+    int rv = find_experiment (st, name, found, sizeof (found));
+
+    *sweep = NULL;
+    if (rv)
+        return rv;
+    if (!user_may_follow (found)) {
+        complain ("%s: a link that another user has made: name the folder "
+                  "itself",
+                  found);
+        return EXIT_NOT_FOUND;
+    }
+    if (!realpath (found, dir) || problems_open (&p) < 0)
+        return fail (&err);
+    share_umask (dir);
+    *sweep = sweep_open (dir, &p, &err);
+    problems_close (&p);
+    if (!*sweep)
+        rv = say_unreadable (&p, &err);
+    else if ((*sweep)->state == SWEEP_NEW) {
+        rv = say_new (*sweep);
+        sweep_close (*sweep);
+        *sweep = NULL;
+    }
+    free (p.text);
+    return rv;
+}
+
+/* ---- whether the user wants to run it ---- */
+
+static bool is_yes (const char *answer)
+{
+    return !strcasecmp (answer, "y\n") || !strcasecmp (answer, "yes\n");
+}
+
+static bool ask_user (void)
+{
+    char answer[16];
+
+    fprintf (stderr, "Run it? [y/N] ");
+    return fgets (answer, sizeof (answer), stdin) && is_yes (answer);
+}
+
+/* 'pin' is from the command that has started this one, and from nobody else:
+ * then there is no question.
+ */
+static int check_pin (struct sweep *s, const char *pin)
+{
+    trust_allow (s);
+    if (!strcmp (pin, s->pin)) {
+        unsetenv ("DL_PIN");
+        return EXIT_OK;
+    }
+    complain ("%s: what its trials run as you has changed since this worker "
+              "was submitted: see experiment.conf, then 'dl resume' starts "
+              "others",
+              s->dir);
+    return EXIT_USAGE;
+}
+
+int ask_trust (struct sweep *s, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    const char *pin = getenv ("DL_PIN");
+    bool can_ask = isatty (0) && isatty (2);
+    char why[PATH_MAX + 300];
+    int rv = pin ? 0 : trust_check (s, why, sizeof (why));
+
+    if (rv == 0)
+        return pin ? check_pin (s, pin) : EXIT_OK;
+    if (rv == 2 || !st->trust)
+        complain ("%s: %s%s", s->dir, why,
+                  can_ask || st->trust ? ""
+                                       : "; --trust says that you want that "
+                                         "(dl-run(1), SHARING)");
+    if (rv == 2)
+        trust_say_changes (s);
+    if (!st->trust && (!can_ask || !ask_user ()))
+        return EXIT_USAGE;
+    if (trust_record (s, &err) < 0)
+        complain ("%s; the question will be asked again", err.text);
+    return EXIT_OK;
+}
+
+int open_to_run (const struct settings *st, const char *name, struct sweep **sweep)
+{
+    int rv = open_experiment (st, name, sweep);
+
+    if (rv == EXIT_OK && (rv = ask_trust (*sweep, st))) {
+        sweep_close (*sweep);
+        *sweep = NULL;
+    }
+    return rv;
+}
+
+/* ---- experiment files ---- */
+
+/* 'p' is opened, and printed. */
+static struct experiment *read_file (const char *path, const struct edit *edit, struct problems *p)
+{
+    struct experiment *e = experiment_read_edited (path, edit, p);
+    int saved = errno;
+
+    /* a fork is of a file that was accepted */
+    if (e
+        && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0) || warm_start (e, p) < 0)) {
+        experiment_destroy (e);
+        e = NULL;
+        saved = EINVAL;
+    }
+    problems_close (p);
+    fputs (p->text, stderr);
+    free (p->text);
+    errno = saved;
+    return e;
+}
+
+int read_experiment (const char *path, const struct edit *edit, struct experiment **e)
+{
+    struct problems p;
+
+    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
+    if (*e)
+        return EXIT_OK;
+    return errno == EINVAL ? EXIT_USAGE : errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;
+}
+
+bool refuse_experiment (const struct settings *st, const char *path)
+{
+    char dir[PATH_MAX], conf[PATH_MAX];
+    struct stat file;
+    char *word;
+
+    snprintf (conf, sizeof (conf), "%s.conf", path);
+    if ((stat (path, &file) == 0 && !S_ISDIR (file.st_mode)) || access (conf, F_OK) == 0
+        || experiment_find (st, path, dir, sizeof (dir)) < 0 || !(word = shell_word (path)))
+        return false;
+    complain ("%s is an experiment, not a file: 'dl continue %s' goes on with "
+              "it ('dl resume %s' if it is paused or has no workers), 'dl fork "
+              "%s' makes another one of its file",
+              path, word, word, word);
+    free (word);
+    return true;
+}
+
+int parse_trial (const struct sweep *s, const char *text, long *n)
+{
+    char *end;
+
+    *n = strtol (text, &end, 10);
+    if (end != text && !*end && sweep_trial (s, *n))
+        return 0;
+    complain ("%s: no trial '%s' (there are %ld)", s->dir, text, s->ntrials);
+    return EXIT_NOT_FOUND;
+}
+
+int fail_on (const struct sweep *s, const struct slurmdl_error *err)
+{
+    struct passwd *owner;
+    struct stat st;
+    int e = errno;
+
+    if ((e != EACCES && e != EPERM) || stat (s->dir, &st) < 0 || st.st_uid == geteuid ()) {
+        errno = e;
+        return fail (err);
+    }
+    owner = getpwuid (st.st_uid);
+    complain ("%s: the experiment belongs to %s, who alone may change it: %s", s->dir,
+              owner ? owner->pw_name : "another user", err->text);
+    return error_status (e);
+}

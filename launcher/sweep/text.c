@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Durations, times and trials as text. */
+#include "launcher/sweep/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/config/hparams.h"
+#include "launcher/sweep/queries.h"
+
+void duration_text (char *buf, size_t size, double seconds)
+{
+    long s = (long)seconds;
+
+    if (s >= 3600)
+        snprintf (buf, size, "%ldh%02ldm", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf (buf, size, "%ldm%02lds", s / 60, s % 60);
+    else
+        snprintf (buf, size, "%.1fs", seconds);
+}
+
+void time_text (char *buf, size_t size, double when)
+{
+    time_t t = fabs (when) < 1e15 ? (time_t)when : -1; /* NaN: -1 */
+    struct tm tm;
+
+    if (t == -1 || !localtime_r (&t, &tm) || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
+        *buf = '\0';
+}
+
+/* Short: all digits are in hparams.json, --json and --csv. */
+char *cell_text (const struct sweep *s, const struct sweep_trial *t, const struct hparam *h)
+{
+    json_t *v = trial_hparam (s, t, h);
+    char *text = NULL;
+
+    if (!json_is_real (v))
+        text = hparam_text (v);
+    else if (asprintf (&text, "%.4g", json_real_value (v)) < 0)
+        text = NULL;
+    json_decref (v);
+    return text;
+}
+
+char *trial_text (const struct sweep *s, const struct sweep_trial *t)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+    const char *gap = "";
+
+    for (size_t i = 0; f && i < s->exp->nhparams; i++) {
+        const struct hparam *h = &s->exp->hparams[i];
+        char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
+        if (value) {
+            fprintf (f, "%s%s=%s", gap, h->path, value);
+            gap = " ";
+        }
+        free (value);
+    }
+    if (f)
+        fclose (f);
+    return out;
+}
+
+char *text_last_lines (char *text, size_t n, long lines)
+{
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    if (lines == 0)
+        return text + n;
+    for (; n > 0; n--)
+        if (text[n - 1] == '\n' && --lines == 0)
+            break;
+    return text + n;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor that starts workers as processes of this machine. */
+#include "launcher/worker/executor_local.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/config/queries.h"
+#include "launcher/config/trial_gpus.h"
+#include "launcher/sweep/requests.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/trust.h"
+#include "launcher/sys/devices.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/temporary_folder.h"
+#include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+enum { TRIES_MAX = 20 };
+
+struct local_worker {
+    pid_t pid; /* 0: ended for good */
+    int tries;
+    int place; /* whose GPUs and cores it has */
+    char slot[48];
+};
+
+/* The variable is for tests on machines without GPUs. */
+static const char *device_folder (void)
+{
+    return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
+}
+
+struct worker_start {
+    const struct executor *x;
+    const struct local_worker *w;
+};
+
+/* In the worker: what a trainer sees is what the worker sees. */
+static void prepare_worker (const void *arg)
+{
+    const struct worker_start *s = arg;
+    const struct experiment *e = s->x->sweep->exp;
+    char place[64];
+
+    if (e->node_gpus > 0)
+        devices_take (s->x->devices, s->w->place, (int)e->node_gpus);
+    setenv ("DL_PIN", s->x->sweep->pin, 1);
+    snprintf (place, sizeof (place), "%d/%ld", s->w->place, s->x->workers);
+    setenv ("DL_WORKER_PLACE", place, 1);
+    cores_take (s->w->place, s->x->workers, (long)e->cpus);
+}
+
+/* One that is there is that of a try before, or of an earlier process of this
+ * number; unless it has another name, too.
+ */
+static int open_log (const char *path)
+{
+    int flags = O_WRONLY | O_APPEND;
+    struct stat st;
+    int fd = inside_open (path, flags, 0, &st);
+
+    if (fd < 0 && errno == ENOENT)
+        return inside_open (path, flags | O_CREAT | O_EXCL, 0644, NULL);
+    if (fd < 0 || st.st_nlink == 1)
+        return fd;
+    close (fd);
+    errno = EPERM;
+    return -1;
+}
+
+static int spawn (struct executor *x, struct local_worker *w)
+{
+    char *argv[] = { x->dl,   (char *)"worker", (char *)"--slot",
+                     w->slot, (char *)"--",     x->sweep->dir,
+                     NULL };
+    char log[PATH_MAX];
+    int fd;
+
+    snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
+    fd = open_log (log);
+    w->tries++;
+    w->pid = fd < 0 ? -1
+                    : subprocess_spawn (&(struct spawn){ .argv = argv,
+                                                         .io = { -1, fd, fd },
+                                                         .death_signal = SIGTERM,
+                                                         .prepare = prepare_worker,
+                                                         .arg = &(struct worker_start){ x, w } });
+    if (fd >= 0)
+        close (fd);
+    return w->pid < 0 ? -1 : 0;
+}
+
+/* ---- places ---- */
+
+static int free_place (const struct executor *x)
+{
+    int place = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0 && x->pool[i].place == place) {
+            place++;
+            i = -1;
+        }
+    return place;
+}
+
+static long alive (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0;
+    return n;
+}
+
+/* Those that are not about to end. */
+static long staying (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0 && !sweep_retires (x->sweep, x->pool[i].slot);
+    return n;
+}
+
+/* Workers that have GPUs of their own; says so if these are fewer. */
+static long with_gpus (const struct executor *x, long workers)
+{
+    int each = (int)x->sweep->exp->node_gpus;
+    int places = devices_places (x->devices, each);
+
+    if (places >= workers)
+        return workers;
+    complain ("%d of %ld workers: this machine has %d GPU%s, a trial needs %d", places, workers,
+              x->devices->ngpus, x->devices->ngpus == 1 ? "" : "s", each);
+    return places;
+}
+
+static int add_worker (struct executor *x)
+{
+    struct local_worker *pool = array_grow (x->pool, (size_t)x->npool, sizeof (*pool));
+    struct local_worker *w;
+
+    if (!pool)
+        return -1;
+    x->pool = pool;
+    w = &pool[x->npool];
+    *w = (struct local_worker){ .place = free_place (x) };
+    /* unique: another dl on this machine may work at the same sweep */
+    snprintf (w->slot, sizeof (w->slot), "local-%ld-%ld", (long)getpid (), ++x->npool);
+    return spawn (x, w);
+}
+
+int local_check (const struct experiment *e, struct slurmdl_error *err)
+{
+    struct devices *d;
+    int ngpus;
+
+    errno = EINVAL;
+    if (experiment_has_ranks (e))
+        return errorf (err, "'resources.nodes_per_trial' and 'ranks_per_node' need "
+                            "Slurm: leave out --local, or set them to 1");
+    if (e->node_gpus == 0)
+        return 0;
+    if (!(d = devices_find (device_folder ())))
+        return errorf (err, "out of memory");
+    ngpus = d->ngpus;
+    devices_destroy (d);
+    errno = EINVAL;
+    if (ngpus < e->node_gpus)
+        return errorf (err,
+                       "a trial needs %lld GPU%s ('resources.%s') "
+                       "and this machine has %d",
+                       (long long)e->node_gpus, e->node_gpus == 1 ? "" : "s",
+                       experiment_gpus_key (e), ngpus);
+    return 0;
+}
+
+static int start (struct executor *x, struct slurmdl_error *err)
+{
+    if (local_check (x->sweep->exp, err) < 0)
+        return -1;
+    if (!(x->devices = devices_find (device_folder ())))
+        return errorf (err, "out of memory");
+    x->wanted = x->sweep->wanted;
+    x->workers = x->granted = with_gpus (x, x->workers);
+    while (x->npool < x->workers)
+        if (add_worker (x) < 0)
+            return errorf (err, "cannot start a worker: %s", inside_error (errno));
+    return 0;
+}
+
+/* ---- while they work ---- */
+
+static bool is_final (int status)
+{
+    if (!WIFEXITED (status))
+        return false;
+    switch (WEXITSTATUS (status)) {
+    case EXIT_OK:
+    case EXIT_PARKED:
+    case EXIT_EXCLUDED:
+    case EXIT_SMALL:
+    case EXIT_FAULT:
+    case EXIT_USAGE:
+    case EXIT_NOT_FOUND:
+    case EXIT_DAMAGED:
+        return true;
+    }
+    return false;
+}
+
+/* What a log says last, without "dl: ". */
+static void last_line (const char *path, char *buf, size_t size)
+{
+    int fd = inside_open (path, O_RDONLY, 0, NULL);
+    off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
+    off_t limit = (off_t)size - 1;
+    ssize_t n = fd < 0 ? 0 : pread (fd, buf, size - 1, end > limit ? end - limit : 0);
+    char *line;
+
+    if (fd >= 0)
+        close (fd);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n > 0 ? n : 0] = '\0';
+    line = strrchr (buf, '\n') ? strrchr (buf, '\n') + 1 : buf;
+    if (!strncmp (line, "dl: ", 4))
+        line += 4;
+    memmove (buf, line, strlen (line) + 1);
+    for (char *c = buf; *c; c++)
+        if (iscntrl ((unsigned char)*c))
+            *c = '?';
+}
+
+static void note_end (struct executor *x, const struct local_worker *w)
+{
+    char path[PATH_MAX];
+    char why[300];
+
+    if (snprintf (path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
+        >= (int)sizeof (path))
+        return;
+    last_line (path, why, sizeof (why));
+    snprintf (x->note, sizeof (x->note), "a worker ended early%s%s; see %s", *why ? ": " : "", why,
+              path);
+}
+
+static void reap (struct executor *x, struct local_worker *w)
+{
+    int status;
+
+    if (w->pid <= 0 || waitpid (w->pid, &status, WNOHANG) != w->pid)
+        return;
+    w->pid = 0;
+    if (!is_final (status) && w->tries < TRIES_MAX)
+        spawn (x, w);
+    else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
+        x->excluded = true;
+    else if (!WIFEXITED (status) || (WEXITSTATUS (status) && WEXITSTATUS (status) != EXIT_FAULT))
+        note_end (x, w);
+}
+
+/* Those that are too many read in the log that they are to end. */
+static void scale (struct executor *x)
+{
+    long wanted = x->sweep->wanted;
+
+    if (wanted == x->wanted || wanted == 0 || x->sweep->state != SWEEP_RUNNING)
+        return;
+    x->wanted = wanted;
+    x->workers = with_gpus (x, trust_workers (x->sweep));
+    for (long n = staying (x); n < x->workers; n++)
+        if (add_worker (x) < 0)
+            return;
+}
+
+static int tick (struct executor *x)
+{
+    for (long i = 0; i < x->npool; i++)
+        reap (x, &x->pool[i]);
+    scale (x);
+    return alive (x) > 0;
+}
+
+static void leave (struct executor *x)
+{
+    printf ("stopping the workers: trials save checkpoints; 'dl resume --local "
+            "%s' goes on\n",
+            x->sweep->word);
+    fflush (stdout);
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0)
+            kill (x->pool[i].pid, SIGTERM);
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0)
+            waitpid (x->pool[i].pid, NULL, 0);
+}
+
+static void close_local (struct executor *x)
+{
+    /* no later worker of this machine may ever come */
+    if (x->npool > 0)
+        scratch_clean ();
+    free (x->pool);
+    x->pool = NULL;
+    devices_destroy (x->devices);
+    x->devices = NULL;
+}
+
+const struct executor_ops executor_local = {
+    "local", start, tick, leave, close_local,
+};
