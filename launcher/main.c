@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl: run deep-learning experiments on Slurm. */
 #include <errno.h>
+#include <jansson.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,6 +28,7 @@
 #include "launcher/node/doctor.h"
 #include "launcher/node/env_command.h"
 #include "launcher/report/report.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
@@ -223,6 +226,7 @@ int main (int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "--help";
 
     setlocale (LC_CTYPE, "");
+    json_set_alloc_funcs (xmalloc, free);
     terminal_guard ();
     /* nothing that is made here is everybody's to write to */
     umask (umask (077) | S_IWOTH);

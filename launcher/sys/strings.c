@@ -7,19 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/alloc.h"
+
 int strings_add_part (char ***list, const char *text, size_t len)
 {
     size_t n = 0;
-    char **more;
 
     while (*list && (*list)[n])
         n++;
-    if (!(more = realloc (*list, (n + 2) * sizeof (*more))))
-        return -1;
-    *list = more;
-    more[n] = strndup (text, len);
-    more[n + 1] = NULL;
-    return more[n] ? 0 : -1;
+    *list = xreallocarray (*list, n + 2, sizeof (**list));
+    (*list)[n] = xstrndup (text, len);
+    (*list)[n + 1] = NULL;
+    return 0;
 }
 
 int strings_add (char ***list, const char *text)
@@ -31,25 +30,20 @@ int strings_addf (char ***list, const char *format, ...)
 {
     char *text;
     va_list ap;
-    int n, rv;
 
     va_start (ap, format);
-    n = vasprintf (&text, format, ap);
+    text = xvasprintf (format, ap);
     va_end (ap);
-    if (n < 0)
-        return -1;
-    rv = strings_add (list, text);
+    strings_add (list, text);
     free (text);
-    return rv;
+    return 0;
 }
 
 int strings_add_all (char ***list, char *const *more)
 {
-    int rv = 0;
-
-    for (; rv == 0 && more && *more; more++)
-        rv = strings_add (list, *more);
-    return rv;
+    for (; more && *more; more++)
+        strings_add (list, *more);
+    return 0;
 }
 
 bool strings_contain (const char *const *list, const char *text)
@@ -103,9 +97,8 @@ char *shell_word (const char *text)
     FILE *f;
 
     if (is_plain (text))
-        return strdup (text);
-    if (!(f = open_memstream (&word, &size)))
-        return NULL;
+        return xstrdup (text);
+    f = xopen_memstream (&word, &size);
     fputc ('\'', f);
     for (; *text; text++)
         if (*text == '\'')
@@ -113,8 +106,6 @@ char *shell_word (const char *text)
         else
             fputc (*text, f);
     fputc ('\'', f);
-    if (fclose (f) == 0)
-        return word;
-    free (word);
-    return NULL;
+    xclose_memstream (f);
+    return word;
 }

@@ -7,7 +7,7 @@
 
 /* Add a copy of a text, of its first 'len' bytes, of what printf(3) would
  * print, or of each text of a list (NULL: an empty one) to a NULL-ended list
- * (NULL: none yet).  They return -1 if out of memory.
+ * (NULL: none yet).  They return 0: memory that runs out ends the program (alloc.h).
  */
 int strings_add (char ***list, const char *text);
 int strings_add_part (char ***list, const char *text, size_t len);
@@ -35,6 +35,6 @@ bool word_fits (const char *text);
 void word_make_fit (char *text);
 
 /* A text as one word for a shell, in quotes if it needs them; the caller frees
- * it.  NULL if out of memory.
+ * it.
  */
 char *shell_word (const char *text);
