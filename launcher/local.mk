@@ -51,12 +51,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
 	%D%/model/ckpt.c %D%/model/safetensors.c \
 	%D%/model/model_export.c %D%/model/mark.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/model_show.c \
-	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
-	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/run_folder.c %D%/flow/job_command.c %D%/flow/jobs.c %D%/flow/dependencies.c %D%/flow/load.c \
-	%D%/flow/local.c %D%/flow/step_names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
-	%D%/flow/recurrence.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
-	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \
-	%D%/flow/variables.c \
+	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/jobs.c %D%/flow/local.c \
+	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/cmd/search_entries.c %D%/cmd/search_header.c %D%/cmd/search_server.c \
 	%D%/node/check_command.c %D%/node/diagnosis.c %D%/node/expected.c %D%/node/writable.c \
 	%D%/node/gather.c %D%/node/gpu_copy.c %D%/node/gpu_check.c \

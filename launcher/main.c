@@ -19,7 +19,7 @@
 #include "launcher/debug/debug.h"
 #include "launcher/debug/watch.h"
 #include "launcher/elastic/command.h"
-#include "launcher/flow/command.h"
+#include "launcher/flow/flow.h"
 #include "launcher/model/ckpt.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"

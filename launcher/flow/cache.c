@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of tasks by the digest of all that they depend on. */
-#include "launcher/flow/cache.h"
+#include "launcher/flow/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "launcher/code/pattern_list.h"
-#include "launcher/flow/check_software.h"
+#include "launcher/code/store.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -46,7 +47,7 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
 }
 
 /* Whoever made the folder of the cache could give entries other names. */
-static bool is_of (const json_t *entry, const char *key)
+static bool entry_has_key (const json_t *entry, const char *key)
 {
     const char *own = json_string_value (json_object_get (entry, "key"));
 
@@ -56,7 +57,7 @@ static bool is_of (const json_t *entry, const char *key)
 /* A file that nobody has written to since has the digest that it had.  Whoever
  * put one of their own in its place could give it the time, too.
  */
-static bool is_intact (const json_t *file)
+static bool output_is_intact (const json_t *file)
 {
     const char *path = json_string_value (json_object_get (file, "path"));
     const char *sum = json_string_value (json_object_get (file, "sha256"));
@@ -86,7 +87,7 @@ struct code_list {
     FILE *text;
 };
 
-bool flow_is_leftover (const char *path)
+static bool flow_is_leftover (const char *path)
 {
     static const char *const ends[] = { ".out", ".err", ".log", ".pyc" };
     size_t n = strlen (path);
@@ -98,28 +99,28 @@ bool flow_is_leftover (const char *path)
 }
 
 /* Where a link leads is no code. */
-static bool is_file (struct code_list *l, const char *path)
+static bool is_archived_file (struct code_list *l, const char *path)
 {
     while (l->at < l->files->n && strcmp (l->files->list[l->at].path, path))
         l->at++;
     return l->at < l->files->n && !l->files->list[l->at].target;
 }
 
-static void add_file (const char *path, const void *text, size_t size, void *arg)
+static void add_code_digest (const char *path, const void *text, size_t size, void *arg)
 {
     struct code_list *l = arg;
     char digest[DIGEST_SIZE];
 
-    if (!is_file (l, path)
+    if (!is_archived_file (l, path)
         || (l->s->code ? !pattern_list_has (l->s->code, path, false) : flow_is_leftover (path)))
         return;
     digest_of (digest, text, size);
     fprintf (l->text, "%s %s\n", digest, path);
 }
 
-static int step_digest (const struct flow_step *s, const struct code_files *files,
-                        const struct code_archive *a, char digest[DIGEST_SIZE],
-                        struct slurmdl_error *err)
+static int step_code_digest (const struct flow_step *s, const struct code_files *files,
+                             const struct code_archive *a, char digest[DIGEST_SIZE],
+                             struct slurmdl_error *err)
 {
     struct code_list l = { .s = s, .files = files };
     char *text = NULL;
@@ -128,7 +129,7 @@ static int step_digest (const struct flow_step *s, const struct code_files *file
 
     if (!(l.text = open_memstream (&text, &size)))
         return errorf (err, "out of memory");
-    rv = a->data ? code_archive_each (a->data, a->size, add_file, &l, err) : 0;
+    rv = a->data ? code_archive_each (a->data, a->size, add_code_digest, &l, err) : 0;
     fclose (l.text);
     digest_of (digest, text, size);
     free (text);
@@ -145,7 +146,7 @@ json_t *flow_code_digests (const struct flow *f, const struct code_files *files,
     for (size_t i = 0; all && i < f->n; i++) {
         const struct flow_step *s = &f->steps[i];
         bool is_whole = !s->code && *whole;
-        if (!is_whole && step_digest (s, files, a, digest, err) < 0) {
+        if (!is_whole && step_code_digest (s, files, a, digest, err) < 0) {
             json_decref (all);
             return NULL;
         }
@@ -158,7 +159,7 @@ json_t *flow_code_digests (const struct flow *f, const struct code_files *files,
 
 /* ---- the key ---- */
 
-static json_t *strings (char *const *list)
+static json_t *json_of_strings (char *const *list)
 {
     json_t *v = json_array ();
 
@@ -167,12 +168,12 @@ static json_t *strings (char *const *list)
     return v;
 }
 
-static json_t *maybe (const char *text)
+static json_t *json_of_text (const char *text)
 {
     return text ? json_string (text) : json_null ();
 }
 
-static int add_param (const char *name, const char *where, void *arg)
+static int add_named_parameter (const char *name, const char *where, void *arg)
 {
     json_t *key = arg;
     json_t *params = json_object_get (key, "params");
@@ -187,7 +188,7 @@ static int add_param (const char *name, const char *where, void *arg)
 /* What a task before has left, without the places where it is; of one that
  * declares nothing, its own key.
  */
-static json_t *left_by (const json_t *done)
+static json_t *left_by_task (const json_t *done)
 {
     json_t *outputs = json_object_get (done, "outputs");
     json_t *values = json_object_get (done, "values");
@@ -204,7 +205,7 @@ static json_t *left_by (const json_t *done)
     return left;
 }
 
-static json_t *needs (const struct flow_scope *c)
+static json_t *key_of_needs (const struct flow_scope *c)
 {
     json_t *all = json_array ();
 
@@ -217,14 +218,14 @@ static json_t *needs (const struct flow_scope *c)
             if (l->wait == AFTER_EACH && k != c->task)
                 continue;
             done = flow_record (c->r, to, k, "done", 0);
-            json_array_append_new (all, left_by (done));
+            json_array_append_new (all, left_by_task (done));
             json_decref (done);
         }
     }
     return all;
 }
 
-static json_t *inputs (const struct flow_scope *c, struct slurmdl_error *err)
+static json_t *key_of_inputs (const struct flow_scope *c, struct slurmdl_error *err)
 {
     json_t *all = json_array ();
 
@@ -248,7 +249,7 @@ static json_t *inputs (const struct flow_scope *c, struct slurmdl_error *err)
     return all;
 }
 
-static json_t *output_names (const struct flow_step *s)
+static json_t *key_of_outputs (const struct flow_step *s)
 {
     json_t *v = json_object ();
 
@@ -264,25 +265,26 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     json_t *key =
         json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                    "s:o, s:o, s:o, s:{}, s:O}",
-                   "version", 1, "code", code, "shell", maybe (s->exp.entrypoint), "argv",
-                   strings (s->exp.argv), "sweep", maybe (s->sweep), "set", strings (s->set),
-                   "environment", strings (s->exp.variables), "all_environment",
-                   strings (c->r->flow->base.variables), "values", strings (s->values), "outputs",
-                   output_names (s), "item", item ? item : json_null (), "inputs", files, "needs",
-                   needs (c), "params", "all", c->r->flow->params);
+                   "version", 1, "code", code, "shell", json_of_text (s->exp.entrypoint), "argv",
+                   json_of_strings (s->exp.argv), "sweep", json_of_text (s->sweep), "set",
+                   json_of_strings (s->set), "environment", json_of_strings (s->exp.variables),
+                   "all_environment", json_of_strings (c->r->flow->base.variables), "values",
+                   json_of_strings (s->values), "outputs", key_of_outputs (s), "item",
+                   item ? item : json_null (), "inputs", files, "needs", key_of_needs (c), "params",
+                   "all", c->r->flow->params);
 
     if (key) {
         json_t *software = flow_software_key (c->r->flow, s);
         if (software)
             json_object_set_new (key, "software", software);
-        flow_each_name (s, add_param, key);
+        flow_each_name (s, add_named_parameter, key);
         json_object_del (key, "all");
     }
     return key;
 }
 
 /* What is in a sweep's file need not be in the frozen code. */
-static int add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
+static int add_sweep_file (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
 {
     char *name = c->s->sweep ? flow_text (c, c->s->sweep, err) : NULL;
     char path[PATH_MAX];
@@ -304,12 +306,12 @@ int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_
 {
     const char *code =
         json_string_value (json_object_get (json_object_get (c->r->about, "code_of"), c->s->name));
-    json_t *files = inputs (c, err);
+    json_t *files = key_of_inputs (c, err);
     json_t *o;
     char *text;
 
     *key = '\0';
-    if (!files || add_sweep (c, files, err) < 0) {
+    if (!files || add_sweep_file (c, files, err) < 0) {
         json_decref (files);
         return -1;
     }
@@ -329,7 +331,8 @@ int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_
 
 /* ---- entries ---- */
 
-static void entry_path (char path[PATH_MAX], const struct flow_run *r, const char *key, long n)
+static void cache_entry_path (char path[PATH_MAX], const struct flow_run *r, const char *key,
+                              long n)
 {
     int len = snprintf (path, PATH_MAX, "%.*s/.dl-flow-cache-%u",
                         (int)(strrchr (r->dir, '/') - r->dir), r->dir, (unsigned)geteuid ());
@@ -348,17 +351,17 @@ json_t *flow_cache_find (const struct flow_run *r, const char *key)
         uid_t owner;
         char *text;
         json_t *entry;
-        entry_path (path, r, key, n);
+        cache_entry_path (path, r, key, n);
         if (!(text = file_read_now (path, RECORD_MAX, NULL, &owner, NULL)))
             break;
         entry = owner == geteuid () ? json_loads (text, JSON_REJECT_DUPLICATES, NULL) : NULL;
         free (text);
-        if (!is_of (entry, key)) {
+        if (!entry_has_key (entry, key)) {
             json_decref (entry);
             entry = NULL;
         }
         json_object_foreach (json_object_get (entry, "outputs"), name, o)
-            if (!is_intact (o)) {
+            if (!output_is_intact (o)) {
                 json_decref (entry);
                 entry = NULL;
                 break;
@@ -378,11 +381,139 @@ void flow_cache_put (const struct flow_run *r, const char *key, const json_t *do
     char path[PATH_MAX];
     int rv = 1;
 
-    entry_path (path, r, NULL, 0);
+    cache_entry_path (path, r, NULL, 0);
     if (text && folder_create (path, NULL) == 0)
         for (long n = 1; rv == 1 && n < TRIES_MAX; n++) {
-            entry_path (path, r, key, n);
+            cache_entry_path (path, r, key, n);
             rv = publish_if_absent (path, text, strlen (text), NULL);
         }
     free (text);
+}
+
+/* ---- what of the code has changed since the run before ---- */
+
+enum { SHOWN = 3 };
+
+/* { PATH: DIGEST } of what counts for a step without 'code'. */
+static void add_file_digest (const char *path, const void *text, size_t size, void *o)
+{
+    char digest[DIGEST_SIZE];
+
+    if (flow_is_leftover (path))
+        return;
+    digest_of (digest, text, size);
+    json_object_set_new (o, path, json_string (digest));
+}
+
+static json_t *digest_files (const struct code_archive *a)
+{
+    json_t *o = json_object ();
+
+    if (a->data && code_archive_each (a->data, a->size, add_file_digest, o, NULL) < 0) {
+        json_decref (o);
+        return NULL;
+    }
+    return o;
+}
+
+/* The folder NAME-0006 of NAME-0007; -1: there is none. */
+static int find_run_before (const struct flow_run *r, char dir[PATH_MAX])
+{
+    size_t n = strlen (r->dir) - 4;
+    long number = atol (r->dir + n);
+
+    if (number < 2)
+        return -1;
+    snprintf (dir, PATH_MAX, "%.*s%04ld", (int)n, r->dir, number - 1);
+    return 0;
+}
+
+static json_t *digests_of_run_before (const char *dir)
+{
+    struct code_archive a = { .data = NULL };
+    struct slurmdl_error err;
+    char path[PATH_MAX];
+    json_t *about, *list = NULL;
+    const char *digest;
+    uid_t owner;
+    char *text;
+
+    if (snprintf (path, PATH_MAX, "%s/flow.json", dir) >= PATH_MAX
+        || !(text = file_read_now (path, RECORD_MAX, NULL, &owner, NULL)))
+        return NULL;
+    about = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
+    free (text);
+    digest = json_string_value (json_object_get (about, "code"));
+    if (digest && owner == geteuid () && store_get (dir, digest, &a, &err) == 0)
+        list = digest_files (&a);
+    code_archive_free (&a);
+    json_decref (about);
+    return list;
+}
+
+static void note_change (FILE *f, long *n, const char *path, const char *what)
+{
+    if (++*n <= SHOWN)
+        fprintf (f, "%s%s %s", *n > 1 ? ", " : "", path, what);
+}
+
+/* Where a link leads is no code.  Returns how many differ. */
+static long compare_files (FILE *f, json_t *old, json_t *now, const struct code_files *files)
+{
+    const char *path;
+    json_t *digest;
+    long n = 0;
+
+    for (size_t i = 0; i < files->n; i++)
+        if (files->list[i].target) {
+            json_object_del (old, files->list[i].path);
+            json_object_del (now, files->list[i].path);
+        }
+    json_object_foreach (now, path, digest) {
+        const json_t *before = json_object_get (old, path);
+        if (!before)
+            note_change (f, &n, path, "is new");
+        else if (!json_equal (before, digest))
+            note_change (f, &n, path, "has changed");
+    }
+    json_object_foreach (old, path, digest)
+        if (!json_object_get (now, path))
+            note_change (f, &n, path, "is gone");
+    if (n > SHOWN)
+        fprintf (f, " and %ld more", n - SHOWN);
+    return n;
+}
+
+static bool any_step_without_code (const struct flow *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!f->steps[i].code && f->steps[i].cache)
+            return true;
+    return false;
+}
+
+void flow_say_code_change (const struct flow_run *r, const struct code_files *files,
+                           const struct code_archive *now)
+{
+    char dir[PATH_MAX];
+    json_t *before, *list;
+    char *text = NULL;
+    size_t size;
+    long n = 0;
+    FILE *f;
+
+    if (!any_step_without_code (r->flow) || find_run_before (r, dir) < 0
+        || !(before = digests_of_run_before (dir)))
+        return;
+    list = digest_files (now);
+    if (list && (f = open_memstream (&text, &size))) {
+        n = compare_files (f, before, list, files);
+        fclose (f);
+    }
+    if (n > 0)
+        complain ("since %s %s; steps without 'code' depend on all files", strrchr (dir, '/') + 1,
+                  text);
+    free (text);
+    json_decref (list);
+    json_decref (before);
 }

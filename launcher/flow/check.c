@@ -1,21 +1,451 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which steps of a flow wait for which, and what cannot be. */
+/* Check a flow: which steps wait for which, and what cannot be. */
+#include "launcher/flow/file.h"
+
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "launcher/cmd/command_check.h"
+#include "launcher/code/image.h"
+#include "launcher/code/software_check.h"
+#include "launcher/code/software_record.h"
+#include "launcher/config/edit.h"
 #include "launcher/config/option_origin.h"
-#include "launcher/flow/check.h"
+#include "launcher/config/placeholder.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/config/trial_gpus.h"
 #include "launcher/sys/strings.h"
+#include "runtime/base/array.h"
 #include "runtime/base/nearest_word.h"
+
+struct flow_checking {
+    struct flow *f;
+    const config_t *cf;
+    struct flow_step *s; /* the one that is checked */
+    struct problems *p;
+};
+
+/* ---- links: those for which a step waits ---- */
+
+/* Let a step wait for another one, if it does not do so yet. */
+static void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait)
+{
+    struct flow_link *list;
+
+    for (size_t i = 0; i < s->nlinks; i++)
+        if (s->links[i].step == to)
+            return;
+    if (!(list = array_grow (s->links, s->nlinks, sizeof (*list))))
+        return;
+    s->links = list;
+    list[s->nlinks++] = (struct flow_link){ to, wait };
+}
+
+static struct origin flow_check_origin (const struct flow_checking *c, const char *where)
+{
+    config_setting_t *steps = config_lookup (c->cf, "steps");
+    config_setting_t *step = config_setting_lookup (steps, c->s->name);
+    const config_setting_t *s = config_setting_lookup (step, where);
+
+    return s ? origin_of (s) : c->s->origin;
+}
+
+static const struct flow_step *flow_check_find (const struct flow_checking *c, const char *name,
+                                                const char *where)
+{
+    const struct flow_step *to = flow_step_find (c->f, name);
+    const char **words = to ? NULL : calloc (c->f->n + 1, sizeof (*words));
+    const char *meant;
+
+    for (size_t i = 0; words && i < c->f->n; i++)
+        words[i] = c->f->steps[i].name;
+    meant = words ? nearest_word (name, words) : NULL;
+    if (!to)
+        problem_at (c->p, flow_check_origin (c, where),
+                    "step '%s': '%s' names the step '%s', which is not "
+                    "there%s%s%s",
+                    c->s->name, where, name, DID_YOU_MEAN (meant, "'", "'", ""));
+    else if (to->on_exit && !c->s->on_exit)
+        problem_at (c->p, flow_check_origin (c, where),
+                    "step '%s': '%s' names '%s', which runs when all others "
+                    "have ended (on_exit)",
+                    c->s->name, where, name);
+    else if (to == c->s)
+        problem_at (c->p, flow_check_origin (c, where),
+                    "step '%s' waits for itself ('%s'); {out.NAME} is its own "
+                    "output",
+                    name, where);
+    free (words);
+    return to == c->s || (to && to->on_exit && !c->s->on_exit) ? NULL : to;
+}
+
+static json_t *parse_range (const char *text)
+{
+    long long v[3] = { 0, 0, 1 };
+    json_t *list;
+    char *end = (char *)text;
+    int n = 0;
+
+    for (; n < 3; n++) {
+        const char *from = n ? end + 2 : end;
+        if (n && strncmp (end, "..", 2))
+            break;
+        errno = 0;
+        v[n] = strtoll (from, &end, 10);
+        if (end == from || errno)
+            return NULL;
+    }
+    if (n < 2 || *end || v[2] == 0)
+        return NULL;
+    list = json_array ();
+    for (long long i = v[0];
+         (v[2] > 0 ? i <= v[1] : i >= v[1]) && json_array_size (list) <= FLOW_WIDTH_MAX; i += v[2])
+        json_array_append_new (list, json_integer (i));
+    return list;
+}
+
+static void check_foreach_source (struct flow_checking *c, const char *name)
+{
+    const char *dot = strchr (name, '.');
+    const struct flow_step *to;
+    char step[256];
+
+    snprintf (step, sizeof (step), "%.*s", (int)(dot - name), name);
+    if (!(to = flow_check_find (c, step, "foreach")))
+        return;
+    if (!strings_contain ((const char *const *)to->values, dot + 1) || to->foreach)
+        problem_at (c->p, flow_check_origin (c, "foreach"),
+                    "step '%s': 'foreach' needs a list that one task reports: "
+                    "'%s' must be among the 'values' of '%s', which must have "
+                    "no 'foreach'",
+                    c->s->name, dot + 1, step);
+    else if (c->s->on_exit)
+        problem_at (c->p, flow_check_origin (c, "foreach"),
+                    "step '%s': with on_exit 'foreach' must be a list", c->s->name);
+    flow_add_link (c->s, flow_step_number (c->f, to), AFTER_OK);
+    c->s->source = (long)flow_step_number (c->f, to);
+    c->s->source_value = strdup (dot + 1);
+}
+
+static void flow_check_foreach (struct flow_checking *c)
+{
+    struct flow_step *s = c->s;
+    const char *text = json_string_value (s->foreach);
+    size_t n = text ? placeholder_length (text, text) : 0;
+    char *full;
+    char name[256];
+
+    if (!s->foreach)
+        return;
+    snprintf (name, sizeof (name), "%.*s", n ? (int)n - 2 : 0, n ? text + 1 : "");
+    if (json_is_array (s->foreach))
+        s->items = json_incref (s->foreach);
+    else if (n && !text[n] && strchr (name, '.')) {
+        check_foreach_source (c, name);
+        return;
+    } else if (n && !text[n] && json_is_array (json_object_get (c->f->params, name)))
+        s->items = json_incref (json_object_get (c->f->params, name));
+    else if ((full = flow_with_params (c->f, text))) {
+        s->items = parse_range (full);
+        free (full);
+    }
+    if (!s->items)
+        problem_at (c->p, flow_check_origin (c, "foreach"),
+                    "step '%s': 'foreach' is '%s', but must be a list, a range "
+                    "\"1..8\" or {name} of a list",
+                    s->name, text);
+    else if (json_array_size (s->items) == 0 || json_array_size (s->items) > FLOW_WIDTH_MAX)
+        problem_at (c->p, flow_check_origin (c, "foreach"),
+                    "step '%s': 'foreach' has %s elements, but must have 1 to "
+                    "%d",
+                    s->name, json_array_size (s->items) ? "too many" : "no", FLOW_WIDTH_MAX);
+}
+
+static void flow_check_each (const struct flow_checking *c)
+{
+    const struct flow_step *s = c->s;
+
+    for (size_t i = 0; i < s->nlinks; i++) {
+        const struct flow_step *to = &c->f->steps[s->links[i].step];
+        if (s->links[i].wait == AFTER_EACH
+            && (!s->foreach || !to->foreach
+                || (s->items ? json_array_size (s->items) != json_array_size (to->items)
+                             : s->source != to->source
+                                   || strcmp (s->source_value ?: "", to->source_value ?: ""))))
+            problem_at (c->p, flow_check_origin (c, "after_each"),
+                        "step '%s': 'after_each' needs a 'foreach' as long as "
+                        "that of '%s'",
+                        s->name, to->name);
+    }
+}
+
+static bool any_has_name (char *const *list)
+{
+    while (list && *list && !flow_has_name (*list))
+        list++;
+    return list && *list;
+}
+
+/* Its mistakes are told now, not after hours.  What the best trial will have is
+ * known from it.
+ */
+static void flow_check_sweep (const struct flow_checking *c)
+{
+    struct flow_step *s = c->s;
+    const struct edit edit = { .sets = s->set };
+    const char *file = c->p->file;
+    struct experiment *e;
+    char path[PATH_MAX];
+
+    if (!s->sweep || c->f->is_frozen || flow_has_name (s->sweep) || any_has_name (s->set)
+        || !c->f->base.dir)
+        return;
+    snprintf (path, sizeof (path), "%s%s%s", *s->sweep == '/' ? "" : c->f->base.dir,
+              *s->sweep == '/' ? "" : "/", s->sweep);
+    e = experiment_read_edited (path, &edit, c->p);
+    if (e)
+        command_check_files (e, c->p);
+    c->p->file = file;
+    for (size_t i = 0; e && i < e->nhparams; i++)
+        strings_add (&s->values, e->hparams[i].path);
+    experiment_destroy (e);
+}
+
+/* In the folder of the file; a flow's copy was checked when it was made. */
+static void flow_check_command (const struct flow_checking *c)
+{
+    struct experiment e = c->s->exp;
+
+    e.dir = c->f->base.dir;
+    e.entrypoint_origin = flow_check_origin (c, "entrypoint");
+    if (c->f->is_frozen)
+        return;
+    command_check_files (&e, c->p);
+    experiment_check_gpus (&e, flow_check_origin (c, "resources"), c->p);
+}
+
+/* What is to be there beforehand. */
+static void flow_check_inputs (const struct flow_checking *c)
+{
+    char path[PATH_MAX];
+
+    for (char **i = c->s->inputs; i && *i; i++) {
+        char *text = flow_with_params (c->f, *i);
+        snprintf (path,
+                  sizeof (path),
+                  "%s%s%s",
+                  text && *text == '/' ? "" : c->f->base.dir ?: "",
+                  text && *text == '/' ? "" : "/",
+                  text ? text : "");
+        if (text && !flow_has_name (text) && !c->f->is_frozen && access (path, R_OK) < 0)
+            problem_at (c->p, flow_check_origin (c, "inputs"), "step '%s': the input %s: %s",
+                        c->s->name, path, strerror (errno));
+        free (text);
+    }
+}
+
+static void check_step_output (const struct flow_checking *c, size_t step, size_t k)
+{
+    const struct flow *f = c->f;
+    const struct flow_step *s = c->s;
+    const char *path = s->outputs[k].path;
+    struct origin origin = flow_check_origin (c, "outputs");
+
+    if (*path == '/' && s->foreach && !strstr (path, "{item}") && !strstr (path, "{index}"))
+        problem_at (c->p, origin,
+                    "step '%s': all its tasks write '%s': put {item} or "
+                    "{index} into the path",
+                    s->name, path);
+    for (size_t i = 0; i <= step; i++)
+        for (size_t j = 0; j < (i == step ? k : f->steps[i].noutputs); j++)
+            if (!strcmp (f->steps[i].outputs[j].path, path) && (i == step || *path == '/'))
+                problem_at (c->p, origin,
+                            "step '%s' and step '%s' write the same output, "
+                            "'%s'",
+                            f->steps[i].name, s->name, path);
+}
+
+static void flow_check_outputs (struct flow_checking *c)
+{
+    struct flow *f = c->f;
+
+    for (size_t i = 0; i < f->n; i++) {
+        c->s = &f->steps[i];
+        for (size_t k = 0; k < c->s->noutputs; k++) {
+            struct flow_output *o = &c->s->outputs[k];
+            char *path = flow_with_params (f, o->path);
+            free (o->path);
+            o->path = path;
+            check_step_output (c, i, k);
+        }
+    }
+}
+
+static bool software_is_given (const struct software *s)
+{
+    return s->image || s->runtime || s->binds || s->options || s->modules || s->conda || s->venv;
+}
+
+const struct software *flow_software_of (const struct flow *f, const struct flow_step *s)
+{
+    static const struct software none;
+
+    return s->sweep                               ? &none
+           : software_is_given (&s->exp.software) ? &s->exp.software
+                                                  : &f->base.software;
+}
+
+static void check_step_software (struct flow *f, struct flow_step *s, const config_t *cf,
+                                 struct problems *p)
+{
+    bool is_own = software_is_given (&s->exp.software);
+    struct software *from = is_own ? &s->exp.software : &f->base.software;
+    struct experiment e = s->exp;
+    config_setting_t *group = config_root_setting (cf);
+
+    if (s->sweep && is_own)
+        problem_at (p, s->origin,
+                    "step '%s': 'container' and 'environment' (modules, conda, "
+                    "venv) of a sweep are keys of its experiment file, '%s': "
+                    "write them there",
+                    s->name, s->sweep);
+    if (s->sweep || !software_is_given (from))
+        return;
+    e.software = *from;
+    if (is_own)
+        group = config_setting_lookup (config_lookup (cf, "steps"), s->name);
+    software_settings_check (&e, group, p);
+    from->origins = e.software.origins;
+}
+
+void flow_check_software (struct flow *f, const config_t *cf, struct problems *p)
+{
+    /* a mistake that many steps share is told once */
+    for (size_t i = 0; i < f->n && p->count == 0; i++)
+        check_step_software (f, &f->steps[i], cf, p);
+}
+
+static void find_software (const struct flow *f, const struct software *s, bool local, bool loads,
+                           struct problems *p)
+{
+    struct experiment e = { .dir = f->base.dir, .software = *s };
+
+    software_check (&e, local, loads, p);
+    strings_free (e.software.activated);
+}
+
+void flow_find_software (const struct flow *f, bool local, bool loads, struct problems *p)
+{
+    bool is_used = false;
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct software *s = flow_software_of (f, &f->steps[i]);
+        if (s == &f->base.software)
+            is_used = true;
+        else
+            find_software (f, s, local, loads, p);
+    }
+    if (is_used)
+        find_software (f, &f->base.software, local, loads, p);
+}
+
+json_t *flow_software_key (const struct flow *f, const struct flow_step *s)
+{
+    const struct software *w = flow_software_of (f, s);
+    char *text = software_is_given (w) ? software_text (w, NULL, true) : NULL;
+    char *image = w->image ? container_image (w, f->base.dir) : NULL;
+    json_t *key = text ? json_pack ("{s:s}", "settings", text) : NULL;
+    struct stat st;
+
+    if (key && image && *image == '/' && stat (image, &st) == 0) {
+        json_object_set_new (key, "bytes", json_integer (st.st_size));
+        json_object_set_new (key, "modified", json_integer (st.st_mtime));
+    }
+    free (image);
+    free (text);
+    return key;
+}
+
+static bool step_is_ready (const struct flow *f, size_t step, const bool *placed, bool others)
+{
+    const struct flow_step *s = &f->steps[step];
+
+    if (placed[step] || (s->on_exit && others))
+        return false;
+    for (size_t i = 0; i < s->nlinks; i++)
+        if (!placed[s->links[i].step])
+            return false;
+    return true;
+}
+
+/* From a step that was not placed to one that it waits for, until one comes
+ * again.
+ */
+static void say_flow_cycle (const struct flow *f, struct problems *p, const bool *placed)
+{
+    size_t *seen = calloc (f->n + 1, sizeof (*seen));
+    char *text = NULL;
+    size_t size, at = 0, n = 0, first = 0;
+    FILE *o = open_memstream (&text, &size);
+
+    while (placed[at])
+        at++;
+    for (; seen && o; n++) {
+        for (first = 0; first < n && seen[first] != at; first++)
+            ;
+        if (first < n)
+            break;
+        seen[n] = at;
+        for (size_t i = 0; i < f->steps[at].nlinks; i++)
+            if (!placed[f->steps[at].links[i].step]) {
+                at = f->steps[at].links[i].step;
+                break;
+            }
+    }
+    for (size_t i = first; seen && o && i < n; i++)
+        fprintf (o, "'%s' waits for ", f->steps[seen[i]].name);
+    if (seen && o)
+        fprintf (o, "'%s'", f->steps[at].name);
+    if (o)
+        fclose (o);
+    problem_at (p, f->steps[at].origin, "a cycle: %s", text);
+    free (text);
+    free (seen);
+}
+
+static void flow_order (struct flow *f, struct problems *p)
+{
+    bool *placed = calloc (f->n + 1, sizeof (*placed));
+    size_t n = 0, before, others = f->n;
+
+    f->order = calloc (f->n + 1, sizeof (*f->order));
+    for (size_t i = 0; i < f->n; i++)
+        others -= f->steps[i].on_exit;
+    do {
+        before = n;
+        for (size_t i = 0; placed && f->order && i < f->n; i++)
+            if (step_is_ready (f, i, placed, n < others)) {
+                f->order[n++] = i;
+                placed[i] = true;
+            }
+    } while (n > before);
+    if (placed && n < f->n)
+        say_flow_cycle (f, p, placed);
+    free (placed);
+}
 
 /* What the texts of a step may name besides parameters and steps. */
 static const char *const builtins[] = {
     "item", "index", "outcome", "failed_steps", "flow_dir", NULL
 };
 
-static void add_links (struct flow_checking *c, char *const *names, const char *where,
-                       enum flow_wait wait)
+static void add_named_links (struct flow_checking *c, char *const *names, const char *where,
+                             enum flow_wait wait)
 {
     for (; names && *names; names++) {
         const struct flow_step *to = flow_check_find (c, *names, where);
@@ -24,8 +454,8 @@ static void add_links (struct flow_checking *c, char *const *names, const char *
     }
 }
 
-static void unknown_name (const struct flow_checking *c, const char *name, const char *where,
-                          const char *const *words, const char *whose)
+static void say_unknown_name (const struct flow_checking *c, const char *name, const char *where,
+                              const char *const *words, const char *whose)
 {
     const char *meant = nearest_word (name, words);
 
@@ -33,7 +463,7 @@ static void unknown_name (const struct flow_checking *c, const char *name, const
                 c->s->name, where, name, whose, DID_YOU_MEAN (meant, "'", "'", ""));
 }
 
-static void check_plain (const struct flow_checking *c, const char *name, const char *where)
+static void check_plain_name (const struct flow_checking *c, const char *name, const char *where)
 {
     const char *words[96] = { 0 };
     const char *key;
@@ -44,9 +474,9 @@ static void check_plain (const struct flow_checking *c, const char *name, const 
         bool is_item = !strcmp (name, "item") || !strcmp (name, "index");
         bool is_end = !strcmp (name, "outcome") || !strcmp (name, "failed_steps");
         if (is_item && !c->s->foreach)
-            unknown_name (c, name, where, words, "only a step with 'foreach' has it");
+            say_unknown_name (c, name, where, words, "only a step with 'foreach' has it");
         else if (is_end && !c->s->on_exit)
-            unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
+            say_unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
         return;
     }
     for (const char *const *b = builtins; *b; b++)
@@ -54,10 +484,10 @@ static void check_plain (const struct flow_checking *c, const char *name, const 
     json_object_foreach (c->f->params, key, v)
         if (n < sizeof (words) / sizeof (*words) - 1)
             words[n++] = key;
-    unknown_name (c, name, where, words, "no parameter");
+    say_unknown_name (c, name, where, words, "no parameter");
 }
 
-static int check_name (const char *name, const char *where, void *arg)
+static int check_name_in_text (const char *name, const char *where, void *arg)
 {
     struct flow_checking *c = arg;
     const char *dot = strchr (name, '.');
@@ -65,7 +495,7 @@ static int check_name (const char *name, const char *where, void *arg)
     char step[256];
 
     if (!dot) {
-        check_plain (c, name, where);
+        check_plain_name (c, name, where);
         return 0;
     }
     snprintf (step, sizeof (step), "%.*s", (int)(dot - name), name);
@@ -73,7 +503,7 @@ static int check_name (const char *name, const char *where, void *arg)
         for (size_t i = 0; i < c->s->noutputs; i++)
             if (!strcmp (c->s->outputs[i].name, dot + 1))
                 return 0;
-        unknown_name (c, name, where, (const char *const[]){ NULL }, "no such output");
+        say_unknown_name (c, name, where, (const char *const[]){ NULL }, "no such output");
         return 0;
     }
     if (!(to = flow_check_find (c, step, where)))
@@ -84,21 +514,21 @@ static int check_name (const char *name, const char *where, void *arg)
                   "step '%s' has neither an output nor a value of that name "
                   "(outputs, values)",
                   step);
-        unknown_name (c, name, where,
-                      to->values ? (const char *const *)to->values : (const char *const[]){ NULL },
-                      why);
+        say_unknown_name (
+            c, name, where,
+            to->values ? (const char *const *)to->values : (const char *const[]){ NULL }, why);
     }
     flow_add_link (c->s, flow_step_number (c->f, to), c->s->on_exit ? AFTER_ANY : AFTER_OK);
     return 0;
 }
 
-static void wrong (const struct flow_checking *c, const char *where, const char *what)
+static void say_wrong_step (const struct flow_checking *c, const char *where, const char *what)
 {
     problem_at (c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
 
 /* Values are not known yet: as numbers they fit everywhere. */
-static char *any_value (const char *name, void *arg, struct slurmdl_error *err)
+static char *stand_in_value (const char *name, void *arg, struct slurmdl_error *err)
 {
     (void)name;
     (void)arg;
@@ -106,40 +536,40 @@ static char *any_value (const char *name, void *arg, struct slurmdl_error *err)
     return strdup ("0");
 }
 
-static void check_step (struct flow_checking *c)
+static void check_step_keys (struct flow_checking *c)
 {
     const struct flow_step *s = c->s;
     struct slurmdl_error why = { "" };
 
     if (!s->exp.entrypoint && !s->exp.argv && !s->sweep)
-        wrong (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
+        say_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp.entrypoint || s->exp.argv) && s->sweep)
-        wrong (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
+        say_wrong_step (c, "sweep", "it has an 'entrypoint' and a 'sweep': one of them");
     if (s->set && !s->sweep)
-        wrong (c, "set", "'set' is for a 'sweep'");
+        say_wrong_step (c, "set", "'set' is for a 'sweep'");
     if (s->sweep && s->noutputs)
-        wrong (c, "outputs",
-               "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
-               "'metric' and its hyperparameters");
-    if (s->when && flow_condition_holds (s->when, any_value, NULL, &why) < 0)
-        wrong (c, "when", why.text);
+        say_wrong_step (c, "outputs",
+                        "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
+                        "'metric' and its hyperparameters");
+    if (s->when && flow_condition_holds (s->when, stand_in_value, NULL, &why) < 0)
+        say_wrong_step (c, "when", why.text);
     if (s->on_exit && (s->after || s->after_any || s->after_each))
-        wrong (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
+        say_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
         || json_object_get (c->f->params, s->name))
-        wrong (c, "", "this name means something else in {}: take another one");
+        say_wrong_step (c, "", "this name means something else in {}: take another one");
 }
 
-static void check_links (struct flow_checking *c)
+static void check_step_links (struct flow_checking *c)
 {
-    check_step (c);
+    check_step_keys (c);
     flow_check_command (c);
     flow_check_inputs (c);
-    add_links (c, c->s->after, "after", AFTER_OK);
-    add_links (c, c->s->after_any, "after_any", AFTER_ANY);
-    add_links (c, c->s->after_each, "after_each", AFTER_EACH);
+    add_named_links (c, c->s->after, "after", AFTER_OK);
+    add_named_links (c, c->s->after_any, "after_any", AFTER_ANY);
+    add_named_links (c, c->s->after_each, "after_each", AFTER_EACH);
     flow_check_foreach (c);
-    flow_each_name (c->s, check_name, c);
+    flow_each_name (c->s, check_name_in_text, c);
 }
 
 void flow_check (struct flow *f, const config_t *cf, struct problems *p)
@@ -156,7 +586,7 @@ void flow_check (struct flow *f, const config_t *cf, struct problems *p)
     }
     for (size_t i = 0; i < f->n; i++) {
         c.s = &f->steps[i];
-        check_links (&c);
+        check_step_links (&c);
     }
     for (size_t i = 0; i < f->n; i++) {
         c.s = &f->steps[i];

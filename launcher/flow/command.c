@@ -1,10 +1,488 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl flow: its words. */
-#include "launcher/flow/command.h"
+/* dl flow: make a run, start it, go on with it and end it. */
+#include "launcher/flow/flow.h"
+#include "launcher/flow/run.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/code/store.h"
+#include "launcher/slurm/slurm.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "launcher/sys/subcommand.h"
 #include "runtime/base/nearest_word.h"
+
+/* The flow file stays where it is, and so do files that steps write: the digest
+ * of the code is that of the code.
+ */
+static void exclude_own_files (struct flow *f)
+{
+    const char *name = strrchr (f->file, '/');
+    size_t n = strlen (f->base.dir);
+
+    name = name ? name + 1 : f->file;
+    strings_add (&f->base.code_exclude, name);
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < f->steps[i].noutputs; k++) {
+            const char *path = f->steps[i].outputs[k].path;
+            if (!strncmp (path, f->base.dir, n) && path[n] == '/' && !strpbrk (path, "{*?"))
+                strings_add (&f->base.code_exclude, path + n + 1);
+        }
+}
+
+/* All commands, to see whether one names a file of the folder. */
+static void list_step_commands (struct flow *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct flow_step *s = &f->steps[i];
+        const char *one[] = { s->exp.entrypoint, s->sweep };
+        for (size_t k = 0; k < 2; k++)
+            if (one[k])
+                strings_add (&f->base.argv, one[k]);
+        strings_add_all (&f->base.argv, s->exp.argv);
+    }
+}
+
+static bool freezing_is_off (const struct flow *f)
+{
+    const char *text = getenv ("DL_FREEZE");
+
+    return !f->base.code_freeze || (text && (!strcmp (text, "false") || !strcmp (text, "0")));
+}
+
+/* Without frozen code nobody knows what an earlier task has run. */
+static int freeze_flow_code (struct flow_run *r, const char *root, struct slurmdl_error *err)
+{
+    struct code_archive a = { .data = NULL };
+    struct code_files files;
+    json_t *digests = NULL;
+    int rv;
+
+    exclude_own_files (r->flow);
+    list_step_commands (r->flow);
+    r->flow->base.work = WORK_SHARED;
+    for (size_t i = 0; i < r->flow->n; i++)
+        if (r->flow->steps[i].work != WORK_SHARED && !r->flow->steps[i].sweep)
+            r->flow->base.work = WORK_ATTEMPT;
+    rv = code_select (&r->flow->base, root, &files, err);
+    if (rv == 0 && (rv = code_archive_pack (&files, &a, err)) == 0
+        && (rv = store_put (r->dir, &a, err)) == 0) {
+        json_object_set_new (r->about, "code", json_string (a.digest));
+        json_object_set_new (r->about, "root", json_string (files.root));
+    }
+    if (*files.why)
+        complain ("the code is not frozen, and nothing is cached: %s", files.why);
+    else if (rv >= 0 && !freezing_is_off (r->flow)
+             && (digests = flow_code_digests (r->flow, &files, &a, err))) {
+        json_object_set_new (r->about, "code_of", digests);
+        flow_say_code_change (r, &files, &a);
+    }
+    code_archive_free (&a);
+    code_files_free (&files);
+    return rv < 0 ? -1 : 0;
+}
+
+static int write_job_script (const struct flow_run *r, struct slurmdl_error *err)
+{
+    char path[PATH_MAX + 8];
+
+    snprintf (path, sizeof (path), "%s/job.sh", r->dir);
+    return publish_if_absent (path, flow_job_script, strlen (flow_job_script), err);
+}
+
+struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st)
+{
+    struct problems p;
+    struct flow *f;
+    int e;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    f = flow_read (path, NULL, given, NULL, &p);
+    e = errno;
+    if (f && st)
+        flow_find_software (f, st->local, !st->dry_run, &p);
+    if (f && p.count > 0) {
+        flow_free (f);
+        f = NULL;
+        e = EINVAL;
+    }
+    problems_close (&p);
+    for (char *line = p.text, *end; !f && *line; line = end + 1) {
+        end = line + strcspn (line, "\n");
+        complain ("%.*s", (int)(end - line), line);
+        if (!*end)
+            break;
+    }
+    free (p.text);
+    errno = e;
+    return f;
+}
+
+static int flow_make (struct flow_run *r, const struct settings *st, double every,
+                      struct slurmdl_error *err)
+{
+    json_t *given = json_array ();
+
+    if (flow_create (r, st->dir, err) < 0)
+        return -1;
+    for (int i = 2; i < st->nargs; i++)
+        json_array_append_new (given, json_string (st->args[i]));
+    json_object_set_new (r->about, "given", given);
+    if (every > 0)
+        json_object_set_new (r->about, "every", json_integer ((json_int_t)every));
+    if (freeze_flow_code (r, st->dir, err) < 0 || write_job_script (r, err) < 0)
+        return -1;
+    return flow_commit (r, err);
+}
+
+enum { WORKERS_LOCAL = 4 };
+
+static long local_workers (const struct settings *st)
+{
+    long cores = sysconf (_SC_NPROCESSORS_ONLN);
+
+    if (st->workers)
+        return (long)st->workers;
+    return cores > WORKERS_LOCAL ? WORKERS_LOCAL : cores > 1 ? cores : 2;
+}
+
+static int flow_start (const struct flow_run *r, const struct settings *st, bool again)
+{
+    struct slurmdl_error err = { "" };
+    char dir[PATH_MAX];
+    long n;
+
+    /* before many tasks would each make the copy of the code */
+    if (attempt_directory (r, dir, &err) < 0)
+        return fail (&err);
+    if (st->local)
+        return flow_local (r, local_workers (st));
+    if ((n = flow_submit (r, again, &err)) < 0) {
+        complain ("%s; 'dl flow resume %s' submits what is missing", err.text,
+                  strrchr (r->dir, '/') + 1);
+        return EXIT_SLURM;
+    }
+    printf ("%s: %ld job%s submitted\n", r->dir, n, n == 1 ? "" : "s");
+    return EXIT_OK;
+}
+
+/* The flow is the one that this job was submitted for, or nothing is run. */
+static int flow_open_pinned (const struct settings *st, struct flow_run *r)
+{
+    int rv = flow_open (r, st, st->args[1], true);
+
+    if (rv)
+        return rv;
+    if (strcmp (r->pin, st->args[2])) {
+        complain ("%s: flow.json has changed since this job was submitted", r->dir);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+static long flow_number (const char *text)
+{
+    char *end;
+    long n = strtol (text, &end, 10);
+
+    return end > text && !*end && n >= 0 ? n : -1;
+}
+
+static int flow_step (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_run r;
+    struct flow_step *s = NULL;
+    int rv = flow_open_pinned (st, &r);
+    int again = 0;
+
+    if (!rv && !(s = flow_step_find (r.flow, st->args[3]))) {
+        complain ("%s has no step '%s'", r.dir, st->args[3]);
+        rv = EXIT_NOT_FOUND;
+    }
+    if (!rv && s->on_exit && !getenv ("DL_FLOW_LOCAL")
+        && (again = flow_exit_again (&r, s, flow_number (st->args[4]), &err)) < 0)
+        rv = fail (&err);
+    if (!rv && !again)
+        rv = flow_task_run (&r, s, flow_number (st->args[5]), flow_number (st->args[4]));
+    flow_close (&r);
+    return rv;
+}
+
+static int flow_rest (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_run r;
+    int rv = flow_open_pinned (st, &r);
+
+    if (!rv && !flow_is_stopped (&r) && flow_submit (&r, true, &err) < 0)
+        rv = fail (&err);
+    flow_close (&r);
+    return rv;
+}
+
+enum { EVERY_LEAST = 60 };
+
+/* The job that begins the next run has the resources of a small one. */
+static struct flow_step flow_next_step (const struct flow_run *r)
+{
+    struct flow_step s = r->flow->steps[r->flow->order[0]];
+
+    s.name = (char *)"next+"; /* no step has such a name */
+    s.exp.nodes = s.exp.ranks = s.exp.cpus = 1;
+    s.exp.node_gpus = 0;
+    s.exp.memory = s.exp.framework = s.exp.check = NULL;
+    s.exp.bind = s.exp.nccl = s.exp.monitor = s.exp.debug = NULL;
+    s.exp.sbatch_args = NULL;
+    return s;
+}
+
+static int flow_submit_next (const struct flow_run *r, struct slurmdl_error *err)
+{
+    const struct flow_step s = flow_next_step (r);
+    json_int_t every = json_integer_value (json_object_get (r->about, "every"));
+    char begin[48];
+    const struct flow_request q = { .mode = "next", .begin = begin };
+
+    if (every <= 0 || flow_last (r, &s, -1, "job"))
+        return 0;
+    snprintf (begin, sizeof (begin), "now+%lld", (long long)every);
+    /* of one whose number was lost the job ends at once: it is not the last */
+    return flow_submit_once (r, &s, flow_last (r, &s, -1, "intent") + 1, &q, err) < 0 ? -1 : 0;
+}
+
+/* "1:00:00" as Slurm writes times, or 90, 30m, 12h, 7d. */
+static double seconds_of_every (const struct settings *st)
+{
+    static const struct unit {
+        char letter;
+        int seconds;
+    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+    char *end;
+    double n = strtod (st->every, &end);
+
+    for (size_t i = 0; end > st->every && i < sizeof (units) / sizeof (*units); i++)
+        if (*end == units[i].letter && !end[1])
+            return n * units[i].seconds;
+    return strchr (st->every, ':') ? slurm_seconds (st->every) : 0;
+}
+
+static int flow_check_every (const struct settings *st, double *every)
+{
+    *every = st->every ? seconds_of_every (st) : 0;
+    if (st->every && !(*every >= EVERY_LEAST && *every <= 366 * 86400.0)) {
+        complain ("--every: '%s' is no time from a minute to a year, as 12h or "
+                  "1-00:00:00",
+                  st->every);
+        return EXIT_USAGE;
+    }
+    if (st->every && st->local) {
+        complain ("--every cannot be used with --local: use cron");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+/* Those of 'dl flow run FILE NAME=VALUE...', '*n' of them; NULL: no memory. */
+static char **run_arguments (const struct flow_run *r, const char *file, int *n)
+{
+    json_t *given = json_object_get (r->about, "given");
+    size_t ngiven = json_array_size (given);
+    const char **args = calloc (ngiven + 3, sizeof (*args));
+
+    if (!args)
+        return NULL;
+    args[0] = "run";
+    args[1] = file;
+    for (size_t i = 0; i < ngiven; i++)
+        args[i + 2] = json_string_value (json_array_get (given, i)) ?: "";
+    *n = (int)ngiven + 2;
+    return (char **)args;
+}
+
+/* "made" names the next run, so that this job, begun again, makes no second
+ * one.
+ */
+static int put_next_made (const struct flow_run *r, const struct flow_run *next,
+                          struct slurmdl_error *err)
+{
+    const struct flow_step s = flow_next_step (r);
+    json_t *made = json_pack ("{s:s}", "flow", next->dir);
+
+    return flow_put (r, &s, -1, "made", 0, made, err);
+}
+
+static int make_next_run (const struct flow_run *r, const struct settings *st,
+                          struct flow_run *next)
+{
+    json_int_t every = json_integer_value (json_object_get (r->about, "every"));
+    const char *base = json_string_value (json_object_get (r->about, "base"));
+    struct settings mine = *st;
+    struct slurmdl_error err = { "" };
+    char root[PATH_MAX], file[PATH_MAX];
+    int rv = EXIT_OK;
+
+    snprintf (root, sizeof (root), "%.*s", (int)(strrchr (r->dir, '/') - r->dir), r->dir);
+    snprintf (file, sizeof (file), "%s/%s", r->flow->base.dir, base ?: "");
+    if (!(mine.args = run_arguments (r, file, &mine.nargs)))
+        return EXIT_IO;
+    mine.dir = root;
+    *next = (struct flow_run){ .flow = flow_file_read (file, mine.args + 2, st) };
+    if (!next->flow)
+        rv = EXIT_USAGE;
+    else if (flow_make (next, &mine, (double)every, &err) < 0 || put_next_made (r, next, &err) < 0)
+        rv = fail (&err);
+    free (mine.args);
+    return rv;
+}
+
+static int flow_next (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_run r, next = { .flow = NULL }, opened;
+    int rv = flow_open_pinned (st, &r);
+    struct flow_step s;
+    json_t *made;
+
+    if (!rv)
+        s = flow_next_step (&r);
+    if (rv || flow_is_stopped (&r)
+        || flow_last (&r, &s, -1, "intent") > flow_number (st->args[4])) {
+        flow_close (&r);
+        return rv ? rv : EXIT_STOPPED;
+    }
+    made = flow_record (&r, &s, -1, "made", 0);
+    if (made)
+        snprintf (next.dir, sizeof (next.dir), "%s",
+                  json_string_value (json_object_get (made, "flow")) ?: "");
+    else
+        rv = make_next_run (&r, st, &next);
+    flow_close (&next);
+    if (!rv && (rv = flow_open (&opened, st, next.dir, true)) == 0) {
+        if ((rv = flow_start (&opened, st, true)) == 0 && flow_submit_next (&opened, &err) < 0)
+            rv = fail (&err);
+        flow_close (&opened);
+    }
+    json_decref (made);
+    flow_close (&r);
+    return rv;
+}
+
+static void print_plan (const struct flow *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct flow_step *s = &f->steps[f->order[i]];
+        printf ("%s:", s->name);
+        if (s->items)
+            printf (" %zu tasks", json_array_size (s->items));
+        else if (s->foreach)
+            printf (" a task for each of {%s.%s}", f->steps[s->source].name, s->source_value);
+        for (size_t k = 0; k < s->nlinks; k++)
+            printf ("%s %s", k ? "," : " after", f->steps[s->links[k].step].name);
+        puts (s->on_exit ? " at the end" : "");
+    }
+    puts ("nothing was started (--dry-run)");
+}
+
+static int flow_run (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_run r = { .flow = NULL };
+    struct flow_run made;
+    double every;
+    int rv = flow_check_every (st, &every);
+
+    if (rv)
+        return rv;
+    if (!(r.flow = flow_file_read (st->args[1], st->args + 2, st)))
+        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_USAGE;
+    if (st->dry_run) {
+        print_plan (r.flow);
+        flow_close (&r);
+        return EXIT_OK;
+    }
+    if (flow_make (&r, st, every, &err) < 0) {
+        rv = fail (&err);
+        flow_close (&r);
+        return rv;
+    }
+    flow_close (&r);
+    /* as its jobs will read it */
+    if ((rv = flow_open (&made, st, r.dir, true)) == 0 && (rv = flow_start (&made, st, false)) == 0
+        && flow_submit_next (&made, &err) < 0)
+        rv = fail (&err);
+    flow_close (&made);
+    return rv;
+}
+
+static int flow_resume (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_run r;
+    int rv = flow_open (&r, st, st->args[1], true);
+    pid_t pid = rv ? 0 : flow_local_process (&r);
+
+    if (pid) {
+        complain ("%s: process %ld of this machine works at it", r.dir, (long)pid);
+        rv = EXIT_BUSY;
+    }
+    if (!rv && flow_mark (&r, false, &err) < 0)
+        rv = fail (&err);
+    if (!rv)
+        rv = flow_start (&r, st, true);
+    flow_close (&r);
+    return rv;
+}
+
+/* Whether a step was ever submitted to Slurm. */
+static bool run_has_jobs (const struct flow_run *r)
+{
+    const struct flow_step next = flow_next_step (r);
+
+    for (size_t i = 0; i < r->flow->n; i++)
+        if (flow_last (r, &r->flow->steps[i], -1, "job"))
+            return true;
+    return flow_last (r, &next, -1, "job") > 0;
+}
+
+static int flow_stop (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct flow_queue q = { 0 };
+    struct flow_run r;
+    int rv = flow_open (&r, st, st->args[1], true);
+    pid_t pid;
+
+    if (rv) {
+        flow_close (&r);
+        return rv;
+    }
+    if (flow_mark (&r, true, &err) < 0)
+        rv = fail (&err);
+    if (!rv && run_has_jobs (&r)
+        && (flow_queue_read (&r, &q, &err) < 0 || flow_cancel (&q, &err) < 0)) {
+        complain ("%s", err.text);
+        rv = EXIT_SLURM;
+    }
+    flow_kill_sweeps (&r);
+    if ((pid = flow_local_process (&r)))
+        kill (pid, SIGTERM);
+    if (!rv && !q.n && !pid)
+        printf ("%s: nothing of it was at work\n", r.dir);
+    else if (!rv)
+        printf ("%s: stopped, %zu job%s cancelled\n", r.dir, q.n, q.n == 1 ? "" : "s");
+    free (q.list);
+    flow_close (&r);
+    return rv;
+}
 
 static const struct subcommand subcommands[] = {
     { "run", "FILE [NAME=VALUE...]", 1, -1, flow_run },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the steps of a flow as processes of this machine. */
-#include "launcher/flow/local.h"
+#include "launcher/flow/run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/flow/jobs.h"
-#include "launcher/flow/step.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
@@ -53,7 +51,7 @@ static void note_signal (int signal)
 
 /* ---- what may run ---- */
 
-static long count (const struct local_step *l, enum local_state state)
+static long count_tasks (const struct local_step *l, enum local_state state)
 {
     long n = 0;
 
@@ -62,18 +60,18 @@ static long count (const struct local_step *l, enum local_state state)
     return n;
 }
 
-static bool is_over (const struct local_step *l)
+static bool step_is_over (const struct local_step *l)
 {
-    return l->width >= 0 && count (l, LOCAL_OK) + count (l, LOCAL_FAILED) == l->width;
+    return l->width >= 0 && count_tasks (l, LOCAL_OK) + count_tasks (l, LOCAL_FAILED) == l->width;
 }
 
 /* 1: now, 0: later, -1: never. */
-static int may_run (const struct local_flow *f, const struct local_step *l, long i)
+static int task_may_run (const struct local_flow *f, const struct local_step *l, long i)
 {
     int rv = 1;
 
     for (size_t k = 0; l->s->on_exit && k < f->r->flow->n; k++)
-        if (!f->steps[k].s->on_exit && !is_over (&f->steps[k]))
+        if (!f->steps[k].s->on_exit && !step_is_over (&f->steps[k]))
             return 0;
     for (size_t k = 0; k < l->s->nlinks; k++) {
         const struct flow_link *link = &l->s->links[k];
@@ -81,9 +79,9 @@ static int may_run (const struct local_flow *f, const struct local_step *l, long
         enum local_state state = LOCAL_IDLE;
         if (link->wait == AFTER_EACH)
             state = i < to->width ? to->tasks[i].state : LOCAL_IDLE;
-        else if (is_over (to))
-            state =
-                link->wait == AFTER_ANY || count (to, LOCAL_FAILED) == 0 ? LOCAL_OK : LOCAL_FAILED;
+        else if (step_is_over (to))
+            state = link->wait == AFTER_ANY || count_tasks (to, LOCAL_FAILED) == 0 ? LOCAL_OK
+                                                                                   : LOCAL_FAILED;
         if (state == LOCAL_FAILED)
             return -1;
         if (state != LOCAL_OK)
@@ -95,12 +93,12 @@ static int may_run (const struct local_flow *f, const struct local_step *l, long
 /* Its list is there when the step before it has ended; one that is never to
  * come has no task.
  */
-static void find_width (struct local_flow *f, struct local_step *l)
+static void find_step_width (struct local_flow *f, struct local_step *l)
 {
     if (l->width >= 0)
         return;
     l->width = flow_width (f->r, l->s);
-    if (l->width < 0 && may_run (f, l, 0) < 0)
+    if (l->width < 0 && task_may_run (f, l, 0) < 0)
         l->width = 1;
     if (l->width >= 0)
         l->tasks = calloc ((size_t)l->width + 1, sizeof (*l->tasks));
@@ -108,7 +106,7 @@ static void find_width (struct local_flow *f, struct local_step *l)
 
 /* ---- a task ---- */
 
-static void say (const struct local_step *l, long i, const char *what)
+static void say_task (const struct local_step *l, long i, const char *what)
 {
     char name[2 * FLOW_NAME_MAX], seconds[32] = "";
 
@@ -119,13 +117,13 @@ static void say (const struct local_step *l, long i, const char *what)
     fflush (stdout);
 }
 
-static void say_state (const struct local_flow *f, const struct local_step *l, long i)
+static void say_task_state (const struct local_flow *f, const struct local_step *l, long i)
 {
-    say (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
+    say_task (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
 }
 
 /* The number of this start is nobody else's. */
-static int put_intent (const struct local_flow *f, struct local_step *l)
+static int put_local_intent (const struct local_flow *f, struct local_step *l)
 {
     struct slurmdl_error err = { "" };
     int rv = 1;
@@ -139,7 +137,7 @@ static int put_intent (const struct local_flow *f, struct local_step *l)
     return rv;
 }
 
-static int spawn (struct local_flow *f, struct local_step *l, long i)
+static int spawn_task (struct local_flow *f, struct local_step *l, long i)
 {
     char start[32], task[32];
     char *argv[] = { f->dl,
@@ -154,7 +152,7 @@ static int spawn (struct local_flow *f, struct local_step *l, long i)
                      NULL };
     struct local_task *t = &l->tasks[i];
 
-    if (l->start == 0 && put_intent (f, l) < 0)
+    if (l->start == 0 && put_local_intent (f, l) < 0)
         return -1;
     snprintf (start, sizeof (start), "%ld", l->start);
     snprintf (task, sizeof (task), "%ld", i);
@@ -173,7 +171,7 @@ static int spawn (struct local_flow *f, struct local_step *l, long i)
 }
 
 /* What is wrong with a condition or an input the task itself will say. */
-static bool settle (const struct local_flow *f, const struct local_step *l, long i)
+static bool settle_task (const struct local_flow *f, const struct local_step *l, long i)
 {
     const struct flow_scope c = { .r = f->r, .s = l->s, .task = i };
 
@@ -185,34 +183,34 @@ static bool settle (const struct local_flow *f, const struct local_step *l, long
     return !l->s->on_exit && flow_settle (&c, NULL) == 1;
 }
 
-static void begin (struct local_flow *f, struct local_step *l, long i)
+static void begin_task (struct local_flow *f, struct local_step *l, long i)
 {
     struct local_task *t = &l->tasks[i];
     bool was_there = !l->s->on_exit && t->state == LOCAL_IDLE
                      && flow_task_state (f->r, l->s, i, NULL) >= TASK_SKIPPED;
 
-    if (!l->start && settle (f, l, i)) {
+    if (!l->start && settle_task (f, l, i)) {
         t->state = LOCAL_OK;
         if (!was_there && !l->s->on_exit)
-            say_state (f, l, i);
-    } else if (spawn (f, l, i) < 0)
+            say_task_state (f, l, i);
+    } else if (spawn_task (f, l, i) < 0)
         t->state = LOCAL_FAILED;
 }
 
-static bool begin_all (struct local_flow *f, struct local_step *l)
+static bool begin_tasks (struct local_flow *f, struct local_step *l)
 {
     bool any = false;
 
-    find_width (f, l);
+    find_step_width (f, l);
     for (long i = 0; i < l->width && f->running < f->workers && !told; i++) {
-        int may = l->tasks[i].state == LOCAL_IDLE ? may_run (f, l, i) : 0;
+        int may = l->tasks[i].state == LOCAL_IDLE ? task_may_run (f, l, i) : 0;
         if (may == 0)
             continue;
         if (may > 0)
-            begin (f, l, i);
+            begin_task (f, l, i);
         else {
             l->tasks[i].state = LOCAL_FAILED;
-            say (l, i, "not run: a step before it has failed");
+            say_task (l, i, "not run: a step before it has failed");
         }
         any = true;
     }
@@ -221,7 +219,7 @@ static bool begin_all (struct local_flow *f, struct local_step *l)
 
 /* ---- their ends ---- */
 
-static void end_task (struct local_flow *f, struct local_step *l, long i, int status)
+static void end_local_task (struct local_flow *f, struct local_step *l, long i, int status)
 {
     struct local_task *t = &l->tasks[i];
     bool killed = WIFSIGNALED (status) && WTERMSIG (status) != SIGTERM;
@@ -234,12 +232,12 @@ static void end_task (struct local_flow *f, struct local_step *l, long i, int st
     }
     t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK : LOCAL_FAILED;
     if (t->state == LOCAL_OK)
-        say_state (f, l, i);
+        say_task_state (f, l, i);
     else if (!told)
-        say (l, i, "failed");
+        say_task (l, i, "failed");
 }
 
-static void reap (struct local_flow *f)
+static void reap_task (struct local_flow *f)
 {
     int status;
     pid_t pid = waitpid (-1, &status, 0);
@@ -247,10 +245,10 @@ static void reap (struct local_flow *f)
     for (size_t k = 0; pid > 0 && k < f->r->flow->n; k++)
         for (long i = 0; i < f->steps[k].width; i++)
             if (f->steps[k].tasks[i].pid == pid)
-                end_task (f, &f->steps[k], i, status);
+                end_local_task (f, &f->steps[k], i, status);
 }
 
-static void end_all (struct local_flow *f)
+static void end_tasks (struct local_flow *f)
 {
     for (size_t k = 0; k < f->r->flow->n; k++)
         for (long i = 0; i < f->steps[k].width; i++)
@@ -258,12 +256,12 @@ static void end_all (struct local_flow *f)
                 kill (f->steps[k].tasks[i].pid, SIGTERM);
     alarm (END_WAIT);
     while (f->running > 0 && told != SIGALRM)
-        reap (f);
+        reap_task (f);
 }
 
 /* ---- all ---- */
 
-static void work (struct local_flow *f)
+static void run_steps (struct local_flow *f)
 {
     const struct flow *flow = f->r->flow;
     bool any = true;
@@ -271,17 +269,17 @@ static void work (struct local_flow *f)
     while (!told && (any || f->running > 0)) {
         any = false;
         for (size_t k = 0; k < flow->n; k++)
-            any |= begin_all (f, &f->steps[flow->order[k]]);
+            any |= begin_tasks (f, &f->steps[flow->order[k]]);
         if (!any && f->running > 0 && !told) {
-            reap (f);
+            reap_task (f);
             any = true;
         }
     }
     if (told)
-        end_all (f);
+        end_tasks (f);
 }
 
-static void signals (void)
+static void note_signals (void)
 {
     static const int list[] = { SIGTERM, SIGINT, SIGHUP, SIGALRM };
     struct sigaction sa = { .sa_handler = note_signal };
@@ -290,14 +288,14 @@ static void signals (void)
         sigaction (list[i], &sa, NULL);
 }
 
-static int say_end (const struct local_flow *f)
+static int say_flow_end (const struct local_flow *f)
 {
     const char *name = strrchr (f->r->dir, '/') + 1;
     struct slurmdl_error err = { "" };
     bool good = true;
 
     for (size_t k = 0; k < f->r->flow->n; k++)
-        good &= count (&f->steps[k], LOCAL_OK) == f->steps[k].width;
+        good &= count_tasks (&f->steps[k], LOCAL_OK) == f->steps[k].width;
     if (told) {
         if (flow_mark (f->r, true, &err) < 0)
             complain ("%s", err.text);
@@ -333,9 +331,9 @@ int flow_local (const struct flow_run *r, long workers)
     if (!f.steps)
         return EXIT_IO;
     setenv ("DL_FLOW_LOCAL", "1", 1);
-    signals ();
-    work (&f);
-    rv = say_end (&f);
+    note_signals ();
+    run_steps (&f);
+    rv = say_flow_end (&f);
     for (size_t i = 0; i < r->flow->n; i++)
         free (f.steps[i].tasks);
     free (f.steps);

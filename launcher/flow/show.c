@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl flow ls, show and graph. */
+#include "launcher/flow/run.h"
+
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -9,10 +11,6 @@
 #include <unistd.h>
 
 #include "launcher/config/values.h"
-#include "launcher/flow/command.h"
-#include "launcher/flow/jobs.h"
-#include "launcher/flow/local.h"
-#include "launcher/flow/state.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/json_number.h"
@@ -56,7 +54,8 @@ struct status {
 };
 
 /* Whether Slurm or a local process still works at a step. */
-static bool is_alive (const struct status *t, const struct flow_run *r, const struct flow_step *s)
+static bool step_is_alive (const struct status *t, const struct flow_run *r,
+                           const struct flow_step *s)
 {
     char token[160];
     const char *id = json_string_value (json_object_get (r->about, "id"));
@@ -68,13 +67,13 @@ static bool is_alive (const struct status *t, const struct flow_run *r, const st
     return t->local;
 }
 
-static enum step_state state_of (const struct status *t, const struct flow_run *r,
-                                 const struct flow_step *s)
+static enum step_state step_state_of (const struct status *t, const struct flow_run *r,
+                                      const struct flow_step *s)
 {
     const struct tasks_of_step *n = &t->tasks[flow_step_number (r->flow, s)];
     const long *counts = n->counts;
     long width = n->width;
-    bool alive = !t->asked || is_alive (t, r, s);
+    bool alive = !t->asked || step_is_alive (t, r, s);
 
     if (width > 0 && counts[TASK_SKIPPED] == width)
         return STEP_SKIPPED;
@@ -95,7 +94,7 @@ static enum step_state state_of (const struct status *t, const struct flow_run *
     return alive || flow_last (r, s, -1, "intent") == 0 ? STEP_WAITING : STEP_LOST;
 }
 
-static void look_free (struct status *t)
+static void status_free (struct status *t)
 {
     free (t->steps);
     free (t->tasks);
@@ -104,7 +103,7 @@ static void look_free (struct status *t)
 }
 
 /* Slurm is asked once, and only where jobs are left. */
-static void look (const struct flow_run *r, struct status *t, bool ask)
+static void status_read (const struct flow_run *r, struct status *t, bool ask)
 {
     const struct flow *f = r->flow;
     bool started = false, jobs = false;
@@ -112,7 +111,7 @@ static void look (const struct flow_run *r, struct status *t, bool ask)
     *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)),
                           .tasks = calloc (f->n, sizeof (*t->tasks)) };
     if (!t->steps || !t->tasks) {
-        look_free (t);
+        status_free (t);
         return;
     }
     for (size_t i = 0; i < f->n; i++) {
@@ -127,11 +126,11 @@ static void look (const struct flow_run *r, struct status *t, bool ask)
     t->asked = started && (t->local || !jobs || (ask && flow_queue_read (r, &t->q, NULL) == 0));
     for (size_t i = 0; i < f->n; i++) {
         size_t k = f->order[i];
-        t->steps[k] = state_of (t, r, &f->steps[k]);
+        t->steps[k] = step_state_of (t, r, &f->steps[k]);
     }
 }
 
-static const char *whole_state (const struct flow_run *r, const struct status *t)
+static const char *flow_state_text (const struct flow_run *r, const struct status *t)
 {
     size_t counts[STEP_OK + 1] = { 0 };
 
@@ -158,7 +157,7 @@ struct flow_list {
     struct libscols_table *tb;
 };
 
-static void owner_of (const char *dir, char *buf, size_t size)
+static void owner_text (const char *dir, char *buf, size_t size)
 {
     struct stat st = { 0 };
     const struct passwd *pw = stat (dir, &st) == 0 ? getpwuid (st.st_uid) : NULL;
@@ -182,19 +181,19 @@ static void list_flow (const char *dir, void *arg)
         flow_close (&r);
         return;
     }
-    look (&r, &t, false);
+    status_read (&r, &t, false);
     for (size_t i = 0; i < r.flow->n; i++)
         done += t.steps && t.steps[i] >= STEP_SKIPPED;
     time_text (when, sizeof (when), (double)json_integer_value (json_object_get (r.about, "time")));
-    owner_of (dir, by, sizeof (by));
+    owner_text (dir, by, sizeof (by));
     line = scols_table_new_line (l->tb, NULL);
     table_set (line, 0, "%s", strrchr (r.dir, '/') + 1);
-    table_set (line, 1, "%s", whole_state (&r, &t));
+    table_set (line, 1, "%s", flow_state_text (&r, &t));
     table_set (line, 2, "%zu", done);
     table_set (line, 3, "%zu", r.flow->n);
     table_set (line, 4, "%s", when);
     table_set (line, 5, "%s", by);
-    look_free (&t);
+    status_free (&t);
     flow_close (&r);
 }
 
@@ -222,7 +221,7 @@ static const struct table_column step_columns[] = {
     { "after", false }, { NULL, false },
 };
 
-static char *before_text (const struct flow *f, const struct flow_step *s)
+static char *steps_before_text (const struct flow *f, const struct flow_step *s)
 {
     char *text = NULL;
     size_t size;
@@ -237,15 +236,15 @@ static char *before_text (const struct flow *f, const struct flow_step *s)
     return text;
 }
 
-static void add_step (struct libscols_table *tb, const struct flow_run *r, const struct status *t,
-                      size_t k)
+static void add_step_line (struct libscols_table *tb, const struct flow_run *r,
+                           const struct status *t, size_t k)
 {
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     const struct flow_step *s = &r->flow->steps[k];
     static const int states[] = { TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED };
     const struct tasks_of_step *n = &t->tasks[k];
     json_t *job = flow_record (r, s, -1, "job", flow_last (r, s, -1, "job"));
-    char *before = before_text (r->flow, s);
+    char *before = steps_before_text (r->flow, s);
 
     table_set (line, 0, "%s", s->name);
     table_set (line, 1, "%s", looks[t->steps[k]].name);
@@ -263,7 +262,7 @@ static void add_step (struct libscols_table *tb, const struct flow_run *r, const
 }
 
 /* The reason and the log of the last attempt of each task that failed. */
-static void print_failures (const struct flow_run *r, const struct flow_step *s)
+static void print_step_failures (const struct flow_run *r, const struct flow_step *s)
 {
     long width = flow_width (r, s);
 
@@ -283,23 +282,23 @@ static void print_failures (const struct flow_run *r, const struct flow_step *s)
     }
 }
 
-static int show_flow (const struct flow_run *r, const struct settings *st)
+static int show_run (const struct flow_run *r, const struct settings *st)
 {
     struct libscols_table *tb = table_create ("steps", step_columns, st->json);
     struct status t;
 
     if (!tb)
         return EXIT_IO;
-    look (r, &t, true);
+    status_read (r, &t, true);
     for (size_t i = 0; t.steps && i < r->flow->n; i++)
-        add_step (tb, r, &t, r->flow->order[i]);
+        add_step_line (tb, r, &t, r->flow->order[i]);
     if (!st->json)
-        printf ("%s: %s\n", r->dir, whole_state (r, &t));
+        printf ("%s: %s\n", r->dir, flow_state_text (r, &t));
     table_print (tb);
     scols_unref_table (tb);
     for (size_t i = 0; !st->json && i < r->flow->n; i++)
-        print_failures (r, &r->flow->steps[r->flow->order[i]]);
-    look_free (&t);
+        print_step_failures (r, &r->flow->steps[r->flow->order[i]]);
+    status_free (&t);
     return EXIT_OK;
 }
 
@@ -352,7 +351,7 @@ static int show_step (const struct flow_run *r, const char *name)
         printf ("%s: its list is not known yet\n", s->name);
     for (long i = 0; i < width; i++)
         print_task (r, s, i);
-    print_failures (r, s);
+    print_step_failures (r, s);
     return EXIT_OK;
 }
 
@@ -362,7 +361,7 @@ int flow_show (const struct settings *st)
     int rv = flow_open (&r, st, st->args[1], false);
 
     if (!rv)
-        rv = st->nargs > 2 ? show_step (&r, st->args[2]) : show_flow (&r, st);
+        rv = st->nargs > 2 ? show_step (&r, st->args[2]) : show_run (&r, st);
     flow_close (&r);
     return rv;
 }
@@ -427,7 +426,7 @@ static int write_picture (const char *path, const struct flow *f, const struct s
     return EXIT_FAILED;
 }
 
-static int draw (const struct flow *f, const struct status *t, const char *path)
+static int draw_flow (const struct flow *f, const struct status *t, const char *path)
 {
     if (path)
         return write_picture (path, f, t);
@@ -447,14 +446,14 @@ int flow_graph (const struct settings *st)
     if (st->args[1] && stat (st->args[1], &file) == 0 && !S_ISDIR (file.st_mode)) {
         if (!(f = flow_file_read (st->args[1], NULL, NULL)))
             return EXIT_USAGE;
-        rv = draw (f, NULL, st->output);
+        rv = draw_flow (f, NULL, st->output);
         flow_free (f);
         return rv;
     }
     if ((rv = flow_open (&r, st, st->args[1], false)) == 0) {
-        look (&r, &t, true);
-        rv = t.steps ? draw (r.flow, &t, st->output) : EXIT_IO;
-        look_free (&t);
+        status_read (&r, &t, true);
+        rv = t.steps ? draw_flow (r.flow, &t, st->output) : EXIT_IO;
+        status_free (&t);
     }
     flow_close (&r);
     return rv;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one task of a step, and record what it leaves. */
-#include "launcher/flow/step.h"
+#include "launcher/flow/run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/flow/attempt.h"
-#include "launcher/flow/cache.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
@@ -43,25 +41,25 @@ static bool follows_skip (const struct flow_scope *c)
     return false;
 }
 
-static int put_result (const struct flow_scope *c, json_t *record, enum flow_task_state state,
-                       struct slurmdl_error *err)
+static int put_task_result (const struct flow_scope *c, json_t *record, enum flow_task_state state,
+                            struct slurmdl_error *err)
 {
     json_object_set_new (record, "status", json_string (task_states[state]));
     json_object_set_new (record, "end", json_integer (time (NULL)));
     return flow_put (c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
 }
 
-static int skip (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
+static int skip_task (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
 {
-    return put_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err) < 0 ? -1 : 1;
+    return put_task_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err) < 0 ? -1 : 1;
 }
 
-static int use_cached (const struct flow_scope *c, json_t *entry, struct slurmdl_error *err)
+static int use_cached_result (const struct flow_scope *c, json_t *entry, struct slurmdl_error *err)
 {
     json_t *record = json_copy (entry);
 
     json_decref (entry);
-    return put_result (c, record, TASK_CACHED, err) < 0 ? -1 : 1;
+    return put_task_result (c, record, TASK_CACHED, err) < 0 ? -1 : 1;
 }
 
 int flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
@@ -73,17 +71,17 @@ int flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
     if (flow_task_state (c->r, c->s, c->task, NULL) >= TASK_SKIPPED)
         return 1;
     if (follows_skip (c))
-        return skip (c, "a step before it was skipped", err);
+        return skip_task (c, "a step before it was skipped", err);
     if ((rv = flow_condition (c, err)) < 0)
         return -1;
     if (rv == 0)
-        return skip (c, "its condition does not hold", err);
+        return skip_task (c, "its condition does not hold", err);
     if (c->s->on_exit)
         return 0; /* only the end of all others says whether it is to run */
     if ((rv = flow_key (c, key, err)) != 0)
         return rv < 0 ? -1 : 0;
     entry = flow_cache_find (c->r, key);
-    return entry ? use_cached (c, entry, err) : 0;
+    return entry ? use_cached_result (c, entry, err) : 0;
 }
 
 bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
@@ -106,7 +104,7 @@ struct step_history {
     long last;
 };
 
-static void read_history (const struct flow_scope *c, struct step_history *h)
+static void read_task_history (const struct flow_scope *c, struct step_history *h)
 {
     *h = (struct step_history){ .last = flow_last (c->r, c->s, c->task, "begin") };
     for (long k = 1; k <= h->last; k++) {
@@ -123,7 +121,7 @@ static void read_history (const struct flow_scope *c, struct step_history *h)
 }
 
 /* Those that it needs have all succeeded. */
-static int check_before (const struct flow_scope *c, struct slurmdl_error *err)
+static int check_steps_before (const struct flow_scope *c, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < c->s->nlinks; i++) {
         const struct flow_link *l = &c->s->links[i];
@@ -140,35 +138,36 @@ static int check_before (const struct flow_scope *c, struct slurmdl_error *err)
 
 /* ---- an attempt ---- */
 
-static const char *or_empty (const char *text)
+static const char *text_or_empty (const char *text)
 {
     return text ? text : "";
 }
 
-static json_t *begin_record (long start)
+static json_t *new_begin_record (long start)
 {
     char host[256] = "";
 
     gethostname (host, sizeof (host) - 1);
     return json_pack ("{s:I, s:I, s:s, s:I, s:s, s:s}", "start", (json_int_t)start, "time",
                       (json_int_t)time (NULL), "host", host, "pid", (json_int_t)getpid (), "job",
-                      or_empty (getenv ("SLURM_JOB_ID")), "task",
-                      or_empty (getenv ("SLURM_ARRAY_TASK_ID")));
+                      text_or_empty (getenv ("SLURM_JOB_ID")), "task",
+                      text_or_empty (getenv ("SLURM_ARRAY_TASK_ID")));
 }
 
 /* Its number, under which nobody else began one. */
-static long begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
+static long put_begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
 {
     int rv;
 
     do
-        rv = flow_put (c->r, c->s, c->task, "begin", number++, begin_record (c->start), err);
+        rv = flow_put (c->r, c->s, c->task, "begin", number++, new_begin_record (c->start), err);
     while (rv == 1);
     return rv < 0 ? -1 : number - 1;
 }
 
-static int publish (const struct flow_scope *c, long attempt, const char *key,
-                    const struct attempt_end *end, time_t began, struct slurmdl_error *err)
+static int publish_task_result (const struct flow_scope *c, long attempt, const char *key,
+                                const struct attempt_end *end, time_t began,
+                                struct slurmdl_error *err)
 {
     json_t *done = json_pack ("{s:I, s:s, s:O, s:O, s:I, s:s}", "attempt", (json_int_t)attempt,
                               "key", key, "outputs", end->outputs, "values", end->values, "begin",
@@ -176,14 +175,14 @@ static int publish (const struct flow_scope *c, long attempt, const char *key,
     int rv;
 
     json_incref (done);
-    rv = put_result (c, done, TASK_OK, err);
+    rv = put_task_result (c, done, TASK_OK, err);
     if (rv == 0 && *key)
         flow_cache_put (c->r, key, done);
     json_decref (done);
     return rv;
 }
 
-static void say_failed (const struct flow_scope *c, const char *why)
+static void say_task_failed (const struct flow_scope *c, const char *why)
 {
     char name[2 * FLOW_NAME_MAX];
 
@@ -192,14 +191,14 @@ static void say_failed (const struct flow_scope *c, const char *why)
 }
 
 /* 0: it has a result, 1: it failed, 2: it was told to end, -1: 'err'. */
-static int attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
+static int make_attempt (const struct flow_scope *step, long number, struct slurmdl_error *err)
 {
     struct flow_scope here = *step, *c = &here;
     struct slurmdl_error why = { "" };
     struct attempt_end end = { 0 };
     char folder[PATH_MAX], key[DIGEST_SIZE] = "";
     time_t began = time (NULL);
-    long k = begin (c, number, err);
+    long k = put_begin (c, number, err);
     int rv;
 
     if (k < 0)
@@ -209,12 +208,12 @@ static int attempt (const struct flow_scope *step, long number, struct slurmdl_e
     here.attempt = k;
     if (folder_create (folder, err) < 0)
         return -1;
-    rv = check_before (c, &why) < 0 || flow_settle (c, &why) < 0 || flow_key (c, key, &why) < 0
-                 || attempt_run (c, &end, &why) < 0
+    rv = check_steps_before (c, &why) < 0 || flow_settle (c, &why) < 0
+                 || flow_key (c, key, &why) < 0 || attempt_run (c, &end, &why) < 0
              ? 1
              : 0;
     if (rv == 0)
-        rv = publish (c, k, key, &end, began, err) < 0 ? -1 : 0;
+        rv = publish_task_result (c, k, key, &end, began, err) < 0 ? -1 : 0;
     else if (flow_put (c->r, c->s, c->task, "end", k,
                        json_pack ("{s:s, s:i, s:b, s:I}", "why", why.text, "status", end.status,
                                   "told", end.told != 0, "time", (json_int_t)time (NULL)),
@@ -222,7 +221,7 @@ static int attempt (const struct flow_scope *step, long number, struct slurmdl_e
              < 0)
         rv = -1;
     if (rv == 1) {
-        say_failed (c, why.text);
+        say_task_failed (c, why.text);
         rv = end.told ? 2 : 1;
     }
     json_decref (end.outputs);
@@ -230,24 +229,24 @@ static int attempt (const struct flow_scope *step, long number, struct slurmdl_e
     return rv;
 }
 
-static bool is_superseded (const struct flow_scope *c)
+static bool start_is_superseded (const struct flow_scope *c)
 {
     return flow_last (c->r, c->s, -1, "intent") > c->start;
 }
 
-static int run_scope (struct flow_scope *c)
+static int try_task (struct flow_scope *c)
 {
     struct slurmdl_error err = { "" };
     struct step_history h;
     int rv;
 
-    read_history (c, &h);
+    read_task_history (c, &h);
     while (h.failed <= c->s->retries && h.lost <= LOST_MAX) {
-        if (flow_is_stopped (c->r) || is_superseded (c))
+        if (flow_is_stopped (c->r) || start_is_superseded (c))
             return EXIT_STOPPED;
-        if (check_before (c, NULL) == 0 && flow_settle (c, NULL) == 1)
+        if (check_steps_before (c, NULL) == 0 && flow_settle (c, NULL) == 1)
             return EXIT_OK;
-        rv = attempt (c, h.last + 1, &err);
+        rv = make_attempt (c, h.last + 1, &err);
         if (rv == 0)
             return EXIT_OK;
         if (rv < 0)
@@ -263,7 +262,7 @@ static int run_scope (struct flow_scope *c)
 /* Of the steps without on_exit: "completed" or "failed", and which are not
  * done, "a b", which the caller frees.
  */
-static const char *outcome_of (const struct flow_run *r, char **failed)
+static const char *outcome_of_steps (const struct flow_run *r, char **failed)
 {
     const struct flow *f = r->flow;
     bool good = true;
@@ -295,10 +294,10 @@ int flow_task_run (const struct flow_run *r, const struct flow_step *s, long tas
     }
     attempt_signals ();
     if (s->on_exit) {
-        c.outcome = outcome_of (r, &failed);
+        c.outcome = outcome_of_steps (r, &failed);
         c.failed = failed;
     }
-    rv = run_scope (&c);
+    rv = try_task (&c);
     free (failed);
     return rv;
 }

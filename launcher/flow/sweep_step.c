@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step that is a sweep: an experiment of its own. */
-#include "launcher/flow/sweep_step.h"
+#include "launcher/flow/run.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/flow/cache.h"
-#include "launcher/flow/state.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -117,7 +115,7 @@ static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
 }
 
 /* "optimizer.lr" of nested groups. */
-static void flatten (json_t *to, const json_t *from, const char *prefix)
+static void flatten_hparams (json_t *to, const json_t *from, const char *prefix)
 {
     char path[256];
     const char *key;
@@ -126,7 +124,7 @@ static void flatten (json_t *to, const json_t *from, const char *prefix)
     json_object_foreach ((json_t *)from, key, v) {
         snprintf (path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
         if (json_is_object (v))
-            flatten (to, v, path);
+            flatten_hparams (to, v, path);
         else
             json_object_set (to, path, v);
     }
@@ -143,7 +141,7 @@ int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end, struct
         return errorf (err, "the sweep has made no experiment");
     end->outputs = json_object ();
     end->values = json_object ();
-    flatten (end->values, json_object_get (best, "hyperparameters"), "");
+    flatten_hparams (end->values, json_object_get (best, "hyperparameters"), "");
     json_object_set_new (end->values, "experiment", json_string (found));
     json_object_set (end->values, "trial", json_object_get (best, "trial"));
     v = json_object_get (best, "metrics");

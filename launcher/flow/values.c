@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the {names} of a step stand for. */
-#include "launcher/flow/values.h"
+/* What the {names} in the texts of a step stand for; its condition, its command and
+ * its variables.
+ */
+#include "launcher/flow/run.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +14,147 @@
 #include "launcher/config/values.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+#include "searcher/space/constraint.h"
+
+/* Each {name} is a parameter, v0, v1 ..., with one choice, its value. */
+struct terms {
+    char **names, **values; /* NULL-ended */
+    size_t n;
+    bool last;     /* the last term is what stood before ... */
+    char operator; /* ... this operator: = or !, of two characters */
+};
+
+static bool is_number_text (const char *text)
+{
+    char *end;
+
+    strtod (text, &end);
+    return end > text && !*end;
+}
+
+/* Of two values that are no numbers the second is a text: parameters with
+ * choices are compared as numbers.
+ */
+static bool is_text_term (const struct terms *t, const char *value)
+{
+    return t->last && t->operator&& t->n> 0 && !strpbrk (value, "'")
+           && !(is_number_text (value) && is_number_text (t->values[t->n - 1]));
+}
+
+static int put_condition_term (struct terms *t, FILE *to, char *value)
+{
+    int rv = 0;
+
+    if (is_text_term (t, value)) {
+        fprintf (to, "'%s'", value);
+        t->last = false;
+    } else {
+        fprintf (to, "v%zu", t->n);
+        rv = strings_addf (&t->names, "v%zu", t->n) | strings_add (&t->values, value);
+        t->n++;
+        t->last = true;
+    }
+    t->operator= 0;
+    free (value);
+    return rv;
+}
+
+/* Follow what stands between two terms. */
+static void pass_operator (struct terms *t, const char *at)
+{
+    if (isspace ((unsigned char)*at) || (t->operator&& * at == '='))
+        return;
+    t->last = t->last && !t->operator&& strchr ("=!", *at) && at[1] == '=';
+    t->operator= t->last ? *at : 0;
+}
+
+/* The text of the expression, which the caller frees. */
+static char *condition_expression (struct terms *t, const char *text, flow_value_f value, void *arg,
+                                   struct slurmdl_error *err)
+{
+    char *made = NULL;
+    size_t size, n;
+    FILE *to = open_memstream (&made, &size);
+    char quote = 0;
+    int rv = to ? 0 : -1;
+
+    for (const char *at = text; rv == 0 && *at; at += n) {
+        char name[256];
+        char *v;
+        n = placeholder_length (text, at);
+        if (n == 0) {
+            n = 1;
+            if (strchr ("'\"", *at) && (!quote || quote == *at))
+                quote = quote ? 0 : *at;
+            pass_operator (t, at);
+            putc (*at, to);
+            continue;
+        }
+        snprintf (name, sizeof (name), "%.*s", (int)n - 2, at + 1);
+        if (quote)
+            rv = errorf (err, "{%s} stands in quotes: leave them out", name);
+        else
+            rv = (v = value (name, arg, err)) ? put_condition_term (t, to, v) : -1;
+    }
+    if (to && fclose (to) == 0 && rv == 0)
+        return made;
+    free (made);
+    return NULL;
+}
+
+static const char *compile_condition (struct constraint *c, const struct terms *t, const char *text,
+                                      int *column)
+{
+    const char *(*labels)[2] = calloc (t->n + 1, sizeof (*labels));
+    const char *const **list = calloc (t->n + 1, sizeof (*list));
+    long *counts = calloc (t->n + 1, sizeof (*counts));
+    bool *open = calloc (t->n + 1, sizeof (*open));
+    const char *why = "out of memory";
+
+    if (labels && list && counts && open) {
+        for (size_t i = 0; i < t->n; i++) {
+            labels[i][0] = t->values[i];
+            list[i] = labels[i];
+            counts[i] = 1;
+            open[i] = true;
+        }
+        why = constraint_compile (c, text,
+                                  &(struct constraint_names){ (const char *const *)t->names, list,
+                                                              counts, t->n, open, true },
+                                  column);
+    }
+    free (labels);
+    free (list);
+    free (counts);
+    free (open);
+    return why;
+}
+
+int flow_condition_holds (const char *text, flow_value_f value, void *arg,
+                          struct slurmdl_error *err)
+{
+    struct terms t = { 0 };
+    char *made = condition_expression (&t, text, value, arg, err);
+    double *x = calloc (t.n + 1, sizeof (*x)); /* the only choice of each */
+    struct constraint c = { 0 };
+    const char *why;
+    int column, rv = -1;
+
+    if (made && x) {
+        why = compile_condition (&c, &t, made, &column);
+        errno = EINVAL;
+        rv = why ? errorf (err, "'when': %s: %s", text, why) : constraint_is_true (&c, x);
+    }
+    free (x);
+    free (made);
+    strings_free (t.names);
+    strings_free (t.values);
+    return rv;
+}
 
 /* ---- what another step has left ---- */
 
-static json_t *value_in (const json_t *done, const char *key)
+static json_t *value_in_result (const json_t *done, const char *key)
 {
     const json_t *output = json_object_get (json_object_get (done, "outputs"), key);
     json_t *v = output ? json_object_get (output, "path")
@@ -28,7 +168,7 @@ static json_t *value_of_task (const struct flow_scope *c, const struct flow_step
 {
     json_t *done;
     enum flow_task_state state = flow_task_state (c->r, of, task, &done);
-    json_t *v = value_in (done, key);
+    json_t *v = value_in_result (done, key);
 
     json_decref (done);
     errno = ENOENT;
@@ -68,7 +208,8 @@ static json_t *value_of_step (const struct flow_scope *c, const struct flow_step
     return list;
 }
 
-static json_t *own_output (const struct flow_scope *c, const char *name, struct slurmdl_error *err)
+static json_t *own_output_path (const struct flow_scope *c, const char *name,
+                                struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
@@ -82,7 +223,8 @@ static json_t *own_output (const struct flow_scope *c, const char *name, struct 
 /* The value of a {name}, a list if several tasks have it; the caller releases
  * it.  NULL with ENOENT and 'err' if a step did not leave it.
  */
-static json_t *value_of (const struct flow_scope *c, const char *name, struct slurmdl_error *err)
+static json_t *value_of_name (const struct flow_scope *c, const char *name,
+                              struct slurmdl_error *err)
 {
     const char *dot = strchr (name, '.');
     const struct flow_step *of;
@@ -102,7 +244,7 @@ static json_t *value_of (const struct flow_scope *c, const char *name, struct sl
     }
     snprintf (step, sizeof (step), "%.*s", (int)(dot - name), name);
     if (!strcmp (step, "out"))
-        return own_output (c, dot + 1, err);
+        return own_output_path (c, dot + 1, err);
     of = flow_step_find (c->r->flow, step);
     return of ? value_of_step (c, of, dot + 1, err) : NULL;
 }
@@ -120,7 +262,7 @@ struct filling {
     char quote; /* in which the shell is, 0: none */
 };
 
-static void put_value (struct filling *f, const json_t *v, bool first)
+static void write_value (struct filling *f, const json_t *v, bool first)
 {
     char *text = json_text (v);
 
@@ -139,23 +281,23 @@ static void put_value (struct filling *f, const json_t *v, bool first)
     free (text);
 }
 
-static int put_name (struct filling *f, const char *name, struct slurmdl_error *err)
+static int write_name (struct filling *f, const char *name, struct slurmdl_error *err)
 {
-    json_t *v = value_of (f->c, name, err), *item;
+    json_t *v = value_of_name (f->c, name, err), *item;
     size_t i;
 
     if (!v)
         return -1;
     if (json_is_array (v))
         json_array_foreach (v, i, item)
-            put_value (f, item, i == 0);
+            write_value (f, item, i == 0);
     else
-        put_value (f, v, true);
+        write_value (f, v, true);
     json_decref (v);
     return 0;
 }
 
-static const char *copy_char (struct filling *f, const char *at)
+static const char *copy_text_char (struct filling *f, const char *at)
 {
     if (*at == '\\' && f->quote != '\'' && at[1])
         putc (*at++, f->out);
@@ -165,7 +307,7 @@ static const char *copy_char (struct filling *f, const char *at)
     return at + 1;
 }
 
-static char *fill (struct filling *f, const char *text, struct slurmdl_error *err)
+static char *fill_text (struct filling *f, const char *text, struct slurmdl_error *err)
 {
     char *out = NULL;
     size_t size;
@@ -178,10 +320,10 @@ static char *fill (struct filling *f, const char *text, struct slurmdl_error *er
         size_t n = placeholder_length (text, at);
         if (n) {
             snprintf (name, sizeof (name), "%.*s", (int)n - 2, at + 1);
-            rv = put_name (f, name, err);
+            rv = write_name (f, name, err);
             at += n;
         } else
-            at = copy_char (f, at);
+            at = copy_text_char (f, at);
     }
     fclose (f->out);
     if (rv == 0)
@@ -194,7 +336,7 @@ char *flow_text (const struct flow_scope *c, const char *text, struct slurmdl_er
 {
     struct filling f = { .c = c };
 
-    return fill (&f, text, err);
+    return fill_text (&f, text, err);
 }
 
 int flow_output_path (const struct flow_scope *c, const struct flow_output *o, char path[PATH_MAX],
@@ -223,8 +365,8 @@ int flow_output_path (const struct flow_scope *c, const struct flow_output *o, c
 /* ---- the command ---- */
 
 /* A word that is one {name} becomes as many as it has values. */
-static int add_words (const struct flow_scope *c, const char *word, char ***argv,
-                      struct slurmdl_error *err)
+static int add_command_words (const struct flow_scope *c, const char *word, char ***argv,
+                              struct slurmdl_error *err)
 {
     size_t n = placeholder_length (word, word), i;
     char name[256];
@@ -234,7 +376,7 @@ static int add_words (const struct flow_scope *c, const char *word, char ***argv
 
     if (n && !word[n]) {
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, word + 1);
-        if (!(v = value_of (c, name, err)))
+        if (!(v = value_of_name (c, name, err)))
             return -1;
     }
     if (json_is_array (v))
@@ -262,10 +404,10 @@ int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
 
     if (!e->entrypoint) {
         for (char **a = e->argv; rv == 0 && a && *a; a++)
-            rv = add_words (c, *a, argv, err);
+            rv = add_command_words (c, *a, argv, err);
         return rv;
     }
-    if (!(text = fill (&f, e->entrypoint, err)))
+    if (!(text = fill_text (&f, e->entrypoint, err)))
         return -1;
     strings_add (argv, "/bin/sh");
     strings_add (argv, "-c");
@@ -276,7 +418,7 @@ int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
 
 /* ---- conditions ---- */
 
-static char *value_text (const char *name, void *arg, struct slurmdl_error *err)
+static char *condition_value (const char *name, void *arg, struct slurmdl_error *err)
 {
     char text[300];
 
@@ -286,5 +428,60 @@ static char *value_text (const char *name, void *arg, struct slurmdl_error *err)
 
 int flow_condition (const struct flow_scope *c, struct slurmdl_error *err)
 {
-    return c->s->when ? flow_condition_holds (c->s->when, value_text, (void *)c, err) : 1;
+    return c->s->when ? flow_condition_holds (c->s->when, condition_value, (void *)c, err) : 1;
+}
+
+static int set_given_variables (const struct flow_scope *c, char *const *given, char ***list,
+                                struct slurmdl_error *err)
+{
+    for (; given && *given; given++) {
+        char *text = flow_text (c, *given, err);
+        if (!text)
+            return -1;
+        strings_add (list, text);
+        free (text);
+    }
+    return 0;
+}
+
+static int set_output_variables (const struct flow_scope *c, char ***list,
+                                 struct slurmdl_error *err)
+{
+    char path[PATH_MAX], name[256];
+
+    for (size_t i = 0; i < c->s->noutputs; i++) {
+        const struct flow_output *o = &c->s->outputs[i];
+        if (flow_output_path (c, o, path, err) < 0)
+            return -1;
+        snprintf (name, sizeof (name), "DL_OUT_%s", o->name);
+        for (char *at = name; *at; at++)
+            if (!isalnum ((unsigned char)*at))
+                *at = '_';
+        strings_addf (list, "%s=%s", name, path);
+    }
+    return 0;
+}
+
+int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_error *err)
+{
+    json_t *item;
+
+    strings_addf (list, "DL_FLOW_DIR=%s", c->r->dir);
+    strings_addf (list, "DL_STEP=%s", c->s->name);
+    strings_addf (list, "DL_STEP_DIR=%s", c->folder);
+    strings_addf (list, "DL_VALUES=%s/values", c->folder);
+    if ((item = flow_item (c->r, c->s, c->task))) {
+        char *value = flow_text (c, "{item}", err);
+        strings_addf (list, "DL_ITEM=%s", value ? value : "");
+        free (value);
+    }
+    json_decref (item);
+    if (c->outcome)
+        strings_addf (list, "DL_FLOW_OUTCOME=%s", c->outcome);
+    if (c->failed)
+        strings_addf (list, "DL_FLOW_FAILED=%s", c->failed);
+    if (set_output_variables (c, list, err) < 0
+        || set_given_variables (c, c->r->flow->base.variables, list, err) < 0)
+        return -1;
+    return set_given_variables (c, c->s->exp.variables, list, err);
 }

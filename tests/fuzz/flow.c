@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flow files and the records of a run: flow.conf, steps/STEP/I/done ... */
 #include "launcher/config/diagnostics.h"
-#include "launcher/flow/results.h"
+#include "launcher/flow/run.h"
 #include "launcher/sys/strings.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of a flow: its folder, its tasks, the cache and the jobs. */
+#pragma once
+
+#include <limits.h>
+
+#include "launcher/code/archive.h"
+#include "launcher/flow/file.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/settings.h"
+#include "runtime/slurmdl.h"
+
+/* ---- its folder ---- */
+
+/* NAME-0001/
+ *   flow.json        what is run: parameters, digests of flow.conf and code
+ *   flow.conf        as submitted
+ *   job.sh           of the jobs
+ *   code.tar.zst, code/
+ *   stop.N, resume.N it is to end; it goes on
+ *   steps/STEP/intent.N   its tasks are about to be started the Nth time
+ *   steps/STEP/job.N      and are this job of Slurm's
+ *   steps/STEP/I/begin.K  attempt K of task I has begun,
+ *   steps/STEP/I/end.K    has failed,
+ *   steps/STEP/I/a.K/     has this folder (in 'work' what its command wrote
+ *                         into its working folder);
+ *   steps/STEP/I/done     the result of the task, the first one counts (of a
+ *                         step with on_exit done.N, of the Nth start)
+ */
+struct flow_run {
+    char dir[PATH_MAX]; /* canonical */
+    struct flow *flow;
+    json_t *about;         /* flow.json */
+    char pin[DIGEST_SIZE]; /* digest of it */
+};
+
+/* Make the folder of a new run below 'root'.  'about' is completed with the
+ * parameters; flow.json comes last.  Returns -1 with 'err'.
+ */
+int flow_create (struct flow_run *r, const char *root, struct slurmdl_error *err);
+int flow_commit (struct flow_run *r, struct slurmdl_error *err);
+
+/* Open the run that the user means: a folder, its name below --dir, or without
+ * a number the newest of that name; NULL: the newest of all.  'own': it must
+ * be this user's alone, for what it says is run.  flow_close() in any case.
+ * Returns an exit status, after a line.
+ */
+int flow_open (struct flow_run *r, const struct settings *st, const char *name, bool own);
+void flow_close (struct flow_run *r);
+
+/* The folder of the flow file below that of the frozen code: "", or "/sub". */
+const char *flow_code_below (const struct flow_run *r);
+
+/* Call 'f' for each run below 'root', by name. */
+int flow_each (const char *root, void (*f) (const char *dir, void *arg), void *arg);
+
+/* ---- its records: what has begun, and how it has ended ---- */
+
+/* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number. */
+void flow_path (char buf[PATH_MAX], const struct flow_run *r, const struct flow_step *s, long task,
+                const char *file, long number);
+
+/* A record; NULL if there is none, or with 'err' it cannot be read.  'task' is
+ * -1 for one of the step's.
+ */
+json_t *flow_record (const struct flow_run *r, const struct flow_step *s, long task,
+                     const char *file, long number);
+
+/* Put one; it is taken.  1: there is one already.  -1 with 'err'. */
+int flow_put (const struct flow_run *r, const struct flow_step *s, long task, const char *file,
+              long number, json_t *record, struct slurmdl_error *err);
+
+/* The highest number of "intent.N", "begin.K", ..., 0: there is none. */
+long flow_last (const struct flow_run *r, const struct flow_step *s, long task, const char *file);
+
+/* "stop.N" and "resume.N": whether the last word is that it is to end. */
+bool flow_is_stopped (const struct flow_run *r);
+int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err);
+
+/* ---- how far its tasks are ---- */
+
+enum flow_task_state {
+    TASK_WAITING,
+    TASK_RUNNING,
+    TASK_FAILED,
+    TASK_SKIPPED,
+    TASK_CACHED,
+    TASK_OK,
+};
+extern const char *const task_states[];
+
+/* 'done' (if given) is its result, for the caller to release. */
+enum flow_task_state flow_task_state (const struct flow_run *r, const struct flow_step *s,
+                                      long task, json_t **done);
+
+/* The result of a task of on_exit, where nothing was run: as flow_put(). */
+int flow_put_skipped (const struct flow_run *r, const struct flow_step *s, long task,
+                      struct slurmdl_error *err);
+
+/* Tasks of a step, -1: not known yet. */
+long flow_width (const struct flow_run *r, const struct flow_step *s);
+
+/* The element of its list that a task has; NULL: it has no list. */
+json_t *flow_item (const struct flow_run *r, const struct flow_step *s, long task);
+
+/* How many tasks of a step are in each state; returns its width. */
+long flow_count (const struct flow_run *r, const struct flow_step *s, long counts[TASK_OK + 1]);
+
+/* Whether by these all tasks of a step have a result. */
+bool flow_all_done (long width, const long counts[TASK_OK + 1]);
+
+/* Whether all tasks of a step have a result, one at least of them no skip in
+ * '*ran' (if given).
+ */
+bool flow_is_done (const struct flow_run *r, const struct flow_step *s, bool *ran);
+
+/* ---- a task ---- */
+
+/* One task of a step. */
+struct flow_scope {
+    const struct flow_run *r;
+    const struct flow_step *s;
+    long task;
+    long start;          /* the number of its intent */
+    long attempt;        /* its number */
+    const char *folder;  /* of its attempt */
+    const char *outcome; /* of on_exit: "completed" or "failed" ... */
+    const char *failed;  /* ... and the steps that failed, "a b" */
+};
+
+/* 'text' with the values in it, lists with blanks between; the caller frees
+ * it.  NULL with 'err'.
+ */
+char *flow_text (const struct flow_scope *c, const char *text, struct slurmdl_error *err);
+
+/* The command and the variables that it needs, NULL-ended lists that the caller
+ * frees (strings_free()).  No value is ever text of a shell: there it is the
+ * value of a variable.  Returns -1 with 'err'.
+ */
+int flow_command (const struct flow_scope *c, char ***argv, char ***variables,
+                  struct slurmdl_error *err);
+
+/* Whether the step's condition holds: 1, 0, or -1 with 'err'. */
+int flow_condition (const struct flow_scope *c, struct slurmdl_error *err);
+
+/* The file of an output, absolute; -1 with 'err'. */
+int flow_output_path (const struct flow_scope *c, const struct flow_output *o, char path[PATH_MAX],
+                      struct slurmdl_error *err);
+
+/* Add NAME=VALUE of all that the command of an attempt gets to a NULL-ended
+ * list.  Returns -1 with 'err'.
+ */
+int flow_variables (const struct flow_scope *c, char ***list, struct slurmdl_error *err);
+
+/* Put the result of a task that need not be run: one that is to be skipped, or
+ * was seen before.  All that it waits for must have ended.  Returns 1 if there
+ * is a result now, 0 if it is to be run, -1 with 'err'.
+ */
+int flow_settle (const struct flow_scope *c, struct slurmdl_error *err);
+
+/* The same of all tasks of a step: whether there is nothing left to run. */
+bool flow_settle_step (const struct flow_run *r, const struct flow_step *s);
+
+/* Try a task until it succeeds or has failed for good; 'start' is the number
+ * under which it was started (intent.N): a later one takes its place.  Returns
+ * an exit status, after a line.
+ */
+int flow_task_run (const struct flow_run *r, const struct flow_step *s, long task, long start);
+
+/* "train", or "train 3" of one with a list. */
+void flow_task_name (char *buf, size_t size, const struct flow_step *s, long task);
+
+/* ---- its command ---- */
+
+/* How the command of an attempt has ended. */
+struct attempt_end {
+    int status;      /* exit status, 128 + signal */
+    int told;        /* the signal by which this process was told to end, 0 */
+    json_t *outputs; /* of one that succeeded, ... */
+    json_t *values;  /* ... else NULL; the caller's */
+};
+
+/* Run it in the scope's folder, which is there and empty.  Returns 0, or -1
+ * with 'err', the reason for people, if it failed or has not left what it is
+ * to leave.
+ */
+int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slurmdl_error *err);
+
+/* Signals that end this process are passed on to the command. */
+void attempt_signals (void);
+
+/* The folder in which commands run: that of the flow file, or its frozen copy,
+ * which is made if it is absent.
+ */
+int attempt_directory (const struct flow_run *r, char path[PATH_MAX], struct slurmdl_error *err);
+
+/* { NAME: value } that the command has reported, for the caller to release; NULL
+ * with 'err', the reason for people, if one that is declared is not there.
+ */
+json_t *flow_take_values (const struct flow_scope *c, struct slurmdl_error *err);
+
+/* Add the words that run it, or resume that of an attempt before. */
+int flow_sweep_command (const struct flow_scope *c, char ***argv, struct slurmdl_error *err);
+
+/* Whether the experiment of an attempt before has completed. */
+bool flow_sweep_is_over (const struct flow_scope *c);
+
+/* Set the outputs and values of the best trial; -1 with 'err'. */
+int flow_sweep_take (const struct flow_scope *c, struct attempt_end *end,
+                     struct slurmdl_error *err);
+
+/* End all sweeps of a run: their workers are jobs of their own. */
+void flow_kill_sweeps (const struct flow_run *r);
+
+/* ---- the cache ---- */
+
+/* .dl-flow-cache-UID/KEY.N beside the flows: results of this user's tasks. */
+
+/* The digest of a task's command, code, inputs and parameters.  Returns 1 if it
+ * is not to be cached, -1 with 'err' if an input is missing.
+ */
+int flow_key (const struct flow_scope *c, char key[DIGEST_SIZE], struct slurmdl_error *err);
+
+/* The newest result of a key whose files are still what they were; NULL: there
+ * is none.  The caller releases it.
+ */
+json_t *flow_cache_find (const struct flow_run *r, const char *key);
+void flow_cache_put (const struct flow_run *r, const char *key, const json_t *done);
+
+/* { "path": ..., "sha256": ..., "bytes": ..., "mtime": ... } of a regular file;
+ * NULL with 'err'.
+ */
+json_t *flow_file (const char *path, struct slurmdl_error *err);
+
+/* { "STEP": DIGEST }: of each step's part of the frozen code. */
+json_t *flow_code_digests (const struct flow *f, const struct code_files *files,
+                           const struct code_archive *a, struct slurmdl_error *err);
+
+/* Say which files have changed, on all of which steps without 'code' depend.
+ * Nothing is said if none have, or if there was no run before of this user's
+ * that froze its code.
+ */
+void flow_say_code_change (const struct flow_run *r, const struct code_files *files,
+                           const struct code_archive *now);
+
+/* ---- jobs, and processes of this machine ---- */
+
+/* The jobs that Slurm has of a flow. */
+struct flow_job {
+    long id;
+    bool pending;
+    char token[160];
+};
+struct flow_queue {
+    struct flow_job *list;
+    size_t n;
+    long highest;
+};
+int flow_queue_read (const struct flow_run *r, struct flow_queue *q, struct slurmdl_error *err);
+
+/* scancel them; -1 with 'err'. */
+int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err);
+
+/* Submit job.sh with 'mode' and these arguments, at most once under the number
+ * 'n' of "intent.N" and "job.N" of 's'.  'option' is one more of sbatch's, or
+ * NULL.  Returns the job, -1 with 'err'.
+ */
+struct flow_request {
+    const char *mode; /* "step", "submit" or "next" */
+    const char *dependency, *array, *begin;
+    json_t *jobs; /* for the intent, taken */
+};
+long flow_submit_once (const struct flow_run *r, const struct flow_step *s, long n,
+                       const struct flow_request *q, struct slurmdl_error *err);
+
+/* A new record "intent" of this process, which the caller owns. */
+json_t *flow_intent (const char *mode);
+
+/* Whether the process that wrote one runs: 1 yes, or that cannot be told; 0 it
+ * has ended, or there is no record; -1 it is of another host.
+ */
+int flow_intent_runs (const json_t *intent);
+
+/* The text of job.sh. */
+extern const char flow_job_script[];
+
+/* Submit a job, or an array, for each step that lacks one; tasks that need not
+ * be run get their result here.  'again': Slurm may have jobs of it already,
+ * and is asked once.  Returns how many jobs were submitted, -1 with 'err'.
+ */
+long flow_submit (const struct flow_run *r, bool again, struct slurmdl_error *err);
+
+/* A step with on_exit, whose job 'start' has begun: whether it had to be
+ * submitted again, because others were after it.  1, 0, or -1 with 'err'.
+ */
+int flow_exit_again (const struct flow_run *r, const struct flow_step *s, long start,
+                     struct slurmdl_error *err);
+
+/* Run what is left, so many tasks at once.  Prints a line for each that ends.
+ * Returns an exit status.
+ */
+int flow_local (const struct flow_run *r, long workers);
+
+/* The process of this machine that works at a flow, 0: there is none. */
+pid_t flow_local_process (const struct flow_run *r);
+
+/* ---- commands ---- */
+
+/* Of cmd_flow(); each returns an exit status. */
+int flow_ls (const struct settings *st);
+int flow_show (const struct settings *st);
+int flow_graph (const struct settings *st);
+
+/* flow_read() of a file that the user names; NULL with errno, after a line for
+ * each mistake.  With 'st' its containers and environments must be there.
+ */
+struct flow *flow_file_read (const char *path, char *const *given, const struct settings *st);
