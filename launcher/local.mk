@@ -24,7 +24,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/best.c %D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
-	%D%/sweep/columns.c %D%/sweep/latest_metric.c %D%/sweep/logged_metrics.c %D%/sweep/metric_rows.c %D%/sweep/metric_summary.c \
+	%D%/sweep/columns.c %D%/sweep/conditions.c %D%/sweep/latest_metric.c %D%/sweep/logged_metrics.c %D%/sweep/metric_rows.c %D%/sweep/metric_summary.c \
 	%D%/sweep/missing_metric.c \
 	%D%/sweep/old_results.c %D%/sweep/results_file.c \
 	%D%/worker/checkpoints.c %D%/worker/keep.c %D%/worker/leftovers.c %D%/worker/removal.c %D%/worker/trainer_files.c \
@@ -75,7 +75,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/top.c \
 	%D%/cmd/watch.c \
 	 %D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
-	%D%/elastic/command.c %D%/elastic/plan.c \
+	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/verdict.c \
 	%D%/node/env_command.c %D%/node/env_explain.c %D%/node/env_plan.c %D%/node/env_rank.c %D%/node/env_variables.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm

@@ -8,7 +8,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/cmd/queue.h"
-#include "launcher/elastic/plan.h"
+#include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"

@@ -156,6 +156,7 @@ json_t *trial_json (const struct sweep *s, const struct columns *c, long trial)
             set_new (o, col->name, cell_json (col->type, &cell));
     }
     set_new (o, "hyperparameters", hparams);
+    set_new (o, "conditions", conditions_json (trial_conditions (s, trial)));
     set_progress (o, s, trial);
     return o;
 }

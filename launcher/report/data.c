@@ -147,6 +147,17 @@ static json_t *trial_saved_by (const struct report *r, long i)
     return json_integer (r->trials[i].files.attempt);
 }
 
+/* "Restarting: NodeLost" */
+static json_t *trial_condition (const struct report *r, long i)
+{
+    const struct conditions *c =
+        trial_conditions (r->sweeps[r->trials[i].sweep].s, r->trials[i].number);
+    const char *reason = c->list[c->last].reason;
+
+    return json_sprintf ("%s%s%s", condition_names[c->last], reason ? ": " : "",
+                         reason ? reason : "");
+}
+
 static const struct trial_column {
     const char *name;
     json_t *(*get) (const struct report *r, long trial);
@@ -159,6 +170,7 @@ static const struct trial_column {
     { "end", trial_end },
     { "tries", trial_tries },
     { "fails", trial_fails },
+    { "condition", trial_condition },
     { "point", point_number },
     { "files", trial_files },
     { "bytes", trial_bytes },

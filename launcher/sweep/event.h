@@ -54,6 +54,7 @@ struct event {
     bool free;     /* the attempt does not count towards max_restarts */
     bool progress; /* nor do those before it: it came further than they did */
     const char *why;
+    const char *cause; /* the same as a word (conditions.h), or NULL */
     const char *host;
     const char *gpus;
     const char *owner; /* nonce of the worker that has the attempt */

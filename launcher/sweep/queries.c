@@ -61,6 +61,21 @@ long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
     return t->over + (lstat (dir, &st) == 0);
 }
 
+const struct conditions *trial_conditions (const struct sweep *s, long number)
+{
+    struct sweep_trial *t = sweep_trial (s, number);
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld/claim.%ld", s->dir, number, t->over + 1);
+    if (t->state == TRIAL_OPEN && s->state == SWEEP_RUNNING
+        && t->conditions.last != CONDITION_RUNNING && lstat (path, &st) == 0)
+        conditions_apply (&t->conditions, &(struct life_event){ .kind = LIFE_STARTED,
+                                                                .time = (double)st.st_mtime,
+                                                                .reason = "AttemptStarted" });
+    return &t->conditions;
+}
+
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;

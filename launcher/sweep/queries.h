@@ -28,6 +28,11 @@ long trial_repeat (const struct sweep *s, long number);
 /* Its attempts so far, with one that has begun. */
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t);
 
+/* Its conditions, with the start of an attempt of which the log says nothing yet:
+ * that is when it was claimed.
+ */
+const struct conditions *trial_conditions (const struct sweep *s, long number);
+
 /* One of its hyperparameters as JSON, a new reference whose strings are the
  * sweep's; NULL: it is not active.
  */

@@ -18,6 +18,73 @@
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
+/* ---- conditions ---- */
+
+static void note (struct sweep_trial *t, enum life_event_kind kind, double time, const char *reason,
+                  const char *message)
+{
+    conditions_apply (&t->conditions, &(struct life_event){ kind, time, reason, message });
+}
+
+static double seconds_of (const struct event *e)
+{
+    return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
+}
+
+/* What an attempt says, it says after its start, of which the log has no event
+ * of its own.
+ */
+static void note_start (struct sweep_trial *t, double time)
+{
+    if (t->conditions.last != CONDITION_RUNNING)
+        note (t, LIFE_STARTED, time, "AttemptStarted", NULL);
+}
+
+/* A trial that the experiment has none of in these: nothing is running. */
+static void note_open (struct sweep *s, const struct event *e, enum life_event_kind kind,
+                       const char *reason)
+{
+    for (long i = 0; i < s->nopen; i++)
+        note (sweep_trial (s, s->open[i]), kind, e->time, reason, e->why);
+}
+
+static void note_result (const struct sweep *s, struct sweep_trial *t, const struct event *e)
+{
+    if (t->stopped)
+        note (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
+    else if (t->length >= s->exp->search.max_length)
+        note (t, LIFE_SUCCEEDED, e->time, "TrainingCompleted", NULL);
+    else
+        note (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
+}
+
+/* What has a result keeps it; the rest may be continued. */
+static void note_end (struct sweep *s, const struct event *e)
+{
+    for (long i = 1; i <= s->ntrials; i++) {
+        struct sweep_trial *t = sweep_trial (s, i);
+        if (t->length > 0)
+            note (t, LIFE_SUCCEEDED, e->time, "SearchEnded", NULL);
+        else
+            note (t, LIFE_SUSPENDED, e->time, "ExperimentEnded", NULL);
+    }
+}
+
+/* What users and the search ask of all trials. */
+static void note_request (struct sweep *s, const struct event *e)
+{
+    if (e->op == EVENT_PAUSE)
+        note_open (s, e, LIFE_SUSPENDED, "ExperimentPaused");
+    else if (e->op == EVENT_STOP || e->op == EVENT_KILL)
+        note_open (s, e, LIFE_SUSPENDED, "ExperimentStopped");
+    else if (e->op == EVENT_RESUME)
+        note_open (s, e, LIFE_RESUMED, "ExperimentResumed");
+    else if (e->op == EVENT_CONTINUE)
+        note_open (s, e, LIFE_RESUMED, "Continued");
+    else if (e->op == EVENT_END)
+        note_end (s, e);
+}
+
 /* ---- create and begin ---- */
 
 static int apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
@@ -77,6 +144,7 @@ static int add_trial (struct sweep *s, const struct event *e, struct slurmdl_err
         .from_length = e->from_length,
     };
     s->ntrials++;
+    note (&list[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
     return state_add_history (s, s->ntrials, err);
 }
 
@@ -103,6 +171,10 @@ static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_e
     t->losts = 0;
     t->spent = 0;
     state_set_text (&t->owner, e->owner);
+    note (t, LIFE_REVIVED, e->time, "Continued", NULL);
+    note (t, LIFE_RESUMED, e->time, "Promoted", NULL);
+    if (e->owner)
+        note_start (t, e->time);
     return state_add_open (s, op.trial, err);
 }
 
@@ -118,14 +190,10 @@ static struct sweep_trial *live_trial (struct sweep *s, const struct event *e)
     return t && t->state == TRIAL_OPEN && e->attempt == t->over + 1 ? t : NULL;
 }
 
-static double seconds_of (const struct event *e)
-{
-    return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
-}
-
 static void attempt_over (struct sweep *s, struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
+    note_start (t, e->time - seconds_of (e));
     t->spent += seconds_of (e);
     t->seconds += seconds_of (e);
     if (t->length > 0)
@@ -229,6 +297,7 @@ static int apply_result (struct sweep *s, const struct event *e, struct slurmdl_
     t->memory = 0;
     set_length (s, t, e->length);
     t->end_time = e->time;
+    note_result (s, t, e);
     s->nresults++;
     host_succeeds (s, e->host);
     if (add_milestone (s, t, e, err) < 0 || end_segment (s, t, TRIAL_PAUSED, err) < 0)
@@ -303,6 +372,7 @@ static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_er
 
     if (!t)
         return 0;
+    note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "AttemptFailed"), e->why);
     if (!e->free && add_failed (t, t->over, err) < 0)
         return -1;
     if (move_trial (s, t, e, err) < 0)
@@ -326,17 +396,23 @@ static int apply_lost (struct sweep *s, const struct event *e, struct slurmdl_er
     struct sweep_trial *t = end_attempt (s, e);
 
     (void)err;
-    if (t && e->progress)
+    if (!t)
+        return 0;
+    note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
+    if (e->progress)
         t->fails = t->losts = 0;
-    else if (t)
+    else
         t->losts++;
     return 0;
 }
 
 static int apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
+    struct sweep_trial *t = end_attempt (s, e);
+
     (void)err;
-    end_attempt (s, e);
+    if (t)
+        note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "Parked"), e->why);
     return 0;
 }
 
@@ -347,6 +423,7 @@ static int apply_reject (struct sweep *s, const struct event *e, struct slurmdl_
     if (!t)
         return 0;
     t->end_time = e->time;
+    note (t, LIFE_FAILED, e->time, "PointRejected", e->why);
     if (end_segment (s, t, TRIAL_REJECTED, err) < 0)
         return -1;
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
@@ -366,6 +443,7 @@ static int apply_exit (struct sweep *s, const struct event *e, struct slurmdl_er
         s->memory = s->memory_limit = e->memory;
     t->memory = 0;
     t->end_time = e->time;
+    note (t, LIFE_FAILED, e->time, condition_reason (e->cause, "GivenUp"), t->why);
     if (end_segment (s, t, TRIAL_FAILED, err) < 0)
         return -1;
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
@@ -381,6 +459,7 @@ static int apply_report (struct sweep *s, const struct event *e, struct slurmdl_
     (void)err;
     if (!t || e->length <= t->reported || e->length > t->target)
         return 0;
+    note_start (t, e->time);
     t->reported = e->length;
     t->report = e->metric;
     searcher_report (s->searcher, (long)e->trial, e->length, e->metric);
@@ -436,6 +515,7 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
                   && e->op != EVENT_SCALE;
     if ((rv = apply[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
+    note_request (s, e);
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_STOP || e->op == EVENT_KILL)
         s->asked = e->time;

@@ -67,6 +67,8 @@ int apply_retry (struct sweep *s, const struct event *e, struct slurmdl_error *e
         return 1;
     faults_forget (s);
     t->state = TRIAL_OPEN;
+    conditions_apply (&t->conditions,
+                      &(struct life_event){ LIFE_REVIVED, e->time, "Retried", NULL });
     t->fails = t->losts = 0;
     t->spent = 0;
     if (state_add_open (s, (long)e->trial, err) < 0)

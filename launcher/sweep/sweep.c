@@ -194,6 +194,7 @@ void sweep_close (struct sweep *s)
         free (t->owner);
         free (t->host);
         free (t->gpus);
+        conditions_free (&t->conditions);
     }
     for (size_t i = 0; i < s->nsubmits; i++)
         free (s->submits[i].job);

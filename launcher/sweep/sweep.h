@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sys/digest.h"
 #include "runtime/slurmdl.h"
@@ -62,6 +63,7 @@ struct sweep_trial {
     char *host, *gpus; /* of the last attempt that ended, or NULL */
     double begin_time; /* s since the epoch, on its worker's clock */
     double end_time;   /* of the last result */
+    struct conditions conditions;
 };
 
 /* An array of workers that was submitted to Slurm. */

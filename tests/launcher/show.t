@@ -124,4 +124,48 @@ dl show many "$best" >one
 like "$(cat one)" '^ +loss +3 +1-3 ' "a summary of each metric"
 like "$(cat one)" '^  time: .* in 1 attempt' "and its time"
 is "$(dl show --values many "$best" | grep -c '^    loss ')" 3 "--values: each of them"
+
+# ---- conditions: what fails begins again, and is given up; what ends well has succeeded
+cat >life.conf <<'EOF2'
+name = "life";
+entrypoint = "test -e $DL_TRIAL_DIR/again || { mkdir -p $DL_TRIAL_DIR; touch $DL_TRIAL_DIR/again; exit 3; }; test $DL_TRIAL = 1 || exit 78; dl log loss=1";
+searcher = { name = "grid"; metric = "loss"; };
+resources = { workers = 1; };
+hyperparameters = { x = { type = "int"; minval = 1; maxval = 2; count = 2; }; };
+EOF2
+timeout 300 dl run --local life.conf >out 2>&1
+cat >conditions.py <<'EOF2'
+import json, sys
+for trial in sorted(json.load(sys.stdin)["trials"], key=lambda t: t["trial"]):
+    print(*(f"{c['type']}:{str(c['status'])[0]}:{c['reason']}" for c in trial["conditions"]))
+    times = [c["time"] for c in trial["conditions"]]
+    print(times == sorted(times) and times[0] > 1e9)
+EOF2
+is "$(dl show --json life | python3 conditions.py)" "Created:T:Created Restarting:F:AttemptFailed Running:F:AttemptStarted Succeeded:T:TrainingCompleted
+True
+Created:T:Created Running:F:AttemptStarted Restarting:F:AttemptFailed Failed:T:GivenUp
+True" "conditions, as JSON"
+dl show life 2 >two
+like "$(cat two)" '^  Failed      since [-0-9: ]+  GivenUp: exit status 78: ' "and as text"
+like "$(cat two)" '^  Restarting  until [-0-9: ]+  AttemptFailed: exit status 78' "with those that were"
+cat >wait.conf <<'EOF2'
+name = "wait";
+entrypoint = ": >>$DL_EXPERIMENT_DIR/begun; sleep 600";
+searcher = { name = "single"; metric = "loss"; };
+resources = { workers = 1; };
+EOF2
+beside wait dl run --local wait.conf
+wait_for 60 test -e wait-0001/begun
+last () { dl show --json wait | python3 -c 'import json, sys; print(*(c["type"] for c in json.load(sys.stdin)["trials"][0]["conditions"] if c["status"]))'; }
+is "$(last)" "Created Running" "one that trains"
+dl pause wait >out 2>&1
+ended wait
+is "$(last)" "Created Suspended" "paused: suspended"
+rm wait-0001/begun
+beside wait dl resume --local wait
+wait_for 60 test -e wait-0001/begun
+is "$(last)" "Created Running" "resumed: running, by its claim"
+dl kill wait >out 2>&1
+ended wait
+is "$(last)" "Created Suspended" "killed: it may be continued"
 done_testing

@@ -248,6 +248,7 @@ def looks():
     ok("\x1b" not in out.getvalue() + page.split("\u202e")[0], "no control characters")
     same({t["metric"] for t in exp.read()["trials"]}, {None}, "dl show --json: infinity is null")
     same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr")
+    same([c["type"] for c in exp.conditions(1) if c["status"]], ["Created", "Succeeded"], "conditions()")
 
 
 # ---- pandas, optuna, matplotlib

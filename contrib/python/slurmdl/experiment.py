@@ -67,6 +67,15 @@ class Experiment:
         """running, paused, stopped, killed, completed, partial or failed."""
         return str(self.read(trials=1)["state"])
 
+    def conditions(self, trial: int = 1) -> List[Dict[str, Any]]:
+        """The conditions of a trial, in the order of their times, as dl-show(1) explains them: dictionaries with type
+        (Created, Running, Restarting, Suspended, Succeeded or Failed), status (whether it is true now), time (seconds
+        since 1970), reason and perhaps message."""
+        found: List[Dict[str, Any]] = [
+            c for t in self.read()["trials"] if t["trial"] == trial for c in t["conditions"]
+        ]
+        return found
+
     def trials(self) -> Any:
         """A DataFrame with a row for each trial, in their order, and a column for each hyperparameter; one that has
         the name of another column is hp.NAME.  Metrics that were logged but not optimised are metric.NAME, with their

@@ -38,7 +38,7 @@ def trials_frame(shown: Dict[str, Any]) -> Any:
     """The trials of `dl show --json`, in the order of their numbers."""
     pandas = optional.need("pandas", "trials()")
     trials = sorted(shown["trials"], key=lambda t: int(t["trial"]))
-    names = dict.fromkeys(name for t in trials for name in t if name != "hyperparameters")
+    names = dict.fromkeys(name for t in trials for name in t if name not in ("hyperparameters", "conditions"))
     hparams = dict.fromkeys(name for t in trials for name in t["hyperparameters"])
     columns = {name: _column(pandas, name, [t.get(name) for t in trials]) for name in names}
     for name in hparams:

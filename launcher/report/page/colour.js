@@ -53,7 +53,7 @@ function pin(i) {
 
 function pinRows(i) {
   return [["state", D.states[T.state[i]]], ["rank", place[i] < 0 ? "–" : String(place[i] + 1)], ...metrics.map((m) => [m.name, num(m.v[i], 5)]), ...(D.repeats ? [["deviation", num(T.deviation[i], 3)], ["n", num(T.n[i])], ["own value", num(real(T.own[i]), 5)]] : []),
-    ...ranked.map((p) => [p.name, p.text(i)]), ["length", num(T.length[i])], ["time", span(T.seconds[i])], ["attempts", String(T.tries[i])],
+    ...ranked.map((p) => [p.name, p.text(i)]), ["length", num(T.length[i])], ["time", span(T.seconds[i])], ["attempts", String(T.tries[i])], ["condition", T.condition[i]],
     ["host", D.hosts[T.host[i]] || "–"], ["why", D.whys[T.why[i]] || "–"], ["checkpoint", T.step[i] < 0 ? "–" : `step ${num(T.step[i])}`]];
 }
 

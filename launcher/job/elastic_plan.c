@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: nodes and numbers of a run, and its folder. */
-#include "launcher/elastic/plan.h"
+#include "launcher/job/elastic_plan.h"
 
 #include <errno.h>
 #include <stdio.h>

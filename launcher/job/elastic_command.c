@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start the ranks of a program, and restart those that end. */
-#include "launcher/elastic/command.h"
+#include "launcher/job/elastic_command.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/elastic/plan.h"
+#include "launcher/job/elastic_plan.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/say.h"

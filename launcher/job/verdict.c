@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a job whose members have roles. */
+#include "launcher/job/verdict.h"
+
+#include <string.h>
+
+const struct exit_range exit_ranges[] = { { 1, 127, false }, { 128, 255, true }, { 0, 0, false } };
+
+static bool is_one_of (const char *name, const char *const *names)
+{
+    while (*names && strcmp (*names, name))
+        names++;
+    return *names;
+}
+
+bool role_is_chief (const char *name)
+{
+    static const char *const chiefs[] = { "chief", "master", "launcher", NULL };
+
+    return is_one_of (name, chiefs);
+}
+
+bool role_serves (const char *name)
+{
+    static const char *const servers[] = { "ps", "server", "scheduler", "evaluator", NULL };
+
+    return is_one_of (name, servers);
+}
+
+bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status)
+{
+    if (restart != RESTART_EXIT_CODE)
+        return restart != RESTART_NEVER;
+    for (const struct exit_range *r = ranges ? ranges : exit_ranges; r->last; r++)
+        if (status >= r->first && status <= r->last)
+            return r->again;
+    return false;
+}
+
+/* ---- success ---- */
+
+static bool is_worker (const struct role_members *r)
+{
+    return !role_is_chief (r->name) && !role_serves (r->name);
+}
+
+static bool has_chief (const struct role_members *roles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (role_is_chief (roles[i].name))
+            return true;
+    return false;
+}
+
+/* What begins again whenever it ends never succeeds. */
+static long succeeded (const struct role_members *r)
+{
+    return r->restart == RESTART_ALWAYS ? 0 : r->succeeded;
+}
+
+/* The role by which the job succeeds, or NULL. */
+static const struct role_members *by_chief (const struct role_members *roles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (role_is_chief (roles[i].name) && succeeded (&roles[i]) == roles[i].count)
+            return &roles[i];
+    return NULL;
+}
+
+static const struct role_members *by_any (const struct role_members *roles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!role_serves (roles[i].name) && succeeded (&roles[i]) > 0)
+            return &roles[i];
+    return NULL;
+}
+
+static const struct role_members *by_first (const struct role_members *roles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_worker (&roles[i]))
+            return succeeded (&roles[i]) > 0 && roles[i].first_succeeded ? &roles[i] : NULL;
+    return NULL;
+}
+
+static const struct role_members *by_all (const struct role_members *roles, size_t n)
+{
+    const struct role_members *last = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_worker (&roles[i])) {
+            if (succeeded (&roles[i]) < roles[i].count)
+                return NULL;
+            last = &roles[i];
+        }
+    return last;
+}
+
+static const struct role_members *who_succeeded (const struct role_members *roles, size_t n,
+                                                 enum success_policy success, const char **reason)
+{
+    if (success == SUCCESS_ANY) {
+        *reason = "AnyWorkerSucceeded";
+        return by_any (roles, n);
+    }
+    *reason = "ChiefSucceeded";
+    if (success == SUCCESS_CHIEF || has_chief (roles, n))
+        return by_chief (roles, n);
+    if (success == SUCCESS_DEFAULT)
+        return by_first (roles, n);
+    *reason = "AllWorkersSucceeded";
+    return by_all (roles, n);
+}
+
+/* ---- any end ---- */
+
+static struct verdict says (enum life_event_kind kind, const char *reason,
+                            const struct role_members *r)
+{
+    return (struct verdict){ kind, reason, r ? r->name : NULL, r ? r->status : 0 };
+}
+
+static bool fails_for_good (const struct role_members *r)
+{
+    return r->failed > 0 && !role_begins_again (r->restart, r->ranges, r->status);
+}
+
+static bool has_ended (const struct role_members *r)
+{
+    return r->failed > 0 || (r->restart == RESTART_ALWAYS && r->succeeded > 0);
+}
+
+struct verdict job_judge (const struct role_members *roles, size_t n, enum success_policy success)
+{
+    const char *reason;
+    const struct role_members *r = who_succeeded (roles, n, success, &reason);
+
+    if (r)
+        return says (LIFE_SUCCEEDED, reason, r);
+    for (size_t i = 0; i < n; i++)
+        if (fails_for_good (&roles[i]))
+            return says (LIFE_FAILED, "RoleFailed", &roles[i]);
+    for (size_t i = 0; i < n; i++)
+        if (has_ended (&roles[i]))
+            return says (LIFE_BROKEN, "RankDied", &roles[i]);
+    return says (LIFE_STARTED, "AttemptStarted", NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conditions of a job, a trial or a step of a flow: one state machine. */
+#include "launcher/sweep/conditions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const condition_names[LIFE_CONDITIONS] = {
+    "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed",
+};
+
+const char *const life_event_names[LIFE_EVENTS] = {
+    "created", "started", "broken", "suspended", "resumed", "succeeded", "failed", "revived",
+};
+
+#define IN(name) (1u << CONDITION_##name)
+#define NOT_YET  (1u << LIFE_CONDITIONS)
+#define ALIVE    (IN (CREATED) | IN (RUNNING) | IN (RESTARTING))
+#define OPEN     (ALIVE | IN (SUSPENDED))
+#define ENDED    (IN (SUCCEEDED) | IN (FAILED))
+
+/* What is suspended may still end: its processes were ending when it was. */
+/* clang-format off */
+const struct condition_change condition_changes[] = {
+    { LIFE_CREATED,   NOT_YET,        CONDITION_CREATED },
+    { LIFE_STARTED,   ALIVE,          CONDITION_RUNNING },
+    { LIFE_BROKEN,    ALIVE,          CONDITION_RESTARTING },
+    { LIFE_SUSPENDED, OPEN,           CONDITION_SUSPENDED },
+    { LIFE_RESUMED,   IN (SUSPENDED), CONDITION_CREATED },
+    { LIFE_SUCCEEDED, OPEN,           CONDITION_SUCCEEDED },
+    { LIFE_FAILED,    OPEN,           CONDITION_FAILED },
+    { LIFE_REVIVED,   ENDED,          CONDITION_RESTARTING },
+    { 0, 0, 0 },
+};
+/* clang-format on */
+
+/* In the order of a life. */
+/* clang-format off */
+const struct condition_reason condition_reasons[] = {
+    { "Created",              "it is there, and waits for its processes" },
+    { "AttemptStarted",       "its processes have begun" },
+    { "AttemptFailed",        "the program ended badly" },
+    { "RankDied",             "one process of several ended badly" },
+    { "RankStopped",          "one process of several was stopped (SIGSTOP)" },
+    { "Hang",                 "no process made progress any more" },
+    { "NodeLost",             "a node does not answer any more" },
+    { "CheckFailed",          "a node failed its check" },
+    { "OutOfMemory",          "it ran out of memory" },
+    { "WorkerLost",           "its worker is gone" },
+    { "Parked",               "it was asked to end: preempted, out of time, or its job was requeued" },
+    { "RungReached",          "it has a result, and may be promoted" },
+    { "Promoted",             "it trains on" },
+    { "ExperimentPaused",     "by dl pause, or because of a fault" },
+    { "ExperimentResumed",    "by dl resume" },
+    { "ExperimentStopped",    "by dl stop or dl kill" },
+    { "ExperimentEnded",      "the search ended before it did" },
+    { "TrainingCompleted",    "it has trained to its length, or ended by itself" },
+    { "StoppedEarly",         "the searcher ended it; its result counts" },
+    { "SearchEnded",          "it has a result, and the search ended" },
+    { "ChiefSucceeded",       "the role that decides has ended well" },
+    { "AllWorkersSucceeded",  "all members of the roles that count have ended well" },
+    { "AnyWorkerSucceeded",   "one of the members that count has ended well" },
+    { "PointRejected",        "its program says that the point makes no sense" },
+    { "GivenUp",              "it failed too often without progress, or for good" },
+    { "RoleFailed",           "a member failed whose role is not begun again" },
+    { "BackoffLimitExceeded", "it was begun again too often without progress" },
+    { "DeadlineExceeded",     "it was active for too long" },
+    { "SameCause",            "it failed in the same way again and again without progress" },
+    { "Retried",              "by dl retry" },
+    { "Continued",            "by dl continue" },
+    { NULL, NULL },
+};
+/* clang-format on */
+
+const char *condition_reason (const char *word, const char *otherwise)
+{
+    for (const struct condition_reason *r = condition_reasons; word && r->word; r++)
+        if (!strcmp (r->word, word))
+            return r->word;
+    return otherwise;
+}
+
+enum life_condition condition_after (enum life_condition from, enum life_event_kind kind)
+{
+    for (const struct condition_change *c = condition_changes; c->from; c++)
+        if (c->kind == kind && (c->from >> from & 1))
+            return c->to;
+    return LIFE_CONDITIONS;
+}
+
+static void set (struct condition_entry *entry, const struct life_event *e)
+{
+    entry->is_true = true;
+    entry->time = e->time;
+    entry->reason = e->reason;
+    free (entry->message);
+    entry->message = e->message ? strdup (e->message) : NULL;
+}
+
+/* The time is that of the change, the reason that of what it was. */
+static void unset (struct condition_entry *entry, double time)
+{
+    entry->is_true = false;
+    entry->time = time;
+}
+
+static bool same_reason (const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp (a, b));
+}
+
+bool conditions_apply (struct conditions *c, const struct life_event *e)
+{
+    enum life_condition to = condition_after (c->is_there ? c->last : LIFE_CONDITIONS, e->kind);
+
+    if (to == LIFE_CONDITIONS)
+        return false;
+    if (c->is_there && to == c->last && same_reason (c->list[to].reason, e->reason))
+        return false;
+    if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
+        unset (&c->list[c->last], e->time);
+    /* it was created once only */
+    if (to != CONDITION_CREATED || !c->is_there)
+        set (&c->list[to], e);
+    c->is_there = true;
+    c->last = to;
+    return true;
+}
+
+void conditions_free (struct conditions *c)
+{
+    for (int i = 0; i < LIFE_CONDITIONS; i++)
+        free (c->list[i].message);
+    *c = (struct conditions){ .is_there = false };
+}
+
+static bool ever_was (const struct condition_entry *entry)
+{
+    return entry->is_true || entry->reason;
+}
+
+/* Of the same time: the one that is true later. */
+static bool is_before (const struct conditions *c, enum life_condition a, enum life_condition b)
+{
+    if (c->list[a].time != c->list[b].time)
+        return c->list[a].time < c->list[b].time;
+    return c->list[a].is_true == c->list[b].is_true ? a < b : c->list[b].is_true;
+}
+
+int conditions_order (const struct conditions *c, enum life_condition order[LIFE_CONDITIONS])
+{
+    int n = 0;
+
+    for (int i = 0; i < LIFE_CONDITIONS; i++) {
+        int at = n;
+        if (!ever_was (&c->list[i]))
+            continue;
+        while (at > 0 && is_before (c, (enum life_condition)i, order[at - 1])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = (enum life_condition)i;
+        n++;
+    }
+    return n;
+}
+
+json_t *conditions_json (const struct conditions *c)
+{
+    enum life_condition order[LIFE_CONDITIONS];
+    int n = conditions_order (c, order);
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++) {
+        const struct condition_entry *e = &c->list[order[i]];
+        json_t *o = json_pack ("{s:s, s:b, s:f, s:s}", "type", condition_names[order[i]], "status",
+                               e->is_true, "time", e->time, "reason", e->reason ? e->reason : "");
+        if (e->message)
+            json_object_set_new (o, "message", json_string (e->message));
+        json_array_append_new (list, o);
+    }
+    return list;
+}

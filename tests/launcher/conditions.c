@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of jobs, trials and steps, cell by cell; what becomes of a
+ * job whose members have roles, in the cases of Kubeflow's training operator.
+ */
+#include "launcher/sweep/conditions.h"
+#include "launcher/job/verdict.h"
+#include "tests/folder.h"
+
+/* ---- transitions ---- */
+
+/* From (a row) by an event (a column, in the order of enum life_event_kind) to:
+ * "-" changes nothing.  C created, R running, B restarting, Z suspended,
+ * S succeeded, F failed.
+ */
+static const char letters[LIFE_CONDITIONS + 1] = "CRBZSF";
+static const struct {
+    enum life_condition from;
+    const char *to;
+} cells[LIFE_CONDITIONS + 1] = {
+    { LIFE_CONDITIONS, "C-------" },     { CONDITION_CREATED, "-RBZ-SF-" },
+    { CONDITION_RUNNING, "-RBZ-SF-" },   { CONDITION_RESTARTING, "-RBZ-SF-" },
+    { CONDITION_SUSPENDED, "---ZCSF-" }, { CONDITION_SUCCEEDED, "-------B" },
+    { CONDITION_FAILED, "-------B" },
+};
+
+static void every_cell (void **state)
+{
+    for (size_t i = 0; i < COUNT (cells); i++)
+        for (int k = 0; k < LIFE_EVENTS; k++) {
+            enum life_condition to = condition_after (cells[i].from, (enum life_event_kind)k);
+            assert_int_equal (to == LIFE_CONDITIONS ? '-' : letters[to], cells[i].to[k]);
+        }
+}
+
+static bool apply (struct conditions *c, enum life_event_kind kind, double time, const char *reason)
+{
+    return conditions_apply (c, &(struct life_event){ kind, time, reason, "a message" });
+}
+
+/* Lead it to a state by the shortest way. */
+static void lead (struct conditions *c, enum life_condition to)
+{
+    static const enum life_event_kind ways[LIFE_CONDITIONS][3] = {
+        [CONDITION_CREATED] = { LIFE_CREATED, LIFE_EVENTS },
+        [CONDITION_RUNNING] = { LIFE_CREATED, LIFE_STARTED, LIFE_EVENTS },
+        [CONDITION_RESTARTING] = { LIFE_CREATED, LIFE_BROKEN, LIFE_EVENTS },
+        [CONDITION_SUSPENDED] = { LIFE_CREATED, LIFE_SUSPENDED, LIFE_EVENTS },
+        [CONDITION_SUCCEEDED] = { LIFE_CREATED, LIFE_SUCCEEDED, LIFE_EVENTS },
+        [CONDITION_FAILED] = { LIFE_CREATED, LIFE_FAILED, LIFE_EVENTS },
+    };
+
+    *c = (struct conditions){ .is_there = false };
+    for (int i = 0; i < 3 && to < LIFE_CONDITIONS && ways[to][i] < LIFE_EVENTS; i++)
+        assert_true (apply (c, ways[to][i], i + 1, "Created"));
+}
+
+/* The same cells, with what the conditions are afterwards. */
+static void every_cell_applied (void **state)
+{
+    for (size_t i = 0; i < COUNT (cells); i++)
+        for (int k = 0; k < LIFE_EVENTS; k++) {
+            struct conditions c;
+            const char *to = strchr (letters, cells[i].to[k]);
+            int others = 0;
+            lead (&c, cells[i].from);
+            assert_int_equal (apply (&c, (enum life_event_kind)k, 9, "Hang"), to != NULL);
+            for (int x = CONDITION_RUNNING; x < LIFE_CONDITIONS; x++)
+                others += c.list[x].is_true;
+            if (to) {
+                enum life_condition now = (enum life_condition) (to - letters);
+                assert_int_equal (c.last, now);
+                assert_true (c.list[now].is_true);
+                assert_int_equal (others, now != CONDITION_CREATED);
+                if (now != CONDITION_CREATED)
+                    assert_string_equal (c.list[now].reason, "Hang");
+            } else
+                assert_true (others <= 1);
+            assert_int_equal (c.list[CONDITION_CREATED].is_true, c.is_there);
+            if (c.is_there)
+                assert_true (c.list[CONDITION_CREATED].time
+                             == (k == LIFE_CREATED && i == 0 ? 9 : 1));
+            conditions_free (&c);
+        }
+}
+
+/* What was true is false from the time of the change, and keeps its reason. */
+static void what_was (void **state)
+{
+    struct conditions c;
+    json_t *list;
+    const char *message;
+
+    lead (&c, CONDITION_RUNNING);
+    assert_true (apply (&c, LIFE_BROKEN, 5, "NodeLost"));
+    assert_false (c.list[CONDITION_RUNNING].is_true);
+    assert_true (c.list[CONDITION_RUNNING].time == 5);
+    assert_string_equal (c.list[CONDITION_RUNNING].reason, "Created");
+    /* the same again is no change, another reason is */
+    assert_false (apply (&c, LIFE_BROKEN, 6, "NodeLost"));
+    assert_true (c.list[CONDITION_RESTARTING].time == 5);
+    assert_true (apply (&c, LIFE_BROKEN, 7, "Hang"));
+    assert_true (apply (&c, LIFE_STARTED, 8, "AttemptStarted"));
+    assert_true (apply (&c, LIFE_FAILED, 9, "GivenUp"));
+    assert_false (apply (&c, LIFE_SUCCEEDED, 10, "TrainingCompleted"));
+
+    list = conditions_json (&c);
+    assert_int_equal (json_array_size (list), 4);
+    assert_int_equal (json_unpack (json_array_get (list, 3), "{s:s}", "message", &message), 0);
+    assert_string_equal (message, "a message");
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const types[] = { "Created", "Restarting", "Running", "Failed" };
+        const char *type;
+        int is_true;
+        assert_int_equal (
+            json_unpack (json_array_get (list, i), "{s:s, s:b}", "type", &type, "status", &is_true),
+            0);
+        assert_string_equal (type, types[i]);
+        assert_int_equal (is_true, i == 0 || i == 3);
+    }
+    json_decref (list);
+    conditions_free (&c);
+}
+
+/* ---- roles ---- */
+
+#define TF(...)                                                                                    \
+    {                                                                                              \
+        __VA_ARGS__,                                                                               \
+        {                                                                                          \
+            NULL                                                                                   \
+        }                                                                                          \
+    }
+#define CHIEF(ok, bad)                                                                             \
+    {                                                                                              \
+        "chief", 1, RESTART_NEVER, NULL, ok, bad, ok, 1                                            \
+    }
+#define CHIEF_CODE(bad, code)                                                                      \
+    {                                                                                              \
+        "chief", 1, RESTART_EXIT_CODE, NULL, 0, bad, false, code                                   \
+    }
+#define WORKERS(ok, bad, w0)                                                                       \
+    {                                                                                              \
+        "worker", 4, RESTART_NEVER, NULL, ok, bad, w0, 1                                           \
+    }
+#define SERVERS(bad)                                                                               \
+    {                                                                                              \
+        "ps", 2, RESTART_NEVER, NULL, 0, bad, false, 1                                             \
+    }
+
+/* status_test.go of the training operator, release 1.9, and its documents. */
+/* clang-format off */
+static const struct {
+    const char *what;
+    struct role_members roles[4];
+    enum success_policy success;
+    enum life_event_kind kind;
+    const char *reason, *role;
+} cases[] = {
+    { "chief ok", TF (CHIEF (1, 0), WORKERS (0, 0, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_SUCCEEDED, "ChiefSucceeded", "chief" },
+    { "chief runs", TF (CHIEF (0, 0), WORKERS (4, 0, true), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_STARTED, "AttemptStarted", NULL },
+    { "chief failed", TF (CHIEF (0, 1), WORKERS (0, 0, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_FAILED, "RoleFailed", "chief" },
+    { "chief failed, its status may be tried again", TF (CHIEF_CODE (1, 130), WORKERS (0, 0, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_BROKEN, "RankDied", "chief" },
+    { "chief failed, its status may not", TF (CHIEF_CODE (1, 1), WORKERS (0, 0, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_FAILED, "RoleFailed", "chief" },
+    { "no chief, worker 0 ok, 3 active", TF (WORKERS (1, 0, true), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_SUCCEEDED, "ChiefSucceeded", "worker" },
+    { "no chief, worker 1 ok, 3 active", TF (WORKERS (1, 0, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_STARTED, "AttemptStarted", NULL },
+    { "the same, all workers", TF (WORKERS (1, 0, true), SERVERS (0)),
+      SUCCESS_ALL_WORKERS, LIFE_STARTED, "AttemptStarted", NULL },
+    { "the same, any", TF (WORKERS (1, 0, false), SERVERS (0)),
+      SUCCESS_ANY, LIFE_SUCCEEDED, "AnyWorkerSucceeded", "worker" },
+    { "all workers, 4 ok", TF (WORKERS (4, 0, true), SERVERS (0)),
+      SUCCESS_ALL_WORKERS, LIFE_SUCCEEDED, "AllWorkersSucceeded", "worker" },
+    { "2 running, 2 failed", TF (WORKERS (0, 2, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_FAILED, "RoleFailed", "worker" },
+    { "2 ok, 2 failed", TF (WORKERS (2, 2, false), SERVERS (0)),
+      SUCCESS_ALL_WORKERS, LIFE_FAILED, "RoleFailed", "worker" },
+    { "chief running, 1 PS failed", TF (CHIEF (0, 0), WORKERS (0, 0, false), SERVERS (1)),
+      SUCCESS_DEFAULT, LIFE_FAILED, "RoleFailed", "ps" },
+    { "chief ok, 4 workers failed", TF (CHIEF (1, 0), WORKERS (0, 4, false), SERVERS (0)),
+      SUCCESS_DEFAULT, LIFE_SUCCEEDED, "ChiefSucceeded", "chief" },
+    { "all workers, but there is a chief", TF (CHIEF (0, 0), WORKERS (4, 0, true), SERVERS (0)),
+      SUCCESS_ALL_WORKERS, LIFE_STARTED, "AttemptStarted", NULL },
+    { "a server that ends well and always begins again",
+      TF (CHIEF (0, 0), { "ps", 2, RESTART_ALWAYS, NULL, 1, 0, true, 0 }),
+      SUCCESS_DEFAULT, LIFE_BROKEN, "RankDied", "ps" },
+    { "on failure, whatever the status",
+      TF ({ "worker", 2, RESTART_ON_FAILURE, NULL, 0, 1, false, 1 }),
+      SUCCESS_DEFAULT, LIFE_BROKEN, "RankDied", "worker" },
+    { "the launcher of MPI", TF ({ "launcher", 1, RESTART_NEVER, NULL, 1, 0, true, 0 }, WORKERS (0, 0, false)),
+      SUCCESS_DEFAULT, LIFE_SUCCEEDED, "ChiefSucceeded", "launcher" },
+};
+/* clang-format on */
+
+static void operators_cases (void **state)
+{
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        size_t n = 0;
+        struct verdict v;
+        while (cases[i].roles[n].name)
+            n++;
+        v = job_judge (cases[i].roles, n, cases[i].success);
+        if (v.kind != cases[i].kind)
+            fail_msg ("%s: %s", cases[i].what, life_event_names[v.kind]);
+        assert_string_equal (v.reason, cases[i].reason);
+        assert_string_equal (v.role ? v.role : "none", cases[i].role ? cases[i].role : "none");
+        assert_string_equal (condition_reason (v.reason, "none"), v.reason);
+    }
+}
+
+/* train_util_test.go, and the numbers of its table. */
+static void exit_codes (void **state)
+{
+    static const struct exit_range own[] = { { 3, 3, true }, { 137, 137, false }, { 0, 0, false } };
+    static const int permanent[] = { 1, 2, 3, 126, 127 },
+                     retryable[] = { 128, 130, 137, 138, 143, 255 };
+
+    for (size_t i = 0; i < COUNT (permanent); i++)
+        assert_false (role_begins_again (RESTART_EXIT_CODE, NULL, permanent[i]));
+    for (size_t i = 0; i < COUNT (retryable); i++)
+        assert_true (role_begins_again (RESTART_EXIT_CODE, NULL, retryable[i]));
+    assert_true (role_begins_again (RESTART_EXIT_CODE, own, 3));
+    assert_false (role_begins_again (RESTART_EXIT_CODE, own, 137));
+    assert_false (role_begins_again (RESTART_EXIT_CODE, own, 138));
+    assert_true (role_begins_again (RESTART_ALWAYS, NULL, 1));
+    assert_true (role_begins_again (RESTART_ON_FAILURE, NULL, 1));
+    assert_false (role_begins_again (RESTART_NEVER, NULL, 137));
+}
+
+/* ---- the manual ---- */
+
+static void print_changes (FILE *f)
+{
+    for (const struct condition_change *c = condition_changes; c->from; c++) {
+        const char *comma = "";
+        fprintf (f, "%-10s ", life_event_names[c->kind]);
+        for (int i = 0; i <= LIFE_CONDITIONS; i++)
+            if (c->from >> i & 1) {
+                fprintf (f, "%s%s", comma, i < LIFE_CONDITIONS ? condition_names[i] : "(nothing)");
+                comma = ", ";
+            }
+        fprintf (f, ": %s\n", condition_names[c->to]);
+    }
+}
+
+static void print_reasons (FILE *f)
+{
+    for (const struct condition_reason *r = condition_reasons; r->word; r++)
+        fprintf (f, ".TP\n.B %s\n%s\n", r->word, r->text);
+}
+
+static void is_in_manual (void (*print) (FILE *f))
+{
+    const char *srcdir = getenv ("srcdir");
+    char path[4096], *table = NULL, *manual;
+    size_t size, n;
+    FILE *f = open_memstream (&table, &size);
+
+    assert_non_null (f);
+    print (f);
+    fclose (f);
+    snprintf (path, sizeof (path), "%s/doc/dl-show.1", srcdir ? srcdir : ".");
+    assert_non_null (f = fopen (path, "r"));
+    assert_non_null (manual = calloc (1, 1 << 20));
+    n = fread (manual, 1, (1 << 20) - 1, f);
+    fclose (f);
+    assert_true (n > 0);
+    if (!strstr (manual, table))
+        fail_msg ("doc/dl-show.1 does not have this:\n%s", table);
+    free (manual);
+    free (table);
+}
+
+static void manual (void **state)
+{
+    is_in_manual (print_changes);
+    is_in_manual (print_reasons);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test (every_cell), cmocka_unit_test (every_cell_applied),
+    cmocka_unit_test (what_was),   cmocka_unit_test (operators_cases),
+    cmocka_unit_test (exit_codes), cmocka_unit_test (manual),
+};
+
+RUN_TESTS (tests)
