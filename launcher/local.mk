@@ -27,22 +27,22 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/columns.c %D%/sweep/conditions.c %D%/sweep/latest_metric.c %D%/sweep/logged_metrics.c %D%/sweep/metric_rows.c %D%/sweep/metric_summary.c \
 	%D%/sweep/missing_metric.c \
 	%D%/sweep/old_results.c %D%/sweep/results_file.c \
-	%D%/worker/checkpoints.c %D%/worker/keep.c %D%/worker/leftovers.c %D%/worker/removal.c %D%/worker/trainer_files.c \
-	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
-	%D%/trainer/lines.c %D%/trainer/printed.c \
+	%D%/worker/retention.c \
+	 %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
+	 %D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
-	%D%/worker/batch_script.c %D%/worker/executor.c %D%/worker/executor_local.c \
-	%D%/worker/executor_shape.c %D%/worker/executor_slurm.c %D%/worker/no_worker.c \
+	 %D%/worker/executor_local.c \
+	%D%/worker/executor_shape.c %D%/worker/executor_slurm.c \
 	%D%/sweep/find_experiment.c \
-	%D%/worker/notify.c %D%/worker/webhook.c %D%/model/export_tool.c \
+	%D%/worker/notify.c %D%/model/export_tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
 	%D%/sweep/trust_record.c %D%/sweep/trust.c \
 	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \
-	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
-	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
-	%D%/worker/memory.c %D%/worker/offered_results.c %D%/worker/oom_retry.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/services.c %D%/worker/shared_fault.c %D%/worker/traces.c %D%/worker/worker.c \
+	%D%/worker/allocation.c %D%/worker/custom_searcher.c \
+	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c \
+	 %D%/worker/report.c \
+	%D%/worker/segment.c %D%/worker/worker.c %D%/worker/worker_state.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/forgotten.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \

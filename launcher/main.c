@@ -31,7 +31,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
-#include "launcher/trainer/rank_proxy.h"
+#include "launcher/trainer/step.h"
 #include "launcher/version.h"
 #include "runtime/base/nearest_word.h"
 

@@ -20,8 +20,7 @@
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
-#include "launcher/worker/executor_local.h"
-#include "launcher/worker/executor_slurm.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
 enum {

@@ -8,8 +8,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/temporary_folder.h"
-#include "launcher/worker/checkpoints.h"
-#include "launcher/worker/trainer_files.h"
+#include "launcher/worker/retention.h"
 
 /* clang-format off */
 static const char *const outcomes[][2] = {

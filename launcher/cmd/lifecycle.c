@@ -24,7 +24,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/executor_slurm.h"
+#include "launcher/worker/executor.h"
 #include "launcher/worker/notify.h"
 #include "runtime/base/error.h"
 

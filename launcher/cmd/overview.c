@@ -17,7 +17,7 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/worker/no_worker.h"
+#include "launcher/worker/executor.h"
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
 static void print_progress (const struct sweep *s, long trial)

@@ -17,7 +17,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/trainer_files.h"
+#include "launcher/worker/retention.h"
 
 enum { RUNGS = 64 };
 

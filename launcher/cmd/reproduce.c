@@ -27,7 +27,7 @@
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
-#include "launcher/worker/executor_slurm.h"
+#include "launcher/worker/executor.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
 

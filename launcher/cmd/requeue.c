@@ -13,9 +13,8 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/worker/allocation.h"
 #include "launcher/worker/executor.h"
-#include "launcher/worker/executor_slurm.h"
-#include "launcher/worker/memory.h"
 
 /* How long Slurm may take to end a task that it has taken back. */
 enum { END_WAIT = 60 };

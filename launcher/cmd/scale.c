@@ -19,7 +19,6 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/worker/executor.h"
-#include "launcher/worker/executor_slurm.h"
 #include "runtime/base/error.h"
 
 enum { TEXT_MAX = 1 << 12 };

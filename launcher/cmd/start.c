@@ -29,9 +29,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/executor.h"
-#include "launcher/worker/executor_local.h"
-#include "launcher/worker/executor_slurm.h"
-#include "launcher/worker/webhook.h"
+#include "launcher/worker/notify.h"
 #include "runtime/base/error.h"
 
 /* ---- dry run ---- */

@@ -31,7 +31,7 @@
 #include "launcher/trainer/shared_files.h"
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
-#include "launcher/worker/trainer_files.h"
+#include "launcher/worker/retention.h"
 
 /* ---- what was seen: metrics ---- */
 

@@ -18,7 +18,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/no_worker.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
 static const double look_every = 1;

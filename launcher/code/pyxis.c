@@ -12,7 +12,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 
-/* As `dl rank` does it (launcher/trainer/rank_proxy.c), which is not in the
+/* As `dl rank` does it (launcher/trainer/step.c), which is not in the
  * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
  * no result.
  */

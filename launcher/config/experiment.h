@@ -30,7 +30,7 @@ struct bools {
     bool value[OBJECTIVES_MAX];
 };
 
-/* How many checkpoints stay (launcher/worker/checkpoints.h). */
+/* How many checkpoints stay (launcher/worker/retention.h). */
 struct gc_policy {
     int64_t experiment_best;
     int64_t trial_best;

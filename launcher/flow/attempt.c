@@ -26,7 +26,7 @@
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/work_folder.h"
-#include "launcher/worker/last_line.h"
+#include "launcher/worker/failure.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
@@ -586,7 +586,7 @@ static int say_why_it_failed (const struct flow_scope *c, int status, struct slu
     if (c->s->sweep)
         return errorf (err, "status %d of dl run%s", status,
                        status == EXIT_FAULT ? ": all attempts failed in the same way" : "");
-    if (last_line (c->folder, line) < 0)
+    if (attempt_last_line (c->folder, line) < 0)
         return errorf (err, "status %d", status);
     while (!is_utf8 (line))
         line[strlen (line) - 1] = '\0';

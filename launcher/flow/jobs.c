@@ -14,7 +14,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor_slurm.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

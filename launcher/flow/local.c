@@ -13,7 +13,7 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor_local.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/clock.h"
 
 enum { TRIES_MAX = 20, END_WAIT = 30 };

@@ -145,7 +145,7 @@ static uint32_t seed_of (const struct trial_attempt *a)
     return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
 }
 
-static long repeat_of (const struct trial_attempt *a)
+static long repeat_of_attempt (const struct trial_attempt *a)
 {
     long repeats = a->sweep->exp->search.repeats;
 
@@ -179,7 +179,7 @@ static void env_retention (struct env *env, const struct experiment *e)
 /* The folder of which 'dir' has a copy, and that copy: files of it may be links
  * to the first one, and the trials may begin in a folder inside.
  */
-static void add_code (char ***list, const struct sweep *s)
+static void add_code_folders (char ***list, const struct sweep *s)
 {
     const struct experiment *e = s->exp;
     size_t n = s->root ? strlen (s->root) : 0;
@@ -197,12 +197,12 @@ static void add_code (char ***list, const struct sweep *s)
 /* What a trial reads or writes outside its working folder; what it goes on
  * from is in the experiment's.
  */
-static char **folders_of (const struct trial_attempt *a)
+static char **container_folders (const struct trial_attempt *a)
 {
     char **list = NULL;
 
     strings_add (&list, a->sweep->dir);
-    add_code (&list, a->sweep);
+    add_code_folders (&list, a->sweep);
     if (*a->work)
         strings_add_part (&list, a->work, strlen (a->work) - strlen (sweep_code_below (a->sweep)));
     return list;
@@ -211,7 +211,7 @@ static char **folders_of (const struct trial_attempt *a)
 static void env_container (struct env *env, const struct trial_attempt *a)
 {
     const struct software *s = &a->sweep->exp->software;
-    char **folders = s->image && !s->by_srun ? folders_of (a) : NULL;
+    char **folders = s->image && !s->by_srun ? container_folders (a) : NULL;
     char *text = folders ? software_text (s, folders, false) : NULL;
 
     if (text)
@@ -239,7 +239,7 @@ char **attempt_environment (const struct trial_attempt *a)
     env_set_number (&env, "DL_ATTEMPT", a->number);
     env_set_number (&env, "DL_LENGTH", a->length);
     env_set_number (&env, "DL_SEED", seed_of (a));
-    env_set_number (&env, "DL_REPEAT", repeat_of (a));
+    env_set_number (&env, "DL_REPEAT", repeat_of_attempt (a));
     env_checkpoint (&env, a);
     env_hparams (&env, a);
     env_variables (&env, e->variables);
@@ -249,14 +249,14 @@ char **attempt_environment (const struct trial_attempt *a)
 
 /* ---- the command ---- */
 
-static char *resume_of (void *attempt, const char *file)
+static char *find_resume_dir (void *attempt, const char *file)
 {
     char path[4200];
 
     return resume_dir (attempt, file, path, sizeof (path)) == 0 ? strdup (path) : NULL;
 }
 
-static int put_argument (void *env, char *word)
+static int add_argument_word (void *env, char *word)
 {
     return env_add (env, word);
 }
@@ -267,7 +267,7 @@ static json_t *builtins_of (const struct trial_attempt *a)
 
     trial_dir (a, folder, sizeof (folder));
     return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}", "length", (json_int_t)a->length, "trial",
-                      (json_int_t)a->trial, "repeat", (json_int_t)repeat_of (a), "seed",
+                      (json_int_t)a->trial, "repeat", (json_int_t)repeat_of_attempt (a), "seed",
                       (json_int_t)seed_of (a), "attempt_dir", a->dir, "trial_dir", folder);
 }
 
@@ -276,7 +276,7 @@ char **attempt_words (const struct trial_attempt *a)
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     json_t *more = builtins_of (a);
-    const struct command_values v = { e, hparams, more, resume_of, (void *)a };
+    const struct command_values v = { e, hparams, more, find_resume_dir, (void *)a };
     struct env argv = { 0 };
 
     if (e->entrypoint) {
@@ -285,7 +285,7 @@ char **attempt_words (const struct trial_attempt *a)
         env_add (&argv, hparams_expand (e->entrypoint, &v, true));
     } else
         for (char **s = e->argv; *s; s++)
-            hparams_arguments (*s, &v, put_argument, &argv);
+            hparams_arguments (*s, &v, add_argument_word, &argv);
     json_decref (more);
     for (size_t i = 0; i < argv.n && *a->work; i++) {
         char *word = work_folder_command (a, argv.list[i]);
@@ -298,7 +298,7 @@ char **attempt_words (const struct trial_attempt *a)
 }
 
 /* srun starts each rank in its container, or `dl within` does that here. */
-static int add_start (char ***words, const struct trial_attempt *a)
+static int add_launch_words (char ***words, const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const struct software *s = &e->software;
@@ -311,7 +311,7 @@ static int add_start (char ***words, const struct trial_attempt *a)
         return 0;
     if (!s->by_srun)
         return within_command (words);
-    folders = folders_of (a);
+    folders = container_folders (a);
     rv = container_srun_words (s, *a->work ? a->work : e->dir, folders, e->variables, words, NULL);
     strings_free (folders);
     return rv;
@@ -321,7 +321,7 @@ char **attempt_command (const struct trial_attempt *a)
 {
     char **words = attempt_words (a);
     char **all = NULL;
-    int rv = words ? add_start (&all, a) : -1;
+    int rv = words ? add_launch_words (&all, a) : -1;
 
     if (rv == 0)
         rv = strings_add_all (&all, words);

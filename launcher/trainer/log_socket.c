@@ -68,7 +68,7 @@ static int log_line (struct trainer *t, const char *line, int64_t step)
     return trainer_log (t, name, step, value);
 }
 
-static void record (struct trainer *t, char *text, struct slurmdl_error *err)
+static void log_message (struct trainer *t, char *text, struct slurmdl_error *err)
 {
     char *save = NULL;
     char *line = strtok_r (text, "\n", &save);
@@ -92,12 +92,12 @@ void log_socket_serve (struct log_socket *s, struct trainer *t)
     if (n < 0)
         return;
     text[n] = '\0';
-    record (t, text, &err);
+    log_message (t, text, &err);
     snprintf (text, sizeof (text), "%s", *err.text ? err.text : "ok");
     sendto (s->fd, text, strlen (text), MSG_DONTWAIT, (struct sockaddr *)&from, len);
 }
 
-static int answer (int fd, struct slurmdl_error *err)
+static int await_answer (int fd, struct slurmdl_error *err)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     char text[256];
@@ -134,7 +134,7 @@ int log_socket_send (const char *path, const char *text, struct slurmdl_error *e
         || send (fd, text, strlen (text), 0) < 0)
         rv = errorf (err, "cannot reach the worker at %s: %s", path, strerror (errno));
     else
-        rv = answer (fd, err);
+        rv = await_answer (fd, err);
     if (fd >= 0)
         close (fd);
     return rv;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attempts before this one printed, but their workers did not take in.
- */
+/* Metrics in what trainers print: in a growing file, and in the logs of earlier attempts. */
 #include "launcher/trainer/printed.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,16 +11,105 @@
 #include <unistd.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/trainer/lines.h"
 #include "runtime/base/array.h"
 #include "runtime/metrics/file.h"
+
+enum { LINE_SIZE = 8192, TRIES = 3 };
+
+struct line_reader {
+    struct pattern **patterns;
+    pattern_metric_f f;
+    void *arg;
+    char line[LINE_SIZE];
+    size_t fill;
+};
+
+struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg)
+{
+    struct line_reader *l = calloc (1, sizeof (*l));
+    size_t n = 0;
+
+    while (texts && texts[n])
+        n++;
+    if (!l || !(l->patterns = calloc (n + 1, sizeof (*l->patterns))))
+        goto fail;
+    l->f = f;
+    l->arg = arg;
+    for (size_t i = 0; i < n; i++)
+        if (!(l->patterns[i] = pattern_create (texts[i], NULL)))
+            goto fail;
+    return l;
+fail:
+    lines_destroy (l);
+    return NULL;
+}
+
+void lines_destroy (struct line_reader *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; l->patterns && l->patterns[i]; i++)
+        pattern_destroy (l->patterns[i]);
+    free (l->patterns);
+    free (l);
+}
+
+bool lines_wanted (const struct line_reader *l)
+{
+    return l->patterns[0];
+}
+
+static void match_line (struct line_reader *l)
+{
+    l->line[l->fill] = '\0';
+    line_strip (l->line);
+    for (size_t i = 0; l->patterns[i]; i++)
+        pattern_match (l->patterns[i], l->line, l->f, l->arg);
+    l->fill = 0;
+}
+
+/* A read that a file server refuses once may succeed when retried. */
+static ssize_t pread_with_retries (int fd, char *buf, size_t size, off_t at)
+{
+    ssize_t n = -1;
+
+    for (int i = 0; n < 0 && (i < TRIES || errno == EINTR); i++)
+        n = pread (fd, buf, size, at);
+    return n;
+}
+
+int lines_read (struct line_reader *l, int fd, off_t *at)
+{
+    char buf[16384];
+    ssize_t n;
+
+    while ((n = pread_with_retries (fd, buf, sizeof (buf), *at)) > 0) {
+        *at += n;
+        for (ssize_t i = 0; i < n; i++) {
+            /* progress bars end their lines with these to overwrite them */
+            if (buf[i] == '\n' || buf[i] == '\r' || buf[i] == '\b')
+                match_line (l);
+            else if (l->fill < LINE_SIZE - 1 && buf[i])
+                l->line[l->fill++] = buf[i];
+        }
+    }
+    return n < 0 ? -1 : 0;
+}
+
+void lines_end (struct line_reader *l)
+{
+    if (l->fill)
+        match_line (l);
+}
+
+/* ---- the logs of earlier attempts ---- */
 
 struct printed_value {
     char name[NAME_SIZE];
     int64_t step;
     double value;
-    size_t order; /* of values of one step the last one counts */
-    bool missing; /* only the log has it */
+    size_t order; /* the last value of a step counts */
+    bool missing; /* it is only in the log */
 };
 
 struct printed_values {
@@ -30,7 +119,7 @@ struct printed_values {
 
 struct printed {
     const struct trial_attempt *a;
-    long first; /* attempt at the segment */
+    long first; /* first attempt at the segment */
     bool is_read;
     struct printed_values all;
     char (*begun)[NAME_SIZE]; /* what this attempt has logged itself */
@@ -59,9 +148,8 @@ void printed_destroy (struct printed *r)
     free (r);
 }
 
-/* ---- an attempt ---- */
-
-static int add_value (struct printed_values *v, const char *name, int64_t step, double value)
+static int add_printed_value (struct printed_values *v, const char *name, int64_t step,
+                              double value)
 {
     struct printed_value *x;
 
@@ -74,42 +162,43 @@ static int add_value (struct printed_values *v, const char *name, int64_t step, 
     return 0;
 }
 
-static int add_row (const struct slurmdl_row *row, void *values)
+static int add_printed_row (const struct slurmdl_row *row, void *values)
 {
-    return add_value (values, row->name, row->step, row->value) < 0;
+    return add_printed_value (values, row->name, row->step, row->value) < 0;
 }
 
-static int add_line (const char *name, int64_t step, double value, void *values)
+static int add_printed_line (const char *name, int64_t step, double value, void *values)
 {
-    return add_value (values, name, step, value);
+    return add_printed_value (values, name, step, value);
 }
 
-static int by_step (const struct printed_value *x, const struct printed_value *y)
+static int by_name_and_step (const struct printed_value *x, const struct printed_value *y)
 {
     int rv = strcmp (x->name, y->name);
 
     return rv ? rv : (x->step > y->step) - (x->step < y->step);
 }
 
-static int in_order (const void *a, const void *b)
+static int by_name_step_order (const void *a, const void *b)
 {
     const struct printed_value *x = a, *y = b;
-    int rv = by_step (x, y);
+    int rv = by_name_and_step (x, y);
 
     return rv ? rv : (x->order > y->order) - (x->order < y->order);
 }
 
-static void sort (struct printed_values *v)
+static void sort_printed (struct printed_values *v)
 {
     if (v->n > 0)
-        qsort (v->list, v->n, sizeof (*v->list), in_order);
+        qsort (v->list, v->n, sizeof (*v->list), by_name_step_order);
 }
 
-/* Up to the last whole line: a number in another one may be cut. */
-static void read_lines (const struct printed *r, const char *dir, struct printed_values *lines)
+/* Reads up to the last whole line: a number in a partial one may be cut. */
+static void read_printed_lines (const struct printed *r, const char *dir,
+                                struct printed_values *lines)
 {
     const struct experiment *e = r->a->sweep->exp;
-    struct line_reader *l = lines_create (e->patterns, add_line, lines);
+    struct line_reader *l = lines_create (e->patterns, add_printed_line, lines);
     int fd = l ? attempt_open_lines (r->a->sweep, dir) : -1;
     off_t at = 0;
 
@@ -120,21 +209,21 @@ static void read_lines (const struct printed *r, const char *dir, struct printed
     lines_destroy (l);
 }
 
-/* What was printed more often than it is in the metrics is missing there. */
+/* Add what was printed more often than it is in the metrics. */
 static int add_missing (struct printed_values *have, struct printed_values *lines)
 {
     size_t n = have->n;
     size_t j = 0;
 
-    sort (have);
-    sort (lines);
+    sort_printed (have);
+    sort_printed (lines);
     for (size_t i = 0; i < lines->n; i++) {
         const struct printed_value *x = &lines->list[i];
-        while (j < n && by_step (&have->list[j], x) < 0)
+        while (j < n && by_name_and_step (&have->list[j], x) < 0)
             j++;
-        if (j < n && by_step (&have->list[j], x) == 0)
+        if (j < n && by_name_and_step (&have->list[j], x) == 0)
             j++;
-        else if (add_value (have, x->name, x->step, x->value) < 0)
+        else if (add_printed_value (have, x->name, x->step, x->value) < 0)
             return -1;
         else
             have->list[have->n - 1].missing = true;
@@ -142,17 +231,17 @@ static int add_missing (struct printed_values *have, struct printed_values *line
     return 0;
 }
 
-/* What an attempt has logged and printed supersedes what those before it have
- * from its first step of the same name on, or from where it was restored to.
+/* What an attempt logged and printed supersedes earlier values of the same name from its first step
+ * on, or from the step it was restored to.
  */
-static int supersede (struct printed_values *all, struct printed_values *by, int64_t begin)
+static int supersede (struct printed_values *all, struct printed_values *by, int64_t note_begun)
 {
     size_t kept = 0;
 
-    sort (by);
+    sort_printed (by);
     for (size_t i = 0; i < all->n; i++) {
         const struct printed_value *x = &all->list[i];
-        int64_t least = begin;
+        int64_t least = note_begun;
         for (size_t j = 0; j < by->n; j++)
             if (!strcmp (by->list[j].name, x->name)) {
                 least = by->list[j].step < least ? by->list[j].step : least;
@@ -164,47 +253,47 @@ static int supersede (struct printed_values *all, struct printed_values *by, int
     all->n = kept;
     for (size_t i = 0; i < by->n; i++) {
         const struct printed_value *x = &by->list[i];
-        if (add_value (all, x->name, x->step, x->value) < 0)
+        if (add_printed_value (all, x->name, x->step, x->value) < 0)
             return -1;
         all->list[all->n - 1].missing = x->missing;
     }
     return 0;
 }
 
-static int read_attempt (struct printed *r, long k)
+static int read_earlier_attempt (struct printed *r, long k)
 {
     struct printed_values have = { NULL }, lines = { NULL };
-    int64_t begin = INT64_MAX;
+    int64_t note_begun = INT64_MAX;
     char dir[PATH_MAX];
     int rv;
 
     snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (r->a->dir, '/') - r->a->dir),
               r->a->dir, k);
-    slurmdl_metrics_read_dir (dir, add_row, &have, NULL);
-    read_lines (r, dir, &lines);
-    if (slurmdl_resumed_at (dir, &begin) > 0)
-        begin++;
-    rv = add_missing (&have, &lines) < 0 || supersede (&r->all, &have, begin) < 0 ? -1 : 0;
+    slurmdl_metrics_read_dir (dir, add_printed_row, &have, NULL);
+    read_printed_lines (r, dir, &lines);
+    if (slurmdl_resumed_at (dir, &note_begun) > 0)
+        note_begun++;
+    rv = add_missing (&have, &lines) < 0 || supersede (&r->all, &have, note_begun) < 0 ? -1 : 0;
     free (have.list);
     free (lines.list);
     return rv;
 }
 
-/* As late as can be: an attempt that was given up may still be at work, and be
- * further than it was when this one began.
+/* As late as possible: an attempt that was given up may still run, and get further than it was when
+ * this one began.
  */
-static void read_all (struct printed *r)
+static void read_earlier_attempts (struct printed *r)
 {
     if (r->is_read)
         return;
     r->is_read = true;
     for (long k = r->first; k < r->a->number; k++)
-        if (read_attempt (r, k) < 0)
+        if (read_earlier_attempt (r, k) < 0)
             break;
-    sort (&r->all);
+    sort_printed (&r->all);
 }
 
-/* ---- this attempt ---- */
+/* ---- what this attempt logs of them ---- */
 
 static bool has_begun (const struct printed *r, const char *name)
 {
@@ -214,7 +303,7 @@ static bool has_begun (const struct printed *r, const char *name)
     return false;
 }
 
-static void begin (struct printed *r, const char *name)
+static void note_begun (struct printed *r, const char *name)
 {
     char (*list)[NAME_SIZE] = array_grow (r->begun, r->nbegun, sizeof (*list));
 
@@ -224,12 +313,11 @@ static void begin (struct printed *r, const char *name)
     snprintf (list[r->nbegun++], NAME_SIZE, "%s", name);
 }
 
-/* Call 'f' for the values of a name from the first that is missing, or from
- * step 'from', up to step 'to': what this attempt logs supersedes those behind
- * it, which are therefore logged again.
+/* Call 'f' for the values of a name from the first missing one, or from step 'from', up to step
+ * 'to'. What this attempt logs supersedes all later values, so they are logged again.
  */
-static void put (const struct printed *r, const char *name, int64_t from, int64_t to,
-                 printed_log_f f, void *arg)
+static void log_printed (const struct printed *r, const char *name, int64_t from, int64_t to,
+                         printed_log_f f, void *arg)
 {
     for (size_t i = 0; i < r->all.n; i++) {
         const struct printed_value *x = &r->all.list[i];
@@ -246,13 +334,13 @@ void printed_before (struct printed *r, const char *name, int64_t step, printed_
 {
     if (!r || has_begun (r, name))
         return;
-    begin (r, name);
-    read_all (r);
-    put (r, name, INT64_MAX, step, f, arg);
+    note_begun (r, name);
+    read_earlier_attempts (r);
+    log_printed (r, name, INT64_MAX, step, f, arg);
 }
 
-/* Steps count from 1, or from 0 where the first one of the segment says so. */
-static bool is_whole (const struct printed *r, const char *metric)
+/* Steps count from 1, or from 0 if the first one of the segment shows it. */
+static bool segment_was_printed (const struct printed *r, const char *metric)
 {
     const struct printed_value *first = NULL, *last = NULL;
     int64_t had = sweep_trial (r->a->sweep, r->a->trial)->length;
@@ -271,14 +359,14 @@ bool printed_finish (struct printed *r, const char *metric, printed_log_f f, voi
 {
     if (!r || has_begun (r, metric))
         return false;
-    read_all (r);
-    if (!is_whole (r, metric))
+    read_earlier_attempts (r);
+    if (!segment_was_printed (r, metric))
         return false;
     for (size_t i = 0; i < r->all.n; i++) {
         const struct printed_value *x = &r->all.list[i];
         bool is_last = i + 1 == r->all.n || strcmp (x[1].name, x->name);
         if (is_last && !has_begun (r, x->name))
-            put (r, x->name, x->step, INT64_MAX, f, arg);
+            log_printed (r, x->name, x->step, INT64_MAX, f, arg);
     }
     return true;
 }

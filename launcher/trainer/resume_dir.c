@@ -27,7 +27,7 @@ bool attempt_file_is_ours (const char *name)
            || fnmatch ("metrics*.h5", name, 0) == 0;
 }
 
-static bool has_checkpoint (const char *dir)
+static bool folder_has_ckpt (const char *dir)
 {
     char path[PATH_MAX];
 
@@ -36,7 +36,7 @@ static bool has_checkpoint (const char *dir)
 }
 
 /* An empty file was cut short. */
-static bool has_file (const char *dir, const char *name)
+static bool folder_has_file (const char *dir, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -52,18 +52,18 @@ static bool has_own_files (const char *dir, const char *file)
     DIR *d;
 
     if (file)
-        return has_file (dir, file);
+        return folder_has_file (dir, file);
     if (!(d = opendir (dir)))
         return false;
     for (struct dirent *e; !has && (e = readdir (d));)
         has = !strcmp (e->d_name, "ckpt")
-                  ? has_checkpoint (dir)
-                  : !attempt_file_is_ours (e->d_name) && has_file (dir, e->d_name);
+                  ? folder_has_ckpt (dir)
+                  : !attempt_file_is_ours (e->d_name) && folder_has_file (dir, e->d_name);
     closedir (d);
     return has;
 }
 
-static bool has_work (const char *dir)
+static bool folder_has_work (const char *dir)
 {
     char path[PATH_MAX];
 
@@ -73,7 +73,7 @@ static bool has_work (const char *dir)
 
 bool folder_has_files (const char *dir, const char *file)
 {
-    return has_own_files (dir, file) || (!file && has_work (dir));
+    return has_own_files (dir, file) || (!file && folder_has_work (dir));
 }
 
 int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *name))
@@ -82,9 +82,10 @@ int each_trainer_file (const char *dir, void (*f) (const char *dir, const char *
     int n = 0;
 
     for (struct dirent *e; d && (e = readdir (d));) {
-        if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name) : !has_work (dir))
+        if ((strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name)
+                                           : !folder_has_work (dir))
             || trial_name_is_ours (e->d_name)
-            || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
+            || (!strcmp (e->d_name, "ckpt") && !folder_has_ckpt (dir)))
             continue;
         f (dir, e->d_name);
         n++;
@@ -108,8 +109,8 @@ int list_trainer_files (const char *dir, char ***list)
     int rv = d ? 0 : -1;
 
     for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
-        bool ours =
-            strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name) : !has_work (dir);
+        bool ours = strcmp (e->d_name, WORK_NAME) ? attempt_file_is_ours (e->d_name)
+                                                  : !folder_has_work (dir);
         if (*e->d_name != '.' && (!attempt || !ours))
             rv = strings_addf (list, "%s/%s", dir, e->d_name);
     }
@@ -120,7 +121,7 @@ int list_trainer_files (const char *dir, char ***list)
 
 /* ---- the attempt whose files are handed on ---- */
 
-static int note_row (const struct slurmdl_row *row, void *found)
+static int note_any_row (const struct slurmdl_row *row, void *found)
 {
     (void)row;
     *(bool *)found = true;
@@ -131,7 +132,7 @@ bool attempt_has_logged (const char *dir)
 {
     bool found = false;
 
-    slurmdl_metrics_read_dir (dir, note_row, &found, NULL);
+    slurmdl_metrics_read_dir (dir, note_any_row, &found, NULL);
     return found;
 }
 
@@ -173,7 +174,7 @@ struct handing_on {
     char *doubts;
 };
 
-static void folder_of (const struct handing_on *h, long k, char *path, size_t n)
+static void attempt_folder_of (const struct handing_on *h, long k, char *path, size_t n)
 {
     int len = (int)(strrchr (h->a->dir, '/') - h->a->dir);
 
@@ -181,30 +182,30 @@ static void folder_of (const struct handing_on *h, long k, char *path, size_t n)
 }
 
 /* Whether attempt k has what is looked for, and the folder that has it. */
-static bool has_it (const struct handing_on *h, long k, char *path, size_t n)
+static bool attempt_has_it (const struct handing_on *h, long k, char *path, size_t n)
 {
     size_t len;
 
-    folder_of (h, k, path, n);
+    attempt_folder_of (h, k, path, n);
     if (!h->work && has_own_files (path, h->file))
         return true;
-    if (!h->file && !has_work (path))
+    if (!h->file && !folder_has_work (path))
         return false;
     len = strlen (path);
     snprintf (path + len, n - len, "/" WORK_NAME "%s",
               h->work ? "" : sweep_code_below (h->a->sweep));
-    return !h->file || has_file (path, h->file);
+    return !h->file || folder_has_file (path, h->file);
 }
 
 /* The newest before 'number' of which there is no more than this doubt, 0:
  * none.
  */
-static long newest (const struct handing_on *h, long number, enum doubt most)
+static long newest_with_files (const struct handing_on *h, long number, enum doubt most)
 {
     char path[PATH_MAX];
 
     for (long k = number - 1; k >= 1; k--) {
-        if (h->doubts[k] <= (char)most && has_it (h, k, path, sizeof (path)))
+        if (h->doubts[k] <= (char)most && attempt_has_it (h, k, path, sizeof (path)))
             return k;
     }
     return 0;
@@ -219,11 +220,11 @@ static bool has_trained (const struct handing_on *h, long k, long from)
     struct logged_steps now, before;
     char path[PATH_MAX];
 
-    folder_of (h, k, path, sizeof (path));
+    attempt_folder_of (h, k, path, sizeof (path));
     now = logged_steps (path);
     if (now.n != 1 || from == 0)
         return now.n > 0;
-    folder_of (h, from, path, sizeof (path));
+    attempt_folder_of (h, from, path, sizeof (path));
     before = logged_steps (path);
     return before.n < 2 || now.step[0] != before.step[0];
 }
@@ -235,7 +236,7 @@ static void doubt_files (const struct handing_on *h)
 
     for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
         long k = t->failed[i];
-        long from = newest (h, k, NO_DOUBT);
+        long from = newest_with_files (h, k, NO_DOUBT);
         if (has_trained (h, k, from))
             continue;
         h->doubts[k] = FAILED;
@@ -248,44 +249,44 @@ static void doubt_files (const struct handing_on *h)
 }
 
 /* Returns the attempt, 0: none; '*newer': one that is passed over, or 0. */
-static long choose (struct handing_on *h, long *newer)
+static long choose_source (struct handing_on *h, long *newer)
 {
     long k = 0;
 
     *newer = 0;
     if ((h->doubts = calloc ((size_t)h->a->number + 1, 1))) {
         doubt_files (h);
-        k = newest (h, h->a->number, NO_DOUBT);
-        *newer = newest (h, h->a->number, DOUBTED);
+        k = newest_with_files (h, h->a->number, NO_DOUBT);
+        *newer = newest_with_files (h, h->a->number, DOUBTED);
         *newer = *newer > k ? *newer : 0;
     }
     free (h->doubts);
     return k;
 }
 
-static int find (struct handing_on h, char *path, size_t size)
+static int find_source (struct handing_on h, char *path, size_t size)
 {
     long newer;
-    long k = choose (&h, &newer);
+    long k = choose_source (&h, &newer);
 
-    return k > 0 && has_it (&h, k, path, size) ? 0 : -1;
+    return k > 0 && attempt_has_it (&h, k, path, size) ? 0 : -1;
 }
 
 int attempt_with_files (const struct trial_attempt *a, const char *file, char *path, size_t size)
 {
-    return find ((struct handing_on){ .a = a, .file = file }, path, size);
+    return find_source ((struct handing_on){ .a = a, .file = file }, path, size);
 }
 
 int attempt_with_work (const struct trial_attempt *a, char *path, size_t size)
 {
-    return find ((struct handing_on){ .a = a, .work = true }, path, size);
+    return find_source ((struct handing_on){ .a = a, .work = true }, path, size);
 }
 
 bool resume_note (const struct trial_attempt *a, char *line, size_t size)
 {
     struct handing_on h = { .a = a };
     long newer;
-    long k = choose (&h, &newer);
+    long k = choose_source (&h, &newer);
     char from[64] = "begins without files";
 
     if (k > 0)

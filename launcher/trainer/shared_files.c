@@ -35,7 +35,7 @@ enum {
 /* A folder may be large and far away, and the next trial waits. */
 static const double SCAN_SECONDS = 0.1;
 
-static double seconds (struct timespec t)
+static double timespec_seconds (struct timespec t)
 {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
@@ -66,7 +66,7 @@ static void find_outputs (struct shared_scan *c)
     }
 }
 
-static bool is_output (const struct shared_scan *c, const struct stat *st)
+static bool is_own_output (const struct shared_scan *c, const struct stat *st)
 {
     for (int i = 0; i < 4; i++)
         if (c->said[i].st_ino == st->st_ino && c->said[i].st_dev == st->st_dev)
@@ -89,7 +89,7 @@ static bool is_of_user (const char *name)
 }
 
 /* Experiments, and environments of Python. */
-static bool is_foreign (int folder, const char *name)
+static bool is_no_output_folder (int folder, const char *name)
 {
     static const char *const marks[] = { "experiment.conf", "flow.json", "pyvenv.cfg",
                                          "conda-meta" };
@@ -103,14 +103,14 @@ static bool is_foreign (int folder, const char *name)
     return !strcmp (name, "__pycache__") || !strcmp (name, "node_modules");
 }
 
-static bool is_printable (const char *name)
+static bool path_is_printable (const char *name)
 {
     while (*name && !iscntrl ((unsigned char)*name))
         name++;
     return !*name;
 }
 
-static bool is_in (const char *path, const char *dir)
+static bool is_below (const char *path, const char *dir)
 {
     size_t n = strlen (dir);
 
@@ -126,16 +126,17 @@ static bool is_shared_link (const struct shared_scan *c, int folder, const char 
     ssize_t n = readlinkat (folder, name, target, sizeof (target) - 1);
 
     target[n > 0 ? n : 0] = '\0';
-    return is_in (target, c->root) && !is_in (target, c->dir);
+    return is_below (target, c->root) && !is_below (target, c->dir);
 }
 
-static bool is_written (struct shared_scan *c, const struct stat *st, const char *name)
+static bool was_written (struct shared_scan *c, const struct stat *st, const char *name)
 {
     double slack = st->st_dev == c->clock ? 0 : SLACK;
 
     /* an empty file has nothing of a trial's: it is a lock */
-    if (!S_ISREG (st->st_mode) || st->st_size == 0 || seconds (st->st_mtim) < c->since - slack
-        || (!c->frozen && is_of_user (name)) || is_output (c, st))
+    if (!S_ISREG (st->st_mode) || st->st_size == 0
+        || timespec_seconds (st->st_mtim) < c->since - slack || (!c->frozen && is_of_user (name))
+        || is_own_output (c, st))
         return false;
     c->slack = fmax (c->slack, slack);
     return true;
@@ -157,16 +158,18 @@ static void scan_folder (struct shared_scan *c, int folder, const char *below, i
         close (folder);
     while (d && c->n < FILES_MAX && names++ < NAMES_MAX && monotonic () < c->until
            && (e = readdir (d))) {
-        if (*e->d_name == '.' || !is_printable (e->d_name))
+        if (*e->d_name == '.' || !path_is_printable (e->d_name))
             continue;
         mine = own && !is_shared_link (c, folder, e->d_name);
         if (fstatat (folder, e->d_name, &st, mine ? AT_SYMLINK_NOFOLLOW : 0) < 0
             || asprintf (&path, "%s%s", below, e->d_name) < 0)
             continue;
-        if (!mine && is_written (c, &st, e->d_name)) {
-            fprintf (c->out, "%.9f %lld %s\n", seconds (st.st_mtim), (long long)st.st_size, path);
+        if (!mine && was_written (c, &st, e->d_name)) {
+            fprintf (c->out, "%.9f %lld %s\n", timespec_seconds (st.st_mtim), (long long)st.st_size,
+                     path);
             c->n++;
-        } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX && !is_foreign (folder, e->d_name)) {
+        } else if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
+                   && !is_no_output_folder (folder, e->d_name)) {
             int next = openat (folder, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             char *prefix = NULL;
             if (next >= 0 && asprintf (&prefix, "%s/", path) > 0)
@@ -193,7 +196,8 @@ static void write_note (int folder, double slack, double begin, const char *list
     fd = inside_open_at (folder, NOTE_NAME, O_CREAT | O_EXCL | O_WRONLY, 0644, &st);
     if (fd < 0)
         return;
-    if (dprintf (fd, "%.9f %.9f\n%s", begin - slack, seconds (st.st_mtim) + slack, list) < 0)
+    if (dprintf (fd, "%.9f %.9f\n%s", begin - slack, timespec_seconds (st.st_mtim) + slack, list)
+        < 0)
         unlinkat (folder, NOTE_NAME, 0);
     close (fd);
 }
@@ -220,7 +224,7 @@ void shared_files_note (const struct trial_attempt *a)
     shared = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (shared >= 0 && fstatat (folder, "hparams.json", &begun, AT_SYMLINK_NOFOLLOW) == 0
         && (c.out = open_memstream (&list, &size))) {
-        c.since = seconds (begun.st_mtim);
+        c.since = timespec_seconds (begun.st_mtim);
         c.clock = begun.st_dev;
         find_outputs (&c);
         scan_folder (&c, shared, "", 0, own);
@@ -255,13 +259,13 @@ struct noted_file {
 };
 
 /* The next line; whether there is one.  Others may have written the note. */
-static bool next_file (char **text, struct noted_file *f)
+static bool next_noted_file (char **text, struct noted_file *f)
 {
     char *line = strsep (text, "\n");
     int at = 0;
 
     if (!line || sscanf (line, "%lf %lld %n", &f->time, &f->size, &at) != 2 || at == 0 || !line[at]
-        || !is_printable (line + at))
+        || !path_is_printable (line + at))
         return false;
     f->path = line + at;
     return true;
@@ -276,7 +280,7 @@ int shared_files_each (const char *attempt, int (*f) (const char *path, long lon
 
     if (at)
         strsep (&at, "\n");
-    while (rv == 0 && at && next_file (&at, &file))
+    while (rv == 0 && at && next_noted_file (&at, &file))
         rv = f (file.path, file.size, arg);
     free (text);
     return rv;
@@ -307,7 +311,7 @@ struct all_notes {
 /* An attempt that has left no note may have written until it was given up, but
  * not one that has a result or has failed: it changed nothing.
  */
-static bool has_ended (const struct sweep_trial *t, long number)
+static bool attempt_has_ended (const struct sweep_trial *t, long number)
 {
     for (size_t i = 0; i < t->nmilestones; i++)
         if (t->milestones[i].attempt == number)
@@ -322,7 +326,7 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
 {
     struct noted_file f;
 
-    while (at && next_file (&at, &f)) {
+    while (at && next_noted_file (&at, &f)) {
         struct change *grown = array_grow (n->changes, (size_t)n->nchanges, sizeof (*grown));
         if (!grown)
             return;
@@ -331,7 +335,7 @@ static void add_changes (struct all_notes *n, char *at, long attempt)
     }
 }
 
-static void add_attempt (struct all_notes *n, long trial, long number)
+static void add_noted_attempt (struct all_notes *n, long trial, long number)
 {
     struct noted_attempt a = { .trial = trial, .end = INFINITY };
     struct noted_attempt *grown;
@@ -348,17 +352,17 @@ static void add_attempt (struct all_notes *n, long trial, long number)
         if (sscanf (strsep (&at, "\n"), "%lf %lf", &a.begin, &a.end) != 2)
             a.end = INFINITY;
         add_changes (n, at, n->n);
-    } else if (has_ended (sweep_trial (n->s, trial), number) || lstat (path, &st) < 0)
+    } else if (attempt_has_ended (sweep_trial (n->s, trial), number) || lstat (path, &st) < 0)
         goto out;
     else
-        a.begin = seconds (st.st_mtim) - SLACK;
+        a.begin = timespec_seconds (st.st_mtim) - SLACK;
     n->attempts[n->n++] = a;
 out:
     free (path);
     free (dir);
 }
 
-static int by_path (const void *a, const void *b)
+static int by_path_and_time (const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
     int order = strcmp (x->path, y->path);
@@ -371,10 +375,10 @@ static void read_notes (struct all_notes *n)
     for (long i = 1; i <= n->s->ntrials && i <= TRIALS_MAX; i++) {
         long last = trial_attempts (n->s, sweep_trial (n->s, i));
         for (long k = 1; k <= last; k++)
-            add_attempt (n, i, k);
+            add_noted_attempt (n, i, k);
     }
     if (n->nchanges)
-        qsort (n->changes, (size_t)n->nchanges, sizeof (*n->changes), by_path);
+        qsort (n->changes, (size_t)n->nchanges, sizeof (*n->changes), by_path_and_time);
 }
 
 /* ---- who wrote a file ---- */

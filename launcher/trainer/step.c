@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial of several ranks: a step of the worker's job, started by srun. */
+/* A trial of several ranks: a step of the worker's job, and the command of each rank in it. */
 #include "launcher/trainer/step.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/config/queries.h"
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
-/* s that srun has to end its step */
+/* Seconds for srun to end its step. */
 enum { END_WAIT = 15 };
 
-/* This program with a command of its own, which another follows. */
-static int add_own (char ***words, const char *command)
+/* This program with one of its own commands, which runs the command that follows. */
+static int add_own_command (char ***words, const char *command)
 {
     char dl[PATH_MAX];
 
@@ -28,7 +32,7 @@ static int add_own (char ***words, const char *command)
 
 int within_command (char ***words)
 {
-    return add_own (words, "within");
+    return add_own_command (words, "within");
 }
 
 int step_command (const struct experiment *e, bool proxy, char ***words)
@@ -39,11 +43,11 @@ int step_command (const struct experiment *e, bool proxy, char ***words)
     int rv = slurm_step_words (&step, words);
 
     rv |= experiment_add_plugin_options (e, words);
-    return proxy ? rv | add_own (words, "rank") : rv;
+    return proxy ? rv | add_own_command (words, "rank") : rv;
 }
 
-/* srun that is killed cannot end its step: SIGTERM makes it do that.  It
- * passes SIGUSR2 on to the ranks (rank_proxy.c).
+/* A killed srun cannot end its step; SIGTERM makes it do so.  It forwards SIGUSR2 to the ranks (dl
+ * rank, below).
  */
 void step_signal (pid_t srun, int signal, double *ended)
 {
@@ -62,4 +66,103 @@ void step_end (pid_t srun, double *ended)
         step_signal (srun, SIGKILL, ended);
         usleep (50000);
     }
+}
+
+/* ---- dl rank: one rank ---- */
+
+/* srun forwards SIGUSR2 to all processes of its step, but on SIGTERM it kills them.  So the worker
+ * sends SIGUSR2, which the command ignores unless it installs a handler, and dl rank sends the
+ * command its SIGTERM.
+ *
+ * A SIGTERM from Slurm (preemption) has reached the command already.  Its exit is no result then:
+ * dl rank waits for Slurm to kill and requeue the job.
+ */
+
+/* Slurm signals one process after the other: the command may exit before the SIGTERM that caused it
+ * arrives here.
+ */
+enum { LATE_MS = 200 };
+
+struct rank_proxy {
+    pid_t pid;
+    int signals;
+    bool asked;
+    bool preempted;
+};
+
+static const int rank_signals[] = { SIGTERM, SIGUSR2, SIGCHLD };
+
+static void watch_rank_signals (struct rank_proxy *r)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    for (size_t i = 0; i < sizeof (rank_signals) / sizeof (*rank_signals); i++)
+        sigaddset (&set, rank_signals[i]);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    r->signals = signalfd (-1, &set, SFD_CLOEXEC);
+}
+
+static void ignore_request (const void *arg)
+{
+    (void)arg;
+    signal (SIGUSR2, SIG_IGN);
+}
+
+static void on_rank_signal (struct rank_proxy *r)
+{
+    struct signalfd_siginfo info;
+
+    if (read (r->signals, &info, sizeof (info)) != sizeof (info))
+        return;
+    if (info.ssi_signo == SIGTERM)
+        r->preempted = true;
+    if (info.ssi_signo == SIGUSR2 && !r->asked) {
+        r->asked = true;
+        kill (-r->pid, SIGTERM);
+    }
+}
+
+static void await_late_sigterm (struct rank_proxy *r)
+{
+    struct pollfd p = { .fd = r->signals, .events = POLLIN };
+
+    while (!r->preempted && poll (&p, 1, LATE_MS) == 1)
+        on_rank_signal (r);
+}
+
+/* srun --kill-on-bad-exit kills the other ranks if one fails; they must not be killed while they
+ * save a checkpoint.
+ */
+static int rank_exit_status (const struct rank_proxy *r, int status)
+{
+    if (r->preempted && !r->asked) {
+        sleep (PREEMPT_WAIT);
+        return EXIT_PARKED;
+    }
+    if (r->asked)
+        return EXIT_OK;
+    return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+}
+
+int cmd_rank (const struct settings *st)
+{
+    const struct spawn command = { .argv = st->args,
+                                   .io = { 0, 1, 2 },
+                                   .new_group = true,
+                                   .death_signal = SIGKILL,
+                                   .prepare = ignore_request };
+    struct rank_proxy r = { .signals = -1 };
+    int status;
+
+    watch_rank_signals (&r);
+    if (r.signals < 0 || (r.pid = subprocess_spawn (&command)) < 0) {
+        complain ("rank: %s", strerror (errno));
+        return EXIT_FAILED;
+    }
+    while (waitpid (r.pid, &status, WNOHANG) == 0)
+        on_rank_signal (&r);
+    if (!r.asked)
+        await_late_sigterm (&r);
+    return rank_exit_status (&r, status);
 }

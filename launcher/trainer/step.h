@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial of several ranks: a step of the worker's job, started by srun. */
+/* A trial of several ranks: a step of the worker's job, and the command of each rank in it. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,16 +8,23 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* Add the words before the trainer's command to a list, with `dl rank` where
- * 'proxy' is set; `dl within --`.  They return -1 if out of memory.
+/* Add the words that go before the trainer's command to a list: srun's, followed by `dl rank` if
+ * 'proxy' is set; and `dl within --`.  Return -1 if out of memory.
  */
 int step_command (const struct experiment *e, bool proxy, char ***words);
 int within_command (char ***words);
 
-/* SIGTERM asks the ranks to stop; SIGKILL, given again and again, ends them.
- * '*ended' is 0 at first.
- */
+/* SIGTERM asks the ranks to stop; SIGKILL, sent repeatedly, ends them.  '*ended' must be 0 at
+ * first. */
 void step_signal (pid_t srun, int signal, double *ended);
 
-/* End it, and wait for that. */
+/* End the step, and wait for that. */
 void step_end (pid_t srun, double *ended);
+
+/* Seconds that a preempted task waits to be killed.  If it exited with status 0, Slurm would take
+ * the job for complete and not requeue it.
+ */
+enum { PREEMPT_WAIT = 300 };
+
+/* dl rank: the command that srun starts for each rank. */
+int cmd_rank (const struct settings *st);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start a training command with its hyperparameters; read its metrics. */
+/* Run the command of an attempt in its folder, and read the metrics that it prints. */
 #include "launcher/trainer/trainer.h"
 
 #include <dirent.h>
@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -20,10 +21,9 @@
 #include "launcher/config/queries.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/trainer/attempt_folder.h"
-#include "launcher/trainer/lines.h"
 #include "launcher/trainer/printed.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
@@ -31,6 +31,130 @@
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/storage/inside.h"
+
+/* ---- the folder of an attempt ---- */
+
+static int cannot_in_folder (const struct trial_attempt *a, const char *what,
+                             struct slurmdl_error *err)
+{
+    return errorf (err, "%s%s: %s", a->dir, what, inside_error (errno));
+}
+
+/* The trial's folder, which is not there yet if nobody had to claim the
+ * attempt, or no more if somebody has removed it.
+ */
+static int open_trial_folder (const struct trial_attempt *a)
+{
+    const char *name;
+    char path[4200];
+    int trials;
+    int fd = -1;
+    int e;
+
+    snprintf (path, sizeof (path), "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
+    if ((trials = inside_parent (path, &name)) < 0)
+        return -1;
+    if (a->number > 1)
+        fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
+    if (fd < 0 && (a->number == 1 || errno == ENOENT)
+        && (mkdirat (trials, name, 0777) == 0 || errno == EEXIST))
+        fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
+    e = errno;
+    close (trials);
+    errno = e;
+    return fd;
+}
+
+/* It is made now, or was by this user before. */
+static int open_attempt_folder (const struct trial_attempt *a, struct stat *st, bool *made)
+{
+    const char *name = strrchr (a->dir, '/') + 1;
+    int trial = open_trial_folder (a);
+    int fd = -1;
+    int e;
+
+    *made = trial >= 0 && mkdirat (trial, name, 0777) == 0;
+    if (*made || (trial >= 0 && errno == EEXIST))
+        fd = inside_open_at (trial, name, O_RDONLY | O_DIRECTORY, 0, st);
+    e = errno;
+    if (trial >= 0)
+        close (trial);
+    errno = e;
+    return fd;
+}
+
+/* A try before may have ended for want of space, and another one is this
+ * attempt's as well: what it left goes, and so does a link, not its target.
+ */
+static int create_attempt_file (int folder, const char *name, int flags)
+{
+    int fd = inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
+
+    if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
+        return fd;
+    return inside_open_at (folder, name, O_CREAT | O_EXCL | flags, 0644, NULL);
+}
+
+static int write_whole (int fd, const char *text)
+{
+    size_t n = strlen (text);
+    int rv = write (fd, text, n) == (ssize_t)n ? 0 : -1;
+
+    return close (fd) < 0 ? -1 : rv;
+}
+
+/* Nobody else reads it before the trainer runs, or writes it ever. */
+static int write_hparams (const struct trial_attempt *a, int folder, struct slurmdl_error *err)
+{
+    const json_t *hparams = trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    char *text = json_string_of (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
+    int fd = text ? create_attempt_file (folder, "hparams.json", O_WRONLY) : -1;
+    int rv = fd < 0 ? -1 : write_whole (fd, text);
+
+    free (text);
+    return rv < 0 ? cannot_in_folder (a, "/hparams.json: cannot write", err) : 0;
+}
+
+/* Who may write to the folder's names may lead us anywhere: its owner is that
+ * of a file that is made in it, whatever number the file system gives us.
+ */
+static int create_attempt_log (const struct trial_attempt *a, int folder, const struct stat *of,
+                               struct slurmdl_error *err)
+{
+    int fd = create_attempt_file (folder, "log", O_RDWR | O_APPEND);
+    struct stat st;
+
+    if (fd < 0)
+        return cannot_in_folder (a, "/log: cannot create", err);
+    if (fstat (fd, &st) < 0)
+        return inside_close (fd, cannot_in_folder (a, "/log: cannot create", err));
+    if (st.st_uid == of->st_uid)
+        return fd;
+    unlinkat (folder, "log", 0);
+    close (fd);
+    errno = EBADMSG;
+    return errorf (err, "%s: user %ld made this folder: nothing is trained in it", a->dir,
+                   (long)of->st_uid);
+}
+
+/* Make the attempt's folder with hparams.json and an empty log, open as '*log' (-1 if there is
+ * none).
+ * '*made': nothing else is in it.  Returns the folder, open as well, or -1.
+ */
+static int make_attempt_folder (const struct trial_attempt *a, int *log, bool *made,
+                                struct slurmdl_error *err)
+{
+    struct stat st;
+    int folder = open_attempt_folder (a, &st, made);
+
+    *log = -1;
+    if (folder < 0)
+        return cannot_in_folder (a, ": cannot make the folder", err);
+    *log = create_attempt_log (a, folder, &st, err);
+    if (*log < 0 || write_hparams (a, folder, err) < 0)
+        return inside_close (folder, -1);
+    return folder;
+}
 
 struct trainer {
     pid_t pid;    /* 0: reaped */
@@ -73,7 +197,7 @@ struct stillbirth {
     int error;
 };
 
-static void die (volatile struct stillbirth *why, const char *path, int status)
+static void report_exec_error (volatile struct stillbirth *why, const char *path, int status)
 {
     why->path = path;
     why->error = errno;
@@ -81,8 +205,8 @@ static void die (volatile struct stillbirth *why, const char *path, int status)
 }
 
 /* In the worker's memory, while that waits: system calls only. */
-static void child (const struct trial_attempt *a, int out, char **argv, char **envp,
-                   volatile struct stillbirth *why)
+static void exec_trainer (const struct trial_attempt *a, int out, char **argv, char **envp,
+                          volatile struct stillbirth *why)
 {
     const char *dir = *a->work ? a->work : a->sweep->exp->dir;
     int null = open ("/dev/null", O_RDONLY);
@@ -91,19 +215,19 @@ static void child (const struct trial_attempt *a, int out, char **argv, char **e
     setpgid (0, 0);
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (dup2 (null, 0) < 0 || dup2 (out, 1) < 0 || dup2 (out, 2) < 0)
-        die (why, "/dev/null", 126);
+        report_exec_error (why, "/dev/null", 126);
     if (null > 2)
         close (null);
     if (chdir (dir) < 0)
-        die (why, dir, 126);
+        report_exec_error (why, dir, 126);
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     execvpe (argv[0], argv, envp);
     errno = exec_error (argv[0], errno);
-    die (why, argv[0], errno == ENOENT ? 127 : 126);
+    report_exec_error (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 
-static void forget_metrics (struct trainer_spare *spare)
+static void discard_spare_metrics (struct trainer_spare *spare)
 {
     if (spare->metrics)
         metrics_discard (spare->metrics);
@@ -112,25 +236,26 @@ static void forget_metrics (struct trainer_spare *spare)
 
 void trainer_forget_spare (struct trainer_spare *spare)
 {
-    forget_metrics (spare);
+    discard_spare_metrics (spare);
     if (spare->watch > 0)
         close (spare->watch);
     spare->watch = 0;
 }
 
-static struct slurmdl_metrics *take_spare (const struct trainer *t, struct trainer_spare *spare)
+static struct slurmdl_metrics *take_spare_metrics (const struct trainer *t,
+                                                   struct trainer_spare *spare)
 {
     struct slurmdl_metrics *m = spare->metrics;
 
     if (metrics_move (m, t->dir, t->folder, &t->about) < 0) {
-        forget_metrics (spare);
+        discard_spare_metrics (spare);
         return NULL;
     }
     spare->metrics = NULL;
     return m;
 }
 
-static void say_resume (const struct trainer *t, const struct trial_attempt *a)
+static void note_resume (const struct trainer *t, const struct trial_attempt *a)
 {
     char line[256];
 
@@ -145,7 +270,7 @@ static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
     char folder[4096];
     bool made;
 
-    t->folder = attempt_folder (a, &t->log, &made, err);
+    t->folder = make_attempt_folder (a, &t->log, &made, err);
     if (t->folder < 0 || fstat (t->folder, &t->made) < 0)
         return -1;
     trial_dir (a, folder, sizeof (folder));
@@ -153,7 +278,7 @@ static int prepare_folder (struct trainer *t, const struct trial_attempt *a,
         || work_folder_make (a, err) < 0)
         return -1;
     if (made && spare && spare->metrics && a->sweep->exp->patterns)
-        t->metrics = take_spare (t, spare);
+        t->metrics = take_spare_metrics (t, spare);
     return 0;
 }
 
@@ -176,20 +301,20 @@ static void watch_log (struct trainer *t, struct trainer_spare *spare)
 /* vfork(): a copy of the worker's page tables, and of the pages that it
  * writes next, would cost more than all else here.
  */
-static pid_t start (const struct trial_attempt *a, int out, char **argv, char **envp)
+static pid_t vfork_trainer (const struct trial_attempt *a, int out, char **argv, char **envp)
 {
     volatile struct stillbirth why = { NULL, 0 };
     pid_t pid = vfork ();
 
     if (pid == 0)
-        child (a, out, argv, envp, &why);
+        exec_trainer (a, out, argv, envp, &why);
     if (pid > 0 && why.path)
         dprintf (out, "dl: %s: cannot run: %s\n", why.path, strerror (why.error));
     return pid;
 }
 
 /* A program of the trial's PATH, which is not the worker's. */
-static void find_program (const struct software *s, char **argv)
+static void find_trainer_program (const struct software *s, char **argv)
 {
     char *path =
         s->activated && argv ? program_path (software_variable (s, "PATH"), argv[0]) : NULL;
@@ -200,13 +325,14 @@ static void find_program (const struct software *s, char **argv)
     }
 }
 
-static int spawn (struct trainer *t, const struct trial_attempt *a, struct slurmdl_error *err)
+static int spawn_trainer (struct trainer *t, const struct trial_attempt *a,
+                          struct slurmdl_error *err)
 {
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
 
-    find_program (&a->sweep->exp->software, argv);
-    if (!argv || !envp || (t->pid = start (a, t->log, argv, envp)) < 0)
+    find_trainer_program (&a->sweep->exp->software, argv);
+    if (!argv || !envp || (t->pid = vfork_trainer (a, t->log, argv, envp)) < 0)
         goto fail;
     t->group = t->pid;
     t->is_step = experiment_has_ranks (a->sweep->exp);
@@ -276,9 +402,9 @@ struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spa
         trainer_destroy (t);
         return NULL;
     }
-    say_resume (t, a);
+    note_resume (t, a);
     watch_log (t, spare);
-    if (spawn (t, a, err) < 0) {
+    if (spawn_trainer (t, a, err) < 0) {
         trainer_destroy (t);
         return NULL;
     }
@@ -311,7 +437,7 @@ void trainer_destroy (struct trainer *t)
     errno = e;
 }
 
-static bool was_asked_to_stop (int status)
+static bool died_of_stop_request (int status)
 {
     return WIFSIGNALED (status) && (WTERMSIG (status) == SIGTERM || WTERMSIG (status) == SIGUSR2);
 }
@@ -325,7 +451,7 @@ bool trainer_ended (struct trainer *t, int *status)
         t->peak = (int64_t)usage.ru_maxrss * 1024;
         /* what it left in the background would outlive its attempt; but if it
          * is a shell that died of the signal its command is still at work */
-        if (!was_asked_to_stop (t->status))
+        if (!died_of_stop_request (t->status))
             trainer_signal (t, SIGKILL);
     }
     *status = t->status;
@@ -360,7 +486,7 @@ int64_t trainer_step (struct trainer *t, int64_t step)
     return t->step;
 }
 
-static int put_metric (const char *name, int64_t step, double value, void *arg)
+static int log_metric (const char *name, int64_t step, double value, void *arg)
 {
     struct trainer *t = arg;
     int rv;
@@ -380,13 +506,13 @@ static int put_metric (const char *name, int64_t step, double value, void *arg)
 
 int trainer_log (struct trainer *t, const char *name, int64_t step, double value)
 {
-    printed_before (t->printed, name, step, put_metric, t);
-    return put_metric (name, step, value, t);
+    printed_before (t->printed, name, step, log_metric, t);
+    return log_metric (name, step, value, t);
 }
 
 bool trainer_had_nothing_to_do (struct trainer *t)
 {
-    return printed_finish (t->printed, t->newest.name, put_metric, t);
+    return printed_finish (t->printed, t->newest.name, log_metric, t);
 }
 
 bool trainer_lost_metrics (const struct trainer *t)
@@ -425,21 +551,21 @@ int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
 }
 
 /* It may get its name just now. */
-static bool is_own (struct trainer *t, const char *name)
+static bool is_own_metrics_file (struct trainer *t, const char *name)
 {
     return metrics_has_name (t->metrics, name)
            || (trainer_flush_end (t, NULL) == 0 && metrics_has_name (t->metrics, name));
 }
 
 /* What the trainer logged itself, or somebody in an earlier try. */
-static bool has_other_metrics (struct trainer *t)
+static bool has_metrics_of_others (struct trainer *t)
 {
     DIR *dir = fdopendir (t->folder);
     struct dirent *e;
     bool found = !dir;
 
     while (!found && (e = readdir (dir)))
-        found = !strncmp (e->d_name, "metrics.", 8) && !is_own (t, e->d_name);
+        found = !strncmp (e->d_name, "metrics.", 8) && !is_own_metrics_file (t, e->d_name);
     if (dir) {
         closedir (dir);
         t->folder = -1;
@@ -451,7 +577,8 @@ bool trainer_newest (struct trainer *t, int64_t *step, double *value)
 {
     *step = t->newest.step;
     *value = t->newest.value;
-    return t->newest.found && !trainer_lost_metrics (t) && t->folder >= 0 && !has_other_metrics (t);
+    return t->newest.found && !trainer_lost_metrics (t) && t->folder >= 0
+           && !has_metrics_of_others (t);
 }
 
 void trainer_read (struct trainer *t, bool last)

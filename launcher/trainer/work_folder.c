@@ -26,7 +26,7 @@
 
 enum { IGNORE_MAX = 64 << 10 };
 
-static bool is_wanted (const struct trial_attempt *a)
+static bool work_is_copied (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const char *below = sweep_code_below (a->sweep);
@@ -37,13 +37,13 @@ static bool is_wanted (const struct trial_attempt *a)
 }
 
 /* The copy of the code, and that of one attempt; -1: it has none. */
-static int folders_of (const struct trial_attempt *a, long number, char from[PATH_MAX],
-                       char to[PATH_MAX])
+static int copy_folders_of (const struct trial_attempt *a, long number, char from[PATH_MAX],
+                            char to[PATH_MAX])
 {
     const struct experiment *e = a->sweep->exp;
     size_t whole;
 
-    if (!is_wanted (a))
+    if (!work_is_copied (a))
         return -1;
     whole = strlen (e->dir) - strlen (sweep_code_below (a->sweep));
     if (snprintf (from, PATH_MAX, "%.*s", (int)whole, e->dir) >= PATH_MAX - 64)
@@ -58,7 +58,7 @@ void work_folder_name (struct trial_attempt *a)
     char to[PATH_MAX];
 
     *a->work = '\0';
-    if (folders_of (a, a->number, from, to) == 0
+    if (copy_folders_of (a, a->number, from, to) == 0
         && snprintf (a->work, sizeof (a->work), "%s%s", to, sweep_code_below (a->sweep))
                >= (int)sizeof (a->work))
         *a->work = '\0';
@@ -69,7 +69,7 @@ void work_folder_name (struct trial_attempt *a)
 /* It may be on another file system: that of the node, or the user's home; a
  * trainer may have made a folder of that name.
  */
-static int move (const char *from, int folder, const char *dir)
+static int move_work (const char *from, int folder, const char *dir)
 {
     char path[PATH_MAX];
 
@@ -94,24 +94,24 @@ void work_folder_take (const char *from, const char *to, const char *dir)
      */
     unlinkat (folder, WORK_NAME, 0);
     if (access (to, F_OK) == 0 && working_copy_prune (from, to) == 0)
-        move (to, folder, dir);
+        move_work (to, folder, dir);
     close (folder);
 }
 
-static void settle (const struct trial_attempt *a, long number)
+static void settle_work (const struct trial_attempt *a, long number)
 {
     char from[PATH_MAX];
     char to[PATH_MAX];
     char dir[PATH_MAX];
 
-    if (folders_of (a, number, from, to) < 0)
+    if (copy_folders_of (a, number, from, to) < 0)
         return;
     snprintf (dir, sizeof (dir), "%.*s/a.%ld", (int)(strrchr (a->dir, '/') - a->dir), a->dir,
               number);
     work_folder_take (from, to, dir);
 }
 
-static void unlink_shown (const struct trial_attempt *a)
+static void unlink_work_link (const struct trial_attempt *a)
 {
     int folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
 
@@ -123,15 +123,15 @@ static void unlink_shown (const struct trial_attempt *a)
 /* The name of the spare folder is its worker's alone: whoever takes over a
  * trial settles what an attempt has left.
  */
-static bool keep_spare (const struct trial_attempt *a)
+static bool keep_spare_folder (const struct trial_attempt *a)
 {
     char from[PATH_MAX];
     char to[PATH_MAX];
 
-    if (!a->spare || *a->spare || folders_of (a, a->number, from, to) < 0
+    if (!a->spare || *a->spare || copy_folders_of (a, a->number, from, to) < 0
         || !working_copy_is_clean (from, to))
         return false;
-    unlink_shown (a);
+    unlink_work_link (a);
     link_tmp_name (a->spare, SPARE_SIZE, from);
     if (rename (to, a->spare) == 0)
         return true;
@@ -142,13 +142,13 @@ static bool keep_spare (const struct trial_attempt *a)
 void work_folder_settle (const struct trial_attempt *a, bool keep)
 {
     shared_files_note (a);
-    if (*a->work && (!keep || !keep_spare (a)))
-        settle (a, a->number);
+    if (*a->work && (!keep || !keep_spare_folder (a)))
+        settle_work (a, a->number);
 }
 
 /* ---- at its start ---- */
 
-static char **excluded (const struct experiment *e, const char *root)
+static char **excluded_patterns (const struct experiment *e, const char *root)
 {
     char path[PATH_MAX];
     char **list = NULL;
@@ -166,7 +166,7 @@ static char **excluded (const struct experiment *e, const char *root)
 int work_folder_copy (const struct experiment *e, const char *from, const char *to,
                       struct slurmdl_error *err)
 {
-    char **exclude = excluded (e, from);
+    char **exclude = excluded_patterns (e, from);
     int rv = working_copy_make (from, to, exclude, err);
 
     strings_free (exclude);
@@ -179,7 +179,7 @@ void work_folder_show (const struct trial_attempt *a)
     char to[PATH_MAX];
     int folder;
 
-    if (!*a->work || folders_of (a, a->number, from, to) < 0
+    if (!*a->work || copy_folders_of (a, a->number, from, to) < 0
         || (folder = inside_open (a->dir, O_RDONLY | O_DIRECTORY, 0, NULL)) < 0)
         return;
     /* for those who look: without it all else works */
@@ -188,7 +188,7 @@ void work_folder_show (const struct trial_attempt *a)
     close (folder);
 }
 
-static bool take_spare (const struct trial_attempt *a, const char *to)
+static bool take_spare_folder (const struct trial_attempt *a, const char *to)
 {
     bool took = a->spare && *a->spare && rename (a->spare, to) == 0;
 
@@ -206,18 +206,18 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
     char last[PATH_MAX];
     int rv = 0;
 
-    if (!*a->work && is_wanted (a)) {
+    if (!*a->work && work_is_copied (a)) {
         errno = ENAMETOOLONG;
         return errorf (err,
                        "%s: no working folder: its path would be longer than "
                        "%d bytes",
                        a->sweep->exp->dir, PATH_MAX);
     }
-    if (!*a->work || folders_of (a, a->number, from, to) < 0)
+    if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)
         return 0;
     if (a->number > 1) /* its worker was killed */
-        settle (a, a->number - 1);
-    if (!take_spare (a, to))
+        settle_work (a, a->number - 1);
+    if (!take_spare_folder (a, to))
         rv = work_folder_copy (a->sweep->exp, from, to, err);
     if (rv == 0 && a->sweep->exp->work == WORK_TRIAL
         && attempt_with_work (a, last, sizeof (last)) == 0)
@@ -227,7 +227,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
 
 /* ---- its command ---- */
 
-static const char between[] = " \t\n;|&()<>\"'=";
+static const char word_ends[] = " \t\n;|&()<>\"'=";
 
 /* Whether a file of the frozen folder is in the copy, and a script. */
 static bool is_frozen_script (const char *from, const char *name, size_t len)
@@ -249,13 +249,13 @@ char *work_folder_command (const struct trial_attempt *a, const char *text)
     size_t size;
     FILE *f;
 
-    if (!*a->work || folders_of (a, a->number, from, to) < 0)
+    if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)
         return strdup (text);
     if (!(f = open_memstream (&out, &size)))
         return NULL;
     while (*text) {
-        size_t gap = strspn (text, between);
-        size_t len = strcspn (text + gap, between);
+        size_t gap = strspn (text, word_ends);
+        size_t len = strcspn (text + gap, word_ends);
         size_t n = strlen (root);
         fwrite (text, 1, gap, f);
         text += gap;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker learns of the allocation that it is in. */
+/* The allocation that a worker runs in: its slot and GPUs, its time and memory, and what fits. */
 #include "launcher/worker/allocation.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,31 +10,41 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sweep/attempt.h"
+#include "launcher/sweep/best.h"
+#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/peer.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/devices.h"
+#include "launcher/sys/oom.h"
+#include "launcher/sys/say.h"
 #include "launcher/worker/worker.h"
+#include "launcher/worker/worker_private.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
 
-/* What Slurm and the script need at the end, s; and, in a longer allocation,
- * how early the signal comes that sbatch was asked for (slurm.c).
+/* Seconds that Slurm and the script need at the end; and, in longer allocations, how early the
+ * signal comes that sbatch was asked for (executor_slurm.c).
  */
 enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
 
-static const char *variable (const char *name)
+static const char *slurm_variable (const char *name)
 {
     return environment_text (name, NULL);
 }
 
-/* What Slurm says of the job that this worker is in. */
-static enum slurm_answer ask_slurm (struct slurm_job *job)
+/* Ask Slurm about the job that this worker is in. */
+static enum slurm_answer ask_for_own_job (struct slurm_job *job)
 {
     struct slurm_jobs jobs;
     char name[80];
     enum slurm_answer answer;
 
-    snprintf (name, sizeof (name), variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
-              variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
-              variable ("SLURM_ARRAY_TASK_ID") ?: "");
+    snprintf (name, sizeof (name), slurm_variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
+              slurm_variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
+              slurm_variable ("SLURM_ARRAY_TASK_ID") ?: "");
     answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = name, .seconds = 10 }, &jobs, NULL);
     if (answer == SLURM_ANSWERED && jobs.n == 0)
         answer = SLURM_NO_SUCH_JOB;
@@ -45,14 +56,14 @@ static enum slurm_answer ask_slurm (struct slurm_job *job)
 
 enum job_state allocation_state (void)
 {
-    /* a job in one of these has its nodes */
+    /* in these states a job holds its nodes */
     static const char *const living[] = { "RUNNING",  "SUSPENDED",   "STOPPED",
                                           "RESIZING", "CONFIGURING", "SIGNALING" };
     struct slurm_job job;
 
-    if (!variable ("SLURM_JOB_ID"))
+    if (!slurm_variable ("SLURM_JOB_ID"))
         return JOB_RUNS;
-    switch (ask_slurm (&job)) {
+    switch (ask_for_own_job (&job)) {
     case SLURM_ANSWERED:
         for (size_t i = 0; i < sizeof (living) / sizeof (*living); i++)
             if (!strcmp (job.state, living[i]))
@@ -68,33 +79,33 @@ enum job_state allocation_state (void)
     return JOB_RUNS;
 }
 
-/* Seconds until Slurm ends the job, 0: not known, or never. */
-static double time_left (void)
+/* Seconds until Slurm ends the job; 0: unknown, or never. */
+static double seconds_left_of_job (void)
 {
     double now = (double)time (NULL);
     double left = 0;
     struct slurm_job job;
 
-    if (variable ("SLURM_JOB_END_TIME"))
+    if (slurm_variable ("SLURM_JOB_END_TIME"))
         left = (double)environment_number ("SLURM_JOB_END_TIME", 0) - now;
-    else if (variable ("DL_TIME_LEFT"))
-        /* the script has asked for all of its workers */
-        left = slurm_seconds (variable ("DL_TIME_LEFT"));
-    else if (variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
-        left = ask_slurm (&job) == SLURM_ANSWERED ? job.seconds_left : 0;
+    else if (slurm_variable ("DL_TIME_LEFT"))
+        /* the batch script asked squeue once, for all of its workers */
+        left = slurm_seconds (slurm_variable ("DL_TIME_LEFT"));
+    else if (slurm_variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
+        left = ask_for_own_job (&job) == SLURM_ANSWERED ? job.seconds_left : 0;
     if (left == 0)
         return 0;
     left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;
-    if (variable ("DL_TIME_LEFT") && !variable ("SLURM_JOB_END_TIME"))
+    if (slurm_variable ("DL_TIME_LEFT") && !slurm_variable ("SLURM_JOB_END_TIME"))
         left -= now - (double)environment_number ("DL_TIME_ASKED", 0);
     return left > 1 ? left : 1;
 }
 
 static void find_slot (const struct settings *st, char *slot, size_t size)
 {
-    const char *job = variable ("SLURM_ARRAY_JOB_ID");
-    const char *task = variable ("SLURM_ARRAY_TASK_ID");
-    const char *rank = variable ("SLURM_PROCID");
+    const char *job = slurm_variable ("SLURM_ARRAY_JOB_ID");
+    const char *task = slurm_variable ("SLURM_ARRAY_TASK_ID");
+    const char *rank = slurm_variable ("SLURM_PROCID");
     const char *step = step_id ();
 
     if (st->slot)
@@ -103,13 +114,13 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
         snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
     else if (job && task)
         snprintf (slot, size, "%.20s_%.20s", job, task);
-    else if (variable ("SLURM_JOB_ID") && *step && rank)
+    else if (slurm_variable ("SLURM_JOB_ID") && *step && rank)
         snprintf (slot, size, "%.20s.%.10s_%.10s", getenv ("SLURM_JOB_ID"), step, rank);
     else
         snprintf (slot, size, "worker-%ld", (long)getpid ());
 }
 
-/* Slurm shows all GPUs of the task to each of the workers in it. */
+/* Slurm shows every worker of the task all of its GPUs. */
 static void take_gpus (const struct experiment *e)
 {
     struct devices *d;
@@ -126,14 +137,242 @@ static void take_gpus (const struct experiment *e)
 void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
                  char *slot, size_t size)
 {
-    const char *fresh = variable ("DL_FRESH");
+    const char *fresh = slurm_variable ("DL_FRESH");
 
     find_slot (st, slot, size);
     if (!st->slot)
         take_gpus (e);
     *place = (struct worker_place){
         .slot = slot,
-        .seconds = st->slot ? 0 : time_left (),
+        .seconds = st->slot ? 0 : seconds_left_of_job (),
         .fresh = !fresh || strcmp (fresh, "0"),
     };
+}
+
+/* ---- what fits into the time ---- */
+
+/* A segment may take so many times longer than the others. */
+static const double budget_slack = 1.5;
+
+/* An attempt that resumes where the last one stopped gets further than so many times its length. */
+static const double budget_growth = 1.1;
+
+/* Seconds per unit of length in the trial, or else in all trials that have a length, attempts that
+ * failed included; 0: unknown.
+ */
+static double seconds_per_length (const struct sweep *s, const struct sweep_trial *t)
+{
+    if (t && t->length > 0)
+        return t->seconds / (double)t->length;
+    return s->pace.length > 0 ? s->pace.seconds / s->pace.length : 0;
+}
+
+static bool attempt_has_ckpt (const struct sweep *s, long trial, long attempt)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld/ckpt", s->dir, trial, attempt);
+    return attempt > 0 && access (path, F_OK) == 0;
+}
+
+/* By the trial's own attempts, or else by the best trial's. */
+static bool saves_checkpoints (const struct sweep *s, long trial)
+{
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    const struct sweep_trial *best = sweep_trial (s, sweep_best (s));
+
+    return (t && attempt_has_ckpt (s, trial, t->over))
+           || (best && attempt_has_ckpt (s, sweep_best (s), trial_last (best).attempt));
+}
+
+bool budget_fits (const struct worker *w, long trial, int64_t length)
+{
+    const struct sweep *s = w->sweep;
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    double grace = (double)s->exp->grace;
+    double left = w->end - monotonic () - grace;
+
+    if (w->end == 0 || w->fresh
+        || seconds_per_length (s, t) * (double)(length - (t ? t->length : 0)) * budget_slack
+               <= left)
+        return true;
+    return left > grace && saves_checkpoints (s, trial);
+}
+
+static int64_t newest_step (const struct sweep *s, long trial, long attempt)
+{
+    char path[PATH_MAX];
+    int64_t step;
+    double value;
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    return newest_metric (path, sweep_metric (s, 0), &step, &value) == 0 ? step : 0;
+}
+
+bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
+{
+    int64_t before = 0;
+
+    if (w->end == 0 || !w->fresh || a->number < 2
+        || monotonic () + (double)a->sweep->exp->grace < w->end
+        || attempt_has_ckpt (a->sweep, a->trial, a->number))
+        return false;
+    for (long k = 1; k < a->number; k++) {
+        int64_t step = newest_step (a->sweep, a->trial, k);
+        before = step > before ? step : before;
+    }
+    return (double)newest_step (a->sweep, a->trial, a->number) <= budget_growth * (double)before;
+}
+
+/* ---- memory ---- */
+
+enum { MIB = 1 << 20 };
+
+static int64_t bytes_of_job (void)
+{
+    long long each = environment_number ("SLURM_MEM_PER_NODE", 0);
+
+    return (each ? each
+                 : environment_number ("SLURM_MEM_PER_CPU", 0)
+                       * environment_number ("SLURM_CPUS_ON_NODE", 0))
+           * MIB;
+}
+
+void job_memory_find (const char *root, struct job_memory *m)
+{
+    const char *place = getenv ("DL_WORKER_PLACE");
+    long lanes = (long)environment_number ("SLURM_STEP_NUM_TASKS", 0);
+
+    *m = (struct job_memory){ .places = 1 };
+    if (place && sscanf (place, "%ld/%ld", &m->place, &m->places) == 2)
+        m->bytes = oom_memory_limit (root);
+    else if (getenv ("SLURM_JOB_ID")) {
+        m->is_job = true;
+        m->can_grow = getenv ("SLURM_ARRAY_JOB_ID") && getenv ("SLURM_ARRAY_TASK_ID");
+        m->bytes = bytes_of_job ();
+        m->places = lanes > 1 ? lanes : 1;
+        m->place = lanes > 1 ? (long)environment_number ("SLURM_LOCALID", 0) : 0;
+    }
+    if (m->places < 1)
+        m->places = 1;
+    unsetenv ("DL_WORKER_PLACE");
+}
+
+/* The memory requested for its array counts as well: if Slurm does not report what a job has, a
+ * larger job would look no larger.
+ */
+static int64_t bytes_that_count (const struct worker *w)
+{
+    const char *array = getenv ("SLURM_ARRAY_JOB_ID");
+    int64_t most = w->memory.bytes;
+
+    for (size_t i = 0; array && most > 0 && i < w->sweep->nsubmits; i++) {
+        const struct submit *a = &w->sweep->submits[i];
+        size_t n = strcspn (a->job, ";");
+        if (n == strlen (array) && !strncmp (a->job, array, n) && a->memory > most)
+            most = a->memory;
+    }
+    return most;
+}
+
+/* The running workers of this job, including this one. */
+static long workers_here (const struct worker *w)
+{
+    const char *mark = strrchr (w->slot, w->memory.is_job ? '.' : '-');
+    size_t n = mark ? (size_t)(mark - w->slot) + 1 : strlen (w->slot);
+    struct peer_info *list = NULL;
+    long peers = peer_list (w->sweep->dir, &list, NULL);
+    long here = 0;
+
+    for (long i = 0; i < peers; i++)
+        here += !list[i].gone && !strncmp (list[i].slot, w->slot, n);
+    free (list);
+    return here;
+}
+
+static void leave_for_memory (struct worker *w, bool too_small)
+{
+    char need[32];
+
+    slurm_bytes_text (need, sizeof (need), w->sweep->memory);
+    if (!w->memory.leaves && too_small && !w->memory.can_grow)
+        complain ("the trials need %s of memory each: start workers in a "
+                  "larger job",
+                  need);
+    else if (!w->memory.leaves)
+        fprintf (stderr,
+                 too_small ? "dl: the trials need %s of memory each: a larger "
+                             "job takes this one's place\n"
+                           : "dl: the trials need %s of memory each: one "
+                             "worker less has room here\n",
+                 need);
+    w->memory.leaves = w->out_of_time = true;
+    w->memory.too_small = too_small;
+}
+
+bool memory_fits (struct worker *w)
+{
+    int64_t need = w->sweep->memory;
+    int64_t bytes;
+
+    if (need == 0 || w->memory.bytes == 0 || need == w->memory.settled)
+        return true;
+    bytes = bytes_that_count (w);
+    if (need > bytes && w->memory.is_job)
+        leave_for_memory (w, true);
+    else if (w->memory.place > 0 && (w->memory.place + 1) * need > bytes)
+        leave_for_memory (w, false);
+    else if (w->memory.places == 1 || need > bytes || workers_here (w) * need <= bytes) {
+        w->memory.settled = need;
+        return true;
+    }
+    return false;
+}
+
+int64_t memory_of_attempt (const struct worker *w)
+{
+    const struct experiment *e = w->sweep->exp;
+
+    if (w->sweep->memory)
+        return w->sweep->memory;
+    if (e->memory_bytes > 0 && (w->memory.is_job || w->memory.bytes == 0))
+        return e->memory_bytes;
+    return w->memory.bytes / w->memory.places;
+}
+
+/* A machine cannot provide more memory than it has, but Slurm may. */
+static int64_t most_memory (const struct worker *w)
+{
+    int64_t most = w->sweep->exp->memory_most;
+
+    if (!w->memory.is_job && w->memory.bytes > 0 && w->memory.bytes < most)
+        most = w->memory.bytes;
+    if (w->sweep->memory_limit > 0 && w->sweep->memory_limit < most)
+        most = w->sweep->memory_limit;
+    return most / MIB * MIB;
+}
+
+int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak)
+{
+    int64_t most = most_memory (w);
+    int64_t more = (peak > had ? peak : had) / 2 * 3;
+
+    if (most == 0 || had == 0)
+        return 0;
+    if (w->sweep->memory > had)
+        return w->sweep->memory;
+    more = (more + MIB - 1) / MIB * MIB;
+    if (more > most)
+        more = most;
+    return more > had ? more : 0;
+}
+
+void memory_add_reason (char *why, size_t size, int64_t had, int64_t more)
+{
+    char before[32], after[32];
+    size_t n = strlen (why);
+
+    slurm_bytes_text (before, sizeof (before), had);
+    slurm_bytes_text (after, sizeof (after), more);
+    snprintf (why + n, size - n, "; tried again with %s of memory instead of %s", after, before);
 }

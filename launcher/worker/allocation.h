@@ -1,22 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The allocation that a worker is in. */
+/* The allocation that a worker runs in: its slot and GPUs, its time and memory, and what fits. */
 #pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* Fill in 'place', whose slot is written to 'slot'; and make the worker see
- * only its own GPUs, if it has others of its step beside it.
- */
+struct trial_attempt;
+struct worker;
 struct worker_place;
+
+/* ---- the place ---- */
+
+/* Fill in 'place', whose slot is written to 'slot'.  If several workers share the step, show this
+ * one only its own GPUs.
+ */
 void place_find (struct worker_place *place, const struct experiment *e, const struct settings *st,
                  char *slot, size_t size);
 
 enum job_state {
-    JOB_RUNS,    /* or this is none */
-    JOB_ENDED,   /* this process was left over, as when slurmstepd was killed */
-    JOB_UNKNOWN, /* Slurm does not answer */
+    JOB_RUNS,    /* or the worker is in no job */
+    JOB_ENDED,   /* the worker outlived its job, as when slurmstepd was killed */
+    JOB_UNKNOWN, /* slurmctld does not answer */
 };
 
-/* Ask Slurm how the job of this worker is. */
+/* Ask Slurm for the state of this worker's job. */
 enum job_state allocation_state (void);
+
+/* ---- time ---- */
+
+/* Whether the trial's segment to 'length' (the trial may be the next one) fits into the time left
+ * or, if trainers save checkpoints, whether a worthwhile part of it does.  Always true in a fresh
+ * allocation, because a requeued job would get no more time.
+ */
+bool budget_fits (const struct worker *w, long trial, int64_t length);
+
+/* Whether the attempt used up a fresh allocation without saving a checkpoint or getting further
+ * than the attempts before it.
+ */
+bool budget_in_vain (const struct worker *w, const struct trial_attempt *a);
+
+/* ---- memory ---- */
+
+/* The memory that the workers of one job share on this node. */
+struct job_memory {
+    int64_t bytes;   /* in all; 0: unknown */
+    long place;      /* of this worker among them, from 0 */
+    long places;     /* number of workers */
+    bool is_job;     /* the limit is Slurm's */
+    bool can_grow;   /* dl requeue can submit a larger job */
+    bool leaves;     /* the worker must leave: no room for it, or too small a job */
+    bool too_small;  /* the latter */
+    int64_t settled; /* bytes an attempt that already fits here */
+};
+
+/* Read the limits from Slurm's variables, or from DL_WORKER_PLACE, which the local executor sets,
+ * and the cgroup below 'root' (oom.h).
+ */
+void job_memory_find (const char *root, struct job_memory *m);
+
+/* Whether this worker's share of the memory is enough for a trial.  If not, the worker may have to
+ * leave.
+ */
+bool memory_fits (struct worker *w);
+
+/* Bytes available to an attempt that begins now; 0: unknown. */
+int64_t memory_of_attempt (const struct worker *w);
+
+/* Bytes for the next attempt of a trial that ran out of 'had' bytes and was seen to use 'peak' (0:
+ * unknown).  0: there is no more to be had.
+ */
+int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
+
+/* Append "; tried again with 6G of memory instead of 4G" to a reason. */
+void memory_add_reason (char *why, size_t size, int64_t had, int64_t more);

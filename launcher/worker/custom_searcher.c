@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
-#include "launcher/worker/custom_searcher.h"
+#include "launcher/worker/worker_private.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,9 +22,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-/* Its standard input and output are one socket, over which goes the protocol
- * of dl-search-server(1), with dl as the asking side.  It may forget nothing:
- * the worker that starts it sends all that is in the log, in that order.
+/* The program's standard input and output are one socket, over which dl, as the asking side, speaks
+ * the protocol of dl-search-server(1).  A worker that starts the program sends it everything that
+ * is in the log, in that order, so the program needs no memory of its own.
  */
 enum { TIMEOUT = 600, ANSWER_MAX = 1 << 20, QUIT_WAIT = 1000 };
 
@@ -36,14 +36,14 @@ struct custom_searcher {
     char answer[ANSWER_MAX];
 };
 
-/* Returns -1; the user's program is to blame. */
-static int bad (struct slurmdl_error *err, const char *what, const char *more)
+/* Blame the user's program; returns -1. */
+static int blame_program (struct slurmdl_error *err, const char *what, const char *more)
 {
     errno = EINVAL;
     return errorf (err, "searcher.command: %s%s", what, more);
 }
 
-/* ---- what it is sent ---- */
+/* ---- what the program is sent ---- */
 
 static json_t *header_json (const struct experiment *e)
 {
@@ -87,7 +87,7 @@ static void write_line (FILE *f, json_t *o)
     json_decref (o);
 }
 
-/* All that it does not know yet, and the question. */
+/* Everything it does not know yet, and the question. */
 static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool fresh, size_t *size)
 {
     char *text = NULL;
@@ -108,7 +108,7 @@ static char *make_lines (struct custom_searcher *c, const struct sweep *s, bool 
 
 /* ---- the process ---- */
 
-static int start (struct worker *w, struct slurmdl_error *err)
+static int start_program (struct worker *w, struct slurmdl_error *err)
 {
     const struct experiment *e = w->sweep->exp;
     char *argv[] = { (char *)"sh", (char *)"-c", e->command, NULL };
@@ -133,7 +133,7 @@ static int start (struct worker *w, struct slurmdl_error *err)
     return 0;
 }
 
-static void end (struct worker *w)
+static void end_program (struct worker *w)
 {
     struct custom_searcher *c = w->custom;
 
@@ -156,14 +156,14 @@ void custom_close (struct worker *w)
     p.fd = w->custom->fd;
     if (send (p.fd, quit, sizeof (quit) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
         shutdown (p.fd, SHUT_WR);
-        poll (&p, 1, QUIT_WAIT); /* it closes its end when it has ended */
+        poll (&p, 1, QUIT_WAIT); /* the socket closes when the program exits */
     }
-    end (w);
+    end_program (w);
 }
 
 /* ---- question and answer ---- */
 
-static double time_limit (void)
+static double answer_time_limit (void)
 {
     const char *text = getenv ("DL_COMMAND_TIMEOUT");
     double seconds = text ? atof (text) : 0;
@@ -171,45 +171,56 @@ static double time_limit (void)
     return seconds > 0 ? seconds : TIMEOUT;
 }
 
-/* It has closed its output, most likely because it has died. */
-static int died (struct worker *w, struct slurmdl_error *err)
+/* It has closed its output, probably because it died. */
+static int report_death (struct worker *w, struct slurmdl_error *err)
 {
     struct custom_searcher *c = w->custom;
     char how[64] = "closed its output";
     int status;
     pid_t pid = 0;
 
-    /* its output is closed a little before it has ended */
+    /* the socket closes a moment before the program can be reaped */
     for (int i = 0; i < 50 && pid == 0; i++) {
         usleep (20000);
         pid = waitpid (c->pid, &status, WNOHANG);
     }
     if (pid == c->pid) {
-        kill (-c->pid, SIGKILL); /* what it left behind */
+        kill (-c->pid, SIGKILL); /* its children */
         c->pid = 0;
         if (WIFSIGNALED (status))
             snprintf (how, sizeof (how), "killed by signal %d", WTERMSIG (status));
         else
             snprintf (how, sizeof (how), "exit status %d", WEXITSTATUS (status));
     }
-    return bad (err, "it ended before it answered: ", how);
+    return blame_program (err, "it ended before it answered: ", how);
 }
 
-/* Returns 1 when there is a whole line, 0 if not yet. */
-static int receive (struct worker *w, struct slurmdl_error *err)
+/* What has come of the program's answer. */
+enum answer_line {
+    LINE_FAILED = -1,
+    LINE_PARTIAL, /* more is to come, unless the worker was asked to stop */
+    LINE_WHOLE,
+};
+
+static enum answer_line receive_line (struct worker *w, struct slurmdl_error *err)
 {
     struct custom_searcher *c = w->custom;
     ssize_t n = recv (c->fd, c->answer + c->fill, ANSWER_MAX - 1 - c->fill, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0)
-        return died (w, err);
+        return LINE_PARTIAL;
+    if (n <= 0) {
+        report_death (w, err);
+        return LINE_FAILED;
+    }
     c->fill += (size_t)n;
     c->answer[c->fill] = '\0';
     if (strchr (c->answer, '\n'))
-        return 1;
-    return c->fill == ANSWER_MAX - 1 ? bad (err, "its answer is too long", "") : 0;
+        return LINE_WHOLE;
+    if (c->fill < ANSWER_MAX - 1)
+        return LINE_PARTIAL;
+    blame_program (err, "its answer is too long", "");
+    return LINE_FAILED;
 }
 
 static int transmit (struct worker *w, const char *text, size_t size, size_t *sent)
@@ -221,59 +232,63 @@ static int transmit (struct worker *w, const char *text, size_t size, size_t *se
     return n < 0 && errno != EAGAIN && errno != EINTR ? -1 : 0;
 }
 
-/* Returns 1 if it has answered, 0 if a stop was asked for, -1. */
-static int exchange (struct worker *w, const char *text, size_t size, struct slurmdl_error *err)
+static enum answer_line exchange_lines (struct worker *w, const char *text, size_t size,
+                                        struct slurmdl_error *err)
 {
-    double deadline = monotonic () + time_limit ();
+    double deadline = monotonic () + answer_time_limit ();
     size_t sent = 0;
-    int rv = 0;
+    enum answer_line line = LINE_PARTIAL;
 
-    while (rv == 0 && !w->stop && w->sweep->state == SWEEP_RUNNING) {
+    while (line == LINE_PARTIAL && !w->stop && w->sweep->state == SWEEP_RUNNING) {
         struct pollfd p[2] = {
             { .fd = w->custom->fd, .events = sent < size ? POLLIN | POLLOUT : POLLIN },
             { .fd = w->signals, .events = POLLIN },
         };
-        if (monotonic () > deadline)
-            return bad (err, "it gave no answer in time", "");
+        if (monotonic () > deadline) {
+            blame_program (err, "it gave no answer in time", "");
+            return LINE_FAILED;
+        }
         poll (p, 2, 1000);
         while (p[1].revents && worker_signal (w))
             ;
-        if (p[0].revents & POLLOUT && transmit (w, text, size, &sent) < 0)
-            rv = died (w, err);
-        if (rv == 0 && p[0].revents & (POLLIN | POLLHUP))
-            rv = receive (w, err);
-        if (rv == 0 && worker_tick (w, err) < 0)
-            rv = -1;
+        if (p[0].revents & POLLOUT && transmit (w, text, size, &sent) < 0) {
+            report_death (w, err);
+            return LINE_FAILED;
+        }
+        if (p[0].revents & (POLLIN | POLLHUP))
+            line = receive_line (w, err);
+        if (line == LINE_PARTIAL && worker_tick (w, err) < 0)
+            line = LINE_FAILED;
     }
-    return rv;
+    return line;
 }
 
 /* ---- the answer ---- */
 
-static int read_value (const struct experiment *e, const json_t *params, const struct hparam *h,
-                       double *x, struct slurmdl_error *err)
+static int read_param_value (const struct experiment *e, const json_t *params,
+                             const struct hparam *h, double *x, struct slurmdl_error *err)
 {
     const json_t *v = json_object_get (params, h->path);
 
     x[h->dim] = NAN;
     if (!v || json_is_null (v) || json_value (e, h, v, &x[h->dim]) == 0)
         return 0;
-    return bad (err, "its point is outside the space: ", h->path);
+    return blame_program (err, "its point is outside the space: ", h->path);
 }
 
-/* What the program says of a parameter that is not active does not matter. */
-static int mask (const struct experiment *e, double *x, struct slurmdl_error *err)
+/* Ignore values for parameters that are not active. */
+static int mask_inactive (const struct experiment *e, double *x, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < e->nparams; i++) {
         if (!point_active (e, i, x))
             x[i] = NAN;
         else if (isnan (x[i]))
-            return bad (err, "its point has no value for ", e->params[i].name);
+            return blame_program (err, "its point has no value for ", e->params[i].name);
     }
     return 0;
 }
 
-static int check_names (const struct experiment *e, json_t *params, struct slurmdl_error *err)
+static int check_param_names (const struct experiment *e, json_t *params, struct slurmdl_error *err)
 {
     const char *name;
     json_t *v;
@@ -281,85 +296,88 @@ static int check_names (const struct experiment *e, json_t *params, struct slurm
     json_object_foreach (params, name, v) {
         const struct hparam *h = hparam_find (e, name);
         if (!h || h->dim < 0)
-            return bad (err, "its point has a value for unknown ", name);
+            return blame_program (err, "its point has a value for unknown ", name);
     }
     return 0;
 }
 
-static int read_point (const struct experiment *e, json_t *params, double *x,
-                       struct slurmdl_error *err)
+static int read_program_point (const struct experiment *e, json_t *params, double *x,
+                               struct slurmdl_error *err)
 {
     struct search_config config = e->search;
     const char *why;
     int at;
 
-    if (check_names (e, params, err) < 0)
+    if (check_param_names (e, params, err) < 0)
         return -1;
     for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0 && read_value (e, params, &e->hparams[i], x, err) < 0)
+        if (e->hparams[i].dim >= 0 && read_param_value (e, params, &e->hparams[i], x, err) < 0)
             return -1;
-    if (mask (e, x, err) < 0)
+    if (mask_inactive (e, x, err) < 0)
         return -1;
     config.points = x;
     config.npoints = 1;
     config.nknown = 0;
     if ((why = searcher_check (&config, e->params, e->nparams, &at)))
-        return bad (err, "its point does not fit: ", why);
-    return SEARCH_RUN;
+        return blame_program (err, "its point does not fit: ", why);
+    return 0;
 }
 
-static int none_open (const struct sweep *s)
+static bool none_open (const struct sweep *s)
 {
     for (long i = 0; i < s->ntrials; i++)
         if (s->trials[i].state == TRIAL_OPEN)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
-static int read_answer (struct worker *w, double *x, struct slurmdl_error *err)
+static int read_program_answer (struct worker *w, double *x, enum search_answer *answer,
+                                struct slurmdl_error *err)
 {
     struct custom_searcher *c = w->custom;
     char *stop = strchr (c->answer, '\n');
     json_t *o, *params;
-    int rv;
+    int rv = 0;
 
+    *answer = SEARCH_WAIT;
     *stop = '\0';
     o = json_loads (c->answer, 0, NULL);
     params = json_object_get (o, "params");
     if (json_is_true (json_object_get (o, "done")))
-        rv = none_open (w->sweep) ? SEARCH_DONE : SEARCH_WAIT;
-    else if (json_is_true (json_object_get (o, "wait")))
-        rv = SEARCH_WAIT;
-    else if (json_is_object (params))
-        rv = read_point (w->sweep->exp, params, x, err);
-    else
-        rv = bad (err, "it answered nonsense: ", c->answer);
+        *answer = none_open (w->sweep) ? SEARCH_DONE : SEARCH_WAIT;
+    else if (json_is_object (params) && !json_is_true (json_object_get (o, "wait"))) {
+        *answer = SEARCH_RUN;
+        rv = read_program_point (w->sweep->exp, params, x, err);
+    } else if (!json_is_true (json_object_get (o, "wait")))
+        rv = blame_program (err, "it answered nonsense: ", c->answer);
     json_decref (o);
     c->fill -= (size_t)(stop + 1 - c->answer);
     memmove (c->answer, stop + 1, c->fill + 1);
     return rv;
 }
 
-int custom_ask (struct worker *w, double *x, struct slurmdl_error *err)
+int custom_ask (struct worker *w, double *x, enum search_answer *answer, struct slurmdl_error *err)
 {
     bool fresh = !w->custom;
     char *text;
     size_t size;
-    int rv;
+    enum answer_line line;
+    int e;
 
-    if (fresh && start (w, err) < 0)
+    *answer = SEARCH_WAIT;
+    if (fresh && start_program (w, err) < 0)
         return -1;
     if (!(text = make_lines (w->custom, w->sweep, fresh, &size)))
         return errorf (err, "out of memory");
-    rv = exchange (w, text, size, err);
+    line = exchange_lines (w, text, size, err);
     free (text);
-    if (rv > 0)
-        return read_answer (w, x, err);
-    /* whatever it was about to say is not to be read later */
-    int e = errno;
-    end (w);
+    if (line == LINE_WHOLE)
+        return read_program_answer (w, x, answer, err);
+    /* its late answer must not be taken for one to the next question */
+    e = errno;
+    end_program (w);
     errno = e;
-    return rv < 0 ? -1 : SEARCH_WAIT;
+    return line == LINE_FAILED ? -1 : 0;
 }
 
 static bool same_point (const double *a, const double *b, size_t n)

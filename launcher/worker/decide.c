@@ -1,22 +1,208 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decide what comes next: begin segments, end the sweep. */
-#include "launcher/worker/decide.h"
+/* Decide what comes next: begin segments, publish results with what follows, end the sweep. */
+#include "launcher/worker/worker_private.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/sweep/entry_text.h"
+#include "launcher/sweep/liveness.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/worker/budget.h"
-#include "launcher/worker/custom_searcher.h"
-#include "launcher/worker/memory.h"
-#include "launcher/worker/offered_results.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/worker/allocation.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+/* ---- results that other workers offer ---- */
+
+enum { OFFER_MAX = 1 << 20, NONCE = 32 };
+
+static const char offer_suffix[] = ".offer";
+
+static void offer_path (char path[PATH_MAX], const struct worker *w, const char *nonce)
+{
+    snprintf (path, PATH_MAX, "%.3900s/workers/%.32s%s", w->sweep->dir, nonce, offer_suffix);
+}
+
+/* Parse a line as JSON and advance '*text' to the next one. */
+static json_t *next_offer_line (char **text)
+{
+    char *line = strsep (text, "\n");
+
+    return line ? json_loads (line, 0, NULL) : NULL;
+}
+
+/* An offer has two lines: the result, and what its worker would have begun. */
+static int parse_offer (struct offer *o, char *text)
+{
+    json_t *begin;
+    struct event e;
+
+    if ((o->json = next_offer_line (&text)) && event_read (o->json, &o->result) < 0) {
+        json_decref (o->json);
+        o->json = NULL;
+    }
+    if ((begin = next_offer_line (&text)) && event_read (begin, &e) == 0) {
+        o->length = e.op == EVENT_BEGIN ? e.length : 0;
+        event_free (&e);
+    }
+    json_decref (begin);
+    return o->json ? 0 : -1;
+}
+
+static bool has_offer_of (const struct offers *o, long trial)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (o->list[i].result.trial == trial)
+            return true;
+    return false;
+}
+
+/* Whether the log would accept it, and its worker has claimed the attempt. */
+static bool offer_is_good (struct worker *w, const struct offer *o)
+{
+    const struct event *e = &o->result;
+    const char *owner;
+
+    if (e->op != EVENT_RESULT || event_unfit (e) || !isfinite (e->seconds) || e->seconds < 0
+        || !sweep_takes_result (w->sweep, e) || (e->nmetrics > 0) != (sweep_metrics (w->sweep) > 1)
+        || (e->nmetrics > 0 && e->nmetrics != sweep_metrics (w->sweep)))
+        return false;
+    owner = worker_owner_of (w, (long)e->trial);
+    return owner && !strcmp (owner, o->nonce);
+}
+
+/* Others may create a file of that name: it must belong to the owner of the worker's file. */
+static bool is_of_same_user (const char *path, uid_t owner)
+{
+    char worker[PATH_MAX];
+    struct stat st;
+
+    snprintf (worker, sizeof (worker), "%.*s", (int)(strlen (path) - strlen (offer_suffix)), path);
+    return lstat (worker, &st) == 0 && st.st_uid == owner;
+}
+
+/* Its worker died before it could withdraw it. */
+static bool offer_is_over (const struct worker *w, const struct offer *o)
+{
+    const struct sweep_trial *t = sweep_trial (w->sweep, (long)o->result.trial);
+
+    return t && t->over >= o->result.attempt;
+}
+
+static void forget_offer (struct offer *o)
+{
+    event_free (&o->result);
+    json_decref (o->json);
+}
+
+static void collect_offer (struct worker *w, const char *nonce, long trial, struct offers *all)
+{
+    struct offer *o = &all->list[all->n];
+    char path[PATH_MAX];
+    uid_t owner;
+    size_t len;
+    char *text;
+
+    *o = (struct offer){ .length = 0 };
+    snprintf (o->nonce, sizeof (o->nonce), "%.*s", NONCE, nonce);
+    offer_path (path, w, o->nonce);
+    text = file_read_now (path, OFFER_MAX, &len, &owner, NULL);
+    if (text && is_of_same_user (path, owner) && journal_entry_body (text, len)
+        && parse_offer (o, text) == 0) {
+        if (o->result.trial != trial && !has_offer_of (all, (long)o->result.trial)
+            && offer_is_good (w, o))
+            all->n++;
+        else {
+            if (offer_is_over (w, o))
+                inside_unlink (path, 0);
+            forget_offer (o);
+        }
+    }
+    free (text);
+}
+
+static bool is_offer_name (const struct worker *w, const char *name)
+{
+    char nonce[NONCE + 1];
+
+    snprintf (nonce, sizeof (nonce), "%s", name);
+    return strlen (name) > NONCE && !strcmp (name + NONCE, offer_suffix) && peer_is_nonce (nonce)
+           && strcmp (nonce, worker_nonce (w));
+}
+
+void offers_collect (struct worker *w, long trial, struct offers *o)
+{
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *dir;
+    int fd;
+
+    o->n = 0;
+    if (!w->rivals)
+        return;
+    snprintf (path, sizeof (path), "%.3900s/workers", w->sweep->dir);
+    fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    dir = fd < 0 ? NULL : fdopendir (fd);
+    while (dir && o->n < OFFERS_MAX && (e = readdir (dir)))
+        if (is_offer_name (w, e->d_name))
+            collect_offer (w, e->d_name, trial, o);
+    if (dir)
+        closedir (dir);
+}
+
+void offers_free (struct offers *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        forget_offer (&o->list[i]);
+    o->n = 0;
+}
+
+/* O_EXCL, because somebody else may have created a file of that name. */
+void offer_put (struct worker *w, const struct event *events)
+{
+    char *text = w->offers ? NULL : journal_entry_text (events, 2);
+    char path[PATH_MAX];
+    int fd = -1;
+
+    w->rivals = true;
+    offer_path (path, w, worker_nonce (w));
+    if (text)
+        fd = inside_open (path, O_WRONLY | O_CREAT | O_EXCL, 0644, NULL);
+    if (fd >= 0) {
+        w->offers = true;
+        dprintf (fd, "%s", text);
+        close (fd);
+    }
+    free (text);
+}
+
+void offer_withdraw (struct worker *w)
+{
+    char path[PATH_MAX];
+
+    if (!w->offers)
+        return;
+    offer_path (path, w, worker_nonce (w));
+    inside_unlink (path, 0);
+    w->offers = false;
+}
+
+/* ---- what comes next ---- */
 
 static bool decides_by_program (const struct worker *w)
 {
@@ -25,7 +211,7 @@ static bool decides_by_program (const struct worker *w)
 
 /* ---- events ---- */
 
-/* A segment that begins, for its attempt 'owner' (NULL: for anybody). */
+/* The event that begins a segment, for the worker 'owner' (NULL: for any). */
 static struct event begin_event (const struct worker *w, const struct search_op *op, double *x,
                                  const char *owner)
 {
@@ -56,8 +242,8 @@ static bool has_finite_result (const struct sweep_trial *t)
     return false;
 }
 
-/* The experiment failed if no trial gave a finite result, or may still give
- * one; it is partial if too many failed.
+/* The experiment failed if no trial has a finite result or may still get one; it is partial if too
+ * many trials failed.
  */
 static struct event end_event (const struct worker *w)
 {
@@ -74,7 +260,7 @@ static struct event end_event (const struct worker *w)
     return event;
 }
 
-static enum turn put_one (struct worker *w, struct event event, struct slurmdl_error *err)
+static enum turn publish_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
     int rv = worker_publish (w, &event, 1, err);
 
@@ -82,9 +268,9 @@ static enum turn put_one (struct worker *w, struct event event, struct slurmdl_e
     return rv < 0 ? TURN_FAILED : TURN_DONE;
 }
 
-/* ---- what the searcher says ---- */
+/* ---- what the searcher decides ---- */
 
-/* At the start one entry decides for all workers, or they would queue. */
+/* At the start one entry begins trials for all workers, or they would race for each entry. */
 static size_t decisions_wanted (const struct worker *w)
 {
     return w->sweep->ntrials == 0 ? (size_t)w->sweep->exp->workers : 1;
@@ -104,18 +290,18 @@ static void decisions_free (struct decisions *d)
     free (d->x);
 }
 
-/* Of the n-th that begins; NULL: who is to claim it.  A longer segment than
- * one that it has time for is nobody's.
+/* The owner of the n-th segment that begins; NULL: whoever claims it.  A segment longer than its
+ * worker has time for stays unowned.
  */
-static const char *owner_of (const struct worker *w, const struct offers *others, size_t n,
-                             const struct search_op *op)
+static const char *owner_of_segment (const struct worker *w, const struct offers *others, size_t n,
+                                     const struct search_op *op)
 {
     if (n == 0)
         return worker_nonce (w);
     return others && op->length <= others->list[n - 1].length ? others->list[n - 1].nonce : NULL;
 }
 
-/* The first is for this worker, the next ones for those of the offers. */
+/* The first segment is for this worker, the next ones for the workers whose offers it takes. */
 static int decide_some (const struct worker *w, struct searcher *s, const struct offers *others,
                         struct decisions *d, enum search_answer *answer)
 {
@@ -133,13 +319,13 @@ static int decide_some (const struct worker *w, struct searcher *s, const struct
         *answer = searcher_ask (s, &op, x);
         if (*answer != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
             break;
-        d->events[d->n] = begin_event (w, &op, x, owner_of (w, others, d->n, &op));
+        d->events[d->n] = begin_event (w, &op, x, owner_of_segment (w, others, d->n, &op));
         d->n++;
     }
     return 0;
 }
 
-static bool fits (const struct worker *w, const struct event *begin)
+static bool segment_fits (const struct worker *w, const struct event *begin)
 {
     return budget_fits (w, (long)begin->trial, begin->length);
 }
@@ -158,12 +344,12 @@ static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)
         turn = TURN_FAILED;
     } else if (d.n > 0 && !memory_fits (w)) {
         turn = TURN_IDLE;
-    } else if (d.n > 0 && !fits (w, &d.events[0])) {
+    } else if (d.n > 0 && !segment_fits (w, &d.events[0])) {
         w->out_of_time = true;
     } else if (d.n > 0) {
         turn = worker_publish (w, d.events, d.n, err) < 0 ? TURN_FAILED : TURN_DONE;
     } else if (answer == SEARCH_DONE) {
-        turn = put_one (w, end_event (w), err);
+        turn = publish_one (w, end_event (w), err);
     }
     decisions_free (&d);
     return turn;
@@ -171,7 +357,7 @@ static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)
 
 /* ---- a result, and what follows from it, in one entry ---- */
 
-static bool anything_open (const struct sweep *s, long but)
+static bool any_unclaimed (const struct sweep *s, long but)
 {
     for (long i = 0; i < s->nopen; i++)
         if (s->open[i] != but && !sweep_trial (s, s->open[i])->owner)
@@ -179,8 +365,8 @@ static bool anything_open (const struct sweep *s, long but)
     return false;
 }
 
-/* What the searcher learns of a result. */
-static int observe (const struct worker *w, struct searcher *s, const struct event *result)
+/* Tell the searcher a result. */
+static int observe_result (const struct worker *w, struct searcher *s, const struct event *result)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
 
@@ -189,22 +375,21 @@ static int observe (const struct worker *w, struct searcher *s, const struct eve
                              result->nmetrics ? result->metrics : &result->metric);
 }
 
-/* The searcher as it will be when the results are in; NULL if one does not fit.
- */
+/* The searcher as it will be after the results; NULL if it rejects one. */
 static struct searcher *foresee (const struct worker *w, const struct event *results, size_t n)
 {
     struct searcher *s = sweep_snapshot (w->sweep);
     int rv = s ? 0 : -1;
 
     for (size_t i = 0; i < n && rv == 0; i++)
-        rv = observe (w, s, &results[i]);
+        rv = observe_result (w, s, &results[i]);
     if (rv == 0)
         return s;
     sweep_end_snapshot (w->sweep, s);
     return NULL;
 }
 
-static bool is_goal (const struct worker *w, const struct event *results, size_t n)
+static bool reaches_goal (const struct worker *w, const struct event *results, size_t n)
 {
     while (n > 0)
         if (sweep_is_goal (w->sweep, results[--n].metric))
@@ -212,17 +397,17 @@ static bool is_goal (const struct worker *w, const struct event *results, size_t
     return false;
 }
 
-/* What follows the results, in 'd': this worker must have something to do. */
+/* Decide what follows the results, in 'd'.  Returns whether this worker gets something to do. */
 static bool decide_next (struct worker *w, const struct event *results, const struct offers *others,
                          struct decisions *d)
 {
     size_t n = 1 + others->n;
     enum search_answer answer;
     struct searcher *s = NULL;
-    bool goes_on = worker_may_begin (w) && !is_goal (w, results, n) && w->sweep->ntrials > 0
-                   && !decides_by_program (w) && !anything_open (w->sweep, results[0].trial)
+    bool goes_on = worker_may_begin (w) && !reaches_goal (w, results, n) && w->sweep->ntrials > 0
+                   && !decides_by_program (w) && !any_unclaimed (w->sweep, results[0].trial)
                    && (s = foresee (w, results, n)) && decide_some (w, s, others, d, &answer) == 0
-                   && d->n > 0 && memory_fits (w) && fits (w, &d->events[0]);
+                   && d->n > 0 && memory_fits (w) && segment_fits (w, &d->events[0]);
 
     sweep_end_snapshot (w->sweep, s);
     return goes_on;
@@ -244,7 +429,7 @@ int worker_publish_result (struct worker *w, struct event *result, struct slurmd
             events[n++] = d.events[i];
     else
         n = 1;
-    /* who trains next has the entry synced meanwhile */
+    /* the entry is synced while this worker trains what it begins */
     log_defer (w->sweep->log, n > 1);
     rv = worker_publish (w, events, n, err);
     log_defer (w->sweep->log, false);
@@ -257,10 +442,10 @@ int worker_publish_result (struct worker *w, struct event *result, struct slurmd
     return rv;
 }
 
-/* ---- what the user's program says ---- */
+/* ---- what the user's program decides ---- */
 
-/* The program may have thought for long: the point is still good, if the
- * searcher still wants one.  Returns as sweep_publish(), 0 if it does not.
+/* The program may have taken long, but the point is still good if the searcher still wants one.
+ * Returns as sweep_publish(), 0 if it does not.
  */
 static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
@@ -284,19 +469,19 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 static enum turn decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
 {
     struct search_op op;
-    int answer = (int)searcher_ask (w->sweep->searcher, &op, x);
+    enum search_answer answer = searcher_ask (w->sweep->searcher, &op, x);
     int rv = 1;
 
     if (answer == SEARCH_RUN && !memory_fits (w))
         return TURN_IDLE;
-    if (answer == SEARCH_RUN)
-        answer = custom_ask (w, x, err);
+    if (answer == SEARCH_RUN && custom_ask (w, x, &answer, err) < 0)
+        return TURN_FAILED;
     if (answer == SEARCH_DONE)
-        return put_one (w, end_event (w), err);
+        return publish_one (w, end_event (w), err);
     if (answer != SEARCH_RUN)
-        return answer < 0 ? TURN_FAILED : TURN_IDLE;
-    /* the same program, with the same seed, answers another worker the same:
-     * it is asked again, with what it is told now
+        return TURN_IDLE;
+    /* with the same seed the program gives another worker the same answer: if that worker was
+     * faster, ask again, now that the program can be told
      */
     while (rv == 1 && !custom_is_taken (w, x))
         rv = put_point (w, x, err);
@@ -316,29 +501,23 @@ static enum turn ask_program (struct worker *w, struct slurmdl_error *err)
     return turn;
 }
 
-/* ---- either ---- */
-
 enum turn worker_decide (struct worker *w, struct slurmdl_error *err)
 {
     return decides_by_program (w) ? ask_program (w, err) : ask_searcher (w, err);
 }
 
-/* ---- the goal ---- */
-
 enum turn worker_finish (struct worker *w, struct slurmdl_error *err)
 {
-    return put_one (w, end_event (w), err);
+    return publish_one (w, end_event (w), err);
 }
 
-/* ---- the time limit ---- */
-
-/* No further segment begins; the sweep ends when none is being trained. */
+/* Begin no more segments; the sweep ends when none is being trained. */
 enum turn worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)
-        return put_one (w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
+        return publish_one (w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
     for (long i = 0; i < w->sweep->nopen; i++)
         if (worker_trains (w, w->sweep->open[i]))
             return TURN_IDLE;
-    return put_one (w, end_event (w), err);
+    return publish_one (w, end_event (w), err);
 }

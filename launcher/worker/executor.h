@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What starts the workers of an experiment: Slurm, or this machine. */
+/* Start the workers of an experiment, by Slurm or on this machine. */
 #pragma once
 
 #include <limits.h>
@@ -10,12 +10,12 @@
 struct executor;
 struct executor_ops {
     const char *name;
-    /* Start 'workers' workers, besides those that it has started before.
-     * Fewer are no failure: 'granted' says how many there are, 'note' why.
+    /* Start 'workers' more workers.  Getting fewer is no failure: 'granted' says how many there
+     * are, 'note' why.
      */
     int (*start) (struct executor *x, struct slurmdl_error *err);
-    /* 1: there are workers or may be, 0: none is left.  Fills x->note. */
-    int (*tick) (struct executor *x);
+    /* Returns false once no worker is left.  Fills x->note. */
+    bool (*tick) (struct executor *x);
     /* The user leaves: end what must not go on without dl. */
     void (*leave) (struct executor *x);
     void (*close) (struct executor *x);
@@ -27,19 +27,57 @@ struct executor {
     long workers;
     long granted;
     char note[PATH_MAX + 512]; /* for the user, e.g. why nothing runs yet */
-    bool excluded;             /* workers ended because their machine is */
-    bool refused;              /* Slurm has no job */
-    bool never;                /* nor will it: the experiment asks for what there is not */
+    bool excluded;             /* workers left because their node is excluded */
+    bool refused;              /* sbatch submitted no job */
+    bool never;                /* nor will it: the experiment asks for what does not exist */
     /* slurm */
     char job[1024];  /* "12,13" */
-    size_t nsubmits; /* of the sweep's that are in it */
+    size_t nsubmits; /* arrays of the sweep that are in 'job' */
     double asked;    /* last squeue */
     /* local */
     struct local_worker *pool;
     long npool;
-    long wanted; /* by `dl scale`, as far as it was obeyed */
+    long wanted; /* the number by `dl scale` that was last acted on */
     struct devices *devices;
 };
 
-/* Fill 'x' for the workers of an experiment; x->ops->close() releases it. */
+extern const struct executor_ops executor_local, executor_slurm;
+
+/* Prepare 'x' for the workers of an experiment; x->ops->close() releases it. */
 void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st);
+
+/* Check that this machine has what a trial needs. */
+int local_check (const struct experiment *e, struct slurmdl_error *err);
+
+/* Array tasks for so many workers. */
+long slurm_tasks (const struct experiment *e, long workers);
+
+/* Add sbatch's options for an array task.  'larger', if not 0, are the bytes of memory to request
+ * instead of what the experiment says.
+ */
+struct command;
+void slurm_add_resources (struct command *c, const struct experiment *e, int64_t larger);
+
+/* Write the excluded nodes as "n1,n2"; "" if there are none. */
+void slurm_excluded (const struct sweep *s, char *buf, size_t size);
+
+/* Cancel the experiment's jobs: all, or, with scancel's option --state=PENDING, only those that
+ * wait in the queue.  Returns -1 with 'err' if Slurm refused.
+ */
+int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_error *err);
+
+/* ---- why no worker of an array has begun ---- */
+
+/* The type of the file system of 'dir' ("ext4") if it is local to this machine, else NULL. */
+const char *unseen_file_system (const char *dir);
+
+/* Write the last line that the workers of the arrays 'jobs' ("12,13") printed, and where: "no such
+ * module; see /exp/workers/12_1.log"; "" if they printed nothing.
+ */
+void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t size);
+
+/* The same for arrays that Slurm no longer lists, or why they left no output; 'state' is the state
+ * that Slurm reported for one of them, or "".
+ */
+void unseen_text (const struct sweep *s, const char *jobs, const char *state, char *buf,
+                  size_t size);

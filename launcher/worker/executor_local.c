@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor that starts workers as processes of this machine. */
-#include "launcher/worker/executor_local.h"
+/* Start workers as processes of this machine. */
+#include "launcher/worker/executor.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -32,11 +32,11 @@ enum { TRIES_MAX = 20 };
 struct local_worker {
     pid_t pid; /* 0: ended for good */
     int tries;
-    int place; /* whose GPUs and cores it has */
+    int place; /* which share of the GPUs and cores it has */
     char slot[48];
 };
 
-/* The variable is for tests on machines without GPUs. */
+/* Tests set the variable on machines without GPUs. */
 static const char *device_folder (void)
 {
     return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
@@ -47,7 +47,7 @@ struct worker_start {
     const struct local_worker *w;
 };
 
-/* In the worker: what a trainer sees is what the worker sees. */
+/* Runs in the worker; its trainers inherit what it sees. */
 static void prepare_worker (const void *arg)
 {
     const struct worker_start *s = arg;
@@ -62,10 +62,10 @@ static void prepare_worker (const void *arg)
     cores_take (s->w->place, s->x->workers, (long)e->cpus);
 }
 
-/* One that is there is that of a try before, or of an earlier process of this
- * number; unless it has another name, too.
+/* An existing file is from an earlier try, or an earlier process with this PID; but a file with a
+ * second hard link may be somebody else's.
  */
-static int open_log (const char *path)
+static int open_worker_log (const char *path)
 {
     int flags = O_WRONLY | O_APPEND;
     struct stat st;
@@ -80,7 +80,7 @@ static int open_log (const char *path)
     return -1;
 }
 
-static int spawn (struct executor *x, struct local_worker *w)
+static int spawn_worker (struct executor *x, struct local_worker *w)
 {
     char *argv[] = { x->dl,   (char *)"worker", (char *)"--slot",
                      w->slot, (char *)"--",     x->sweep->dir,
@@ -89,7 +89,7 @@ static int spawn (struct executor *x, struct local_worker *w)
     int fd;
 
     snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
-    fd = open_log (log);
+    fd = open_worker_log (log);
     w->tries++;
     w->pid = fd < 0 ? -1
                     : subprocess_spawn (&(struct spawn){ .argv = argv,
@@ -116,7 +116,7 @@ static int free_place (const struct executor *x)
     return place;
 }
 
-static long alive (const struct executor *x)
+static long workers_alive (const struct executor *x)
 {
     long n = 0;
 
@@ -125,8 +125,8 @@ static long alive (const struct executor *x)
     return n;
 }
 
-/* Those that are not about to end. */
-static long staying (const struct executor *x)
+/* Workers that are not about to leave. */
+static long workers_staying (const struct executor *x)
 {
     long n = 0;
 
@@ -135,8 +135,8 @@ static long staying (const struct executor *x)
     return n;
 }
 
-/* Workers that have GPUs of their own; says so if these are fewer. */
-static long with_gpus (const struct executor *x, long workers)
+/* How many of the workers can have GPUs of their own; complains if not all of them. */
+static long workers_with_gpus (const struct executor *x, long workers)
 {
     int each = (int)x->sweep->exp->node_gpus;
     int places = devices_places (x->devices, each);
@@ -160,7 +160,7 @@ static int add_worker (struct executor *x)
     *w = (struct local_worker){ .place = free_place (x) };
     /* unique: another dl on this machine may work at the same sweep */
     snprintf (w->slot, sizeof (w->slot), "local-%ld-%ld", (long)getpid (), ++x->npool);
-    return spawn (x, w);
+    return spawn_worker (x, w);
 }
 
 int local_check (const struct experiment *e, struct slurmdl_error *err)
@@ -188,14 +188,14 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
     return 0;
 }
 
-static int start (struct executor *x, struct slurmdl_error *err)
+static int start_local (struct executor *x, struct slurmdl_error *err)
 {
     if (local_check (x->sweep->exp, err) < 0)
         return -1;
     if (!(x->devices = devices_find (device_folder ())))
         return errorf (err, "out of memory");
     x->wanted = x->sweep->wanted;
-    x->workers = x->granted = with_gpus (x, x->workers);
+    x->workers = x->granted = workers_with_gpus (x, x->workers);
     while (x->npool < x->workers)
         if (add_worker (x) < 0)
             return errorf (err, "cannot start a worker: %s", inside_error (errno));
@@ -204,7 +204,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
 
 /* ---- while they work ---- */
 
-static bool is_final (int status)
+static bool ends_for_good (int status)
 {
     if (!WIFEXITED (status))
         return false;
@@ -222,8 +222,8 @@ static bool is_final (int status)
     return false;
 }
 
-/* What a log says last, without "dl: ". */
-static void last_line (const char *path, char *buf, size_t size)
+/* The last line of a log, without "dl: ". */
+static void last_log_line (const char *path, char *buf, size_t size)
 {
     int fd = inside_open (path, O_RDONLY, 0, NULL);
     off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
@@ -245,7 +245,7 @@ static void last_line (const char *path, char *buf, size_t size)
             *c = '?';
 }
 
-static void note_end (struct executor *x, const struct local_worker *w)
+static void note_worker_end (struct executor *x, const struct local_worker *w)
 {
     char path[PATH_MAX];
     char why[300];
@@ -253,49 +253,49 @@ static void note_end (struct executor *x, const struct local_worker *w)
     if (snprintf (path, sizeof (path), "%s/workers/%s.log", x->sweep->dir, w->slot)
         >= (int)sizeof (path))
         return;
-    last_line (path, why, sizeof (why));
+    last_log_line (path, why, sizeof (why));
     snprintf (x->note, sizeof (x->note), "a worker ended early%s%s; see %s", *why ? ": " : "", why,
               path);
 }
 
-static void reap (struct executor *x, struct local_worker *w)
+static void reap_worker (struct executor *x, struct local_worker *w)
 {
     int status;
 
     if (w->pid <= 0 || waitpid (w->pid, &status, WNOHANG) != w->pid)
         return;
     w->pid = 0;
-    if (!is_final (status) && w->tries < TRIES_MAX)
-        spawn (x, w);
+    if (!ends_for_good (status) && w->tries < TRIES_MAX)
+        spawn_worker (x, w);
     else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
         x->excluded = true;
     else if (!WIFEXITED (status) || (WEXITSTATUS (status) && WEXITSTATUS (status) != EXIT_FAULT))
-        note_end (x, w);
+        note_worker_end (x, w);
 }
 
-/* Those that are too many read in the log that they are to end. */
-static void scale (struct executor *x)
+/* Surplus workers learn from the log that they are to leave. */
+static void scale_local (struct executor *x)
 {
     long wanted = x->sweep->wanted;
 
     if (wanted == x->wanted || wanted == 0 || x->sweep->state != SWEEP_RUNNING)
         return;
     x->wanted = wanted;
-    x->workers = with_gpus (x, trust_workers (x->sweep));
-    for (long n = staying (x); n < x->workers; n++)
+    x->workers = workers_with_gpus (x, trust_workers (x->sweep));
+    for (long n = workers_staying (x); n < x->workers; n++)
         if (add_worker (x) < 0)
             return;
 }
 
-static int tick (struct executor *x)
+static bool tick_local (struct executor *x)
 {
     for (long i = 0; i < x->npool; i++)
-        reap (x, &x->pool[i]);
-    scale (x);
-    return alive (x) > 0;
+        reap_worker (x, &x->pool[i]);
+    scale_local (x);
+    return workers_alive (x) > 0;
 }
 
-static void leave (struct executor *x)
+static void leave_local (struct executor *x)
 {
     printf ("stopping the workers: trials save checkpoints; 'dl resume --local "
             "%s' goes on\n",
@@ -311,7 +311,7 @@ static void leave (struct executor *x)
 
 static void close_local (struct executor *x)
 {
-    /* no later worker of this machine may ever come */
+    /* there may never be another worker on this machine to do it */
     if (x->npool > 0)
         scratch_clean ();
     free (x->pool);
@@ -321,5 +321,5 @@ static void close_local (struct executor *x)
 }
 
 const struct executor_ops executor_local = {
-    "local", start, tick, leave, close_local,
+    "local", start_local, tick_local, leave_local, close_local,
 };

@@ -12,7 +12,7 @@
 #include "launcher/config/trial_gpus.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/executor_slurm.h"
+#include "launcher/worker/executor.h"
 #include "runtime/base/error.h"
 
 /* Slurm is asked for at most so many shapes, so many of a partition. */
@@ -22,7 +22,7 @@ enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64 };
 static const double same_start = 60;
 
 /* Nodes of another cluster are not seen. */
-static bool is_elsewhere (const struct experiment *e)
+static bool asks_other_cluster (const struct experiment *e)
 {
     static const char *const options[] = { "--clusters", "-M", NULL };
 
@@ -34,7 +34,7 @@ bool shape_is_open (const struct experiment *e)
     if (e->gpus > 0)
         return !(e->given.nodes && e->given.node_gpus);
     return e->slots > 1 && e->lanes == 1 && !e->given.nodes && !e->given.node_gpus
-           && !experiment_places_itself (e) && !is_elsewhere (e);
+           && !experiment_places_itself (e) && !asks_other_cluster (e);
 }
 
 /* ---- what the user has chosen ---- */
@@ -77,7 +77,7 @@ struct shapes {
     int n;
 };
 
-static void add_name (struct shapes *s, const char *name, size_t len)
+static void add_partition_name (struct shapes *s, const char *name, size_t len)
 {
     if (len == 0 || len >= sizeof (s->names[0]) || s->nnames == NAMES_MAX)
         return;
@@ -88,22 +88,22 @@ static void add_name (struct shapes *s, const char *name, size_t len)
 }
 
 /* "a,b" */
-static void add_names (struct shapes *s, const char *p)
+static void add_partition_names (struct shapes *s, const char *p)
 {
     for (size_t n; *p && !strchr (" \n", *p); p += n + (p[n] == ',')) {
         n = strcspn (p, ", \n");
-        add_name (s, p, n);
+        add_partition_name (s, p, n);
     }
 }
 
 /* Those that have GPUs; of those that the user has chosen all in one. */
-static void find_names (struct shapes *s)
+static void find_partitions (struct shapes *s)
 {
     if (s->chosen)
-        add_names (s, s->chosen);
+        add_partition_names (s, s->chosen);
     for (size_t i = 0; i < s->nodes.n && !s->chosen; i++)
         if (s->nodes.list[i].gpus > 0)
-            add_names (s, s->nodes.list[i].partitions);
+            add_partition_names (s, s->nodes.list[i].partitions);
 }
 
 static long ranks_for (const struct experiment *e, long wanted, long gpus)
@@ -114,7 +114,7 @@ static long ranks_for (const struct experiment *e, long wanted, long gpus)
 }
 
 /* So many GPUs, 'each' on a node, in the partition of this index. */
-static bool is_possible (const struct shapes *s, long wanted, long each, const char *name)
+static bool shape_is_possible (const struct shapes *s, long wanted, long each, const char *name)
 {
     const struct experiment *e = s->e;
     long nodes = wanted / each;
@@ -158,7 +158,7 @@ static void find_shapes (struct shapes *s)
         long each = most_gpus (s, s->names[i]);
         for (each = each < wanted ? each : wanted;
              each > 0 && found < OF_PARTITION && s->n < SHAPES_MAX; each--)
-            if (is_possible (s, wanted, each, s->names[i])) {
+            if (shape_is_possible (s, wanted, each, s->names[i])) {
                 struct shape *shape = &s->list[s->n++];
                 *shape = (struct shape){
                     .nodes = wanted / each,
@@ -173,8 +173,8 @@ static void find_shapes (struct shapes *s)
 
 /* ---- when they would start ---- */
 
-static int test (const struct shapes *s, struct shape *shape, struct slurm_start *start,
-                 struct slurmdl_error *err)
+static int test_shape (const struct shapes *s, struct shape *shape, struct slurm_start *start,
+                       struct slurmdl_error *err)
 {
     struct command c = { 0 };
     struct experiment e = *s->e;
@@ -193,17 +193,17 @@ static int test (const struct shapes *s, struct shape *shape, struct slurm_start
 }
 
 /* Slurm's default partition: that of a job which names none. */
-static void find_default (struct shapes *s)
+static void find_default_partition (struct shapes *s)
 {
     struct shape any = s->list[0];
     struct slurm_start start;
 
     *any.partition = '\0';
-    if (!s->chosen && s->nnames > 1 && test (s, &any, &start, NULL) == 0)
+    if (!s->chosen && s->nnames > 1 && test_shape (s, &any, &start, NULL) == 0)
         snprintf (s->by_default, sizeof (s->by_default), "%s", start.partition);
 }
 
-static bool is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
+static bool shape_is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
 {
     bool mine, other;
 
@@ -220,14 +220,14 @@ static bool is_better (const struct shapes *s, const struct shape *a, const stru
 
 /* The nearest number of GPUs, upwards or downwards, that is possible; 0: none.
  */
-static long nearest (const struct shapes *s, long step, long most)
+static long nearest_gpus (const struct shapes *s, long step, long most)
 {
     long from = (long)experiment_gpus (s->e) + step;
 
     for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most; g += step)
         for (int i = 0; i < s->nnames; i++)
             for (long each = most_gpus (s, s->names[i]); each > 0; each--)
-                if (is_possible (s, g, each, s->names[i]))
+                if (shape_is_possible (s, g, each, s->names[i]))
                     return g;
     return 0;
 }
@@ -255,8 +255,8 @@ static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
 
     for (size_t i = 0; i < s->nodes.n; i++)
         total += s->nodes.list[i].gpus;
-    less = nearest (s, -1, total);
-    more = nearest (s, 1, total);
+    less = nearest_gpus (s, -1, total);
+    more = nearest_gpus (s, 1, total);
     add_partitions (s, text, sizeof (text));
     if (less && more)
         snprintf (near, sizeof (near), "; possible: %ld, %ld", less, more);
@@ -270,16 +270,16 @@ static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
                    experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), text, near);
 }
 
-static int choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
+static int choose_shape (struct shapes *s, struct shape *best, struct slurmdl_error *err)
 {
     const struct shape *found = NULL;
     struct slurmdl_error why = { "" }, first = { "" };
     struct slurm_start start;
 
-    find_default (s);
+    find_default_partition (s);
     for (int i = 0; i < s->n; i++) {
         struct shape *shape = &s->list[i];
-        if (test (s, shape, &start, &why) == 0 && is_better (s, shape, found))
+        if (test_shape (s, shape, &start, &why) == 0 && shape_is_better (s, shape, found))
             found = shape;
         else if (shape->seconds < 0 && !*first.text)
             first = why;
@@ -308,9 +308,9 @@ int shape_choose (const struct experiment *e, struct shape *best, struct slurmdl
     s->e = e;
     s->chosen = chosen_partition (e);
     if (slurm_nodes_ask (&s->nodes, err) == 0) {
-        find_names (s);
+        find_partitions (s);
         find_shapes (s);
-        rv = fits_one_node (s) ? 1 : s->n ? choose (s, best, err) : say_impossible (s, err);
+        rv = fits_one_node (s) ? 1 : s->n ? choose_shape (s, best, err) : say_impossible (s, err);
     } else if (e->gpus == 0)
         rv = 1; /* sbatch will say it */
     if (s->chosen)

@@ -1,31 +1,251 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor that starts workers as job arrays. */
-#include "launcher/worker/executor_slurm.h"
+/* Start workers as job arrays of Slurm, and explain why none of them has begun. */
+#include "launcher/worker/executor.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
-#include "launcher/worker/batch_script.h"
-#include "launcher/worker/no_worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+/* ---- why no worker has begun ---- */
+
+enum { OUTPUT_TAIL = 16384 };
+
+/* linux/magic.h does not define these two. */
+enum { XFS_MAGIC = 0x58465342, ZFS_MAGIC = 0x2fc12fc1 };
+
+/* ext2 and ext3 share ext4's number. */
+static const struct {
+    uint32_t magic;
+    const char *name;
+} local_file_systems[] = {
+    { EXT4_SUPER_MAGIC, "ext4" },
+    { XFS_MAGIC, "xfs" },
+    { BTRFS_SUPER_MAGIC, "btrfs" },
+    { ZFS_MAGIC, "zfs" },
+    { TMPFS_MAGIC, "tmpfs" },
+    { RAMFS_MAGIC, "ramfs" },
+    { OVERLAYFS_SUPER_MAGIC, "overlay" },
+};
+
+const char *unseen_file_system (const char *dir)
+{
+    struct statfs fs;
+
+    if (statfs (dir, &fs) < 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof (local_file_systems) / sizeof (*local_file_systems); i++)
+        if ((uint32_t)fs.f_type == local_file_systems[i].magic)
+            return local_file_systems[i].name;
+    return NULL;
+}
+
+/* Whether 'name' is the output of a task of one of the arrays. */
+static bool is_array_output (const char *name, const char *jobs)
+{
+    size_t length = strlen (name);
+
+    if (length < 4 || strcmp (name + length - 4, ".log") || !word_fits (name))
+        return false;
+    for (size_t n; *jobs; jobs += n + (jobs[n] == ',')) {
+        n = strcspn (jobs, ",");
+        if (!strncmp (name, jobs, n) && name[n] == '_')
+            return true;
+    }
+    return false;
+}
+
+/* The output file written last; slurmd creates a task's file before it starts the task.  Returns -1
+ * if there is none.
+ */
+static int newest_output (const char *folder, const char *jobs, char *name, size_t size)
+{
+    struct timespec newest = { 0 };
+    DIR *d = opendir (folder);
+    int rv = -1;
+
+    for (struct dirent *e; d && (e = readdir (d));) {
+        struct stat st;
+        if (!is_array_output (e->d_name, jobs)
+            || fstatat (dirfd (d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
+            || st.st_mtim.tv_sec < newest.tv_sec
+            || (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec < newest.tv_nsec))
+            continue;
+        newest = st.st_mtim;
+        snprintf (name, size, "%s", e->d_name);
+        rv = 0;
+    }
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+/* Slurm's own messages about the end of a step. */
+static bool is_srun_line (const char *line)
+{
+    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12);
+}
+
+/* The last line that is not blank, without "dl: "; NULL: there is none. */
+static char *last_said_line (char *text)
+{
+    char *found = NULL;
+    char *save = NULL;
+
+    for (char *line = strtok_r (text, "\r\n", &save); line; line = strtok_r (NULL, "\r\n", &save))
+        if (line[strspn (line, " \t")] && !is_srun_line (line))
+            found = line;
+    return found && !strncmp (found, "dl: ", 4) ? found + 4 : found;
+}
+
+void last_words_text (const struct sweep *s, const char *jobs, char *buf, size_t size)
+{
+    char folder[PATH_MAX], name[NAME_MAX + 1], path[2 * PATH_MAX];
+    char text[OUTPUT_TAIL + 1];
+    char *line;
+
+    *buf = '\0';
+    if (trust_folder (s, folder, sizeof (folder), NULL) < 0
+        || newest_output (folder, jobs, name, sizeof (name)) < 0)
+        return;
+    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    text[file_tail (inside_open_any (path, O_RDONLY, 0, NULL), text, OUTPUT_TAIL)] = '\0';
+    if (!(line = last_said_line (text)))
+        return;
+    snprintf (buf, size, "%.300s", line);
+    policy_text (buf);
+    snprintf (buf + strlen (buf), size - strlen (buf), "; see %s", path);
+}
+
+void unseen_text (const struct sweep *s, const char *jobs, const char *state, char *buf,
+                  size_t size)
+{
+    const char *type = unseen_file_system (s->dir);
+    char folder[PATH_MAX], name[NAME_MAX + 1];
+
+    last_words_text (s, jobs, buf, size);
+    if (*buf || trust_folder (s, folder, sizeof (folder), NULL) < 0
+        || newest_output (folder, jobs, name, sizeof (name)) == 0)
+        return;
+    if (!strncmp (state, "CANCELLED", 9))
+        snprintf (buf, size, "job %.100s was cancelled before it began", jobs);
+    else
+        snprintf (buf, size,
+                  "job %.100s%s%.20s%s has left no output in %.300s: its nodes "
+                  "do not see that folder%s%s%s%s",
+                  jobs, *state ? " (" : "", state, *state ? ")" : "", folder, type ? " (" : "",
+                  type ? type : "", type ? ", this machine's own)" : "",
+                  *state ? "" : ", or it was cancelled before it began");
+}
+
+/* ---- the batch script ---- */
+
+/* A worker runs as a step, because on Slurm 22.05 only steps are signalled on preemption.  But if
+ * trials are steps of their own, the worker is none: Slurm would otherwise end the trial's srun
+ * with it (step.c).  The loop restarts a worker that was killed.  A worker exits with 75 if its
+ * time is up, 76 if its node is excluded, 77 if it needs a job with more memory, 79 if a check kept
+ * it from starting, and 11 if its experiment was paused because of a fault.
+ */
+static const char script_text[] =
+    "#!/bin/sh\n"
+    "# Workers of an experiment; dl writes this file whenever it submits it.\n"
+    "dl=%s\n"
+    "dir=%s\n"
+    "out=%s\n"
+    "case $out in *\\\\*)\n"
+    "    exec >>\"$out/${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID.log\" "
+    "2>&1 ;;\n"
+    "esac\n"
+    "export DL_PIN=%s\n"
+    "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+    "SLURM_CPU_BIND_VERBOSE\n"
+    "DL_TIME_LEFT=\n"
+    "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader "
+    "--format=%%L \\\n"
+    "    --jobs=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\" 2>/dev/null)\n"
+    "DL_TIME_ASKED=$(date +%%s)\n"
+    "DL_FRESH=1\n"
+    "export DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
+    "unset DL_LAST_STATUS\n"
+    "tries=0\n"
+    "while [ $tries -lt 20 ]; do\n"
+    "    %s\"$dl\" worker -- \"$dir\"\n"
+    "    status=$?\n"
+    "    case $status in\n"
+    "    0) exit 0 ;;\n"
+    "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
+    "    2 | 3 | 5 | 11) exit $status ;;\n"
+    "    esac\n"
+    "    DL_FRESH=0\n"
+    "    export DL_LAST_STATUS=$status\n"
+    "    tries=$((tries + 1))\n"
+    "    sleep 2\n"
+    "done\n"
+    "exit $status\n";
+
+/* One worker of the step that dies must not take the others with it. */
+static void worker_step_words (const struct experiment *e, char *buf, size_t size)
+{
+    *buf = '\0';
+    if (!experiment_has_ranks (e))
+        snprintf (buf, size,
+                  "srun --nodes=1 --ntasks=%lld --cpus-per-task=%lld "
+                  "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
+                  (long long)e->lanes, (long long)e->cpus);
+}
+
+/* Write the script of the array tasks, job.sh, into a folder. */
+static int script_write (const struct executor *x, const char *folder, struct slurmdl_error *err)
+{
+    char path[PATH_MAX + 8];
+    char *dl = shell_word (x->dl);
+    char *dir = shell_word (x->sweep->dir);
+    char *out = shell_word (folder);
+    char step[256];
+    char *content = NULL;
+    int rv;
+
+    worker_step_words (x->sweep->exp, step, sizeof (step));
+    snprintf (path, sizeof (path), "%s/job.sh", folder);
+    rv =
+        dl && dir && out ? asprintf (&content, script_text, dl, dir, out, x->sweep->pin, step) : -1;
+    free (dl);
+    free (dir);
+    free (out);
+    if (rv < 0)
+        return errorf (err, "out of memory");
+    /* by rename(2): another dl may be submitting it */
+    rv = publish_replace (path, content, strlen (content), err);
+    free (content);
+    return rv;
+}
 
 enum { ASK_FIRST = 5, ASK_EVERY = 30, SUBMITS_MAX = 64 };
 
-/* Below, SIGUSR2 by Slurm would take too much of an allocation: it comes up
- * to a minute early, and the worker watches the clock itself.
+/* In shorter allocations Slurm's SIGUSR2, which comes up to a minute early, would cost too much of
+ * the time: there the worker watches the clock itself.
  */
 enum { SIGNAL_FROM = 600 };
 
@@ -36,16 +256,15 @@ long slurm_tasks (const struct experiment *e, long workers)
     return (workers + (long)e->lanes - 1) / (long)e->lanes;
 }
 
-/* Bytes of an array task whose trials need more than the experiment says; 0:
- * they do not.
- */
+/* Bytes for an array task whose trials turned out to need more than the experiment requests, else
+ * 0. */
 static int64_t larger_memory (const struct sweep *s)
 {
     return s->memory > s->exp->memory_bytes ? s->memory * s->exp->lanes : 0;
 }
 
-/* "16G" of each trial, or 'larger' bytes of all, if not 0. */
-static void add_memory (struct command *c, const struct experiment *e, int64_t larger)
+/* "16G" for each trial, or 'larger' bytes for all of them if that is not 0. */
+static void add_sbatch_memory (struct command *c, const struct experiment *e, int64_t larger)
 {
     char text[64];
     char *unit;
@@ -63,8 +282,8 @@ static void add_memory (struct command *c, const struct experiment *e, int64_t l
     command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
-static void add_plugin_option (enum plugin_option_id id, const char *key, const char *value,
-                               void *c)
+static void add_sbatch_plugin_option (enum plugin_option_id id, const char *key, const char *value,
+                                      void *c)
 {
     char name[32];
 
@@ -81,7 +300,7 @@ void slurm_add_resources (struct command *c, const struct experiment *e, int64_t
     command_number (c, "--cpus-per-task", e->cpus);
     if (e->node_gpus)
         command_number (c, "--gpus-per-node", e->node_gpus * e->lanes);
-    add_memory (c, e, larger);
+    add_sbatch_memory (c, e, larger);
     if (e->partition)
         command_add (c, "--partition", e->partition);
     if (e->account)
@@ -90,12 +309,11 @@ void slurm_add_resources (struct command *c, const struct experiment *e, int64_t
         command_add (c, "--qos", e->qos);
     if (e->time)
         command_add (c, "--time", e->time);
-    experiment_each_plugin_option (e, add_plugin_option, c);
+    experiment_each_plugin_option (e, add_sbatch_plugin_option, c);
     for (char **a = e->sbatch_args; a && *a; a++)
         command_add (c, *a, NULL);
 }
 
-/* "n1,n2": machines on which nothing is to begin. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size)
 {
     size_t n = 0;
@@ -109,9 +327,9 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size)
     }
 }
 
-/* 'folder' is for the output: slurmd follows the links in it. */
-static void add_options (struct command *c, const struct executor *x, const char *folder,
-                         long tasks, bool hosts)
+/* 'folder' gets the output; slurmd follows symbolic links in it. */
+static void add_array_options (struct command *c, const struct executor *x, const char *folder,
+                               long tasks, bool hosts)
 {
     const struct sweep *s = x->sweep;
     char text[PATH_MAX + 32];
@@ -140,10 +358,10 @@ static long submit_array (const struct executor *x, const char *folder, long tas
 
     snprintf (script, sizeof (script), "%s/job.sh", folder);
     *why = (struct slurm_refusal){ .unknown_node = true };
-    /* the experiment may have run on another cluster, too */
+    /* the excluded nodes may be another cluster's, where the experiment ran before */
     for (int hosts = 1; hosts >= 0 && job < 0 && why->unknown_node; hosts--) {
         struct command c = { 0 };
-        add_options (&c, x, folder, tasks, hosts);
+        add_array_options (&c, x, folder, tasks, hosts);
         command_add (&c, "--", NULL);
         command_add (&c, script, NULL);
         job = slurm_submit (&c, why, err);
@@ -151,7 +369,7 @@ static long submit_array (const struct executor *x, const char *folder, long tas
     return job;
 }
 
-/* It works already: no failure of this stops it. */
+/* The array is running already: an event that cannot be logged is no reason to stop it. */
 static void note_array (struct executor *x, long id, long tasks)
 {
     char job[32];
@@ -171,10 +389,10 @@ static void note_array (struct executor *x, long id, long tasks)
         complain ("array %s is not in the log: %s", job, why.text);
 }
 
-/* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many it took,
- * -1 if none.
- */
-static long submit (struct executor *x, const char *folder, long tasks, struct slurmdl_error *err)
+/* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many tasks it accepted, or -1 if
+ * none. */
+static long submit_tasks (struct executor *x, const char *folder, long tasks,
+                          struct slurmdl_error *err)
 {
     struct slurm_refusal why;
     long size = tasks;
@@ -198,7 +416,7 @@ static long submit (struct executor *x, const char *folder, long tasks, struct s
     return done ? done : -1;
 }
 
-static int start (struct executor *x, struct slurmdl_error *err)
+static int start_slurm (struct executor *x, struct slurmdl_error *err)
 {
     const struct experiment *e = x->sweep->exp;
     struct slurmdl_error why = { "" };
@@ -209,7 +427,7 @@ static int start (struct executor *x, struct slurmdl_error *err)
     if (trust_folder (x->sweep, folder, sizeof (folder), err) < 0
         || script_write (x, folder, err) < 0)
         return -1;
-    if ((taken = submit (x, folder, tasks, &why)) < 0)
+    if ((taken = submit_tasks (x, folder, tasks, &why)) < 0)
         return errorf (err, "%s", why.text);
     x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
     if (taken < tasks)
@@ -236,19 +454,19 @@ int executor_cancel (const struct sweep *s, const char *option, struct slurmdl_e
 
 /* ---- what the user waits for ---- */
 
-static void describe (struct executor *x, const struct slurm_job *j)
+static void describe_job (struct executor *x, const struct slurm_job *j)
 {
     bool waits = *j->reason && strcmp (j->reason, "None");
     char words[PATH_MAX + 320] = "";
 
-    /* one that cannot begin is started again a few times */
+    /* the batch script restarts a worker that cannot begin a few times */
     if (x->sweep->ntrials == 0)
         last_words_text (x->sweep, x->job, words, sizeof (words));
     snprintf (x->note, sizeof (x->note), "job %.100s: %s%s%s%s%s", x->job, j->state,
               waits ? " " : "", waits ? j->reason : "", *words ? "; its workers say: " : "", words);
 }
 
-/* Those that `dl scale` and the workers themselves have submitted since. */
+/* Add the arrays that `dl scale` and workers have submitted since. */
 static void follow_arrays (struct executor *x)
 {
     for (; x->nsubmits < x->sweep->nsubmits; x->nsubmits++) {
@@ -260,7 +478,7 @@ static void follow_arrays (struct executor *x)
     }
 }
 
-/* Slurm has no task of the arrays any more; it remembers them for minutes. */
+/* Slurm no longer lists a task of the arrays, but remembers ended jobs for some minutes. */
 static void explain_end (struct executor *x)
 {
     char text[sizeof (x->note)];
@@ -273,28 +491,28 @@ static void explain_end (struct executor *x)
     slurm_jobs_free (&jobs);
 }
 
-/* Only the one who watches asks Slurm, and seldom; workers never do. */
-static int tick (struct executor *x)
+/* Only a dl that watches polls Slurm, and seldom; workers never do. */
+static bool tick_slurm (struct executor *x)
 {
     struct slurm_jobs jobs;
     enum slurm_answer answer;
     bool gone;
 
     if (monotonic () - x->asked < ASK_EVERY)
-        return 1;
+        return true;
     x->asked = monotonic ();
     follow_arrays (x);
     answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = x->job }, &jobs, NULL);
     gone = answer == SLURM_NO_SUCH_JOB || (answer == SLURM_ANSWERED && jobs.n == 0);
     if (jobs.n > 0)
-        describe (x, &jobs.list[0]);
+        describe_job (x, &jobs.list[0]);
     slurm_jobs_free (&jobs);
     if (gone && x->sweep->state == SWEEP_RUNNING)
         explain_end (x);
     return !gone;
 }
 
-static void leave (struct executor *x)
+static void leave_slurm (struct executor *x)
 {
     const char *name = x->sweep->word;
 
@@ -303,9 +521,22 @@ static void leave (struct executor *x)
 
 static void close_slurm (struct executor *x)
 {
-    (void)x; /* the job is Slurm's */
+    (void)x; /* the jobs go on */
 }
 
 const struct executor_ops executor_slurm = {
-    "slurm", start, tick, leave, close_slurm,
+    "slurm", start_slurm, tick_slurm, leave_slurm, close_slurm,
 };
+
+/* ---- the choice of the executor ---- */
+
+void executor_open (struct executor *x, struct sweep *sweep, const struct settings *st)
+{
+    *x = (struct executor){
+        .ops = st->local ? &executor_local : &executor_slurm,
+        .sweep = sweep,
+        .workers = st->workers ? (long)st->workers : trust_workers (sweep),
+        .nsubmits = sweep->nsubmits,
+    };
+    own_program (x->dl);
+}

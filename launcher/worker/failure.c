@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classify failed attempts: retry or not, where, and why. */
+/* Classify failed attempts: whether to retry, where, and why. */
 #include "launcher/worker/failure.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,9 +23,80 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/resume_dir.h"
-#include "launcher/worker/last_line.h"
+#include "runtime/storage/inside.h"
 
-/* A shell passes on that its command was killed as 128 + the signal. */
+/* ---- the end of its log ---- */
+
+enum { TAIL = 16384 };
+
+static size_t read_log_tail (const char *dir, char buf[TAIL + 1])
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path))
+        return 0;
+    return file_tail (inside_open_any (path, O_RDONLY, 0, NULL), buf, TAIL);
+}
+
+static bool ends_line (char c)
+{
+    return c == '\n' || c == '\r' || c == '\0';
+}
+
+/* Not printed by the trainer but by Slurm, or by us in an attempt that resumes from an older one
+ * (resume_dir.h).
+ */
+static bool is_note_line (const char *line)
+{
+    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12)
+           || !strncmp (line, "dl: this attempt ", 17);
+}
+
+/* Cut off the last line; NULL: none is left. */
+static char *cut_last_line (char *buf, size_t *n)
+{
+    size_t start;
+
+    while (*n > 0 && (ends_line (buf[*n - 1]) || buf[*n - 1] == ' '))
+        (*n)--;
+    if (*n == 0)
+        return NULL;
+    buf[*n] = '\0';
+    for (start = *n; start > 0 && !ends_line (buf[start - 1]);)
+        start--;
+    *n = start;
+    return buf + start + strspn (buf + start, " \t");
+}
+
+int attempt_last_line (const char *dir, char line[LAST_LINE])
+{
+    char buf[TAIL + 1];
+    size_t n = read_log_tail (dir, buf);
+    char *text;
+
+    while ((text = cut_last_line (buf, &n)))
+        if (*text && !is_note_line (text)) {
+            snprintf (line, LAST_LINE, "%s", text);
+            return 0;
+        }
+    return -1;
+}
+
+/* Whether one of the texts, NULL-ended, is in the last 16 KiB of the log. */
+static bool last_lines_have (const char *dir, const char *const *texts)
+{
+    char buf[TAIL + 1];
+    size_t n = read_log_tail (dir, buf);
+
+    for (; *texts; texts++)
+        if (memmem (buf, n, *texts, strlen (*texts)))
+            return true;
+    return false;
+}
+
+/* ---- how it ended ---- */
+
+/* A shell reports that its command was killed as 128 + signal. */
 enum { SHELL = 128 };
 
 /* clang-format off */
@@ -44,11 +116,10 @@ static int shell_status (int status)
     return WIFSIGNALED (status) ? SHELL + WTERMSIG (status) : WEXITSTATUS (status);
 }
 
-/* It would do the same again: what it logs is not what is waited for.  But of
- * ranks on other machines a file may be seen late; and one that went on from
- * files may have found nothing left to train there.
+/* A retry would log no metric either.  But the files of ranks on other nodes may become visible
+ * late, and an attempt that resumed may have found nothing left to train.
  */
-static bool is_final (const struct trial_attempt *a, bool went_on)
+static bool failure_is_final (const struct trial_attempt *a, bool went_on)
 {
     return (!experiment_has_ranks (a->sweep->exp) || sweep_trial (a->sweep, a->trial)->fails > 0)
            && !went_on && metric_is_missing (a);
@@ -61,7 +132,7 @@ static void why_no_metric (const struct trial_attempt *a, struct failure_class *
     bool went_on = a->number > 1 && attempt_with_files (a, NULL, files, sizeof (files)) == 0;
     size_t n;
 
-    v->last = is_final (a, went_on);
+    v->last = failure_is_final (a, went_on);
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why, sizeof (v->why), "ended without logging the metric \"%s\"",
                   sweep_metric (sweep, 0));
@@ -95,7 +166,7 @@ static void why_it_ended (const struct trial_attempt *a, int status, struct fail
         why_no_metric (a, v);
 }
 
-static void look_up (int status, struct failure_class *v)
+static void look_up_status (int status, struct failure_class *v)
 {
     const struct end_row *row = end_table;
     size_t n = strlen (v->why);
@@ -112,7 +183,8 @@ static void look_up (int status, struct failure_class *v)
 
 /* ---- what the log says ---- */
 
-static void obey (const struct log_policy *policy, const char *line, struct failure_class *v)
+static void apply_log_policy (const struct log_policy *policy, const char *line,
+                              struct failure_class *v)
 {
     char was[sizeof (v->why)];
 
@@ -123,18 +195,18 @@ static void obey (const struct log_policy *policy, const char *line, struct fail
               policy->action == POLICY_LABEL ? "" : "policy ", policy->name, line, was);
 }
 
-/* The last line is the reason, if no policy knows better. */
+/* Without a matching policy, the last line is the most likely reason. */
 static void add_last_line (const struct trial_attempt *a, struct failure_class *v)
 {
     char line[LAST_LINE];
     size_t n = strlen (v->why);
 
-    if (last_line (a->dir, line) == 0)
+    if (attempt_last_line (a->dir, line) == 0)
         snprintf (v->why + n, sizeof (v->why) - n, ": %s", line);
 }
 
 /* Returns how many policies found a line. */
-static int ask_log (const struct trial_attempt *a, struct failure_class *v)
+static int search_log_policies (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct experiment *e = a->sweep->exp;
     char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
@@ -147,7 +219,7 @@ static int ask_log (const struct trial_attempt *a, struct failure_class *v)
     if (hits > 0)
         for (size_t i = 0; i < e->npolicies; i++)
             if (*found[i])
-                obey (&e->policies[i], found[i], v);
+                apply_log_policy (&e->policies[i], found[i], v);
     free (found);
     return hits;
 }
@@ -166,8 +238,8 @@ char *failure_bad_nodes (const char *dir)
     return file_read (path, NODES_MAX, NULL, NULL);
 }
 
-/* Its step may have ended in any way: ranks on good nodes were ended by those
- * on bad ones.  Which nodes those are is known better than by a status.
+/* The exit status says nothing about which nodes are bad, because ranks on bad nodes end those on
+ * good ones.  The note of the check does.
  */
 static bool failed_its_check (const struct trial_attempt *a, struct failure_class *v)
 {
@@ -187,8 +259,8 @@ static bool failed_its_check (const struct trial_attempt *a, struct failure_clas
 
 /* ---- memory ---- */
 
-/* Of ranks in a step of their own, whose cgroups are not the worker's, Slurm
- * says it in their output.
+/* Ranks in a step of their own are not in the worker's cgroup; Slurm reports their OOM kill in the
+ * output.
  */
 static const char *const of_slurm[] = { "oom-kill event", "oom_kill event", ": Out Of Memory",
                                         NULL };
@@ -227,9 +299,9 @@ void failure_classify (const struct trial_attempt *a, int status, enum oom_kill 
         snprintf (v->why, sizeof (v->why), "out of memory (killed by the kernel)");
     else {
         why_it_ended (a, status, v);
-        look_up (status, v);
+        look_up_status (status, v);
     }
-    if (ask_log (a, v) <= 0 && v->oom != OOM_HOST && status != 0)
+    if (search_log_policies (a, v) <= 0 && v->oom != OOM_HOST && status != 0)
         add_last_line (a, v);
-    policy_text (v->why); /* it may have been cut within a character */
+    policy_text (v->why); /* it may have been cut in the middle of a character */
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a failed attempt means: try again, and where, and how often. */
+/* Classify failed attempts: whether to retry, where, and why. */
 #pragma once
 
 #include <stdbool.h>
 
 struct trial_attempt;
 
-/* Memory that a trainer ran out of. */
+/* Which memory a trainer ran out of. */
 enum oom {
     OOM_NONE,
     OOM_HOST,
@@ -22,27 +22,35 @@ enum oom_kill {
 
 struct failure_class {
     bool free;     /* does not count towards max_restarts */
-    bool progress; /* it came further than the attempts before it */
-    bool last;     /* another try makes no sense */
-    bool exclude;  /* no attempt of this experiment is to begin here again */
+    bool progress; /* it got further than the attempts before it */
+    bool last;     /* do not retry: it would fail again */
+    bool exclude;  /* start no more attempts of this experiment on this node */
     enum oom oom;
     int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
     char why[512]; /* for people */
 };
 
-/* Judge the attempt whose trainer ended with 'status' (of waitpid()) and
- * without a result.  'killed': by the kernel meanwhile, for want of memory.
- * Searches the attempt's log by log_policies.
+/* Classify an attempt whose trainer ended without a result, with the wait status 'status';
+ * 'killed': what the kernel's OOM killer did meanwhile.  Applies log_policies to the attempt's log.
  */
 void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
                        struct failure_class *v);
 
-/* The nodes, a name a line, that a check before the trainer's start
- * (--dl-check) has found bad; the caller frees it.  NULL: none.
+/* The bad nodes, one a line, that a check before the trainer's start (--dl-check) found; the caller
+ * frees the text.  NULL: none.
  */
 char *failure_bad_nodes (const char *dir);
 
-/* ---- the table of ends ---- */
+enum { LAST_LINE = 200 };
+
+/* Copy the last line of the log in the attempt's folder 'dir' that is neither blank nor Slurm's
+ * message about the end of its step.  It may contain any bytes.
+ *
+ * Returns 0, or -1 if there is none.
+ */
+int attempt_last_line (const char *dir, char line[LAST_LINE]);
+
+/* ---- exit statuses ---- */
 
 enum retry {
     RETRY_COUNTED, /* towards max_restarts */
@@ -50,8 +58,7 @@ enum retry {
     RETRY_NEVER,
 };
 
-/* Statuses, as of a shell, with a meaning of their own; dl-trainer(7), EXIT
- * STATUS. */
+/* Exit statuses, as a shell reports them, that have a meaning: dl-trainer(7), EXIT STATUS. */
 struct end_row {
     int status;
     enum retry retry;

@@ -1,29 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the worker that was at this place before is gone. */
+/* Find out why a worker died, and how far its attempt got. */
 #pragma once
 
 #include <stdbool.h>
 
+#include "launcher/sweep/sweep.h"
+
 struct worker_exit {
     bool counted;  /* the trainer's fault: counts towards max_restarts */
-    bool requeued; /* Slurm has begun the job again */
-    char why[160]; /* "": nothing is known */
+    bool requeued; /* Slurm has restarted the job */
+    char why[160]; /* "": unknown */
 };
 
-/* Read what Slurm says about the worker that had this place before: by
- * SLURM_RESTART_COUNT that the job was requeued, by DL_LAST_STATUS, which the
- * batch script sets, how the step before this one ended.  Only where that may
- * have been for want of memory is something asked: `sacct`, once, or the
- * counters at 'root' (oom.h).
+/* Find out why the previous worker in this place ended: SLURM_RESTART_COUNT shows a requeue,
+ * DL_LAST_STATUS, which the batch script sets, how the previous step ended.  If that may have been
+ * for lack of memory, ask `sacct` once, or read the counters below 'root' (oom.h).
  */
 void worker_exit_read (const char *root, struct worker_exit *l);
 
-/* Whether 'slot' is one of an array of Slurm's. */
+/* Whether 'slot' belongs to a job array. */
 bool worker_exit_can_ask (const char *slot);
 
-/* Ask Slurm for the state in which the job of the worker at 'slot' has ended,
- * or was before it was requeued: `sacct`, or where that knows nothing `scontrol
- * show job`, once each.  Fills 'l', unless the slot is none of an array's or
- * Slurm does not know.
+/* Ask Slurm for the state in which the job of the worker at 'slot' ended, or was requeued: `sacct`,
+ * or, if that knows nothing, `scontrol show job`, once each.  Leaves 'l' alone if the slot belongs
+ * to no array or Slurm does not know.
  */
 void worker_exit_ask (const char *slot, struct worker_exit *l);
+
+enum attempt_progress {
+    PROGRESS_NONE,
+    PROGRESS_FILES, /* it left files that differ from those it was given */
+    PROGRESS_STEPS, /* it logged a step that the trial had not reached */
+};
+
+/* How much further an attempt got than the earlier attempts at its segment.  The first of them
+ * makes no progress by definition.
+ */
+enum attempt_progress attempt_progress (const struct sweep *s, long trial, long attempt);
+
+/* Seconds that an attempt ran whose worker 'nonce' died: from its first file to the last sign of
+ * life of either, by the mtimes of the files, which come from one clock.  0: it never started.
+ */
+double attempt_seconds (const struct sweep *s, long trial, long attempt, const char *nonce);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tell somebody of the end of an experiment, of failures, of lines in a log. */
+/* Notify the user: an experiment ended, trials failed, a log line matched. */
 #include "launcher/worker/notify.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -10,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,10 +25,127 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/webhook.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
-/* ---- send ---- */
+/* ---- the URL of a webhook ---- */
+
+enum { URL_MAX = 4096 };
+
+/* The folder of the experiment file, even if trials run in a frozen copy of it. */
+static const char *notice_folder (const struct experiment *e)
+{
+    return e->file_dir ? e->file_dir : e->dir;
+}
+
+/* Check owner and mode of the open file, not of the path, which may change meanwhile. */
+static int read_url_file (const char *path, char url[URL_MAX], struct slurmdl_error *err)
+{
+    struct stat st;
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n =
+        fd < 0 || fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) ? -1 : read (fd, url, URL_MAX - 1);
+
+    inside_close (fd, 0);
+    if (n < 0)
+        return errorf (err, "'notify.webhook': %s: %s", path,
+                       fd < 0 ? strerror (errno) : "cannot be read as a file");
+    url[n] = '\0';
+    if ((st.st_uid == geteuid () || st.st_uid == 0) && !(st.st_mode & 077))
+        return 0;
+    errno = EPERM;
+    return errorf (err,
+                   "'notify.webhook': %s: others may read or change it: "
+                   "it must be your own, of mode 0600",
+                   path);
+}
+
+static int find_webhook_url (const struct experiment *e, char url[URL_MAX],
+                             struct slurmdl_error *err)
+{
+    const char *where = e->notify.webhook;
+    const char *value = *where == '$' ? getenv (where + 1) : NULL;
+    char path[PATH_MAX];
+
+    if (*where == '$') {
+        snprintf (url, URL_MAX, "%s", value ? value : "");
+        errno = ENOENT;
+        return value ? 0
+                     : errorf (err,
+                               "'notify.webhook': the variable %s is not "
+                               "set",
+                               where + 1);
+    }
+    snprintf (path, sizeof (path), "%s%s%s", *where == '/' ? "" : notice_folder (e),
+              *where == '/' ? "" : "/", where);
+    return read_url_file (path, url, err);
+}
+
+/* Accept one line that needs no quotes. */
+static int check_webhook_url (char *url, struct slurmdl_error *err)
+{
+    url[strcspn (url, "\r\n")] = '\0';
+    for (const char *c = url; *c; c++)
+        if (!isgraph ((unsigned char)*c) || strchr ("\"\\", *c))
+            *url = '\0';
+    if (!strncmp (url, "https://", 8) || !strncmp (url, "http://", 7))
+        return 0;
+    errno = EINVAL;
+    return errorf (err, "'notify.webhook': what it names has no URL that begins "
+                        "with https:// or http:// on its first line");
+}
+
+static void put_curl_quoted (FILE *f, const char *text)
+{
+    fputc ('"', f);
+    for (; *text; text++) {
+        if (strchr ("\"\\", *text))
+            fputc ('\\', f);
+        fputc (*text, f);
+    }
+    fputs ("\"\n", f);
+}
+
+/* curl's configuration to post 'json' to the URL that notify.webhook names.  The URL is a secret,
+ * and every user of the machine can read arguments.  The caller frees the text.  NULL with 'err',
+ * which never contains the URL.
+ */
+static char *webhook_config (const struct experiment *e, const char *json,
+                             struct slurmdl_error *err)
+{
+    char url[URL_MAX];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f;
+
+    if (find_webhook_url (e, url, err) < 0 || check_webhook_url (url, err) < 0)
+        return NULL;
+    if ((f = open_memstream (&text, &size))) {
+        fputs ("url = ", f);
+        put_curl_quoted (f, url);
+        fputs ("header = \"Content-Type: application/json\"\ndata-raw = ", f);
+        put_curl_quoted (f, json);
+    }
+    explicit_bzero (url, sizeof (url));
+    if (f && fclose (f) == 0)
+        return text;
+    free (text);
+    errorf (err, "out of memory");
+    return NULL;
+}
+
+int webhook_check (const struct experiment *e, struct slurmdl_error *err)
+{
+    char url[URL_MAX];
+
+    return e->notify.webhook
+                   && (find_webhook_url (e, url, err) < 0 || check_webhook_url (url, err) < 0)
+               ? -1
+               : 0;
+}
+
+/* ---- sending ---- */
 
 struct notice {
     const char *event; /* "end", "failure", "pattern" */
@@ -34,8 +154,8 @@ struct notice {
     char *json;       /* ASCII, one line */
 };
 
-/* A file without a name: a program that does not read it holds nobody up. */
-static int input_of (const char *text)
+/* A file rather than a pipe: a program that does not read its input must not block us. */
+static int notice_input (const char *text)
 {
     size_t n = strlen (text);
     int fd = memfd_create ("notice", MFD_CLOEXEC);
@@ -47,7 +167,7 @@ static int input_of (const char *text)
     return fd;
 }
 
-static void set_variables (const void *arg)
+static void set_notice_variables (const void *arg)
 {
     const struct notice *n = arg;
 
@@ -55,20 +175,19 @@ static void set_variables (const void *arg)
     setenv ("DL_NOTIFY_TEXT", n->text, 1);
 }
 
-/* sendmail(8) is often where PATH of a user does not look. */
+/* sendmail(8) is often in a directory that is not in a user's PATH. */
 static void add_sendmail_folders (const void *arg)
 {
     const char *path = getenv ("PATH");
     char *longer = NULL;
 
-    set_variables (arg);
+    set_notice_variables (arg);
     if (asprintf (&longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin") > 0)
         setenv ("PATH", longer, 1);
 }
 
-/* Its wait status; -1 if it took too long: then all that it started is killed.
- */
-static int wait_for_end (pid_t pid, double seconds)
+/* Returns the wait status, or -1 after killing the process group because it took too long. */
+static int wait_for_notifier (pid_t pid, double seconds)
 {
     double end = monotonic () + seconds;
     int status = 0;
@@ -84,12 +203,14 @@ static int wait_for_end (pid_t pid, double seconds)
     return status;
 }
 
-/* Returns its exit status, -1 after a line.  'why' gets errno if it could not
- * be run, else 0. */
-static int run (const struct experiment *e, const struct notice *n, const char *const *argv,
-                void (*prepare) (const void *), const char *input, int *why)
+/* Returns the exit status, or -1 after reporting why there is none.  'why' gets the errno of a
+ * failed exec, else 0.
+ */
+static int run_notifier (const struct experiment *e, const struct notice *n,
+                         const char *const *argv, void (*prepare) (const void *), const char *input,
+                         int *why)
 {
-    int fd = input_of (input);
+    int fd = notice_input (input);
     pid_t pid = fd < 0 ? -1
                        : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
                                                             .dir = notice_folder (e),
@@ -106,7 +227,7 @@ static int run (const struct experiment *e, const struct notice *n, const char *
         complain ("notify: %s: %s", argv[0], strerror (errno));
         return -1;
     }
-    status = wait_for_end (pid, (double)e->notify.timeout);
+    status = wait_for_notifier (pid, (double)e->notify.timeout);
     if (status == -1)
         complain ("notify: %s: killed after %lld s", argv[0], (long long)e->notify.timeout);
     else if (WIFSIGNALED (status))
@@ -114,14 +235,14 @@ static int run (const struct experiment *e, const struct notice *n, const char *
     return status != -1 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
 }
 
-static void say_status (const char *what, int status)
+static void complain_of_status (const char *what, int status)
 {
     if (status > 0)
         complain ("notify: %s: exit status %d", what, status);
 }
 
-/* What curl writes itself may have the URL. */
-static void say_curl (int status)
+/* curl's own messages may contain the URL. */
+static void complain_of_curl (int status)
 {
     static const struct {
         int status;
@@ -138,10 +259,10 @@ static void say_curl (int status)
             complain ("notify: curl: %s", known[i].why);
             return;
         }
-    say_status ("curl", status);
+    complain_of_status ("curl", status);
 }
 
-static void run_command (const struct experiment *e, const struct notice *n)
+static void run_notify_command (const struct experiment *e, const struct notice *n)
 {
     const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
 
@@ -150,7 +271,7 @@ static void run_command (const struct experiment *e, const struct notice *n)
     int why = 0;
 
     if (asprintf (&line, "%s\n", n->json) >= 0)
-        status = run (e, n, argv, set_variables, line, &why);
+        status = run_notifier (e, n, argv, set_notice_variables, line, &why);
     if (why)
         complain ("notify: cannot run the command: /bin/sh: %s", strerror (why));
     else if (status == 126 || status == 127)
@@ -158,7 +279,7 @@ static void run_command (const struct experiment *e, const struct notice *n)
                   "not found, or could not be run",
                   status);
     else
-        say_status ("the command", status);
+        complain_of_status ("the command", status);
     free (line);
 }
 
@@ -173,21 +294,21 @@ static void send_mail (const struct experiment *e, const struct notice *n)
 
     /* some mail(1) run commands of lines that begin with "~" */
     snprintf (body, sizeof (body), "dl: %s\n", n->text);
-    status = run (e, n, mail, set_variables, body, &why);
+    status = run_notifier (e, n, mail, set_notice_variables, body, &why);
     if (why) {
         used = "sendmail";
         snprintf (whole, sizeof (whole),
                   "To: %s\nSubject: %s\nContent-Type: text/plain; "
                   "charset=utf-8\n\n%s",
                   e->notify.mail, n->subject, body);
-        status = run (e, n, sendmail, add_sendmail_folders, whole, &why);
+        status = run_notifier (e, n, sendmail, add_sendmail_folders, whole, &why);
     }
     if (why)
         complain ("notify: cannot send mail: neither 'mail' nor 'sendmail' "
                   "could be run (%s)",
                   strerror (why));
     else
-        say_status (used, status);
+        complain_of_status (used, status);
 }
 
 static void call_webhook (const struct experiment *e, const struct notice *n)
@@ -207,32 +328,32 @@ static void call_webhook (const struct experiment *e, const struct notice *n)
         return;
     }
     snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
-    status = run (e, n, argv, set_variables, config, &why);
+    status = run_notifier (e, n, argv, set_notice_variables, config, &why);
     if (why)
         complain ("notify: cannot call the webhook: 'curl' could not be run (%s)", strerror (why));
     else
-        say_curl (status);
+        complain_of_curl (status);
     explicit_bzero (config, strlen (config));
     free (config);
 }
 
-/* By each way that the experiment has; what fails is said on standard error. */
+/* Send it in each configured way.  Failures are reported on standard error only. */
 static void notice_send (const struct experiment *e, const struct notice *n)
 {
     if (e->notify.command)
-        run_command (e, n);
+        run_notify_command (e, n);
     if (e->notify.mail)
         send_mail (e, n);
     if (e->notify.webhook)
         call_webhook (e, n);
 }
 
-static bool is_wanted (const struct experiment *e)
+static bool notify_is_wanted (const struct experiment *e)
 {
     return e->notify.command || e->notify.mail || e->notify.webhook;
 }
 
-static bool is_on (const struct experiment *e, const char *event)
+static bool event_is_on (const struct experiment *e, const char *event)
 {
     for (char **on = e->notify.on; on && *on; on++)
         if (!strcmp (*on, event))
@@ -240,10 +361,10 @@ static bool is_on (const struct experiment *e, const char *event)
     return !e->notify.on;
 }
 
-/* ---- once ---- */
+/* ---- each notice once ---- */
 
-/* Whether this process is the one that tells it. */
-static bool is_first (const struct sweep *s, const char *marker)
+/* Whether this process is the first to create the marker, and so the one that sends the notice. */
+static bool claim_notice (const struct sweep *s, const char *marker)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -259,9 +380,9 @@ static bool is_first (const struct sweep *s, const char *marker)
     return rv == 0;
 }
 
-/* ---- what ---- */
+/* ---- the text ---- */
 
-static void best_text (const struct sweep *s, char *buf, size_t size)
+static void notice_best_text (const struct sweep *s, char *buf, size_t size)
 {
     char best[256];
 
@@ -269,7 +390,7 @@ static void best_text (const struct sweep *s, char *buf, size_t size)
     snprintf (buf, size, "%s%s", *best ? "; best " : "", best);
 }
 
-static json_t *best_json (const struct sweep *s)
+static json_t *notice_best_json (const struct sweep *s)
 {
     long trial = sweep_best (s);
     struct sweep_result r = point_result (s, trial_point (s, trial), 0);
@@ -291,23 +412,24 @@ static json_t *notice_json (const struct sweep *s, const char *event, const char
                            (json_int_t)s->ntrials, "failed", (json_int_t)sweep_failed_trials (s));
 
     if (o && sweep_best (s))
-        json_object_set_new (o, "best", best_json (s));
+        json_object_set_new (o, "best", notice_best_json (s));
     return o;
 }
 
-static void tell (const struct sweep *s, const char *event, const char *marker, const char *what)
+static void send_once (const struct sweep *s, const char *event, const char *marker,
+                       const char *what)
 {
     char subject[200], best[300], text[1024];
     struct notice n = { .event = event, .subject = subject, .text = text };
     json_t *o;
 
-    if (!is_wanted (s->exp) || !is_first (s, marker))
+    if (!notify_is_wanted (s->exp) || !claim_notice (s, marker))
         return;
-    best_text (s, best, sizeof (best));
+    notice_best_text (s, best, sizeof (best));
     snprintf (subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
     snprintf (text, sizeof (text), "%s: %s; %ld trials%s", sweep_folder_name (s), what, s->ntrials,
               best);
-    /* others may have named the folder: a line break begins a header */
+    /* others may have named the folder, and a line break would begin a mail header */
     policy_text (subject);
     policy_text (text);
     if ((o = notice_json (s, event, text)))
@@ -318,9 +440,10 @@ static void tell (const struct sweep *s, const char *event, const char *marker, 
     free (n.json);
 }
 
-/* ---- when ---- */
+/* ---- the events ---- */
 
-/* Entries of the log tell one end from the next one, after dl continue. */
+/* The marker counts trials and log entries, because an experiment can end again after dl continue.
+ */
 void notify_end (const struct sweep *s)
 {
     const char *state = sweep_state_name (s->state);
@@ -331,7 +454,7 @@ void notify_end (const struct sweep *s)
                          : NULL;
     char marker[64], what[256];
 
-    if (!is_on (s->exp, "end") && !(failed && is_on (s->exp, "failure")))
+    if (!event_is_on (s->exp, "end") && !(failed && event_is_on (s->exp, "failure")))
         return;
     if (asked) /* trials may still be ending */
         snprintf (marker, sizeof (marker), "%s-%.3f", state, s->asked);
@@ -339,19 +462,19 @@ void notify_end (const struct sweep *s)
         snprintf (marker, sizeof (marker), "end-%ld-%ld", s->ntrials, s->nhistory);
     snprintf (what, sizeof (what), "%s%s%.100s, %ld of its trials failed", state, by ? " by " : "",
               by ? by : "", sweep_failed_trials (s));
-    tell (s, failed ? "failure" : "end", marker, what);
+    send_once (s, failed ? "failure" : "end", marker, what);
 }
 
 void notify_fault (const struct sweep *s)
 {
     char marker[64], what[600];
 
-    if (!is_on (s->exp, "failure"))
+    if (!event_is_on (s->exp, "failure"))
         return;
     snprintf (marker, sizeof (marker), "paused-%ld-%ld", s->cause.trial, s->cause.attempt);
     snprintf (what, sizeof (what), "paused, as all attempts fail in the same way: %.400s",
               s->cause.why ? s->cause.why : "");
-    tell (s, "failure", marker, what);
+    send_once (s, "failure", marker, what);
 }
 
 static void notify_failed (const struct sweep *s, long trial)
@@ -359,13 +482,13 @@ static void notify_failed (const struct sweep *s, long trial)
     const struct sweep_trial *t = sweep_trial (s, trial);
     char what[600];
 
-    if (t->state != TRIAL_FAILED || !is_on (s->exp, "failure"))
+    if (t->state != TRIAL_FAILED || !event_is_on (s->exp, "failure"))
         return;
     snprintf (what, sizeof (what), "trial %ld failed: %.400s", trial, t->why ? t->why : "");
-    tell (s, "failure", "failed", what);
+    send_once (s, "failure", "failed", what);
 }
 
-static bool is_told (const struct sweep *s, int pattern)
+static bool pattern_is_sent (const struct sweep *s, int pattern)
 {
     char path[PATH_MAX];
 
@@ -382,30 +505,30 @@ static void notify_patterns (const struct sweep *s, long trial, long attempt)
     for (int i = 0; patterns && patterns[i]; i++) {
         struct log_policy policy = { .pattern = patterns[i] };
         char found[1][POLICY_LINE];
-        if (is_told (s, i) || policies_search (&policy, 1, path, found) <= 0)
+        if (pattern_is_sent (s, i) || policies_search (&policy, 1, path, found) <= 0)
             continue;
         snprintf (marker, sizeof (marker), "pattern-%d", i + 1);
         snprintf (what, sizeof (what), "trial %ld: %s", trial, found[0]);
-        tell (s, "pattern", marker, what);
+        send_once (s, "pattern", marker, what);
     }
 }
 
 void notify_attempt (const struct sweep *s, long trial, long attempt)
 {
-    if (!is_wanted (s->exp) || sweep_settle (s, NULL) < 0)
+    if (!notify_is_wanted (s->exp) || sweep_settle (s, NULL) < 0)
         return;
     notify_failed (s, trial);
     notify_patterns (s, trial, attempt);
 }
 
-/* ---- while it runs ---- */
+/* ---- patterns, while an attempt runs ---- */
 
 enum { EVERY = 5 /* s */, EFFORT = 20 };
 
-static bool anything_to_tell (const struct sweep *s)
+static bool has_unsent_pattern (const struct sweep *s)
 {
     for (int i = 0; s->exp->notify.patterns && s->exp->notify.patterns[i]; i++)
-        if (!is_told (s, i))
+        if (!pattern_is_sent (s, i))
             return true;
     return false;
 }
@@ -419,16 +542,18 @@ bool notify_unwatch (struct notify_watch *w)
     return false;
 }
 
-/* A long log takes a while, and so may what is told: the worker cannot wait. */
+/* In a child: searching a long log and sending the notice may take longer than the worker can wait.
+ */
 void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w)
 {
     double now = monotonic ();
 
-    if (!s->exp->notify.patterns || !is_wanted (s->exp) || notify_unwatch (w) || now < w->next)
+    if (!s->exp->notify.patterns || !notify_is_wanted (s->exp) || notify_unwatch (w)
+        || now < w->next)
         return;
     w->begun = now;
     w->next = now + EVERY;
-    if (!anything_to_tell (s))
+    if (!has_unsent_pattern (s))
         return;
     if ((w->child = subprocess_fork (0)) < 0)
         w->child = 0;

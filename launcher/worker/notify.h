@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tell somebody of the end of an experiment, of failures, of lines in a log. */
+/* Notify the user: an experiment ended, trials failed, a log line matched. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
 
-/* Each is told once, by whichever process is the first to put a file into
- * notified/ of the experiment.  What fails is said on standard error, and is no
- * failure of the experiment.
+/* Each notice is sent once, by the process that is first to create its marker in the experiment's
+ * notified/.  A notice that cannot be sent is reported on standard error; the experiment goes on.
  */
 
-/* The experiment has ended, with the state it has now, or was stopped or
- * killed.
- */
+/* The experiment has ended, with its present state, or was stopped or killed. */
 void notify_end (const struct sweep *s);
 
-/* It was paused, as all attempts fail in the same way. */
+/* The experiment was paused because all attempts fail in the same way. */
 void notify_fault (const struct sweep *s);
 
-/* An attempt has ended: tell of the first trial that was given up, and of the
- * first line that each of notify.pattern matches.
+/* An attempt has ended: report the first trial that was given up, and the first line that matches
+ * each pattern of notify.pattern.
  */
 void notify_attempt (const struct sweep *s, long trial, long attempt);
 
-/* The log of an attempt at work, all zero at first. */
+/* The search of a running attempt's log; all zero at first. */
 struct notify_watch {
-    pid_t child; /* searches it, 0: none does */
+    pid_t child; /* searches the log; 0: none does */
     double begun, next;
 };
 
-/* Search it every few seconds, in a process of its own: to be called often.
- * Then call notify_unwatch() until it returns false, which it does soon.
+/* Search the log every few seconds, in a child process; call this often.  Afterwards call
+ * notify_unwatch() until it returns false, which it does soon.
  */
 void notify_watch (const struct sweep *s, long trial, long attempt, struct notify_watch *w);
 bool notify_unwatch (struct notify_watch *w);
+
+/* Returns 0 if notify.webhook is not set or names a usable URL, else -1 with 'err'. */
+int webhook_check (const struct experiment *e, struct slurmdl_error *err);

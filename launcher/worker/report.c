@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Publish what came of an attempt, and keep what is made of the results. */
-#include "launcher/worker/report.h"
+/* Publish how an attempt ended: results, failures, faults that all attempts share. */
+#include "launcher/worker/worker_private.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/config/log_policy.h"
+#include "launcher/config/on_oom.h"
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/peer.h"
@@ -14,23 +19,289 @@
 #include "launcher/sweep/results_file.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/checkpoints.h"
-#include "launcher/worker/decide.h"
+#include "launcher/worker/allocation.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/notify.h"
-#include "launcher/worker/offered_results.h"
-#include "launcher/worker/oom_retry.h"
-#include "launcher/worker/services.h"
-#include "launcher/worker/shared_fault.h"
+#include "launcher/worker/retention.h"
 #include "runtime/base/clock.h"
 
-/* results.h5 is written after so many results, and while they are few; but it
- * has all trials, and a worker writes for one part of its time in so many.
+/* ---- faults that all attempts share ---- */
+
+/* Seconds that a worker waits for others at most, and before it goes on in their place; seconds
+ * that the first attempts of an experiment have to log a metric.
+ */
+#define HOLD_MAX      60.0
+#define TURN_SECONDS  0.2
+#define START_SECONDS 3.0
+
+static bool has_other_open (const struct sweep *s, long but)
+{
+    return s->nopen > 1 || (s->nopen == 1 && s->open[0] != but);
+}
+
+/* Whether the search goes on once the trial 'failed' (0: none) has been given up. */
+static bool search_goes_on (const struct sweep *s, long failed)
+{
+    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    struct searcher *copy = searcher_copy (s->searcher);
+    enum search_answer answer = SEARCH_WAIT;
+    struct search_op op;
+
+    if (copy && x && (!failed || searcher_exit (copy, failed) == 0))
+        answer = searcher_ask (copy, &op, x);
+    searcher_destroy (copy);
+    free (x);
+    return answer != SEARCH_DONE;
+}
+
+/* Whether the failure 'why' of the trial's attempt, which is about to be published, is a case of a
+ * shared fault: then the trial is not given up.
+ */
+static bool fault_spares_trial (const struct worker *w, long trial, const char *why)
+{
+    const struct sweep *s = w->sweep;
+    const struct fault *f = fault_like (s, why);
+
+    return f && f->count + 1 >= FAULT_LIMIT
+           && (has_other_open (s, trial) || search_goes_on (s, trial));
+}
+
+/* The name by which peers know this host, which may not be Slurm's name of the node. */
+static const char *own_host (const struct worker *w, const struct peer_info *list, long n)
+{
+    for (long i = 0; i < n; i++)
+        if (!strcmp (list[i].nonce, worker_nonce (w)))
+            return list[i].host;
+    return NULL;
+}
+
+static bool works_elsewhere (struct worker *w)
+{
+    struct peer_info *list = NULL;
+    long n = peer_list (w->sweep->dir, &list, NULL);
+    const char *here = own_host (w, list, n);
+    bool found = false;
+
+    for (long i = 0; here && i < n && !found; i++)
+        found = !list[i].gone && strcmp (list[i].host, here)
+                && !peer_dead (w->peer, list[i].nonce, w->sweep->exp->lease);
+    free (list);
+    return found;
+}
+
+static int attempts_elsewhere (struct worker *w)
+{
+    int n = 0;
+
+    for (long i = 0; i < w->sweep->nopen; i++)
+        n += worker_trains (w, w->sweep->open[i]);
+    return n;
+}
+
+/* Running attempts may soon show that the fault is shared; wait for them about as long as the
+ * failed ones took.  The worker that failed last is the first to go on.
+ */
+static bool holds_back (struct worker *w)
+{
+    const struct fault *f = fault_most (w->sweep);
+    double now = monotonic ();
+
+    if (!f)
+        return false;
+    if (w->held != f->count) {
+        w->held = f->count;
+        w->held_until = now + fmin (2 * f->seconds + 1, HOLD_MAX);
+        if (f->count + 1 == FAULT_LIMIT && strcmp (f->slot, w->slot))
+            worker_sleep (w, TURN_SECONDS);
+    }
+    return now < w->held_until && f->count + attempts_elsewhere (w) >= FAULT_LIMIT;
+}
+
+/* Slots are numbered: local-PID-1 ..., JOB_0 ... or JOB_0.0 ... */
+static bool begins_after_others (const struct worker *w)
+{
+    long n, lane = 0;
+
+    if (sscanf (w->slot, "local-%*d-%ld", &n) == 1)
+        return n > FAULT_LIMIT;
+    return sscanf (w->slot, "%*d_%ld.%ld", &n, &lane) >= 1
+           && (n >= FAULT_LIMIT || lane >= FAULT_LIMIT);
+}
+
+/* A script that logged a metric got through its imports and arguments. */
+static bool trial_has_logged (const struct sweep *s, long trial)
+{
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial,
+              sweep_trial (s, trial)->over + 1);
+    return attempt_has_logged (dir);
+}
+
+static bool any_has_logged (const struct sweep *s)
+{
+    bool found = s->nresults > 0;
+
+    for (long i = 1; i <= s->ntrials && i <= FAULT_LIMIT && !found; i++)
+        found = trial_has_logged (s, i);
+    return found;
+}
+
+int fault_let_others_begin (struct worker *w, double pause, struct slurmdl_error *err)
+{
+    double end = monotonic () + START_SECONDS;
+    double left;
+
+    if (!begins_after_others (w))
+        return 0;
+    while (!any_has_logged (w->sweep) && worker_may_go_on (w) && (left = end - monotonic ()) > 0) {
+        worker_sleep (w, fmin (pause, left));
+        if (sweep_sync (w->sweep, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Whether that failure shows that all workers share the fault. */
+static bool fault_pauses (struct worker *w, const char *why)
+{
+    const struct fault *f = fault_like (w->sweep, why);
+
+    return f && f->count + 1 >= FAULT_LIMIT
+           && (!f->host || f->spread || strcmp (f->host, w->host) || !works_elsewhere (w));
+}
+
+/* Whether the experiment is already paused because of it.  An attempt that was running then has not
+ * failed: it is parked.
+ */
+static bool fault_is_known (const struct worker *w, const char *why)
+{
+    const struct fault *f = fault_like (w->sweep, why);
+
+    return sweep_is_faulty (w->sweep) && f && f->count >= FAULT_LIMIT;
+}
+
+enum turn fault_stop (struct worker *w, struct slurmdl_error *err)
+{
+    const struct fault *f = fault_shared (w->sweep);
+    struct event event;
+    int rv;
+
+    if (!f && holds_back (w))
+        return TURN_WAIT;
+    if (!f || (!has_other_open (w->sweep, 0) && !search_goes_on (w->sweep, 0)))
+        return TURN_IDLE;
+    if (f->host && !f->spread && strcmp (f->host, w->host))
+        return TURN_IDLE;
+    if (f->host && !f->spread && works_elsewhere (w))
+        return TURN_WAIT;
+    event = (struct event){
+        .op = EVENT_PAUSE, .by = w->slot, .trial = f->trial, .attempt = f->attempt, .why = f->why
+    };
+    if ((rv = worker_publish (w, &event, 1, err)) == 0)
+        notify_fault (w->sweep);
+    return rv < 0 ? TURN_FAILED : TURN_DONE;
+}
+
+/* ---- retrying after running out of memory ---- */
+
+static void add_oom_reason (struct failure_class *v, const char *text)
+{
+    size_t n = strlen (v->why);
+    size_t room = sizeof (v->why) - strlen (text) - 1;
+
+    snprintf (v->why + (n < room ? n : room), strlen (text) + 1, "%s", text);
+    policy_text (v->why);
+}
+
+static bool searcher_takes (const struct sweep *s, long trial, const double *x)
+{
+    struct searcher *copy = searcher_copy (s->searcher);
+    bool takes = copy && searcher_move (copy, trial, x) == 0;
+
+    searcher_destroy (copy);
+    return takes;
+}
+
+/* "batch = 32 instead of 64" */
+static void add_halved_reason (const struct hparam *h, const json_t *before,
+                               struct segment_report *r)
+{
+    char *old = hparams_text (before, h->path);
+    char *new = hparams_text (r->retry.hparams, h->path);
+    char text[256];
+
+    snprintf (text, sizeof (text), "; tried again with %.100s = %.32s instead of %.32s", h->path,
+              new ? new : "?", old ? old : "?");
+    add_oom_reason (&r->verdict, text);
+    free (old);
+    free (new);
+}
+
+/* A trial that has a result keeps its point, because the result belongs to it. */
+static void retry_halved (const struct sweep *s, long trial, struct segment_report *r)
+{
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    size_t n = s->exp->nparams;
+    double *x = calloc (n + 1, sizeof (*x));
+    const struct hparam *h;
+
+    if (!x || t->length > 0)
+        goto none;
+    if (n > 0)
+        memcpy (x, t->x, n * sizeof (*x));
+    if (!(h = on_oom_halve (s->exp, x)) || !searcher_takes (s, trial, x))
+        goto none;
+    r->retry.x = x;
+    r->retry.hparams = hparams_json (s->exp, x);
+    r->verdict.free = true;
+    add_halved_reason (h, trial_hparams (s, t), r);
+    return;
+none:
+    free (x);
+}
+
+static void retry_with_memory (const struct worker *w, struct segment_report *r)
+{
+    r->retry.memory = memory_to_retry (w, r->memory, r->peak);
+    if (r->retry.memory == 0)
+        return;
+    memory_add_reason (r->verdict.why, sizeof (r->verdict.why), r->memory, r->retry.memory);
+    r->verdict.free = true;
+}
+
+/* If the attempt of 'trial' in 'r' ran out of memory and there is something to change: fill
+ * r->retry, say so in the verdict, and do not count the failure.  oom_retry_free() after
+ * publishing.
+ */
+static void oom_retry_decide (const struct worker *w, long trial, struct segment_report *r)
+{
+    if (r->outcome != OUTCOME_FAILED || r->verdict.last)
+        return;
+    if (r->verdict.oom == OOM_GPU)
+        retry_halved (w->sweep, trial, r);
+    else if (r->verdict.oom == OOM_HOST)
+        retry_with_memory (w, r);
+}
+
+static void oom_retry_free (struct segment_report *r)
+{
+    free (r->retry.x);
+    json_decref (r->retry.hparams);
+    r->retry.x = NULL;
+    r->retry.hparams = NULL;
+}
+
+/* ---- the report ---- */
+
+/* results.h5 is rewritten after so many results, and more often while they are few.  It holds all
+ * trials, so a worker spends at most one part of its time in RESULTS_REST on it.
  */
 enum { RESULTS_EVERY = 256, RESULTS_REST = 50 };
 
-/* Excluded at once, for one trial; more of them the next check finds. */
+/* Most nodes excluded at once; the next check finds the others. */
 enum { NODES_MAX = 16 };
 
 static struct event report_event (const struct worker *w, long trial, struct segment_report *r)
@@ -68,7 +339,7 @@ static struct event report_event (const struct worker *w, long trial, struct seg
     return e;
 }
 
-/* That failure was the trial's last. */
+/* Whether the trial has no retries left. */
 static bool gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
@@ -119,14 +390,14 @@ static char *bad_nodes (const struct worker *w, long trial, const struct segment
     return failure_bad_nodes (dir);
 }
 
-/* A trial whose failure is one of a shared fault is not given up. */
+/* A trial is not given up because of a fault that trials share. */
 static bool is_last (const struct worker *w, long trial, const struct segment_report *r)
 {
     return r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
            && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why));
 }
 
-/* In the entry of the failure: no attempt can begin between the two. */
+/* In the same entry as the failure, so that no attempt can begin between the two. */
 static struct event pause_event (const struct worker *w, long trial, const struct segment_report *r)
 {
     return (struct event){ .op = EVENT_PAUSE,
@@ -136,8 +407,8 @@ static struct event pause_event (const struct worker *w, long trial, const struc
                            .why = r->verdict.why };
 }
 
-static int put_end (struct worker *w, long trial, struct segment_report *r,
-                    struct slurmdl_error *err)
+static int publish_failure (struct worker *w, long trial, struct segment_report *r,
+                            struct slurmdl_error *err)
 {
     struct event events[4 + NODES_MAX] = { report_event (w, trial, r) };
     const char *why = why_exclude (w, trial, r);
@@ -164,7 +435,7 @@ static int put_end (struct worker *w, long trial, struct segment_report *r,
     return rv;
 }
 
-/* The file is a copy: that it cannot be written is no reason to stop. */
+/* The file is a copy, so failing to write it is no reason to stop. */
 static void write_results (const struct worker *w)
 {
     struct slurmdl_error err = { "" };
@@ -175,14 +446,14 @@ static void write_results (const struct worker *w)
         fprintf (stderr, "dl: %s\n", err.text);
 }
 
-/* Often while it is cheap: whoever puts the result decides, so that nobody
- * writes it twice.
+/* Often while it is cheap.  The worker that published the result decides, so that no two write the
+ * file.
  */
-static void keep_results (struct worker *w, long before)
+static void refresh_results (struct worker *w, long before)
 {
     long n = w->sweep->nresults;
     double now = monotonic ();
-    /* an entry may have several results: past a power of two, or a multiple */
+    /* an entry may have several results: check for passing a power of two, or a multiple */
     bool due = (n ^ before) > (n & before)
                || (n / RESULTS_EVERY > before / RESULTS_EVERY
                    && now - w->results.at >= RESULTS_REST * w->results.took);
@@ -194,7 +465,7 @@ static void keep_results (struct worker *w, long before)
     }
 }
 
-/* ---- the metrics, which a result stands for ---- */
+/* ---- metrics are synced before the result that summarises them ---- */
 
 static void sync_begin (void *trainer)
 {
@@ -206,8 +477,8 @@ static int sync_end (void *trainer, struct slurmdl_error *err)
     return trainer_flush_end (trainer, err);
 }
 
-static int publish_result (struct worker *w, const struct segment_report *r, struct event *result,
-                           struct slurmdl_error *err)
+static int publish_with_metrics (struct worker *w, const struct segment_report *r,
+                                 struct event *result, struct slurmdl_error *err)
 {
     const struct publish_after metrics = { sync_begin, sync_end, r->trainer };
     int rv;
@@ -234,14 +505,14 @@ int worker_publish_report (struct worker *w, long trial, struct segment_report *
             r->outcome = OUTCOME_PARKED;
         event = report_event (w, trial, r);
         before = w->sweep->nresults;
-        rv = r->outcome == OUTCOME_RESULT ? publish_result (w, r, &event, err)
-                                          : put_end (w, trial, r, err);
+        rv = r->outcome == OUTCOME_RESULT ? publish_with_metrics (w, r, &event, err)
+                                          : publish_failure (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
     offer_withdraw (w);
     oom_retry_free (r);
     if (r->outcome == OUTCOME_RESULT && rv == 0)
-        keep_results (w, before);
+        refresh_results (w, before);
     return rv < 0 ? -1 : 0;
 }
 
@@ -256,7 +527,7 @@ void worker_close_sweep (const struct worker *w)
     gc_report_free (&report);
 }
 
-/* Where there are more workers, who reads results.h5 by dl renews it. */
+/* With more workers, the dl command that reads results.h5 renews it. */
 enum { WORKERS_FEW = 64 };
 
 void worker_leave_sweep (const struct worker *w)

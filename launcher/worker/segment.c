@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run one attempt at a segment to its end, whatever that is. */
-#include "launcher/worker/segment.h"
+/* Run one attempt at a segment and judge how it ended. */
+#include "launcher/worker/worker_private.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -24,21 +24,19 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/allocation.h"
-#include "launcher/worker/budget.h"
-#include "launcher/worker/memory.h"
+#include "launcher/worker/lost_worker.h"
 #include "launcher/worker/notify.h"
-#include "launcher/worker/traces.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-/* A segment is reported at most so often: each report is a log entry. */
+/* Most reports of a segment, each of which is a log entry. */
 enum { REPORTS_MAX = 256 };
 
-/* Slurm signals a step's processes one by one: the worker may be the last. */
+/* Slurm signals the processes of a step one by one, and the worker may be the last. */
 enum { LATE_MS = 2000 };
 
-/* What the attempt began with is synced while it trains: so long it is not
- * waited for.
+/* For so long nobody waits for the fsync of the attempt's first entries: it runs while the trainer
+ * starts.
  */
 enum { SETTLE_MS = 5 };
 
@@ -47,29 +45,29 @@ struct segment {
     struct trial_attempt attempt;
     struct trainer *trainer;
     double start;
-    long oom_kills;  /* in this cgroup, before it began; -1: not known */
-    double deadline; /* when a trainer that was asked to stop is killed */
-    double look;     /* when to look for news next */
+    long oom_kills;  /* in this cgroup, before it began; -1: unknown */
+    double deadline; /* when to kill a trainer that was asked to stop */
+    double look;     /* when to look for a report next */
     struct notify_watch notice;
     bool dropped;
     bool early;    /* the searcher stopped it */
-    bool shown;    /* its working folder */
-    bool homeless; /* the attempt's folder is gone, and what was logged */
+    bool shown;    /* its working folder, in the attempt's */
+    bool homeless; /* somebody removed the attempt's folder with its metrics */
     int status;
-    bool in_memory; /* the metrics may not be synced yet */
-    bool found;     /* it has logged the metrics, these: */
+    bool in_memory; /* the result is known, but perhaps not synced yet */
+    bool found;     /* it has logged all metrics, with these values: */
     int64_t step;
     double values[OBJECTIVES_MAX];
 };
 
-static bool fenced (const struct segment *s)
+static bool is_fenced (const struct segment *s)
 {
     const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
 
     return t->over >= s->attempt.number;
 }
 
-static void ask_to_stop (struct segment *s)
+static void ask_trainer_to_stop (struct segment *s)
 {
     if (s->deadline == 0) {
         trainer_signal (s->trainer, SIGTERM);
@@ -77,10 +75,10 @@ static void ask_to_stop (struct segment *s)
     }
 }
 
-static void look_around (struct segment *s)
+static void check_stop (struct segment *s)
 {
     trainer_read (s->trainer, false);
-    if (fenced (s)) {
+    if (is_fenced (s)) {
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
     }
@@ -89,15 +87,15 @@ static void look_around (struct segment *s)
     s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
     if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
         || sweep_retires (s->w->sweep, s->w->slot))
-        ask_to_stop (s);
+        ask_trainer_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
 }
 
 /* ---- reports ---- */
 
-/* The end of the segment is a result, and no news. */
-static bool is_news (const struct segment *s, int64_t step)
+/* The end of the segment is a result, not a report. */
+static bool report_is_due (const struct segment *s, int64_t step)
 {
     const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
     int64_t stride = (t->target + REPORTS_MAX - 1) / REPORTS_MAX;
@@ -105,12 +103,12 @@ static bool is_news (const struct segment *s, int64_t step)
     return step < t->target && step - t->reported >= stride;
 }
 
-/* A report that cannot be put is no reason to stop. */
-static void put_news (struct segment *s, int64_t step, double value)
+/* A report that cannot be published is no reason to stop. */
+static void publish_news (struct segment *s, int64_t step, double value)
 {
     int rv = 1;
 
-    while (rv == 1 && !fenced (s) && is_news (s, step)) {
+    while (rv == 1 && !is_fenced (s) && report_is_due (s, step)) {
         struct event event = {
             .op = EVENT_REPORT,
             .by = s->w->slot,
@@ -123,8 +121,8 @@ static void put_news (struct segment *s, int64_t step, double value)
     }
 }
 
-/* Once a second, or less often where the file is long. */
-static void look_for_news (struct segment *s)
+/* Once a second, or less often if reading the file takes long. */
+static void report_news (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
     double start = monotonic ();
@@ -137,13 +135,13 @@ static void look_for_news (struct segment *s)
     found = newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value) == 0;
     took = monotonic () - start;
     if (found)
-        put_news (s, step, value);
+        publish_news (s, step, value);
     s->look = start + (took > 0.05 ? 20 * took : 1);
 }
 
 /* ---- the loop ---- */
 
-static void wait_for_something (struct segment *s, int ms)
+static void poll_trainer (struct segment *s, int ms)
 {
     struct pollfd p[3] = {
         { .fd = s->w->signals, .events = POLLIN },
@@ -161,56 +159,54 @@ static void wait_for_something (struct segment *s, int ms)
         log_socket_serve (&s->w->socket, s->trainer);
 }
 
-/* The command was a shell that died of the signal: what it ran may be saving
- * a checkpoint.
- */
-static void linger (struct segment *s)
+/* A shell died of the signal, but the program that it ran may still be saving a checkpoint. */
+static void await_lingering (struct segment *s)
 {
     double limit = monotonic () + (double)s->w->sweep->exp->grace;
 
     if (s->deadline > 0 && s->deadline < limit)
         limit = s->deadline;
     while (!s->dropped && trainer_lingers (s->trainer) && monotonic () < limit) {
-        wait_for_something (s, 100);
+        poll_trainer (s, 100);
         worker_tick (s->w, NULL);
-        s->dropped = fenced (s);
+        s->dropped = is_fenced (s);
     }
     trainer_signal (s->trainer, SIGKILL);
 }
 
-static bool has_ended_well (const struct segment *s)
+static bool trainer_succeeded (const struct segment *s)
 {
     return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped && !s->early;
 }
 
-/* What it has printed and sent when it ended; then what those before it have
- * printed, if there was nothing left to train.
+/* Read what it printed and sent before it ended; if there was nothing left to train, also what
+ * earlier attempts printed.
  */
-static void drain (struct segment *s)
+static void drain_output (struct segment *s)
 {
     struct pollfd p = { .fd = s->w->socket.fd, .events = POLLIN };
 
     trainer_read (s->trainer, true);
     while (p.fd >= 0 && poll (&p, 1, 0) == 1)
         log_socket_serve (&s->w->socket, s->trainer);
-    if (has_ended_well (s))
+    if (trainer_succeeded (s))
         trainer_had_nothing_to_do (s->trainer);
 }
 
-/* The signal that it died of, which a shell passes on as 128 more; 0: none. */
-static int died_of (int status)
+/* The signal that killed it, which a shell reports as 128 + signal; 0: none. */
+static int signal_of_status (int status)
 {
     if (WIFSIGNALED (status))
         return WTERMSIG (status);
     return WIFEXITED (status) && WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128 : 0;
 }
 
-/* How long to wait for the signal that may have caused this end; a trainer may
- * answer it with any status.
+/* How long to wait for the signal that may have caused this end; a trainer may exit with any status
+ * on it.
  */
-static int late (int status)
+static int late_signal_ms (int status)
 {
-    int signal = died_of (status);
+    int signal = signal_of_status (status);
 
     if (signal == SIGTERM || signal == SIGUSR2)
         return LATE_MS;
@@ -219,8 +215,8 @@ static int late (int status)
                : 0;
 }
 
-/* Without 'searcher.max_length' nobody knows how long the training is: its
- * steps do not say that it is complete.
+/* Without 'searcher.max_length' the length of the training is unknown, and no step shows that it is
+ * complete.
  */
 static bool knows_length (const struct segment *s)
 {
@@ -229,23 +225,23 @@ static bool knows_length (const struct segment *s)
     return e->given.length || e->search.max_length > 1;
 }
 
-static bool is_complete (const struct segment *s)
+static bool segment_is_complete (const struct segment *s)
 {
     return s->found && knows_length (s) && s->step >= s->attempt.length;
 }
 
-/* Slurm signals all processes of the step: the trainer may have ended because
- * of a signal that the worker is only about to read.  Each short trial of
- * unknown length ends with a metric and status 0: it is not kept waiting.
+/* Slurm signals all processes of the step: the trainer may have ended because of a signal that the
+ * worker has yet to read.  A trial of unknown length that logged a metric and exited with status 0
+ * waits for a fraction of its run time only, so that short trials are not delayed.
  */
-static void late_signal (struct segment *s)
+static void await_late_signal (struct segment *s)
 {
     struct pollfd p = { .fd = s->w->signals, .events = POLLIN };
     bool known = s->w->stop || s->deadline > 0 || s->early || s->dropped;
     double part = (monotonic () - s->start) * 1000 / 20;
-    int ms = late (s->status);
+    int ms = late_signal_ms (s->status);
 
-    if (known || is_complete (s))
+    if (known || segment_is_complete (s))
         return;
     if (s->status == 0 && s->found && !knows_length (s) && part < ms)
         ms = (int)part;
@@ -253,7 +249,7 @@ static void late_signal (struct segment *s)
         ;
 }
 
-/* The length it has, and the metric there. */
+/* The searcher stopped the trial: its result is the length it reached, and the metric there. */
 static void judge_early (const struct segment *s, struct segment_report *r)
 {
     const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
@@ -271,10 +267,10 @@ static void judge_early (const struct segment *s, struct segment_report *r)
     metric_summarise (&s->attempt, r->values);
 }
 
-/* The least step that tells how far a script has come: without {step} in a
- * pattern it is the number of a line, and `dl log` may say the end only.
+/* The smallest step that is credible as a script's progress: without {step} in a pattern, steps
+ * count lines, and `dl log` may have been called at the end only.
  */
-static int64_t least_step (const struct experiment *e)
+static int64_t least_credible_step (const struct experiment *e)
 {
     bool has = false;
 
@@ -283,8 +279,8 @@ static int64_t least_step (const struct experiment *e)
     return has ? 1 : e->patterns ? INT64_MAX : 2;
 }
 
-/* A program that does not know {length}, or counts steps of another kind. */
-static bool is_beyond (const struct segment *s)
+/* The program ignores {length}, or its steps count something else. */
+static bool ran_beyond (const struct segment *s)
 {
     const struct experiment *e = s->w->sweep->exp;
 
@@ -292,46 +288,44 @@ static bool is_beyond (const struct segment *s)
            && s->step > s->attempt.length;
 }
 
-/* Steps may be counted from 0. */
-static int64_t ended_at (const struct segment *s)
+/* Steps may count from 0. */
+static int64_t ended_early_at (const struct segment *s)
 {
-    return s->found && knows_length (s) && (s->step + 1 < s->attempt.length || is_beyond (s))
-                   && s->step >= least_step (s->w->sweep->exp)
+    return s->found && knows_length (s) && (s->step + 1 < s->attempt.length || ran_beyond (s))
+                   && s->step >= least_credible_step (s->w->sweep->exp)
                ? s->step
                : 0;
 }
 
-static bool is_result (const struct segment *s, struct segment_report *r)
+static bool segment_has_result (const struct segment *s, struct segment_report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
 
     r->length = s->attempt.length;
-    r->ended = ended_at (s);
+    r->ended = ended_early_at (s);
     memcpy (r->values, s->values, sizeof (r->values));
     return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
-           && ((!asked && !trainer_unread (s->trainer)) || is_complete (s));
+           && ((!asked && !trainer_unread (s->trainer)) || segment_is_complete (s));
 }
 
-/* Workers side by side share the cgroup, and its counter. */
-static enum oom_kill kill_of (const struct segment *s)
+/* Workers side by side share a cgroup and its counter. */
+static enum oom_kill oom_kill_of (const struct segment *s)
 {
     if (s->oom_kills < 0 || oom_kills ("") <= s->oom_kills)
         return KILLED_NOTHING;
     return s->w->memory.places == 1 && s->w->memory.bytes > 0 ? KILLED_OWN : KILLED_SOMETHING;
 }
 
-/* A process that somebody killed was no failure of the script's: what it had
- * saved is handed on, even if it was the first.
- */
+/* If somebody killed the first attempt, the script did not fail: what it saved is handed on. */
 static void judge_progress (const struct segment *s, struct segment_report *r)
 {
     switch (attempt_progress (s->w->sweep, s->attempt.trial, s->attempt.number)) {
     case PROGRESS_NONE:
         r->verdict.free |= sweep_trial (s->w->sweep, s->attempt.trial)->over == 0
-                           && died_of (s->status) == SIGKILL && r->verdict.oom == OOM_NONE
+                           && signal_of_status (s->status) == SIGKILL && r->verdict.oom == OOM_NONE
                            && folder_has_files (s->attempt.dir, NULL);
         break;
-    case PROGRESS_FILES: /* any file will do: it is not believed for ever */
+    case PROGRESS_FILES: /* any file counts, but LOST_MAX limits how often */
         r->verdict.free = true;
         break;
     case PROGRESS_STEPS:
@@ -339,7 +333,7 @@ static void judge_progress (const struct segment *s, struct segment_report *r)
     }
 }
 
-/* What was logged cannot be read, by no fault of the program's. */
+/* The metrics cannot be read, which is not the program's fault. */
 static void judge_loss (const struct segment *s, struct segment_report *r)
 {
     r->verdict.last = false;
@@ -357,22 +351,22 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
 static void judge_failure (struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
-    failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
+    failure_classify (&s->attempt, s->status, oom_kill_of (s), &r->verdict);
     r->peak = trainer_peak (s->trainer);
     judge_progress (s, r);
-    /* that it has no metric is then no fault of the program's */
+    /* then it is not the program's fault that there is no metric */
     if (s->status == 0 && trainer_lost_metrics (s->trainer))
         r->verdict.last = false;
     if (s->homeless || (s->status == 0 && trainer_unread (s->trainer)))
         judge_loss (s, r);
 }
 
-/* A controller that is down is waited for. */
-static enum job_state state_of_job (struct segment *s)
+/* Wait for a slurmctld that is down. */
+static enum job_state await_job_state (struct segment *s)
 {
     enum job_state job = allocation_state ();
 
-    while (job == JOB_UNKNOWN && !fenced (s) && worker_may_go_on (s->w)) {
+    while (job == JOB_UNKNOWN && !is_fenced (s) && worker_may_go_on (s->w)) {
         worker_sleep (s->w, 2);
         worker_tick (s->w, NULL);
         if ((job = allocation_state ()) == JOB_RUNS)
@@ -381,30 +375,30 @@ static enum job_state state_of_job (struct segment *s)
     return job;
 }
 
-/* srun starts no ranks, and ends them, where the job has ended or slurmctld
- * does not answer: that is no failure of the trial.
+/* If the job has ended or slurmctld does not answer, srun starts no ranks, or kills them; the trial
+ * has not failed then.
  */
 static void judge_step (struct segment *s, struct segment_report *r)
 {
-    enum job_state job = experiment_has_ranks (s->w->sweep->exp) ? state_of_job (s) : JOB_RUNS;
+    enum job_state job = experiment_has_ranks (s->w->sweep->exp) ? await_job_state (s) : JOB_RUNS;
 
     if (job == JOB_RUNS || (job == JOB_UNKNOWN && !s->w->stop)) {
         judge_failure (s, r);
         r->verdict.free |= job == JOB_UNKNOWN;
         return;
     }
-    r->outcome = fenced (s) ? OUTCOME_DROPPED : OUTCOME_PARKED;
+    r->outcome = is_fenced (s) ? OUTCOME_DROPPED : OUTCOME_PARKED;
     s->w->left_over = job == JOB_ENDED;
     if (s->w->left_over)
         fputs ("dl: the job of this worker has ended; it ends, too\n", stderr);
 }
 
-static void judge (struct segment *s, struct segment_report *r)
+static void judge_segment (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
     if (s->dropped)
         r->outcome = OUTCOME_DROPPED;
-    else if (is_result (s, r))
+    else if (segment_has_result (s, r))
         r->outcome = OUTCOME_RESULT;
     else if (s->early)
         judge_early (s, r);
@@ -424,7 +418,7 @@ static void judge (struct segment *s, struct segment_report *r)
         judge_step (s, r);
 }
 
-static int prepare (struct segment *s, long trial)
+static int prepare_attempt (struct segment *s, long trial)
 {
     const struct sweep *sweep = s->w->sweep;
     const struct sweep_trial *t = sweep_trial (sweep, trial);
@@ -443,19 +437,19 @@ static int prepare (struct segment *s, long trial)
     return 0;
 }
 
-/* A result that the worker has logged itself need not be read from the disk:
- * the metrics get there together with it.
+/* A result that the worker logged itself need not be read back: the metrics are synced together
+ * with it.
  */
-static bool take_result (struct segment *s)
+static bool result_is_in_memory (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
 
-    return has_ended_well (s) && !s->homeless && sweep_metrics (sweep) == 1
+    return trainer_succeeded (s) && !s->homeless && sweep_metrics (sweep) == 1
            && sweep->exp->summary[0] == SUMMARY_LAST
            && trainer_newest (s->trainer, &s->step, s->values) && s->step >= s->attempt.length;
 }
 
-static int settle_and_wait (struct segment *s, struct slurmdl_error *err)
+static int settle_and_poll (struct segment *s, struct slurmdl_error *err)
 {
     bool young = monotonic () - s->start < SETTLE_MS / 1e3;
 
@@ -465,19 +459,19 @@ static int settle_and_wait (struct segment *s, struct slurmdl_error *err)
     }
     if (!young && sweep_settle (s->w->sweep, err) < 0)
         return -1;
-    wait_for_something (s, young ? SETTLE_MS : 1000);
+    poll_trainer (s, young ? SETTLE_MS : 1000);
     return 0;
 }
 
-static int train (struct segment *s, struct slurmdl_error *err)
+static int train_segment (struct segment *s, struct slurmdl_error *err)
 {
     int rv = 0;
 
     while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
-        rv = settle_and_wait (s, err) < 0 ? -1 : worker_tick (s->w, err);
-        look_for_news (s);
+        rv = settle_and_poll (s, err) < 0 ? -1 : worker_tick (s->w, err);
+        report_news (s);
         notify_watch (s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
-        look_around (s);
+        check_stop (s);
     }
     while (rv == 0 && notify_unwatch (&s->notice)) {
         worker_sleep (s->w, 0.02);
@@ -485,17 +479,17 @@ static int train (struct segment *s, struct slurmdl_error *err)
     }
     if (rv < 0)
         return -1;
-    linger (s);
-    drain (s);
+    await_lingering (s);
+    drain_output (s);
     if (!s->dropped)
         work_folder_settle (&s->attempt, s->status == 0);
     s->homeless = trainer_is_homeless (s->trainer);
-    s->in_memory = take_result (s);
+    s->in_memory = result_is_in_memory (s);
     if (!s->in_memory && !s->homeless && trainer_flush (s->trainer, err) < 0)
         return -1;
     s->found =
         s->in_memory || (!s->homeless && attempt_metrics (&s->attempt, &s->step, s->values) == 0);
-    late_signal (s);
+    await_late_signal (s);
     return 0;
 }
 
@@ -506,18 +500,18 @@ int segment_run (struct worker *w, long trial, struct segment_report *report,
     int rv;
 
     *report = (struct segment_report){ .outcome = OUTCOME_FAILED, .memory = memory_of_attempt (w) };
-    if (prepare (&s, trial) < 0)
+    if (prepare_attempt (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
     if (searcher_stops (w->sweep->searcher, trial)) {
-        /* its last worker came to die before it could say so */
+        /* its last worker died before it could publish that */
         judge_early (&s, report);
         return 0;
     }
     if (!(s.trainer = trainer_start (&s.attempt, &w->spare, err)))
         return -1;
     log_begin_to_settle (w->sweep->log);
-    if ((rv = train (&s, err)) == 0)
-        judge (&s, report);
+    if ((rv = train_segment (&s, err)) == 0)
+        judge_segment (&s, report);
     if (rv == 0 && s.in_memory)
         report->trainer = s.trainer;
     else

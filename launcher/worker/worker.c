@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pull loop: claim what is open, else decide what comes next. */
+/* The worker's loop: claim an open segment, else decide what comes next. */
 #include "launcher/worker/worker.h"
 
 #include <errno.h>
@@ -21,25 +21,65 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/budget.h"
-#include "launcher/worker/custom_searcher.h"
-#include "launcher/worker/decide.h"
-#include "launcher/worker/leftovers.h"
+#include "launcher/worker/allocation.h"
+#include "launcher/worker/lost_worker.h"
 #include "launcher/worker/notify.h"
-#include "launcher/worker/report.h"
-#include "launcher/worker/segment.h"
-#include "launcher/worker/services.h"
-#include "launcher/worker/shared_fault.h"
-#include "launcher/worker/traces.h"
+#include "launcher/worker/retention.h"
+#include "launcher/worker/worker_private.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
+/* ---- the process ---- */
+
+static const int watched_signals[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
+
+/* Receive the signals that are requests through a descriptor; -1 with errno. */
+static int watch_signals (void)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    for (size_t i = 0; i < sizeof (watched_signals) / sizeof (*watched_signals); i++)
+        sigaddset (&set, watched_signals[i]);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Whether the disk has space for the result of an attempt that would begin now. */
+static bool has_space (struct worker *w)
+{
+    if (w->waits && disk_reserve_make (w->sweep->dir, NULL) == 0) {
+        fputs ("dl: there is space again\n", stderr);
+        w->waits = false;
+    }
+    return !w->waits;
+}
+
+/* Record the node, and the GPUs that trainers see. */
+static void describe_node (struct worker *w)
+{
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                         "ZE_AFFINITY_MASK" };
+    const char *node = getenv ("SLURMD_NODENAME");
+    const char *gpus = NULL;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
+        gpus = getenv (names[i]);
+    snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
+    if (node)
+        snprintf (w->host, sizeof (w->host), "%s", node);
+    else
+        gethostname (w->host, sizeof (w->host) - 1);
+    word_make_fit (w->host);
+}
+
 /* ---- one attempt ---- */
 
-static int train (struct worker *w, long trial, struct slurmdl_error *err)
+static int train_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     long attempt = sweep_trial (w->sweep, trial)->over + 1;
     struct segment_report r;
@@ -80,10 +120,11 @@ static enum question claim_question (const struct worker *w, long trial)
     return rv < 0 ? QUESTION_FAILED : rv ? QUESTION_OF_ANOTHER : QUESTION_MINE;
 }
 
-/* Find out why the worker 'owner' died.  Returns false while another worker is
- * asking Slurm about it.
+/* Find out why the worker 'owner' died.  Returns false while another worker is asking Slurm about
+ * it.
  */
-static bool find_loss (struct worker *w, long trial, const char *owner, struct worker_exit *l)
+static bool find_cause_of_death (struct worker *w, long trial, const char *owner,
+                                 struct worker_exit *l)
 {
     const struct worker_exit *mine = peer_preceded (w->peer, owner) ? w->lost : NULL;
     char slot[64];
@@ -92,7 +133,7 @@ static bool find_loss (struct worker *w, long trial, const char *owner, struct w
     *l = (struct worker_exit){ .why = "its worker is gone" };
     if (mine && *mine->why)
         *l = *mine;
-    /* a job that still runs has nothing more to tell */
+    /* Slurm knows no more about a job that still runs */
     if ((mine && !mine->requeued) || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
         || !worker_exit_can_ask (slot))
         return true;
@@ -101,10 +142,8 @@ static bool find_loss (struct worker *w, long trial, const char *owner, struct w
     return q != QUESTION_OF_ANOTHER || peer_dead_since (w->peer, owner) >= ASK_WAIT;
 }
 
-/* Remove the metrics file that the dead worker had prepared.  If it only hung,
- * it goes on without one.
- */
-static void remove_spare (const struct worker *w, const char *owner)
+/* Remove the spare metrics file of the dead worker.  If it only hangs, it goes on without one. */
+static void remove_spare_metrics (const struct worker *w, const char *owner)
 {
     char name[40];
     char path[PATH_MAX];
@@ -119,8 +158,8 @@ static void remove_spare (const struct worker *w, const char *owner)
 /* Record that the worker of this attempt is gone.  Running out of memory counts
  * against the trial, not against the node.
  */
-static enum turn put_lost (struct worker *w, long trial, const char *owner,
-                           struct slurmdl_error *err)
+static enum turn publish_lost (struct worker *w, long trial, const char *owner,
+                               struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
@@ -129,7 +168,7 @@ static enum turn put_lost (struct worker *w, long trial, const char *owner,
     int64_t memory;
     bool counted, last, progress;
 
-    if (!find_loss (w, trial, owner, &lost))
+    if (!find_cause_of_death (w, trial, owner, &lost))
         return TURN_WAIT;
     memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
     if (memory)
@@ -152,13 +191,13 @@ static enum turn put_lost (struct worker *w, long trial, const char *owner,
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
-    remove_spare (w, owner);
+    remove_spare_metrics (w, owner);
     leftovers_clean_attempt (w->sweep, trial, attempt);
     return worker_publish (w, events, last ? 2 : 1, err) < 0 ? TURN_FAILED : TURN_AGAIN;
 }
 
 /* Returns TURN_DONE if this worker has the trial now. */
-static enum turn claim (struct worker *w, long trial, struct slurmdl_error *err)
+static enum turn claim_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     int rv;
@@ -179,18 +218,16 @@ static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *
     const char *owner;
 
     if (!(owner = worker_owner_of (w, trial)))
-        return claim (w, trial, err);
+        return claim_trial (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
         return TURN_DONE;
     if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->lease))
         return TURN_WAIT;
-    return put_lost (w, trial, owner, err);
+    return publish_lost (w, trial, owner, err);
 }
 
-/* Each worker starts its search at another place in s->open, so that two rarely
- * try the same trial.
- */
-static long first_place (const struct worker *w)
+/* Each worker starts at a different index of s->open, so that two rarely try the same trial. */
+static long first_index (const struct worker *w)
 {
     unsigned long hash = 5381;
 
@@ -199,8 +236,7 @@ static long first_place (const struct worker *w)
     return w->sweep->nopen ? (long)(hash % (unsigned long)w->sweep->nopen) : 0;
 }
 
-/* Look for dead workers once a second: with many workers that takes longer than
- * everything else.
+/* Look for dead workers once a second only: with many workers it takes longer than everything else.
  */
 static bool is_time_to_look (struct worker *w)
 {
@@ -210,7 +246,7 @@ static bool is_time_to_look (struct worker *w)
     return true;
 }
 
-/* A trial that this worker created for itself comes first: nobody else may train it. */
+/* The trial that this worker began for itself: nobody else may train it.  0: none. */
 static long own_trial (const struct worker *w)
 {
     for (long i = 0; i < w->sweep->nopen; i++) {
@@ -223,20 +259,20 @@ static long own_trial (const struct worker *w)
 }
 
 /* Train an open segment. */
-static enum turn work (struct worker *w, struct slurmdl_error *err)
+static enum turn train_open_trial (struct worker *w, struct slurmdl_error *err)
 {
     long n = w->sweep->nopen;
-    long first = first_place (w);
+    long first = first_index (w);
     long own = own_trial (w);
 
     if (own)
-        return train (w, own, err) < 0 ? TURN_FAILED : TURN_DONE;
+        return train_trial (w, own, err) < 0 ? TURN_FAILED : TURN_DONE;
     w->looks = is_time_to_look (w);
     for (long i = 0; i < n; i++) {
         long trial = w->sweep->open[(first + i) % n];
         enum turn turn = try_trial (w, trial, err);
         if (turn == TURN_DONE)
-            return train (w, trial, err) < 0 ? TURN_FAILED : TURN_DONE;
+            return train_trial (w, trial, err) < 0 ? TURN_FAILED : TURN_DONE;
         if (turn != TURN_WAIT)
             return turn;
     }
@@ -250,20 +286,20 @@ static enum turn do_next (struct worker *w, struct slurmdl_error *err)
     enum turn turn;
 
     w->out_of_time = false;
-    if (!worker_may_go_on (w) || !worker_has_space (w))
+    if (!worker_may_go_on (w) || !has_space (w))
         return TURN_IDLE;
     if (w->sweep->reached)
         return worker_finish (w, err);
     if ((turn = fault_stop (w, err)) != TURN_IDLE)
         return turn;
-    if (worker_is_late (w))
+    if (worker_time_is_over (w))
         return worker_wind_up (w, err);
-    if ((turn = work (w, err)) != TURN_IDLE || !worker_may_go_on (w))
+    if ((turn = train_open_trial (w, err)) != TURN_IDLE || !worker_may_go_on (w))
         return turn;
     return worker_decide (w, err);
 }
 
-/* A full disk does not end a worker: it keeps its claims and waits. */
+/* A full disk does not end a worker: it keeps its claims and waits for space. */
 static enum turn try_next (struct worker *w, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
@@ -275,11 +311,11 @@ static enum turn try_next (struct worker *w, struct slurmdl_error *err)
         errorf (err, "%s", why.text);
         return TURN_FAILED;
     }
-    worker_wait_for_space (w, &why);
+    worker_note_full_disk (w, &why);
     return TURN_WAIT;
 }
 
-/* All idle workers together read the log about 300 times a second. */
+/* Idle workers together read the log about 300 times a second. */
 static double least_pause (const struct worker *w)
 {
     double pause = (double)w->sweep->exp->workers / 320;
@@ -287,7 +323,7 @@ static double least_pause (const struct worker *w)
     return fmin (fmax (pause, 0.05), 2);
 }
 
-static int pull (struct worker *w, struct slurmdl_error *err)
+static int run_loop (struct worker *w, struct slurmdl_error *err)
 {
     double pause = least_pause (w);
     bool fresh = false; /* this worker wrote the last entry: there is nothing to read */
@@ -334,8 +370,8 @@ static enum worker_end how_it_ended (const struct worker *w)
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
 
-/* The name tells whoever takes over which killed worker the file belongs to. */
-static bool name_spare (struct worker *w)
+/* The name tells the worker that takes over to which dead worker the file belongs. */
+static bool name_spare_metrics (struct worker *w)
 {
     snprintf (w->spare.name, sizeof (w->spare.name), ".%s", worker_nonce (w));
     return snprintf (w->spare.dir, sizeof (w->spare.dir), "%s/workers", w->sweep->dir)
@@ -353,18 +389,18 @@ enum worker_end worker_run (struct sweep *sweep, const struct worker_place *plac
     enum worker_end end = WORKER_ERROR;
     int e;
 
-    if ((w.signals = worker_watch_signals ()) < 0) {
+    if ((w.signals = watch_signals ()) < 0) {
         errorf (err, "signalfd: %s", strerror (errno));
         return end;
     }
-    worker_describe_node (&w);
+    describe_node (&w);
     log_socket_open (&w.socket);
     w.beat = monotonic ();
     job_memory_find ("", &w.memory);
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
     if (software_enter (sweep->exp, err) == 0 && (w.peer = peer_create (sweep->dir, w.slot, err))
-        && name_spare (&w) && pull (&w, err) == 0)
+        && name_spare_metrics (&w) && run_loop (&w, err) == 0)
         end = how_it_ended (&w);
     if (end == WORKER_ERROR)
         sweep_blame_folder (sweep, err);

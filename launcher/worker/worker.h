@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker: pulls segments of a sweep and trains them until none is left. */
+/* A worker: claims segments of a sweep and trains them until none is left. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
@@ -8,24 +8,24 @@
 /* How a worker ended; also its exit status (launcher/sys/say.h). */
 enum worker_end {
     WORKER_DONE,      /* the sweep has ended or was stopped */
-    WORKER_FAULT,     /* it was paused because of a fault that trials share */
+    WORKER_FAULT,     /* the sweep was paused because of a fault that trials share */
     WORKER_PARKED,    /* asked to stop; there is work left */
     WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
-    WORKER_EXCLUDED,  /* no attempt may begin on this machine */
-    WORKER_SMALL,     /* the trials need more memory than its job has */
+    WORKER_EXCLUDED,  /* no attempt may begin on this node */
+    WORKER_SMALL,     /* trials need more memory than its job has */
     WORKER_ERROR,
 };
 
-/* How a worker works. */
+/* Where a worker works. */
 struct worker_place {
     const char *slot;
-    double seconds;                 /* that it has before Slurm kills it, 0: no limit */
-    bool fresh;                     /* it has just got them: more are not to be had */
-    const struct worker_exit *lost; /* of who was here before; NULL: nothing */
+    double seconds;                 /* until Slurm kills it, 0: no limit */
+    bool fresh;                     /* its time has just begun: a new job would have no more */
+    const struct worker_exit *lost; /* how the previous worker here ended; NULL: unknown */
 };
 
-/* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
- * the calling thread and takes them as requests (dl-trainer(7), SIGNALS).
+/* Work on 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in the calling thread
+ * and takes them as requests (dl-trainer(7), SIGNALS).
  */
 enum worker_end worker_run (struct sweep *sweep, const struct worker_place *place,
                             struct slurmdl_error *err);

@@ -17,9 +17,8 @@
 
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/worker/segment.h"
-#include "launcher/worker/services.h"
 #include "launcher/worker/worker.h"
+#include "launcher/worker/worker_private.h"
 #include "runtime/base/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/launcher/made.h"

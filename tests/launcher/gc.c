@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
-#include "launcher/worker/checkpoints.h"
+#include "launcher/worker/retention.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

@@ -5,7 +5,7 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
-#include "launcher/worker/offered_results.h"
+#include "launcher/worker/worker_private.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

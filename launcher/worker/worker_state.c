@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services of a worker: signals, signs of life, log entries, a full disk.
- */
-#include "launcher/worker/services.h"
+/* What all parts of a worker use: signals, heartbeats, claims, publishing. */
+#include "launcher/worker/worker_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,23 +16,9 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/layout.h"
-
-static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
-
-int worker_watch_signals (void)
-{
-    sigset_t set;
-
-    sigemptyset (&set);
-    for (size_t i = 0; i < sizeof (watched) / sizeof (*watched); i++)
-        sigaddset (&set, watched[i]);
-    sigprocmask (SIG_BLOCK, &set, NULL);
-    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
 
 int worker_signal (struct worker *w)
 {
@@ -46,8 +31,8 @@ int worker_signal (struct worker *w)
     return (int)info.ssi_signo;
 }
 
-/* What Slurm kills first can save nothing. */
-static void watch_clock (struct worker *w)
+/* Stop in time for the trainer to save a checkpoint before Slurm kills the job. */
+static void watch_time_limit (struct worker *w)
 {
     if (w->end > 0 && !w->stop && monotonic () + (double)w->sweep->exp->grace >= w->end)
         w->stop = SIGUSR2;
@@ -55,11 +40,11 @@ static void watch_clock (struct worker *w)
 
 int worker_tick (struct worker *w, struct slurmdl_error *err)
 {
-    watch_clock (w);
+    watch_time_limit (w);
     if (monotonic () - w->beat < (double)w->sweep->exp->heartbeat)
         return 0;
     w->beat = monotonic ();
-    /* a sign of life that cannot be given is no reason to stop */
+    /* a heartbeat that cannot be written is no reason to stop */
     peer_beat (w->peer, NULL);
     return sweep_sync (w->sweep, err) < 0 ? -1 : 0;
 }
@@ -72,8 +57,7 @@ void worker_sleep (struct worker *w, double seconds)
         worker_signal (w);
 }
 
-/* Clocks need not agree: the event counts, whoever puts it first. */
-bool worker_is_late (const struct worker *w)
+bool worker_time_is_over (const struct worker *w)
 {
     return w->sweep->expired || sweep_is_late (w->sweep);
 }
@@ -83,21 +67,21 @@ const char *worker_nonce (const struct worker *w)
     return peer_self (w->peer)->nonce;
 }
 
-static int look_up_node (void *sweep, const char *name)
+static int node_is_excluded (void *sweep, const char *name)
 {
     const struct host *h = sweep_host (sweep, name);
 
     return h && h->why;
 }
 
-/* A trial of several nodes has all those of the allocation. */
+/* A trial of several nodes uses all nodes of the allocation. */
 bool worker_is_excluded (const struct worker *w)
 {
     const char *nodes = w->sweep->exp->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
 
-    return look_up_node (w->sweep, w->host)
+    return node_is_excluded (w->sweep, w->host)
            || (nodes && w->sweep->nhosts > 0
-               && layout_each_host (nodes, look_up_node, w->sweep) > 0);
+               && layout_each_host (nodes, node_is_excluded, w->sweep) > 0);
 }
 
 bool worker_may_go_on (const struct worker *w)
@@ -108,10 +92,9 @@ bool worker_may_go_on (const struct worker *w)
 
 bool worker_may_begin (const struct worker *w)
 {
-    return worker_may_go_on (w) && !worker_is_late (w);
+    return worker_may_go_on (w) && !worker_time_is_over (w);
 }
 
-/* NULL: nobody has it. */
 const char *worker_owner_of (struct worker *w, long trial)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
@@ -127,15 +110,15 @@ bool worker_trains (struct worker *w, long trial)
            && !peer_dead (w->peer, owner, w->sweep->exp->lease);
 }
 
-/* Asked to stop, it tries for as long as it would give a trainer. */
-static bool may_wait (const struct worker *w, double *limit)
+/* A worker that was asked to stop retries for as long as it would grant a trainer. */
+static bool may_wait_for_space (const struct worker *w, double *limit)
 {
     if (w->stop && *limit == 0)
         *limit = monotonic () + (double)w->sweep->exp->grace;
     return *limit == 0 || monotonic () < *limit;
 }
 
-void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why)
+void worker_note_full_disk (struct worker *w, const struct slurmdl_error *why)
 {
     if (!w->waits)
         fprintf (stderr, "dl: %s; waiting for space\n", why->text);
@@ -149,11 +132,11 @@ int worker_publish (struct worker *w, struct event *events, size_t n, struct slu
     double limit = 0;
     int rv;
 
-    /* what was published and read must not be published twice */
+    /* once the log has grown, the entry may be in it: do not publish it twice */
     while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0 && disk_is_full (errno)
-           && log_length (w->sweep->log) == length && may_wait (w, &limit)) {
+           && log_length (w->sweep->log) == length && may_wait_for_space (w, &limit)) {
         if (disk_reserve_spend (w->sweep->dir) < 0) {
-            worker_wait_for_space (w, &why);
+            worker_note_full_disk (w, &why);
             peer_beat (w->peer, NULL);
             worker_sleep (w, 2);
         }
@@ -162,32 +145,4 @@ int worker_publish (struct worker *w, struct event *events, size_t n, struct slu
     if (rv < 0)
         errorf (err, "%s", why.text);
     return rv;
-}
-
-/* No attempt begins before there is space for its result. */
-bool worker_has_space (struct worker *w)
-{
-    if (w->waits && disk_reserve_make (w->sweep->dir, NULL) == 0) {
-        fputs ("dl: there is space again\n", stderr);
-        w->waits = false;
-    }
-    return !w->waits;
-}
-
-/* What the trainers see of the machine, for the records. */
-void worker_describe_node (struct worker *w)
-{
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                         "ZE_AFFINITY_MASK" };
-    const char *node = getenv ("SLURMD_NODENAME");
-    const char *gpus = NULL;
-
-    for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
-        gpus = getenv (names[i]);
-    snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
-    if (node)
-        snprintf (w->host, sizeof (w->host), "%s", node);
-    else
-        gethostname (w->host, sizeof (w->host) - 1);
-    word_make_fit (w->host);
 }
