@@ -239,7 +239,7 @@ int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
     (void)av;
     if (!is_ordinary_step (sp))
         return 0;
-    rollcall_launch ();
+    rollcall_launch (sp);
     if (option_is_on (PLUGIN_MONITOR) && option_is_given (PLUGIN_MONITOR))
         monitor_begin (sp);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process beside srun: the first task of each node answers it, and it names
- * the nodes that do not; what a process of the step posts, it keeps for others.
+/* The roll call of a step: the first task of each node answers srun, which names
+ * the nodes that do not.  Beside srun a process keeps what ranks post for others.
  */
 #include "spank/rollcall.h"
 
@@ -67,7 +67,7 @@ struct node_answer {
 };
 
 struct rollcall {
-    volatile bool *content; /* in memory that srun sees: there is nothing to say */
+    volatile bool *content; /* shared with srun: all have answered; NULL: no process */
     int srun, listener, port;
     char token[SECRET_TEXT];
     char asked[ASKED_TEXT];           /* options of the user's; "": none */
@@ -236,7 +236,8 @@ static void take_answer (struct rollcall *r, const char *text)
     r->first = r->first ? r->first : seconds ();
     r->same = r->same && !strcmp (a.build, r->answers[0].build);
     take_list (r, list);
-    *r->content = r->n == r->expected && r->same;
+    if (r->content)
+        *r->content = r->n == r->expected && r->same;
 }
 
 static int find_post (const struct rollcall *r, const char *name)
@@ -355,7 +356,7 @@ static void hear (struct rollcall *r, int i)
 
 /* Whoever says nothing gives way to those who come; most have said it by then.
  */
-static void take_callers (struct rollcall *r)
+static void accept_callers (struct rollcall *r)
 {
     int fd;
 
@@ -369,31 +370,22 @@ static void take_callers (struct rollcall *r)
     }
 }
 
-/* "L" and what the user asked for; "E" and the nodes.  -1: srun has ended. */
-static int hear_srun (struct rollcall *r)
+/* The nodes of the step, with which srun ends.  Returns -1 if it was killed. */
+static int read_nodes (struct rollcall *r)
 {
-    char text[NODES_TEXT];
-    ssize_t n = recv (r->srun, text, sizeof (text) - 1, 0);
+    ssize_t n = recv (r->srun, r->nodes, sizeof (r->nodes) - 1, 0);
 
-    if (n <= 0)
-        return -1;
-    text[n] = '\0';
-    if (*text == 'L') {
-        r->launched = true;
-        snprintf (r->asked, sizeof (r->asked), "%s", text + 1);
-        return 0;
-    }
-    snprintf (r->nodes, sizeof (r->nodes), "%s", text + 1);
-    return 1;
+    r->nodes[n > 0 ? n : 0] = '\0';
+    return n > 0 ? 0 : -1;
 }
 
 /* Returns 0 when srun ends, -1 if it was killed. */
 static int serve (struct rollcall *r)
 {
     struct pollfd p[CALLERS + POSTS + 2];
-    int rv = 0, turns = 0;
+    int turns = 0;
 
-    while (rv == 0) {
+    for (;;) {
         int late = r->first && !r->is_told;
         long left = r->first + LATE_S - seconds ();
         p[0] = (struct pollfd){ .fd = r->srun, .events = POLLIN };
@@ -418,13 +410,12 @@ static int serve (struct rollcall *r)
             if (p[i + 2].revents)
                 hear (r, i);
         if (p[1].revents)
-            take_callers (r);
+            accept_callers (r);
         /* after all who came before; a flood is none of them */
         turns = p[0].revents ? turns + 1 : 0;
         if (turns > (p[1].revents ? WAITING / CALLERS : 0))
-            rv = hear_srun (r);
+            return read_nodes (r);
     }
-    return rv > 0 ? 0 : -1;
 }
 
 static void live_beside (struct rollcall *r)
@@ -439,8 +430,9 @@ static void live_beside (struct rollcall *r)
 /* "PORT TOKEN"; processes of the step have it, too (runtime/comm/net/board.h). */
 static const char variable[] = "SLURM_DL_BOARD";
 
-static int clerk = -1; /* srun's end of a pair of sockets */
-static const volatile bool *is_content;
+static struct rollcall *own; /* of this srun; NULL: there is none */
+static int beside = -1;      /* srun's end of a pair of sockets with the process */
+static int components;       /* of a heterogeneous job */
 static bool in_allocation;
 
 static int bind_to (int fd, int family, int port)
@@ -471,8 +463,8 @@ static int bind_any (int fd, int family)
 static int open_listener (int *port)
 {
     static const int families[] = { AF_INET6, AF_INET };
-    struct sockaddr_in6 own;
-    socklen_t size = sizeof (own);
+    struct sockaddr_in6 bound;
+    socklen_t size = sizeof (bound);
     static const int off = 0, silent = SILENT_S;
 
     for (int i = 0; i < 2; i++) {
@@ -483,8 +475,8 @@ static int open_listener (int *port)
             setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof (off));
         setsockopt (fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof (silent));
         if (bind_any (fd, families[i]) == 0 && listen (fd, WAITING) == 0
-            && getsockname (fd, (struct sockaddr *)&own, &size) == 0) {
-            *port = ntohs (own.sin6_port); /* in the same place for IPv4 */
+            && getsockname (fd, (struct sockaddr *)&bound, &size) == 0) {
+            *port = ntohs (bound.sin6_port); /* in the same place for IPv4 */
             return fd;
         }
         close (fd);
@@ -492,45 +484,24 @@ static int open_listener (int *port)
     return -1;
 }
 
-static void start (void)
+static void open_rollcall (void)
 {
     struct rollcall *r = calloc (1, sizeof (*r));
-    int pair[2] = { -1, -1 };
-    int fds[2] = { -1, -1 };
     char where[SECRET_TEXT + 16];
-    pid_t pid = -1;
 
     if (!r)
         return;
-    r->content = mmap (NULL, sizeof (*r->content), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (r->content == MAP_FAILED) {
+    r->same = true;
+    r->listener = open_listener (&r->port);
+    if (r->listener < 0 || secret_random (r->token) < 0) {
+        if (r->listener >= 0)
+            close (r->listener);
         free (r);
         return;
     }
-    is_content = r->content;
-    r->same = true;
-    fds[1] = open_listener (&r->port);
-    if (fds[1] >= 0 && secret_random (r->token) == 0
-        && socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-        fds[0] = pair[1];
-        if ((pid = helper_fork (fds)) == 0) {
-            r->srun = fds[0];
-            r->listener = fds[1];
-            live_beside (r);
-        }
-    }
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close (fds[i]);
-    if (pid > 0) {
-        clerk = pair[0];
-        snprintf (where, sizeof (where), "%d %s", r->port, r->token);
-        setenv (variable, where, 1);
-    } else if (pair[0] >= 0) {
-        close (pair[0]);
-    }
-    free (r);
+    snprintf (where, sizeof (where), "%d %s", r->port, r->token);
+    setenv (variable, where, 1);
+    own = r;
 }
 
 /* srun calls this for each component of a heterogeneous job. */
@@ -538,57 +509,116 @@ void rollcall_start (bool wanted)
 {
     static pid_t done;
 
-    if (done == getpid ())
+    if (done == getpid ()) {
+        components++;
         return;
+    }
     unsetenv (variable); /* that of a step that srun is in */
     if (!wanted)
         return;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
-    start ();
+    open_rollcall ();
+    components = 1;
     done = getpid ();
 }
 
-static void send_text (char kind, const char *text)
+/* Nobody posts anything for a task that is alone, and its node cannot be late:
+ * srun reads the answer at its end, which saves a fork.
+ */
+static bool is_alone (spank_t sp)
 {
-    struct iovec parts[] = { { &kind, 1 }, { (char *)text, strlen (text) } };
-    struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2 };
+    uint32_t nodes, tasks;
 
-    sendmsg (clerk, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return components == 1 && spank_get_item (sp, S_JOB_NNODES, &nodes) == ESPANK_SUCCESS
+           && spank_get_item (sp, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS && nodes == 1
+           && tasks == 1;
 }
 
-void rollcall_launch (void)
+/* Without a process beside it srun still reads the answers at its end. */
+static void start_beside (struct rollcall *r)
 {
-    char asked[ASKED_TEXT] = "";
+    bool *content =
+        mmap (NULL, sizeof (*content), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int pair[2] = { -1, -1 };
+    int fds[2];
+    pid_t pid = -1;
+
+    if (content == MAP_FAILED)
+        return;
+    if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+        r->content = content;
+        fds[0] = pair[1];
+        fds[1] = r->listener;
+        if ((pid = helper_fork (fds)) == 0) {
+            r->srun = fds[0];
+            r->listener = fds[1];
+            live_beside (r);
+        }
+        close (pair[1]);
+    }
+    if (pid > 0) {
+        close (r->listener);
+        beside = pair[0];
+    } else if (pair[0] >= 0) {
+        close (pair[0]);
+    }
+}
+
+void rollcall_launch (spank_t sp)
+{
     size_t n = 0;
 
-    if (clerk < 0)
+    if (!own)
         return;
-    for (int row = 0; row < PLUGIN_OPTIONS && n < sizeof (asked); row++)
+    for (int row = 0; row < PLUGIN_OPTIONS && n < ASKED_TEXT; row++)
         if (option_is_on (row) && option_is_given (row))
-            n += (size_t)snprintf (asked + n, sizeof (asked) - n, "%s--%s=%s", n ? " " : "",
+            n += (size_t)snprintf (own->asked + n, ASKED_TEXT - n, "%s--%s=%s", n ? " " : "",
                                    plugin_options[row].name, option_value (row));
-    send_text ('L', asked);
+    own->launched = true;
+    if (!is_alone (sp))
+        start_beside (own);
 }
 
-/* In an allocation srun knows only the nodes of all of it.  Where all have
- * answered it waits for nobody.
- */
+/* Where all have answered srun waits for nobody. */
+static void end_beside (const struct rollcall *r)
+{
+    struct pollfd p = { .fd = beside, .events = POLLIN };
+
+    send (beside, r->nodes, strlen (r->nodes), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!*r->content)
+        poll (&p, 1, END_MS);
+    close (beside);
+}
+
+/* Tasks answered before they started their programs. */
+static void read_answers (struct rollcall *r)
+{
+    struct pollfd p = { .fd = r->listener, .events = POLLIN };
+
+    for (int i = 0; i < WAITING / CALLERS && poll (&p, 1, 0) == 1; i++)
+        accept_callers (r);
+    close (r->listener);
+}
+
+/* In an allocation srun knows only the nodes of all of it. */
 void rollcall_end (void)
 {
-    struct pollfd p = { .fd = clerk, .events = POLLIN };
     const char *nodes = getenv ("SLURM_NODELIST");
-    char text[NODES_TEXT - 1];
 
-    if (clerk < 0)
+    if (!own)
         return;
-    if (snprintf (text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "")
-        >= (int)sizeof (text))
-        *text = '\0';
-    send_text ('E', text);
-    if (!*is_content)
-        poll (&p, 1, END_MS);
-    close (clerk);
-    clerk = -1;
+    if (snprintf (own->nodes, NODES_TEXT, "%c%s", in_allocation ? '~' : '=', nodes ?: "")
+        >= NODES_TEXT)
+        own->nodes[1] = '\0';
+    if (beside >= 0) {
+        end_beside (own);
+    } else {
+        read_answers (own);
+        tell (own, "");
+    }
+    free (own->answers);
+    free (own);
+    own = NULL;
 }
 
 /* ---- a task ---- */
@@ -613,16 +643,12 @@ static int connect_to (const char *address, int port)
     return -1;
 }
 
-void rollcall_answer (spank_t sp, bool on)
+static void answer (spank_t sp, const char *token, int port, bool on)
 {
-    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER], where[64] = "";
-    char token[SECRET_TEXT];
-    int fd, port;
+    char address[64], node[NAME], list[LIST], build[PLUGIN_BUILD], text[ANSWER];
+    int fd;
 
-    if (variable_number (sp, "SLURM_LOCALID") != 0
-        || variable_text (sp, variable, where, sizeof (where)) < 0
-        || sscanf (where, "%d %32s", &port, token) != 2
-        || variable_text (sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address)) < 0
+    if (variable_text (sp, "SLURM_LAUNCH_NODE_IPADDR", address, sizeof (address)) < 0
         || variable_text (sp, "SLURMD_NODENAME", node, sizeof (node)) < 0)
         return;
     if (variable_text (sp, "SLURM_STEP_NODELIST", list, sizeof (list)) < 0 || !*list)
@@ -633,4 +659,20 @@ void rollcall_answer (spank_t sp, bool on)
         return;
     send (fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT);
     close (fd);
+}
+
+/* A task that is alone has nobody beside srun who would answer it. */
+void rollcall_answer (spank_t sp, bool on)
+{
+    char where[64] = "", token[SECRET_TEXT];
+    int port;
+
+    if (variable_number (sp, "SLURM_LOCALID") != 0
+        || variable_text (sp, variable, where, sizeof (where)) < 0
+        || sscanf (where, "%d %32s", &port, token) != 2)
+        return;
+    answer (sp, token, port, on);
+    if (variable_number (sp, "SLURM_STEP_NUM_TASKS") == 1
+        && variable_number (sp, "SLURM_HET_SIZE") <= 1)
+        spank_unsetenv (sp, variable);
 }

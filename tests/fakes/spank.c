@@ -72,6 +72,10 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
         *va_arg (ap, unsigned *) = 1234;
     else if (item == S_JOB_LOCAL_TASK_COUNT)
         *va_arg (ap, unsigned *) = 1;
+    else if (item == S_JOB_NNODES && getenv ("SLURM_STEP_NUM_NODES"))
+        *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_STEP_NUM_NODES"));
+    else if (item == S_JOB_TOTAL_TASK_COUNT && getenv ("SLURM_STEP_NUM_TASKS"))
+        *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_STEP_NUM_TASKS"));
     else if (item == S_TASK_ID && getenv ("SLURM_LOCALID"))
         *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_LOCALID"));
     else if (item == S_JOB_UID)

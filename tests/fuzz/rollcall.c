@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of those who call the process beside srun; 32 zeros are the token. */
+/* Lines of those who connect to srun; 32 zeros are the token. */
 #include "spank/rollcall.c"
 
 #include <fcntl.h>
 
 #include "tests/fuzz/fuzz.h"
 
-/* What the other half of that file wants, which runs in srun and in a task. */
+/* What the other half of that file needs, which runs in srun and in a task. */
 long variable_number (spank_t sp, const char *name)
 {
     (void)sp;
@@ -21,6 +21,20 @@ int variable_text (spank_t sp, const char *name, char *buf, int size)
     (void)buf;
     (void)size;
     return -1;
+}
+
+spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
+{
+    (void)sp;
+    (void)item;
+    return ESPANK_BAD_ARG;
+}
+
+spank_err_t spank_unsetenv (spank_t sp, const char *name)
+{
+    (void)sp;
+    (void)name;
+    return ESPANK_SUCCESS;
 }
 
 int secret_random (char text[SECRET_TEXT])

@@ -34,8 +34,9 @@ cat >"$work/tasks" <<'EOF'
 #!/bin/sh
 # tasks NODE...: one of each node that has the plugin, in a step of three
 for n; do
-    SLURMD_NODENAME=n$n SLURM_LAUNCH_NODE_IPADDR=${address:-127.0.0.1} SLURM_STEP_NODELIST='n[1-3]' SLURM_LOCALID=0 SLURM_PROCID=$((n - 1)) \
-        SLURM_STEP_NUM_TASKS=3 FAKE_PROBE= "$stub" "$PLUGIN" 0 dl=torch >/dev/null 2>&1
+    SLURMD_NODENAME=n$n SLURM_LAUNCH_NODE_IPADDR=${address:-127.0.0.1} SLURM_STEP_NODELIST=$SLURM_NODELIST SLURM_LOCALID=0 \
+        SLURM_PROCID=$((n - 1)) SLURM_STEP_NUM_TASKS=${SLURM_STEP_NUM_TASKS:-3} FAKE_PROBE= "$stub" "$PLUGIN" 0 dl=torch 2>&1 |
+        sed -n "s/^unset SLURM_DL_BOARD/dl: n$n has no board/p"
 done
 EOF
 cat >"$work/forged" <<'EOF'
@@ -76,6 +77,29 @@ is "$(roll SLURM_EXPORT_ENV=NONE -- dl=torch -- 1)" "$(missing n2,n3 --dl=torch)
 is "$(roll -- dl=off --)" "" "nor where nothing is asked for"
 is "$(roll FAKE_COMPONENTS=3 -- dl=torch -- 1 2)" "$(missing n3 --dl=torch)" "components have one list"
 is "$(roll "FAKE_PROBE=$work/forged" -- dl=torch --)" "$(missing n1,n2,n3 --dl=torch)" "whoever does not know the token answers for nobody"
+alone="SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1 SLURM_NODELIST=n1"
+# shellcheck disable=SC2016,SC2086
+{
+    is "$(roll $alone -- dl=torch -- 1)" "n1 has no board" "a task that is alone answers, and has nobody to ask"
+    is "$(roll $alone -- dl=torch --)" "$(missing n1 --dl=torch)" "a node of one task that does not answer is named"
+    is "$(roll $alone FAKE_COMPONENTS=2 -- dl=torch --)" "$(missing n1 --dl=torch)" "so is that of a component"
+    cat >"$work/count" <<'EOF'
+#!/bin/sh
+# children of srun, in whose shell this may run
+srun=$PPID
+case $(cat /proc/$srun/comm) in
+*sh) srun=$(sed 's/.*) . //; s/ .*//' /proc/$srun/stat) ;;
+esac
+read -r children </proc/$srun/task/$srun/children
+echo "dl: $(echo "$children" | wc -w)"
+EOF
+    chmod +x "$work/count"
+    for step in '1 1 1' '1 2 1' '2 2 1' '1 1 2'; do
+        set -- $step
+        roll SLURM_STEP_NUM_NODES=$1 SLURM_STEP_NUM_TASKS=$2 FAKE_COMPONENTS=$3 FAKE_PROBE=$work/count -- dl=torch -- | sed -n 1p
+    done >"$work/counts"
+}
+is "$(tr '\n' ' ' <"$work/counts")" "1 2 2 2 " "srun of one task starts no process beside it"
 printf 'SrunPortRange = 61234-61239\n' >"$work/slurm.conf"
 is "$(roll SLURM_CONF="$work/slurm.conf" "FAKE_PROBE=$work/port" -- dl=torch --)" "listens at 6123" "in the range of ports for srun"
 
