@@ -86,7 +86,7 @@ EXTRA_%C%_libslurmdl_la_DEPENDENCIES = %D%/slurmdl.map
 %C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm
 %C%_libslurmdl_comm_la_LDFLAGS = $(library_ldflags)/slurmdl_comm.map
 EXTRA_%C%_libslurmdl_comm_la_DEPENDENCIES = %D%/slurmdl_comm.map
-include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h
+include_HEADERS += %D%/slurmdl.h %D%/slurmdl_error.h %D%/slurmdl_comm.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "slurmdl_error.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -42,13 +44,6 @@ extern "C" {
  * prints or exits.  One thread may use a run at a time, except
  * for slurmdl_should_stop() and the section on metrics.
  */
-
-/* One clear line: what, where, what to do.  A path that is too long for it has
- * "..." in its middle.
- */
-struct slurmdl_error {
-    char text[1024];
-};
 
 /* ---- run ---- */
 

@@ -27,6 +27,7 @@
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
 /* ---- a trial's command ---- */

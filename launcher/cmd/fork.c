@@ -20,6 +20,8 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* What a search of one point keeps of the group "searcher". */
 static bool is_kept (const char *name)

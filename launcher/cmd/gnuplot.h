@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* What gnuplot draws on: a terminal, or a file. */
 enum plot_medium {

@@ -27,7 +27,6 @@
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/slurmdl.h"
 #include "runtime/storage/own_folder.h"
 
 /* ---- the file of a server ---- */

@@ -30,6 +30,7 @@
 #include "launcher/worker/executor.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* ---- whether it can be ---- */
 

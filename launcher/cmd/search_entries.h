@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 #include "searcher/searcher.h"
 
 struct search_header {

@@ -21,6 +21,8 @@
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* ---- the rows of its metrics ---- */
 

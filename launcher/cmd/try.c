@@ -32,6 +32,7 @@
 #include "launcher/trainer/work_folder.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/retention.h"
+#include "runtime/slurmdl.h"
 
 /* ---- what was seen: metrics ---- */
 

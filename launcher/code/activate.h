@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Set s->activated to the variables of this process with what the modules, the
  * conda environment or the virtual environment set; does nothing if there are

@@ -2,7 +2,7 @@
 /* The folders that a container sees. */
 #pragma once
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step
  * need; not what the runtime 'shared' anyway (NULL: nothing).  Returns -1 with

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Choose the runtime that takes the image, of those in PATH; pyxis is no choice
  * here.  Returns its name; NULL with errno ENOENT.

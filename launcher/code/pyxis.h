@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Whether srun (pyxis) starts it: the file says so, or srun has the options and
  * takes the image.

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* A file, or a link: 'target' is where it leads, else NULL. */
 struct code_file {

@@ -4,7 +4,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* With 'loads' load what the trials will have, which runs code that the file
  * names, and look for the image; what fails is a line each in 'p'.  With

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Make 'to' a copy of the folder 'from', an unpacked archive.  Its files get
  * copies (the file system's own where it can share their blocks): whatever a

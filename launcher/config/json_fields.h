@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 enum field_type {
     FIELD_NUMBER,  /* double */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 enum log_policy_action {
     POLICY_LABEL, /* only name what is found */

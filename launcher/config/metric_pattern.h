@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* A pattern is a POSIX extended regular expression in which {name} stands
  * for a number (nan and inf are numbers), e.g.

@@ -6,7 +6,7 @@
 #include <libconfig.h>
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 enum { FLOW_STEPS_MAX = 1000, FLOW_WIDTH_MAX = 1000, FLOW_NAME_MAX = 64 };
 

@@ -8,7 +8,7 @@
 #include "launcher/flow/file.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/settings.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* ---- its folder ---- */
 

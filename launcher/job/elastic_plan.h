@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "launcher/sys/settings.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 #include "runtime/storage/own_folder.h"
 
 /* A node of the allocation, or with --local a place on this machine.  Its

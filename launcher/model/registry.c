@@ -17,6 +17,7 @@
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/take_file.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 

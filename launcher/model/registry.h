@@ -9,7 +9,7 @@
 
 #include "launcher/sys/digest.h"
 #include "launcher/sys/settings.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* NAME/version-0001.json, ... and stage-0001.json, note-0001.json, ...: entries
  * that are put under the next free number and never change; .checkpoints/

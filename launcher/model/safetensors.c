@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 #include "runtime/storage/origin.h"

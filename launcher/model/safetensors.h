@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
 /* 8 bytes: the length of a header; the header, JSON: an object with type,

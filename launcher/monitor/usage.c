@@ -14,6 +14,7 @@
 
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* ---- one file: what became of each name ---- */
 

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 #include "launcher/node/depth.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/listen.h"
-#include "runtime/slurmdl.h"
 
 struct gather {
     enum check_level level;

@@ -9,6 +9,8 @@
 
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* Points of a curve at most and at least; of all curves of a metric, and of
  * the metrics that are not searched for, at most.  Levels are 1 to LEVELS; 0 is

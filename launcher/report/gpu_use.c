@@ -11,6 +11,8 @@
 #include "launcher/monitor/advise.h"
 #include "launcher/monitor/usage.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* ---- busy over time ---- */
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 struct command;
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* What the trials run, and where it comes from (e->frozen_code). */
 struct frozen_code {

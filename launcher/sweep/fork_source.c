@@ -16,6 +16,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
 /* Laid out like a trial: slurmdl_restore() takes TRIAL/a.K/ckpt/STEP.h5. */

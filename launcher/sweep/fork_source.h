@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Put the checkpoint e->source_file, or copies of e->source_files, into a new
  * experiment's folder, as those of an attempt, and of e->source_shared, as those

@@ -11,6 +11,8 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 struct last {
     const char *name;

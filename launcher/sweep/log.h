@@ -4,7 +4,7 @@
 
 #include "launcher/sweep/event.h"
 #include "launcher/sys/publish.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* An entry is a file: a JSON object a line, each one event, and a last line
  * with the XXH64 of the bytes before it.  Entries 1 to 256 are in the folder

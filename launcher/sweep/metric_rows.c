@@ -9,6 +9,7 @@
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 static bool has_name (const struct rows *r, size_t i, const char *name)
 {

@@ -11,6 +11,8 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 struct summing {
     const struct sweep *sweep;

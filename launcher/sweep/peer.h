@@ -3,10 +3,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* A worker puts workers/NONCE once, with who it is, and from then on
  * rewrites the counter at the end of that file.  The counter is a hint only:

@@ -2,7 +2,7 @@
 /* Remove the folder of an experiment. */
 #pragma once
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Remove the experiment 'dir' with all that is in it; 'dir' has a '/'.  Links
  * are removed, not followed, and what is mounted there stays.

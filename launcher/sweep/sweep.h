@@ -11,7 +11,7 @@
 #include "launcher/sweep/conditions.h"
 #include "launcher/sweep/event.h"
 #include "launcher/sys/digest.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 enum sweep_trial_state {
     TRIAL_OPEN,     /* a segment is to be trained, or is being trained */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Whether an errno means that a disk or a quota is full. */
 bool disk_is_full (int e);

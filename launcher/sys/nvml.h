@@ -2,7 +2,7 @@
 /* NVIDIA's management library, loaded where it is there. */
 #pragma once
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* No header of NVIDIA's is needed: the prototypes are ours, of the library's
  * documented and stable interface.  Any of its functions may take long, or

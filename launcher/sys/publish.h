@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* No component of a path may be a symbolic link (runtime/storage/inside.h).
  * Where a group shares a folder, its members may remove files and make new

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Start main(ARGS...) of a module of the package, in the Python that DL_PYTHON
  * names (default: python3).  'args' is NULL-ended; 'in' is its standard input,

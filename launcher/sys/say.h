@@ -2,7 +2,7 @@
 /* Messages on standard error, and exit statuses. */
 #pragma once
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Exit statuses; dl(1) explains them. */
 enum dl_exit {

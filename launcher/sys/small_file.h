@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Open a file of an experiment that is known to be there, as inside_open() does
  * (runtime/storage/inside.h); waits for a name that a network file system does

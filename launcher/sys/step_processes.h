@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* A rank's root process is the one that Slurm started: its environment names
  * the job and the step, and its SLURM_TASK_PID is its own pid.  The rank's

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* What may be in it: a socket, and a copy of the frozen code. */
 #define SCRATCH_SOCKET "s"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Name of the user, the number of one that has none; good until the next call.
  */

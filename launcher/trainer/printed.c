@@ -12,7 +12,9 @@
 
 #include "launcher/sweep/queries.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
 #include "runtime/metrics/file.h"
+#include "runtime/slurmdl.h"
 
 enum { LINE_SIZE = 8192, TRIES = 3 };
 

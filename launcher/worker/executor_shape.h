@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/config/experiment.h"
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 struct shape {
     long nodes, gpus, ranks; /* GPUs and ranks on each of the nodes */

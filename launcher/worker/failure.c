@@ -23,6 +23,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/resume_dir.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
 /* ---- the end of its log ---- */

@@ -24,6 +24,7 @@
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 

@@ -28,6 +28,7 @@
 #include "launcher/worker/notify.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
 
 /* Most reports of a segment, each of which is a log entry. */
 enum { REPORTS_MAX = 256 };

@@ -2,7 +2,7 @@
 /* Fill a struct slurmdl_error; inside the project only. */
 #pragma once
 
-#include "runtime/slurmdl.h"
+#include "runtime/slurmdl_error.h"
 
 /* What a public function does first with its 'err', which may be NULL. */
 void error_clear (struct slurmdl_error *err);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 struct draft;
 

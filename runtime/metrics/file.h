@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/base/error.h"
 #include "runtime/metrics/empty_file.h"
-#include "runtime/slurmdl.h"
 
 /* libhdf5 lays the file out once: contiguous datasets, which get room for all
  * the records that they may have (sparsely).  From then on records are written

@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/metrics/table.h"
+#include "runtime/slurmdl.h"
 
 struct giving {
     slurmdl_row_f f;

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/error.h"
 #include "runtime/metrics/dataset.h"
 #include "runtime/metrics/file.h"
+#include "runtime/slurmdl.h"
 
 /* The rows before 'row' with a higher step than 'step' are superseded. */
 struct resume {

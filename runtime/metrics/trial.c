@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/metrics/table.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/inside.h"
 
 /* A metric of an attempt and of those after it. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* In a hidden folder of the run each rank puts hello.R with a number drawn by
  * lot; rank 0 answers all with one file, welcome, that has their numbers, and
@@ -15,6 +15,7 @@
  * the file SESSION.NAME.R, whole when it has its name.
  */
 struct session;
+struct slurmdl;
 
 /* Meet the other ranks; does nothing if they have met.  Every wait ends after
  * DL_RANK_TIMEOUT seconds (600), with ETIMEDOUT, or with ESRCH as soon as a

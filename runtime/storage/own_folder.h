@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "runtime/slurmdl.h"
+#include "runtime/base/error.h"
 
 /* Make a folder with this mode (0700: umask(2) never adds to it), and those
  * above it that lack.  One that is there is taken only if it is a folder, no

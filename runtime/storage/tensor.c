@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
+#include "runtime/slurmdl.h"
 
 /* Each part of the path is a link's name: "." and "" are not. */
 bool tensor_name_ok (const char *name)

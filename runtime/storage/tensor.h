@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 
 /* Whether HDF5 takes the name, and it is none of ours ("manifest"). */

@@ -3,6 +3,7 @@
 #include "launcher/worker/failure.h"
 #include "launcher/config/log_policy.h"
 #include "launcher/trainer/trainer.h"
+#include "runtime/slurmdl.h"
 #include "tests/folder.h"
 
 #define EXIT(n) ((n) << 8)

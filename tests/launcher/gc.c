@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoints a policy keeps, and what becomes of their files. */
 #include "launcher/worker/retention.h"
+#include "runtime/slurmdl.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"
 

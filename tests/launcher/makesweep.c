@@ -20,6 +20,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
+#include "runtime/slurmdl.h"
 
 /* What is made here need not outlive the machine. */
 int fsync (int fd)

@@ -5,6 +5,7 @@
 #include "launcher/sweep/metric_rows.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/trainer/resume_dir.h"
+#include "runtime/slurmdl.h"
 #include "runtime/storage/h5.h"
 #include "tests/folder.h"
 #include "tests/launcher/made.h"

@@ -2,8 +2,8 @@
 /* TCP connections between ranks: made within a time, and watched. */
 #pragma once
 
+#include "runtime/base/error.h"
 #include "runtime/comm/mesh/peer_info.h"
-#include "runtime/slurmdl.h"
 
 /* What a rank wants of another one, which confirms it (handshake.h) without its
  * program's help.
