@@ -28,10 +28,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/missing_metric.c \
 	%D%/sweep/old_results.c %D%/sweep/results_file.c \
 	%D%/worker/retention.c \
-	 %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
-	 %D%/trainer/printed.c \
+	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
+	%D%/trainer/printed.c \
 	%D%/trainer/shared_files.c %D%/trainer/step.c %D%/trainer/trainer.c %D%/trainer/work_folder.c \
-	 %D%/worker/executor_local.c \
+	%D%/worker/executor_local.c \
 	%D%/worker/executor_shape.c %D%/worker/executor_slurm.c \
 	%D%/sweep/find_experiment.c \
 	%D%/worker/notify.c %D%/model/export_tool.c \
@@ -41,7 +41,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c \
-	 %D%/worker/report.c \
+	%D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/worker.c %D%/worker/worker_state.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/forgotten.c %D%/cmd/fork.c \
@@ -54,13 +54,11 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/file.c %D%/flow/jobs.c %D%/flow/local.c \
 	%D%/flow/run_folder.c %D%/flow/show.c %D%/flow/step.c %D%/flow/sweep_step.c %D%/flow/values.c \
 	%D%/cmd/search_entries.c %D%/cmd/search_header.c %D%/cmd/search_server.c \
-	%D%/node/check_command.c %D%/node/diagnosis.c %D%/node/expected.c %D%/node/writable.c \
-	%D%/node/gather.c %D%/node/gpu_copy.c %D%/node/gpu_check.c \
-	%D%/node/health.c %D%/node/depth.c %D%/node/listen.c %D%/node/json_lines.c %D%/node/peers.c %D%/node/rank_check.c \
-	%D%/node/check_report.c %D%/node/system.c %D%/node/versions.c \
-	%D%/node/json_message.c \
-	%D%/node/slurm_conf.c %D%/node/doctor.c %D%/node/doctor_host.c \
-	%D%/node/doctor_jobs.c %D%/node/doctor_plugin.c %D%/node/doctor_site.c %D%/node/doctor_slurm.c \
+	%D%/node/check_command.c %D%/node/diagnosis.c \
+	%D%/node/gather.c \
+	%D%/node/peers.c \
+	%D%/node/doctor.c %D%/node/doctor_host.c \
+	%D%/node/doctor_plugin.c %D%/node/doctor_site.c %D%/node/doctor_slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/python_stacks.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
 	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
@@ -74,9 +72,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/best.c %D%/cmd/compare.c %D%/cmd/failures.c %D%/cmd/gnuplot.c %D%/cmd/plot.c \
 	%D%/cmd/top.c \
 	%D%/cmd/watch.c \
-	 %D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
+	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/verdict.c \
-	%D%/node/env_command.c %D%/node/env_explain.c %D%/node/env_plan.c %D%/node/env_rank.c %D%/node/env_variables.c
+	%D%/node/env_command.c %D%/node/env_plan.c \
+	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
@@ -88,7 +87,7 @@ bin_PROGRAMS += %D%/dl
 
 # The version of dl --version and of what dl writes, with the commit: each make looks, and only a new one compiles these anew.
 CLEANFILES += %D%/version.h
-%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/versions.lo %D%/report/origin.lo: %D%/version.h
+%D%/main.$(OBJEXT) %D%/code/provenance.lo %D%/node/host_checks.lo %D%/report/origin.lo: %D%/version.h
 %D%/version.h: FORCE
 	$(AM_V_at)$(MKDIR_P) $(@D) && version=`$(srcdir)/contrib/package-facts version 2>/dev/null` || version=$(PACKAGE_VERSION); \
 		echo "#define DL_VERSION \"`echo "$$version" | sed 's/+[0-9]*$$/+changed/'`\"" >$@.$$$$ && \

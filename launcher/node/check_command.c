@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl check, and the two parts of it that the plugin starts. */
-#include "launcher/node/check_command.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <jansson.h>
 #include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "launcher/node/check_report.h"
-#include "launcher/node/expected.h"
+#include "launcher/node/check_messages.h"
+#include "launcher/node/checks.h"
+#include "launcher/node/diagnosis.h"
 #include "launcher/node/gather.h"
-#include "launcher/node/rank_check.h"
+#include "launcher/node/node.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -23,15 +32,366 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/net/address.h"
 #include "runtime/comm/net/board.h"
+#include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/notice.h"
 #include "runtime/comm/net/secret.h"
+#include "runtime/comm/net/socket.h"
+#include "runtime/comm/net/stream.h"
+#include "runtime/host/topology.h"
+#include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/slurmconf.h"
 
+/* ---- one rank: facts, checks, and the answer of the collector ---- */
+
+struct gather_client {
+    enum check_level level;
+    bool table;
+    bool quiet;                 /* print no finding */
+    bool waits;                 /* the collector may be about to listen */
+    const char *address, *port; /* NULL: there is no collector */
+    unsigned char key[HANDSHAKE_KEY];
+};
+
+/* clang-format off */
+static const struct check_row check_table[] = {
+    { "GPUs",              LEVEL_NONE,  EVERY_RANK,    SEVERITY_BAD,    check_gpus },
+    { "GPU copy",          LEVEL_FULL,  EVERY_RANK,    SEVERITY_BAD,    check_copy },
+    { "AMD GPUs",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_amd },
+    { "kernel log",        LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_NOTE,   check_kernel },
+    { "network",           LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_network },
+    { "memory",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_memory },
+    { "memory bandwidth",  LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_BAD,    check_bandwidth },
+    { "working directory", LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_SHARED, check_directory },
+    { "TMPDIR",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_temporary },
+    { "versions",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_versions },
+    { "Python",            LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_WARN,   check_python },
+    { 0 },
+};
+
+static const struct check_row check_peer_table[] = {
+    { "MASTER_PORT",       LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_STOP,   check_master },
+    { "next node",         LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_next },
+    { 0 },
+};
+/* clang-format on */
+
+enum { CONNECT_S = 3, TRIES = 3 };
+
+struct rank_check {
+    const struct gather_client *c;
+    long rank, size, local_rank, local_size;
+    double deadline;
+    struct net_stream stream; /* of the collector; fd -1: none */
+    pid_t server;
+    json_t *facts, *findings;
+    char host[NAME_TEXT];
+};
+
+/* ---- facts ---- */
+
+static void read_rank_place (struct rank_check *r)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    const char *gtids = getenv ("SLURM_GTIDS");
+
+    r->rank = environment_number ("SLURM_PROCID", 0);
+    r->size = environment_number ("SLURM_STEP_NUM_TASKS", 1);
+    r->local_rank = environment_number ("SLURM_LOCALID", 0);
+    r->local_size = gtids ? layout_count (gtids) : 1;
+    if (r->local_size < 1)
+        r->local_size = 1;
+    if (node)
+        gather_clean (r->host, sizeof (r->host), node);
+    else
+        gethostname (r->host, sizeof (r->host) - 1);
+}
+
+static void put_text_fact (json_t *to, const char *name, const char *value)
+{
+    if (value)
+        json_object_set_new (to, name, json_string (value));
+}
+
+static json_t *layout_facts (void)
+{
+    json_t *at = json_object ();
+
+    put_text_fact (at, "hosts", getenv ("SLURM_STEP_NODELIST"));
+    put_text_fact (at, "tasks", getenv ("SLURM_STEP_TASKS_PER_NODE"));
+    put_text_fact (at, "distribution", getenv ("SLURM_DISTRIBUTION"));
+    put_text_fact (at, "gtids", getenv ("SLURM_GTIDS"));
+    json_object_set_new (at, "plane",
+                         json_integer (environment_number ("SLURM_DIST_PLANESIZE", 0)));
+    json_object_set_new (at, "node", json_integer (environment_number ("SLURM_NODEID", 0)));
+    return at;
+}
+
+static void put_cores_fact (json_t *facts)
+{
+    struct cpu_set set = { { 0 } };
+    char list[256];
+
+    if (sched_getaffinity (0, sizeof (set), (cpu_set_t *)&set) == 0)
+        put_text_fact (facts, "cores", cpus_print (&set, list, sizeof (list)));
+}
+
+static void put_address (json_t *facts, const char *interface)
+{
+    struct ifaddrs *list = NULL;
+    char text[64];
+
+    if (getifaddrs (&list) < 0)
+        return;
+    for (struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && !strcmp (i->ifa_name, interface)
+            && getnameinfo (i->ifa_addr, sizeof (struct sockaddr_in), text, sizeof (text), NULL, 0,
+                            NI_NUMERICHOST)
+                   == 0)
+            put_text_fact (facts, "address", text);
+    freeifaddrs (list);
+}
+
+/* What the rank will use: what --dl-bind=nic chose, else the fabric. */
+static void put_network (json_t *facts)
+{
+    struct fabric *f = calloc (1, sizeof (*f));
+    const char *nic = getenv ("UCX_NET_DEVICES");
+    const struct fabric_interface *i;
+    char text[2 * FABRIC_NAME];
+
+    if (!f)
+        return;
+    fabric_read ("/sys", f);
+    i = fabric_nccl_choice (f);
+    put_address (facts, i ? i->name : "lo");
+    snprintf (text, sizeof (text), "%s", i ? i->name : "lo");
+    for (int k = 0; k < f->nports; k++)
+        if (f->ports[k].kind == f->kind && !f->ports[k].unused) {
+            snprintf (text, sizeof (text), "%s %s", fabric_names[f->kind], f->ports[k].name);
+            break;
+        }
+    put_text_fact (facts, "nic", nic ? nic : text);
+    free (f);
+}
+
+static void put_time (json_t *facts)
+{
+    struct timespec now;
+
+    clock_gettime (CLOCK_REALTIME, &now);
+    json_object_set_new (facts, "time", json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+}
+
+/* The program will have the number of the process that waits for this one. */
+static void find_facts (struct rank_check *r, int peer_port)
+{
+    r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}", "rank", (int)r->rank, "local_rank",
+                          (int)r->local_rank, "host", r->host, "pid", (int)getppid (), "peer_port",
+                          peer_port);
+    if (!r->facts)
+        r->facts = json_object ();
+    put_cores_fact (r->facts);
+    put_network (r->facts);
+}
+
+/* ---- the collector ---- */
+
+static int connect_to_collector (const struct gather_client *c)
+{
+    double deadline = monotonic () + CONNECT_S;
+    int port = atoi (c->port);
+    int fd;
+
+    do
+        fd = socket_connect (c->address, port, deadline);
+    while (fd < 0 && errno == ECONNREFUSED && c->waits && monotonic () + 0.1 < deadline
+           && usleep (100000) == 0);
+    return fd;
+}
+
+static void lose_collector (struct rank_check *r, const char *what)
+{
+    if (r->stream.fd >= 0)
+        close (r->stream.fd);
+    r->stream.fd = -1;
+    if (r->local_rank == 0)
+        complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
+                  "own node",
+                  r->rank, r->host, what, r->c->address, r->c->port, strerror (errno));
+}
+
+static void send_line (struct rank_check *r, json_t *line)
+{
+    if (r->stream.fd >= 0 && gather_send (&r->stream, line, r->deadline) < 0)
+        lose_collector (r, "cannot send to the collector at");
+    json_decref (line);
+}
+
+static int introduce_rank (struct rank_check *r)
+{
+    struct handshake with = gather_handshake (r->c->key);
+    json_t *self = json_pack ("{s:i, s:i, s:o*}", "rank", (int)r->rank, "size", (int)r->size,
+                              "layout", r->local_rank ? NULL : layout_facts ());
+    char *text = json_dumps (self, JSON_COMPACT);
+    int rv = -1;
+
+    if (text)
+        rv = handshake_call (r->stream.fd, &with, text, strlen (text), monotonic () + CONNECT_S,
+                             &r->stream.seal);
+    else
+        errno = ENOMEM;
+    free (text);
+    json_decref (self);
+    return rv;
+}
+
+static void handshake (struct rank_check *r)
+{
+    int rv = -1;
+
+    if (!r->c->address)
+        return;
+    /* it may have been pushed out by others that come */
+    for (int i = 0; rv < 0 && i < TRIES; i++) {
+        if (r->stream.fd >= 0)
+            close (r->stream.fd);
+        if ((r->stream.fd = connect_to_collector (r->c)) < 0)
+            break;
+        rv = introduce_rank (r);
+    }
+    if (r->stream.fd < 0)
+        lose_collector (r, "cannot reach the collector at");
+    else if (rv < 0)
+        lose_collector (r, "cannot send to the collector at");
+}
+
+static json_t *receive_answer (struct rank_check *r)
+{
+    struct pollfd p = { .fd = r->stream.fd, .events = POLLIN };
+    json_t *line = NULL;
+
+    while (r->stream.fd >= 0 && !(line = gather_receive (&r->stream))) {
+        double left = r->deadline - monotonic ();
+        if (errno == EAGAIN && left > 0) {
+            poll (&p, 1, (int)(left * 1000) + 1);
+            continue;
+        }
+        if (errno == EAGAIN)
+            errno = ETIMEDOUT;
+        lose_collector (r, "gets no answer from the collector at");
+    }
+    return line;
+}
+
+/* ---- the answer ---- */
+
+static void meet_others (struct rank_check *r, const json_t *go)
+{
+    struct check_place place = {
+        .level = r->c->level,
+        .local_rank = r->local_rank,
+        .local_size = r->local_size,
+        .key = r->c->key,
+        .next = json_object_get (go, "next"),
+    };
+    json_t *facts = json_object ();
+    json_t *findings = json_array ();
+
+    health_run (check_peer_table, &place, gather_times[r->c->level].peers - 0.5, facts, findings);
+    send_line (r, json_pack ("{s:o, s:O?}", "findings", findings, "rates",
+                             json_object_get (facts, "rates")));
+    json_decref (facts);
+}
+
+static json_t *rank_json (const struct rank_check *r)
+{
+    return json_pack ("{s:O, s:O}", "facts", r->facts, "findings", r->findings);
+}
+
+/* By what this rank has found alone. */
+static int judge_alone (const struct rank_check *r)
+{
+    json_t *one = rank_json (r);
+    struct diagnosis *d = diagnosis_create (&one, 1, NULL);
+    char text[WHY_TEXT + NAME_TEXT];
+    int status = GATHER_GO;
+
+    for (long i = 0; d && i < d->nfindings && !r->c->quiet; i++) {
+        finding_text (d, &d->findings[i], text, sizeof (text));
+        if (d->findings[i].severity >= SEVERITY_WARN)
+            complain ("check: %s: %s", severity_names[d->findings[i].severity], text);
+    }
+    if (d && r->c->level > LEVEL_NONE)
+        status = diagnosis_status (d, 0);
+    diagnosis_destroy (d);
+    json_decref (one);
+    return status;
+}
+
+static int await (struct rank_check *r)
+{
+    json_t *line;
+    int status;
+
+    while ((line = receive_answer (r))) {
+        json_t *go = json_object_get (line, "go");
+        json_t *v = json_object_get (line, "status");
+        if (go)
+            meet_others (r, go);
+        status = (int)json_integer_value (v);
+        json_decref (line);
+        if (v)
+            return status == GATHER_AGAIN || status == GATHER_THIS_NODE ? status : GATHER_GO;
+    }
+    return judge_alone (r);
+}
+
+static void run_rank_checks (struct rank_check *r)
+{
+    struct check_place place = {
+        .level = r->c->level,
+        .local_rank = r->local_rank,
+        .local_size = r->local_size,
+    };
+
+    health_run (check_table, &place, gather_times[r->c->level].probes, r->facts, r->findings);
+}
+
+/* Gather the facts and findings of this rank.  With a collector send them and
+ * wait for its answer, without one decide by them alone.  Prints at most a
+ * line, and '*all' (if not NULL) gets what the rank knows, which the caller
+ * owns.  Returns an enum gather_status.
+ */
+static int gather_rank (const struct gather_client *c, json_t **all)
+{
+    struct rank_check r = { .c = c, .stream.fd = -1, .server = -1 };
+    int status, port = 0;
+
+    r.deadline = monotonic () + gather_times[c->level].all;
+    r.findings = json_array ();
+    read_rank_place (&r);
+    handshake (&r);
+    if (c->level > LEVEL_NONE && r.stream.fd >= 0 && r.local_rank == 0)
+        r.server = peers_serve (c->key, r.rank == 0, &port, r.findings);
+    find_facts (&r, port);
+    run_rank_checks (&r);
+    put_time (r.facts);
+    send_line (&r, rank_json (&r));
+    status = await (&r);
+    peers_end (r.server);
+    net_stream_close (&r.stream);
+    if (all)
+        *all = rank_json (&r);
+    json_decref (r.facts);
+    json_decref (r.findings);
+    return status;
+}
+
 enum { NOTICE_S = 10, ASK_S = 2 };
 
-static long number (const char *name)
+static long slurm_number (const char *name)
 {
     return (long)environment_number (name, 0);
 }
@@ -86,7 +446,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     char *space;
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
-    if (!from && number ("SLURM_PROCID") == 0 && number ("SLURM_NNODES") > 1)
+    if (!from && slurm_number ("SLURM_PROCID") == 0 && slurm_number ("SLURM_NNODES") > 1)
         complain ("check: the collector of srun is unknown here: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
@@ -116,7 +476,7 @@ int cmd_check_rank (const struct settings *st)
 
 /* ---- by hand ---- */
 
-static int alone (const struct settings *st)
+static int check_alone (const struct settings *st)
 {
     struct gather_client c = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK, .quiet = true };
     struct diagnosis *d;
@@ -148,7 +508,8 @@ struct collector_place {
 };
 
 /* What rank 0 publishes: "PORT KEY MACHINE HOSTS", KEY "-" if all have it. */
-static void publish (struct collector_place *m, const struct gather *g, struct slurmdl_error *err)
+static void publish_collector (struct collector_place *m, const struct gather *g,
+                               struct slurmdl_error *err)
 {
     char key[SECRET_DIGITS + 1] = "-", machine[64], hosts[256];
     char text[NOTICE_TEXT];
@@ -203,7 +564,7 @@ static int find_notice (struct collector_place *m, int port, struct slurmdl_erro
         if (asks && (late || never) && board_get (m->c->key, m->name, text, now + ASK_S, NULL) == 0
             && take_notice (m, text) == 0)
             return 0;
-        usleep (late ? 500000 + (useconds_t)(number ("SLURM_PROCID") % 100) * 5000 : 50000);
+        usleep (late ? 500000 + (useconds_t)(slurm_number ("SLURM_PROCID") % 100) * 5000 : 50000);
     }
     if (!m->has_key || asks || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
         return errorf (err, "%s", why.text);
@@ -225,7 +586,7 @@ static pid_t start_collector (struct collector_place *m, struct gather *g, int p
         complain ("check: %s", err.text);
         return -1;
     }
-    publish (m, g, &err);
+    publish_collector (m, g, &err);
     if (*err.text && !m->post.is_posted && (!m->has_key || g->listener.port != port))
         complain ("check: each node is checked alone: %s", err.text);
     snprintf (m->host, sizeof (m->host), "127.0.0.1");
@@ -252,7 +613,7 @@ static int find_key (struct collector_place *m, bool first, struct slurmdl_error
     return errorf (err, "getrandom: %s", strerror (errno));
 }
 
-static int together (const struct settings *st)
+static int check_together (const struct settings *st)
 {
     struct gather g = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK,
                         .table = st->table,
@@ -260,21 +621,21 @@ static int together (const struct settings *st)
                         .parent = -1 };
     struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
     struct rank_ports p =
-        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)number ("SLURM_JOB_ID"),
-                       (uint32_t)number ("SLURM_STEP_ID"), 32768, 1);
+        rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)slurm_number ("SLURM_JOB_ID"),
+                       (uint32_t)slurm_number ("SLURM_STEP_ID"), 32768, 1);
     struct collector_place m = { .c = &c };
-    bool first = number ("SLURM_PROCID") == 0;
+    bool first = slurm_number ("SLURM_PROCID") == 0;
     struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
 
     if (find_key (&m, first, &err) < 0 || (!first && find_notice (&m, p.second, &err) < 0)) {
         complain ("check: each node is checked alone: %s", err.text);
-        return alone (st);
+        return check_alone (st);
     }
     memcpy (g.key, c.key, sizeof (g.key));
     if (first && (pid = start_collector (&m, &g, p.second)) < 0)
-        return alone (st);
+        return check_alone (st);
     c.address = m.host;
     c.port = m.port;
     status = gather_rank (&c, NULL);
@@ -294,7 +655,7 @@ int cmd_check (const struct settings *st)
     if (st->gpus >= 0)
         setenv (EXPECTED_VARIABLE, text, 1);
     signal (SIGPIPE, SIG_IGN);
-    if (number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
-        return together (st);
-    return alone (st);
+    if (slurm_number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
+        return check_together (st);
+    return check_alone (st);
 }

@@ -5,8 +5,20 @@
 #include <jansson.h>
 #include <sys/types.h>
 
-#include "launcher/node/depth.h"
 #include "launcher/node/diagnosis.h"
+
+enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
+
+/* "none", "quick", "full"; -1 if it is none of them. */
+int gather_level (const char *word);
+
+/* Seconds from the first rank to the result, and to its parts: facts and
+ * checks of each node; then what needs two nodes.
+ */
+struct gather_times {
+    double probes, facts, peers, all;
+};
+extern const struct gather_times gather_times[3]; /* by level */
 
 /* ---- what a check reports from its process ---- */
 
@@ -21,8 +33,10 @@ struct check_place {
 /* A finding, as printf(3) would print it, for the collector. */
 void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
+
 /* A fact: a version, a rate, a GPU.  Steals 'value'. */
 void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value);
+
 /* What the check looks at from now on; it is named if the check hangs. */
 void check_stage (const struct check_place *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
@@ -100,3 +114,8 @@ void check_next (const struct check_place *p);
  */
 pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *findings);
 void peers_end (pid_t pid);
+
+/* In which `dl check --gpus` tells the processes of the check how many GPUs there
+ * should be.
+ */
+#define EXPECTED_VARIABLE "DL_CHECK_GPUS"

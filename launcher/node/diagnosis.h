@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnose the nodes of a step from the reports of its ranks. */
+/* Diagnose the nodes of a step from the reports of its ranks, and print that. */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "runtime/rank/layout.h"
 
@@ -67,3 +68,18 @@ void diagnosis_destroy (struct diagnosis *d);
 
 /* What rank 'rank' ends with: an enum gather_status. */
 int diagnosis_status (const struct diagnosis *d, long rank);
+
+/* "n1, n2 and 7 more: WHY" of a finding. */
+void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size);
+
+/* One line: what was looked at, and the worst of what was found. */
+void diagnosis_line (const struct diagnosis *d, char *buf, size_t size);
+
+/* The findings, a line each, and the table of nodes. */
+void diagnosis_print (const struct diagnosis *d, FILE *to);
+
+/* All of that as JSON; dl-check(1) has the fields. */
+void diagnosis_json (const struct diagnosis *d, FILE *to);
+
+/* A row for each rank: who is where. */
+void ranks_print (json_t *const *ranks, long size, FILE *to);

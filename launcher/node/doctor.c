@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: check this host's Slurm and print what to change. */
-#include "launcher/node/doctor.h"
+#include "launcher/node/node.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/node/doctor_host.h"
-#include "launcher/node/doctor_jobs.h"
-#include "launcher/node/doctor_plugin.h"
-#include "launcher/node/doctor_slurm.h"
+#include "launcher/node/doctor.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -66,7 +63,7 @@ static const struct doctor_check checks[] = {
 /* In a step of several tasks each has its node before its lines, and rank 0
  * alone what need not be changed.
  */
-static void print_text (const struct site *s, const int *count)
+static void print_findings (const struct site *s, const int *count)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     long rank = (long)environment_number ("SLURM_PROCID", -1);
@@ -101,7 +98,7 @@ static void dump (json_t *list)
 }
 
 /* In a step a line for each finding, as srun takes whole lines from each node. */
-static void print_json (const struct site *s)
+static void print_findings_json (const struct site *s)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     bool step = node && getenv ("SLURM_STEP_NUM_TASKS");
@@ -124,16 +121,16 @@ static void print_json (const struct site *s)
         dump (list);
 }
 
-static int conclude (const struct site *s, bool json)
+static int conclude_doctor (const struct site *s, bool json)
 {
     int count[DOCTOR_SEVERITIES] = { 0 };
 
     for (size_t i = 0; i < s->nfindings; i++)
         count[s->findings[i].severity]++;
     if (json)
-        print_json (s);
+        print_findings_json (s);
     else
-        print_text (s, count);
+        print_findings (s, count);
     return count[CHANGE] + count[BROKEN] ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -156,7 +153,7 @@ struct survey {
     size_t nwanted;
 };
 
-static size_t find_name (const struct survey *v, const char *name)
+static size_t find_node_name (const struct survey *v, const char *name)
 {
     size_t i = 0;
 
@@ -165,11 +162,11 @@ static size_t find_name (const struct survey *v, const char *name)
     return i;
 }
 
-static int add_node (struct survey *v, const char *name, size_t *i)
+static int add_surveyed_node (struct survey *v, const char *name, size_t *i)
 {
     char **more;
 
-    if ((*i = find_name (v, name)) < v->nodes)
+    if ((*i = find_node_name (v, name)) < v->nodes)
         return 0;
     if (!(more = array_grow (v->names, v->nodes, sizeof (*more))))
         return -1;
@@ -178,7 +175,7 @@ static int add_node (struct survey *v, const char *name, size_t *i)
     return 0;
 }
 
-static struct shared_finding *find_same (struct survey *v, const struct doctor_finding *f)
+static struct shared_finding *find_same_finding (struct survey *v, const struct doctor_finding *f)
 {
     struct shared_finding *more;
 
@@ -203,14 +200,14 @@ static void add_finding (struct survey *v, const char *node, const struct doctor
     size_t i;
     size_t *more;
 
-    if (add_node (v, node, &i) < 0 || !(same = find_same (v, f))
+    if (add_surveyed_node (v, node, &i) < 0 || !(same = find_same_finding (v, f))
         || !(more = array_grow (same->nodes, same->n, sizeof (*more))))
         return;
     same->nodes = more;
     more[same->n++] = i;
 }
 
-static void take_line (struct survey *v, const char *line)
+static void read_finding_line (struct survey *v, const char *line)
 {
     json_t *o = json_loads (line, 0, NULL);
     struct doctor_finding f = { .where = "", .what = "" };
@@ -239,7 +236,7 @@ static int count_host (void *arg, const char *host)
 }
 
 /* "--nodes=3", "--nodelist=n[1-3]". */
-static int take_words (struct survey *v, char **words)
+static int read_step_words (struct survey *v, char **words)
 {
     for (; *words; words++) {
         if (!strncmp (*words, "--nodelist=", 11)) {
@@ -293,7 +290,7 @@ static int run_survey (struct survey *v, char **words)
     }
     close (out[1]);
     while (getline (&line, &size, from) >= 0)
-        take_line (v, line);
+        read_finding_line (v, line);
     free (line);
     fclose (from);
     subprocess_wait (pid);
@@ -314,11 +311,11 @@ static void name_one (char *text, size_t i, const char *name)
         snprintf (text + used, LINE - used, "%s%.200s", i ? ", " : "", name);
 }
 
-static int note_missing (void *arg, const char *host)
+static int note_silent_node (void *arg, const char *host)
 {
     struct missing *m = arg;
 
-    if (find_name (m->v, host) == m->v->nodes)
+    if (find_node_name (m->v, host) == m->v->nodes)
         name_one (m->text, m->n++, host);
     return 0;
 }
@@ -332,7 +329,7 @@ static void name_more (char *text, size_t n)
 }
 
 /* Returns how many nodes did not answer. */
-static size_t find_missing (const struct survey *v, char text[LINE])
+static size_t count_silent_nodes (const struct survey *v, char text[LINE])
 {
     struct missing m = { v, text, 0 };
 
@@ -342,7 +339,7 @@ static size_t find_missing (const struct survey *v, char text[LINE])
         snprintf (text, LINE, "%zu of %zu nodes", n, v->nwanted);
         return n;
     }
-    layout_each_host (v->wanted, note_missing, &m);
+    layout_each_host (v->wanted, note_silent_node, &m);
     name_more (text, m.n);
     return m.n;
 }
@@ -362,7 +359,7 @@ static void name_nodes (const struct survey *v, const struct shared_finding *sam
 static void print_survey (const struct survey *v, const int *count)
 {
     char who[LINE];
-    size_t missing = find_missing (v, who);
+    size_t missing = count_silent_nodes (v, who);
 
     if (missing)
         printf ("%-6s  %s: no answer: see what srun printed\n", doctor_severity_names[BROKEN], who);
@@ -384,7 +381,7 @@ static void survey_json (const struct survey *v)
     json_t *list = json_array ();
     char who[LINE];
 
-    if (find_missing (v, who))
+    if (count_silent_nodes (v, who))
         json_array_append_new (list, json_pack ("{s:s, s:s, s:s, s:s}", "check", "a step",
                                                 "severity", doctor_severity_names[BROKEN], "where",
                                                 "", "what", "no answer"));
@@ -420,7 +417,7 @@ static int look_at_nodes (const struct settings *st)
     char who[LINE];
     int status = EXIT_OK;
 
-    if (take_words (&v, st->words) < 0) {
+    if (read_step_words (&v, st->words) < 0) {
         complain ("doctor: --nodelist=%s: not a list of hosts as Slurm writes it", v.wanted);
         return EXIT_USAGE;
     }
@@ -438,7 +435,7 @@ static int look_at_nodes (const struct settings *st)
             survey_json (&v);
         else
             print_survey (&v, count);
-        if (count[CHANGE] + count[BROKEN] || find_missing (&v, who))
+        if (count[CHANGE] + count[BROKEN] || count_silent_nodes (&v, who))
             status = EXIT_FAILED;
     }
     survey_free (&v);
@@ -467,7 +464,7 @@ int cmd_doctor (const struct settings *st)
     for (s->check = checks; s->check->name; s->check++)
         if (s->config || !s->check->slurm)
             s->check->run (s);
-    status = conclude (s, st->json);
+    status = conclude_doctor (s, st->json);
     site_free (s);
     return status;
 }

@@ -1,8 +1,197 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command dl doctor. */
+/* What is known of a site: its configuration, and the findings; and the checks. */
 #pragma once
 
-#include "launcher/sys/settings.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-/* The command: an exit status of launcher/sys/say.h. */
-int cmd_doctor (const struct settings *st);
+/* A line that is no comment, of a file and what it includes. */
+struct conf_line {
+    char *file;
+    int line;
+    char *text; /* without white space around it, and without a comment */
+};
+
+struct conf {
+    struct conf_line *list;
+    size_t n;
+};
+
+/* Read a file of the system, at most DOCTOR_FILE bytes of a plain one, below
+ * 'root'.  Returns NULL with errno; the caller frees it.
+ */
+char *doctor_read (const char *root, const char *path);
+
+/* Add the lines of 'path' and of those that its "include" lines name (with
+ * wildcards, as plugstack.conf; relative to 'dir').  Returns -1 with errno if
+ * the first cannot be read.
+ */
+int conf_read (struct conf *c, const char *root, const char *path);
+
+/* Release the lines; 'c' is empty afterwards. */
+void conf_free (struct conf *c);
+
+/* The last line KEY=VALUE, whatever the case of the letters; NULL: none. */
+const struct conf_line *conf_find (const struct conf *c, const char *key);
+
+enum doctor_severity {
+    FINE,
+    HINT,   /* worth to know */
+    CHANGE, /* something is lost until it is changed */
+    BROKEN, /* jobs fail, or the plugin does nothing */
+    DOCTOR_SEVERITIES
+};
+extern const char *const doctor_severity_names[];
+
+struct doctor_finding {
+    const char *check;
+    enum doctor_severity severity;
+    char *where; /* file and line, or what was looked at; "" */
+    char *what;  /* and what to do */
+};
+
+struct site;
+
+struct doctor_check {
+    const char *name;
+    void (*run) (struct site *s);
+    bool slurm; /* it needs s->config */
+    /* the worst finding that it makes; dl-doctor(1) has the list */
+    enum doctor_severity severity;
+};
+
+enum { DOCTOR_TEXT = 512, DOCTOR_SAID = 4096, SITE_WHERE = PATH_MAX + 32 };
+
+/* A line of plugstack.conf that is about one plugin. */
+struct stack_line {
+    const struct conf_line *at;
+    char word[16];         /* required, optional; "": none */
+    char plugin[PATH_MAX]; /* with its folder */
+    const char *arguments; /* the rest of the line */
+};
+
+struct site {
+    const char *root;       /* "" for this host */
+    char *config;           /* scontrol show config; NULL: not available */
+    bool alone;             /* it was made of slurm.conf: the controller is not there */
+    char why[DOCTOR_TEXT];  /* why there is no answer of scontrol's */
+    char said[DOCTOR_SAID]; /* by srun --version and the plugins in it */
+    char version[32];       /* that srun's */
+    char conf_path[PATH_MAX];
+    struct conf slurm;  /* slurm.conf, as far as it can be read */
+    struct conf cgroup; /* cgroup.conf */
+    struct conf gres;
+    struct conf stack; /* plugstack.conf */
+    char stack_path[PATH_MAX];
+    struct stack_line plugin; /* of dl.so; plugin.at NULL: there is none */
+    int plugins;              /* how many lines there are of it */
+    bool run;                 /* start a step */
+    const struct doctor_check *check;
+    struct doctor_finding *findings;
+    size_t nfindings;
+};
+
+/* Ask slurmctld for its configuration, unless s->config is set, and read the
+ * configuration files.  Without its answer slurm.conf alone has to do.
+ */
+void site_read (struct site *s);
+
+/* Release it and all that site_read() and site_report() have put there. */
+void site_free (struct site *s);
+
+/* The value of a parameter in scontrol show config, or `otherwise' if it is
+ * not there, "(null)" or empty.
+ */
+const char *site_value (const struct site *s, const char *key, char *buf, size_t size,
+                        const char *otherwise);
+
+/* The number with which it begins; -1. */
+long site_number (const struct site *s, const char *key);
+
+/* The path of a file in PluginDir, a list of folders: the first that has it,
+ * else that of the first folder.
+ */
+void site_plugin_path (const struct site *s, const char *name, char path[PATH_MAX]);
+
+/* "FILE:LINE" of the parameter, else of where it belongs; until the next call.
+ */
+const char *site_here (const struct site *s, const char *key);
+
+/* Is the word in its value, whatever the case of the letters? */
+bool site_has (const struct site *s, const char *key, const char *word);
+
+/* Add a finding of the check that runs. */
+__attribute__ ((format (printf, 4, 5))) void site_report (struct site *s,
+                                                          enum doctor_severity severity,
+                                                          const char *where, const char *fmt, ...);
+
+/* A finding about a parameter: 'fine' if it is good, else 'advice', as severe
+ * as the check can be.
+ */
+void site_expect (struct site *s, const char *key, bool good, const char *fine, const char *advice);
+
+/* ---- checks of Slurm's configuration ---- */
+
+/* Checks of how jobs end, rows of the table in doctor.c; each adds its findings
+ * to 's': KillWait, GraceTime of a preemption, JobRequeue,
+ * UnkillableStepTimeout, and limits that jobs have from the shell of their
+ * user.
+ */
+void doctor_kill (struct site *s);
+void doctor_preemption (struct site *s);
+void doctor_requeue (struct site *s);
+void doctor_unkillable (struct site *s);
+void doctor_limits (struct site *s);
+
+/* Checks of Slurm's configuration, rows of the table in doctor.c by the name of
+ * the parameter; each adds its findings to 's'.  doctor_slurm(): whether
+ * slurmctld answers, and srun is of its release; doctor_ports(): the range
+ * MpiParams=ports; doctor_values(): values that no site wants.
+ */
+void doctor_slurm (struct site *s);
+void doctor_ports (struct site *s);
+void doctor_srun_ports (struct site *s);
+void doctor_values (struct site *s);
+void doctor_task_plugin (struct site *s);
+void doctor_proctrack (struct site *s);
+void doctor_cgroup (struct site *s);
+void doctor_select (struct site *s);
+void doctor_gres (struct site *s);
+void doctor_tres (struct site *s);
+void doctor_array (struct site *s);
+void doctor_prolog (struct site *s);
+void doctor_gather (struct site *s);
+void doctor_health (struct site *s);
+
+/* ---- checks of the plugin, and its line in plugstack.conf ---- */
+
+/* Checks of the plugin, rows of the table in doctor.c; each adds its findings
+ * to 's': whether plugstack.conf can be read and has a line of dl.so, who may
+ * write to that file, the release that it was built for, its arguments, the
+ * site's profiles, its place beside pyxis, and the command dl that it starts.
+ */
+void doctor_plugstack (struct site *s);
+void doctor_plugin_line (struct site *s);
+void doctor_plugin_file (struct site *s);
+void doctor_plugin_release (struct site *s);
+void doctor_plugin_arguments (struct site *s);
+void doctor_profiles (struct site *s);
+void doctor_order (struct site *s);
+void doctor_command (struct site *s);
+
+/* ---- checks of this host, and a step that is started ---- */
+
+/* Checks of this host, rows of the table in doctor.c; each adds its findings to
+ * 's': a GPU for each device file, nvidia_peermem for GPUDirect RDMA, the
+ * limits of locked memory and of open files, the size of /dev/shm, logind's
+ * RemoveIPC, the address of the host's own name, and the time of a step.
+ */
+void doctor_gpus (struct site *s);
+void doctor_peermem (struct site *s);
+void doctor_memlock (struct site *s);
+void doctor_nofile (struct site *s);
+void doctor_shm (struct site *s);
+void doctor_remove_ipc (struct site *s);
+void doctor_hosts (struct site *s);
+void doctor_step (struct site *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: check this host, and start a step. */
-#include "launcher/node/doctor_host.h"
+#include "launcher/node/doctor.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 enum { FULL = 2 * PATH_MAX, NOFILE = 65536, SHM_GIB = 8, TIMES = 5 };
 
-static bool is_there (const struct site *s, const char *path)
+static bool exists_on_host (const struct site *s, const char *path)
 {
     char name[FULL];
 
@@ -50,16 +50,16 @@ void doctor_gpus (struct site *s)
     int cards = entries (s, "/proc/driver/nvidia/gpus", "");
     int devices = entries (s, "/dev", "nvidia");
 
-    if (!is_there (s, "/proc/driver/nvidia/version"))
+    if (!exists_on_host (s, "/proc/driver/nvidia/version"))
         site_report (s, FINE, "/proc/driver/nvidia",
-                     is_there (s, "/sys/class/kfd") ? "GPUs of AMD's"
-                                                    : "no NVIDIA GPU on this host");
+                     exists_on_host (s, "/sys/class/kfd") ? "GPUs of AMD's"
+                                                          : "no NVIDIA GPU on this host");
     else if (devices < cards)
         site_report (s, CHANGE, "/dev/nvidia*",
                      "%d of %d GPUs have a device file: Slurm cannot give the "
                      "others: run nvidia-persistenced or nvidia-modprobe at boot",
                      devices, cards);
-    else if (!is_there (s, "/run/nvidia-persistenced/socket"))
+    else if (!exists_on_host (s, "/run/nvidia-persistenced/socket"))
         site_report (s, HINT, "/run/nvidia-persistenced/socket",
                      "no persistence daemon: the first task of a job waits for the "
                      "driver (seconds for each GPU): enable nvidia-persistenced");
@@ -69,10 +69,11 @@ void doctor_gpus (struct site *s)
 
 void doctor_peermem (struct site *s)
 {
-    if (!is_there (s, "/proc/driver/nvidia/version")
+    if (!exists_on_host (s, "/proc/driver/nvidia/version")
         || entries (s, "/sys/class/infiniband", "") == 0)
         return;
-    if (is_there (s, "/sys/module/nvidia_peermem") || is_there (s, "/sys/module/nv_peer_mem"))
+    if (exists_on_host (s, "/sys/module/nvidia_peermem")
+        || exists_on_host (s, "/sys/module/nv_peer_mem"))
         site_report (s, FINE, "/sys/module/nvidia_peermem", "loaded");
     else
         site_report (s, HINT, "/sys/module/nvidia_peermem",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: check plugstack.conf, dl.so and its other files. */
-#include "launcher/node/doctor_plugin.h"
+#include "launcher/node/doctor.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -25,7 +25,7 @@ static const char *full (const struct site *s, const char *path, char buf[FULL])
     return buf;
 }
 
-static const char *line_of (const struct conf_line *l, char buf[WHERE])
+static const char *where_line_is (const struct conf_line *l, char buf[WHERE])
 {
     snprintf (buf, WHERE, "%s:%d", l->file, l->line);
     return buf;
@@ -61,7 +61,7 @@ void doctor_plugin_line (struct site *s)
                      "compute nodes");
         return;
     }
-    line_of (s->plugin.at, where);
+    where_line_is (s->plugin.at, where);
     if (s->plugins > 1)
         site_report (s, CHANGE, where, "dl.so is there in %d lines: keep one", s->plugins);
     if (!*s->plugin.word)
@@ -96,7 +96,7 @@ static bool is_open (const struct site *s, const struct stat *st)
 }
 
 /* The file and each folder above; 'what' who may write there can do. */
-static bool is_safe (struct site *s, const char *path, const char *what)
+static bool only_admin_can_write (struct site *s, const char *path, const char *what)
 {
     char part[PATH_MAX];
     char name[FULL];
@@ -127,12 +127,12 @@ void doctor_plugin_file (struct site *s)
     if (!s->plugin.at)
         return;
     if (access (full (s, s->plugin.plugin, name), R_OK) < 0) {
-        site_report (s, BROKEN, line_of (s->plugin.at, where),
+        site_report (s, BROKEN, where_line_is (s->plugin.at, where),
                      "%s: %s: install it, or give the full path", s->plugin.plugin,
                      strerror (errno));
         return;
     }
-    if (is_safe (s, s->plugin.plugin, "becomes root on each node"))
+    if (only_admin_can_write (s, s->plugin.plugin, "becomes root on each node"))
         site_report (s, FINE, s->plugin.plugin, "only root may write there");
 }
 
@@ -182,13 +182,13 @@ void doctor_plugin_release (struct site *s)
 
 enum { WHY = 320 };
 
-static int is_path (const char *value, char *why)
+static int is_path_argument (const char *value, char *why)
 {
     snprintf (why, WHY, "not a path from /");
     return *value == '/' ? 0 : -1;
 }
 
-static int is_any (const char *value, char *why)
+static int is_any_argument (const char *value, char *why)
 {
     snprintf (why, WHY, "the value is missing");
     return *value ? 0 : -1;
@@ -224,20 +224,20 @@ static const struct {
     int (*check) (const char *value, char *why); /* NULL: a default */
 } arguments[] = {
     { "default",     false, NULL },
-    { "nccl_dir",    false, is_path },
-    { "dl",          false, is_path },
-    { "monitor_dir", false, is_path },
+    { "nccl_dir",    false, is_path_argument },
+    { "dl",          false, is_path_argument },
+    { "monitor_dir", false, is_path_argument },
     { "bind",        false, NULL },
     { "nccl",        false, NULL },
     { "check",       false, NULL },
     { "monitor",     false, NULL },
     { "debug",       false, NULL },
-    { "options",     false, is_any },
+    { "options",     false, is_any_argument },
     { "when",        false, is_when },
-    { "allow",       true,  is_any },
-    { "deny",        true,  is_any },
-    { "min_",        true,  is_any },
-    { "max_",        true,  is_any },
+    { "allow",       true,  is_any_argument },
+    { "deny",        true,  is_any_argument },
+    { "min_",        true,  is_any_argument },
+    { "max_",        true,  is_any_argument },
 };
 /* clang-format on */
 enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
@@ -266,7 +266,7 @@ static void check_argument (struct site *s, const char *arg)
     char key[64];
     char why[WHY] = "";
 
-    line_of (s->plugin.at, where);
+    where_line_is (s->plugin.at, where);
     snprintf (key, sizeof (key), "%.*s", (int)(value - arg), arg);
     for (int i = 0; i < ARGUMENTS; i++) {
         keys[i] = arguments[i].key;
@@ -283,7 +283,7 @@ static void check_argument (struct site *s, const char *arg)
                  DID_YOU_MEAN (meant, "", "=", "; see dl-spank(8)"), effect (true));
 }
 
-static bool is_told (const struct site *s, size_t before, const char *line)
+static bool has_new_finding (const struct site *s, size_t before, const char *line)
 {
     size_t n = strcspn (line, ":") + 1;
 
@@ -299,10 +299,10 @@ static void hear_plugin (struct site *s, size_t before)
     static const char mark[] = "dl: plugstack.conf: ";
     char where[WHERE];
 
-    line_of (s->plugin.at, where);
+    where_line_is (s->plugin.at, where);
     for (const char *l = s->said; (l = strstr (l, mark));) {
         size_t len = strcspn (l += strlen (mark), "\n");
-        if (!is_told (s, before, l))
+        if (!has_new_finding (s, before, l))
             site_report (s, CHANGE, where, "%.*s", (int)len, l);
     }
 }
@@ -321,10 +321,11 @@ void doctor_plugin_arguments (struct site *s)
         check_argument (s, a);
     hear_plugin (s, before);
     if (s->nfindings == before)
-        site_report (s, FINE, line_of (s->plugin.at, where), "known, and valid");
+        site_report (s, FINE, where_line_is (s->plugin.at, where), "known, and valid");
 }
 
-static const char *argument (const struct site *s, const char *key, char *buf, size_t size)
+static const char *argument_of_plugin (const struct site *s, const char *key, char *buf,
+                                       size_t size)
 {
     size_t n = strlen (key);
 
@@ -341,7 +342,7 @@ static const char *argument (const struct site *s, const char *key, char *buf, s
 }
 
 /* A file system that hangs keeps whoever looks: here a process that is killed. */
-static bool answers (const char *path)
+static bool file_system_answers (const char *path)
 {
     struct command c = { .timeout = ANSWER_S };
     char said[256];
@@ -360,13 +361,13 @@ void doctor_command (struct site *s)
 {
     char buf[PATH_MAX];
     char name[FULL];
-    const char *path = argument (s, "dl", buf, sizeof (buf));
+    const char *path = argument_of_plugin (s, "dl", buf, sizeof (buf));
 
     if (!s->plugin.at)
         return;
     if (!path)
         path = BINDIR "/dl";
-    if (!answers (full (s, path, name)))
+    if (!file_system_answers (full (s, path, name)))
         site_report (s, CHANGE, path,
                      "no answer within %d s: its file system hangs, and steps with "
                      "--dl-check, --dl-monitor or --dl-debug wait for it: have dl "
@@ -377,25 +378,25 @@ void doctor_command (struct site *s)
                      "%s: options that need more than libc do nothing: install "
                      "slurm-dl there, or give dl.so the argument dl=PATH",
                      strerror (errno));
-    else if (is_safe (s, path, "runs programs as each user"))
+    else if (only_admin_can_write (s, path, "runs programs as each user"))
         site_report (s, FINE, path, "it is there");
 }
 
 /* ---- profiles ---- */
 
-static void say (void *arg, const char *line)
+static void report_profile_line (void *arg, const char *line)
 {
     struct site *s = arg;
 
     site_report (s, CHANGE, "", "%s", line + strlen (s->root));
 }
 
-static void read_profile (struct site *s, const char *path)
+static void read_site_profile (struct site *s, const char *path)
 {
     struct nccl_profile p = { .n = 0 };
 
     /* EPERM: who may write to it was said */
-    if (nccl_read (path, &p, say, s) < 0 && errno != EPERM)
+    if (nccl_read (path, &p, report_profile_line, s) < 0 && errno != EPERM)
         site_report (s, CHANGE, path + strlen (s->root),
                      "%s: make it a file of at most 16 KiB that every user can "
                      "read",
@@ -406,7 +407,7 @@ void doctor_profiles (struct site *s)
 {
     char buf[PATH_MAX];
     char pattern[FULL + 16];
-    const char *dir = argument (s, "nccl_dir", buf, sizeof (buf));
+    const char *dir = argument_of_plugin (s, "nccl_dir", buf, sizeof (buf));
     size_t before = s->nfindings;
     glob_t g = { .gl_pathc = 0 };
     bool safe = true; /* of several the first: it may be their folder */
@@ -422,8 +423,8 @@ void doctor_profiles (struct site *s)
     }
     for (size_t i = 0; i < g.gl_pathc; i++) {
         const char *path = g.gl_pathv[i] + strlen (s->root);
-        safe = safe && is_safe (s, path, "sets variables of each user");
-        read_profile (s, g.gl_pathv[i]);
+        safe = safe && only_admin_can_write (s, path, "sets variables of each user");
+        read_site_profile (s, g.gl_pathv[i]);
     }
     if (s->nfindings == before)
         site_report (s, FINE, dir, "%zu profiles, no line refused", g.gl_pathc);
@@ -445,12 +446,12 @@ void doctor_order (struct site *s)
         if (strstr (l->text, "spank_pyxis.so") && !pyxis)
             pyxis = l;
         if (pyxis && l == s->plugin.at) {
-            site_report (s, CHANGE, line_of (pyxis, where),
+            site_report (s, CHANGE, where_line_is (pyxis, where),
                          "spank_pyxis.so is before dl.so, which would then look for "
                          "its profiles inside the container: put dl.so first");
             return;
         }
     }
     if (pyxis && s->plugin.at)
-        site_report (s, FINE, line_of (pyxis, where), "dl.so is before pyxis");
+        site_report (s, FINE, where_line_is (pyxis, where), "dl.so is before pyxis");
 }

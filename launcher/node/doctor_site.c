@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read the configuration of a site, and keep the findings. */
-#include "launcher/node/doctor_site.h"
+/* What dl doctor knows of a site: its configuration, and the findings. */
+#include "launcher/node/doctor.h"
 
 #include <ctype.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,122 @@
 #include <unistd.h>
 
 #include "launcher/slurm/slurm.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/array.h"
 #include "runtime/rank/slurmconf.h"
+
+/* ---- configuration files ---- */
+
+enum { DOCTOR_FILE = 1024 * 1024 };
+
+enum { DEPTH = 8 };
+
+char *doctor_read (const char *root, const char *path)
+{
+    char full[2 * PATH_MAX];
+
+    snprintf (full, sizeof (full), "%s%s", root, path);
+    return file_text (full, DOCTOR_FILE);
+}
+
+static int add_conf_line (struct conf *c, const char *file, int line, const char *text, size_t len)
+{
+    struct conf_line *more = array_grow (c->list, c->n, sizeof (*more));
+
+    if (!more)
+        return -1;
+    c->list = more;
+    more[c->n++] = (struct conf_line){ strdup (file), line, strndup (text, len) };
+    return 0;
+}
+
+static int read_deep (struct conf *c, const char *root, const char *path, int depth);
+
+/* "include /etc/slurm/plugstack.conf.d/?*"; relative: beside 'file'. */
+static void include (struct conf *c, const char *root, const char *file, const char *pattern,
+                     int depth)
+{
+    char full[3 * PATH_MAX];
+    const char *slash = strrchr (file, '/');
+    glob_t g;
+
+    if (*pattern == '/')
+        snprintf (full, sizeof (full), "%s%s", root, pattern);
+    else
+        snprintf (full, sizeof (full), "%s%.*s/%s", root, slash ? (int)(slash - file) : 0, file,
+                  pattern);
+    if (glob (full, 0, NULL, &g) != 0)
+        return;
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        read_deep (c, root, g.gl_pathv[i] + strlen (root), depth + 1);
+    globfree (&g);
+}
+
+static size_t strip (const char **text, size_t len)
+{
+    const char *hash = memchr (*text, '#', len);
+
+    if (hash)
+        len = (size_t)(hash - *text);
+    for (; len && isspace ((unsigned char)**text); len--)
+        ++*text;
+    while (len && isspace ((unsigned char)(*text)[len - 1]))
+        len--;
+    return len;
+}
+
+static int read_deep (struct conf *c, const char *root, const char *path, int depth)
+{
+    char *text = depth < DEPTH ? doctor_read (root, path) : NULL;
+    int line = 0;
+
+    if (!text)
+        return -1;
+    for (const char *at = text; *at;) {
+        size_t whole = strcspn (at, "\n");
+        const char *start = at;
+        size_t len = strip (&start, whole);
+        line++;
+        if (len > 8 && !strncasecmp (start, "include", 7) && isspace ((unsigned char)start[7])) {
+            char *pattern = strndup (start + 8, len - 8);
+            if (pattern)
+                include (c, root, path, pattern + strspn (pattern, " \t"), depth);
+            free (pattern);
+        } else if (len && add_conf_line (c, path, line, start, len) < 0)
+            break;
+        at += whole + (at[whole] == '\n');
+    }
+    free (text);
+    return 0;
+}
+
+int conf_read (struct conf *c, const char *root, const char *path)
+{
+    return read_deep (c, root, path, 0);
+}
+
+void conf_free (struct conf *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        free (c->list[i].file);
+        free (c->list[i].text);
+    }
+    free (c->list);
+    *c = (struct conf){ NULL, 0 };
+}
+
+const struct conf_line *conf_find (const struct conf *c, const char *key)
+{
+    size_t n = strlen (key);
+
+    for (size_t i = c->n; i > 0; i--)
+        if (!strncasecmp (c->list[i - 1].text, key, n)
+            && c->list[i - 1].text[n + strspn (c->list[i - 1].text + n, " \t")] == '=')
+            return &c->list[i - 1];
+    return NULL;
+}
+
+/* ---- the site ---- */
 
 const char *const doctor_severity_names[] = { "ok", "hint", "change", "broken" };
 
@@ -104,7 +219,7 @@ void site_expect (struct site *s, const char *key, bool good, const char *fine, 
 /* ---- configuration files ---- */
 
 /* One question to the controller, by hand; never from a job. */
-static void ask_slurm (struct site *s)
+static void read_slurm_config (struct site *s)
 {
     struct slurmdl_error err = { "" };
 
@@ -254,7 +369,7 @@ static void read_stack_line (struct site *s, const struct conf_line *l)
 void site_read (struct site *s)
 {
     if (!s->config)
-        ask_slurm (s);
+        read_slurm_config (s);
     if (s->config) {
         site_value (s, "SLURM_CONF", s->conf_path, sizeof (s->conf_path), "/etc/slurm/slurm.conf");
         conf_read (&s->slurm, s->root, s->conf_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl doctor: check slurm.conf, cgroup.conf and gres.conf. */
-#include "launcher/node/doctor_slurm.h"
+/* Check Slurm's configuration, and what it says about the end of jobs. */
+#include "launcher/node/doctor.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -12,6 +12,124 @@
 #include "launcher/slurm/slurm.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/slurmconf.h"
+
+/* ---- the end of jobs ---- */
+
+enum { KILL_WAIT = 30, GRACE = 30, UNKILLABLE = 120 }; /* seconds */
+
+void doctor_kill (struct site *s)
+{
+    long wait = site_number (s, "KillWait");
+
+    if (wait >= KILL_WAIT)
+        site_report (s, FINE, site_here (s, "KillWait"), "%ld s", wait);
+    else
+        site_report (s, CHANGE, site_here (s, "KillWait"),
+                     "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
+                     "set KillWait=%d or more",
+                     wait, KILL_WAIT);
+}
+
+struct partition_defaults {
+    long grace, tier; /* of PartitionName=DEFAULT */
+    long highest;     /* tier of all */
+};
+
+static long number_in_line (const char *line, const char *key, long otherwise)
+{
+    char text[64];
+
+    return slurmconf_value (line, key, text, sizeof (text)) ? atol (text) : otherwise;
+}
+
+static struct partition_defaults read_tiers (const struct site *s)
+{
+    struct partition_defaults d = { 0, 1, 0 };
+
+    for (size_t i = 0; i < s->slurm.n; i++) {
+        const char *line = s->slurm.list[i].text;
+        long tier = number_in_line (line, "PriorityTier", d.tier);
+        if (!strncasecmp (line, "PartitionName=DEFAULT", 21)) {
+            d.tier = tier;
+            d.grace = number_in_line (line, "GraceTime", d.grace);
+        } else if (!strncasecmp (line, "PartitionName=", 14) && tier > d.highest)
+            d.highest = tier;
+    }
+    return d;
+}
+
+/* Of a partition whose jobs may be preempted; -1 if none are. */
+static long grace_of (const struct partition_defaults *d, const char *line)
+{
+    char mode[64];
+
+    if (strncasecmp (line, "PartitionName=", 14) || !strncasecmp (line, "PartitionName=DEFAULT", 21)
+        || number_in_line (line, "PriorityTier", d->tier) >= d->highest
+        || (slurmconf_value (line, "PreemptMode", mode, sizeof (mode))
+            && !strcasecmp (mode, "OFF")))
+        return -1;
+    return number_in_line (line, "GraceTime", d->grace);
+}
+
+/* slurm.conf(5): what a job has that is preempted, before KillWait. */
+void doctor_preemption (struct site *s)
+{
+    struct partition_defaults d = read_tiers (s);
+    char where[SITE_WHERE];
+    size_t before = s->nfindings;
+
+    if (!site_has (s, "PreemptType", "preempt/partition_prio"))
+        return;
+    for (size_t i = 0; i < s->slurm.n; i++) {
+        const struct conf_line *l = &s->slurm.list[i];
+        long grace = grace_of (&d, l->text);
+        if (grace < 0 || grace >= GRACE)
+            continue;
+        snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
+        site_report (s, CHANGE, where, "%ld s are short for a checkpoint: set GraceTime=%d or more",
+                     grace, GRACE);
+    }
+    if (s->nfindings == before)
+        site_report (s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
+}
+
+void doctor_requeue (struct site *s)
+{
+    site_expect (s, "JobRequeue", site_number (s, "JobRequeue") == 1, "jobs come back",
+                 "jobs do not come back after preemption or a failure of a node: "
+                 "set JobRequeue=1");
+}
+
+/* A process in a slow driver call is not dead at once, and drains its node. */
+void doctor_unkillable (struct site *s)
+{
+    long timeout = site_number (s, "UnkillableStepTimeout");
+    long message = site_number (s, "MessageTimeout");
+    long wanted = 5 * message > UNKILLABLE ? 5 * message : UNKILLABLE;
+
+    if (timeout >= wanted)
+        site_report (s, FINE, site_here (s, "UnkillableStepTimeout"), "%ld s", timeout);
+    else
+        site_report (s, CHANGE, site_here (s, "UnkillableStepTimeout"),
+                     "after %ld s a node is drained whose GPU processes are slow to "
+                     "end: set UnkillableStepTimeout=%ld or more",
+                     timeout, wanted);
+}
+
+/* slurm.conf(5): a comma list, ALL (the default) or NONE. */
+void doctor_limits (struct site *s)
+{
+    bool goes = site_has (s, "PropagateResourceLimits", "ALL")
+                || site_has (s, "PropagateResourceLimits", "MEMLOCK");
+
+    site_expect (s, "PropagateResourceLimits",
+                 !goes || site_has (s, "PropagateResourceLimitsExcept", "MEMLOCK"),
+                 "locked memory is as slurmd has it",
+                 "the login node's limit of locked memory goes to the job, and "
+                 "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
+}
+
+/* ---- other parameters ---- */
 
 enum {
     PORTS_WANTED = 1000,
@@ -76,12 +194,12 @@ struct range {
     long low, high;
 };
 
-static bool overlap (struct range a, struct range b)
+static bool ranges_overlap (struct range a, struct range b)
 {
     return a.low <= b.high && b.low <= a.high;
 }
 
-static struct range ephemeral (const struct site *s)
+static struct range ephemeral_range (const struct site *s)
 {
     char *text = doctor_read (s->root, "/proc/sys/net/ipv4/ip_local_port_range");
     struct range r = { 32768, 60999 };
@@ -109,12 +227,12 @@ static void check_daemon (struct site *s, const char *where, struct range r, con
 
 static void compare_range (struct site *s, const char *where, struct range r)
 {
-    struct range e = ephemeral (s);
+    struct range e = ephemeral_range (s);
     long from = e.low > PORTS_FROM + PORTS_WANTED ? PORTS_FROM : e.high + 1;
     long n = r.high - r.low + 1;
     size_t before = s->nfindings;
 
-    if (overlap (r, e))
+    if (ranges_overlap (r, e))
         site_report (s, CHANGE, where,
                      "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
                      "(ip_local_port_range): take others, as ports=%ld-%ld",
@@ -175,7 +293,7 @@ void doctor_srun_ports (struct site *s)
     site_value (s, "MpiParams", text, sizeof (text), "");
     ports = strstr (text, "ports=");
     if (ports && sscanf (ports + 6, "%ld-%ld", &steps.low, &steps.high) == 2
-        && overlap (srun, steps))
+        && ranges_overlap (srun, steps))
         site_report (s, CHANGE, where,
                      "%ld-%ld: MpiParams has some of these ports, and srun "
                      "takes them from steps: take others",
@@ -208,7 +326,7 @@ void doctor_proctrack (struct site *s)
                  "GPUs): set ProctrackType=proctrack/cgroup");
 }
 
-static bool is_yes (const struct conf *c, const char *key)
+static bool conf_says_yes (const struct conf *c, const char *key)
 {
     const struct conf_line *l = conf_find (c, key);
     const char *value = l ? strchr (l->text, '=') : NULL;
@@ -216,27 +334,27 @@ static bool is_yes (const struct conf *c, const char *key)
     return value && strcasestr (value, "yes");
 }
 
-static void check_constraint (struct site *s, const char *key, const char *lost)
+static void expect_constraint (struct site *s, const char *key, const char *lost)
 {
     const struct conf_line *l = conf_find (&s->cgroup, key);
     char where[SITE_WHERE] = "cgroup.conf";
 
     if (l)
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-    if (is_yes (&s->cgroup, key))
+    if (conf_says_yes (&s->cgroup, key))
         site_report (s, FINE, where, "%s=yes", key);
     else
         site_report (s, CHANGE, where, "%s: set %s=yes", lost, key);
 }
 
 /* Of the memory that a job has been given; without _Memory it is given none. */
-static void check_memory (struct site *s)
+static void expect_memory_limit (struct site *s)
 {
     const struct conf_line *l = conf_find (&s->cgroup, "AllowedRAMSpace");
     char where[SITE_WHERE];
     char text[DOCTOR_TEXT];
 
-    if (!is_yes (&s->cgroup, "ConstrainRAMSpace"))
+    if (!conf_says_yes (&s->cgroup, "ConstrainRAMSpace"))
         return;
     if (l && atof (l->text + strcspn (l->text, "=") + 1) < 100) {
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
@@ -255,11 +373,11 @@ static void check_memory (struct site *s)
 /* cgroup.conf(5) */
 void doctor_cgroup (struct site *s)
 {
-    check_constraint (s, "ConstrainCores", "a job can use all cores of a node");
-    check_constraint (s, "ConstrainRAMSpace", "a job can take the memory of others");
-    check_constraint (s, "ConstrainDevices", "a job can open the GPUs of others");
-    check_memory (s);
-    if (is_yes (&s->cgroup, "ConstrainDevices"))
+    expect_constraint (s, "ConstrainCores", "a job can use all cores of a node");
+    expect_constraint (s, "ConstrainRAMSpace", "a job can take the memory of others");
+    expect_constraint (s, "ConstrainDevices", "a job can open the GPUs of others");
+    expect_memory_limit (s);
+    if (conf_says_yes (&s->cgroup, "ConstrainDevices"))
         site_report (s, HINT, "cgroup.conf",
                      "--gpus-per-task and --gpu-bind hide the GPUs of the other "
                      "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
@@ -276,7 +394,7 @@ void doctor_select (struct site *s)
 /* ---- GPUs; gres.conf(5) ---- */
 
 /* How many GPUs each node of a line has. */
-static long gpus_of (const char *line)
+static long gres_gpus_in_line (const char *line)
 {
     char gres[DOCTOR_TEXT];
 
@@ -289,7 +407,7 @@ static long gpus_of (const char *line)
 static bool has_nodes_with_gpus (const struct site *s)
 {
     for (size_t i = 0; i < s->slurm.n; i++)
-        if (gpus_of (s->slurm.list[i].text) > 0)
+        if (gres_gpus_in_line (s->slurm.list[i].text) > 0)
             return true;
     return false;
 }
@@ -317,7 +435,7 @@ static bool is_detected (const struct site *s)
     return false;
 }
 
-static int is_host (void *arg, const char *host)
+static int is_this_host (void *arg, const char *host)
 {
     return !strcasecmp (arg, host);
 }
@@ -337,13 +455,13 @@ struct node_gpus {
 /* Files that a line of gres.conf has for a host; -1: it is not for that host,
  * or knows the number in another way.
  */
-static long files_of (const char *line, char *host)
+static long gres_files_for_host (const char *line, char *host)
 {
     char text[DOCTOR_TEXT];
     long n = 0;
 
     if (slurmconf_value (line, "NodeName", text, sizeof (text))
-        && layout_each_host (text, is_host, host) != 1)
+        && layout_each_host (text, is_this_host, host) != 1)
         return -1;
     if (strcasestr (line, "AutoDetect=") && !strcasestr (line, "AutoDetect=off"))
         return LONG_MAX;
@@ -365,7 +483,7 @@ static int compare_node (void *arg, const char *host)
 
     snprintf (name, sizeof (name), "%s", host);
     for (size_t i = 0; i < s->gres.n && files < LONG_MAX; i++) {
-        long n = files_of (s->gres.list[i].text, name);
+        long n = gres_files_for_host (s->gres.list[i].text, name);
         if (n >= 0)
             files = n == LONG_MAX ? n : (files < 0 ? 0 : files) + n;
     }
@@ -393,7 +511,7 @@ static void check_nodes (struct site *s)
         return;
     for (size_t i = 0; i < s->slurm.n; i++) {
         const char *line = s->slurm.list[i].text;
-        struct node_gpus g = { s, gpus_of (line) };
+        struct node_gpus g = { s, gres_gpus_in_line (line) };
         if (g.wanted > 0 && slurmconf_value (line, "NodeName", names, sizeof (names))
             && layout_each_host (names, compare_node, &g) == 1)
             return;
@@ -486,7 +604,7 @@ static const char *const programs[] = {
 /* clang-format on */
 
 /* In a copy of a host's files a folder may be left out. */
-static void check_program (struct site *s, const char *key)
+static void expect_program (struct site *s, const char *key)
 {
     char path[DOCTOR_TEXT];
     char full[DOCTOR_TEXT + PATH_MAX];
@@ -534,7 +652,7 @@ static void check_mpi (struct site *s)
 }
 
 /* job_container.conf(5) */
-static void check_container (struct site *s)
+static void expect_container_settings (struct site *s)
 {
     if (!site_has (s, "JobContainerType", "tmpfs"))
         return;
@@ -560,8 +678,8 @@ void doctor_values (struct site *s)
                          bounds[i].advice);
     }
     for (size_t i = 0; i < sizeof (programs) / sizeof (*programs); i++)
-        check_program (s, programs[i]);
-    check_container (s);
+        expect_program (s, programs[i]);
+    expect_container_settings (s);
     check_mpi (s);
 }
 

@@ -1,19 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of `dl env`: the nodes, tasks and GPUs of the step. */
+/* The step that options of `dl env` describe, and what the plugin would give
+ * its ranks.
+ */
 #include "launcher/node/env_plan.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "config.h"
+#include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
+#include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"
+#include "runtime/host/sysfs.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
+
+/* ---- an environment in memory ---- */
+
+static struct env_entry *find_entry (const struct env_entries *e, const char *name)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (!strcmp (e->list[i].name, name))
+            return &e->list[i];
+    return NULL;
+}
+
+const struct env_entry *entries_find (const struct env_entries *e, const char *name)
+{
+    return find_entry (e, name);
+}
+
+static struct env_entry *add_entry (struct env_entries *e, const char *name)
+{
+    struct env_entry *at = find_entry (e, name);
+
+    if (at)
+        return at;
+    if (array_reserve (&e->list, &e->capacity, e->n, 1, sizeof (*e->list)) < 0)
+        return NULL;
+    at = &e->list[e->n];
+    *at = (struct env_entry){ .name = strdup (name) };
+    if (!at->name)
+        return NULL;
+    e->n++;
+    return at;
+}
+
+int entries_put (struct env_entries *e, const char *name, const char *value)
+{
+    struct env_entry *at = add_entry (e, name);
+
+    if (!at)
+        return -1;
+    free (at->value);
+    at->value = strdup (value);
+    at->user = false;
+    return at->value ? 0 : -1;
+}
+
+static void entries_prune (struct env_entries *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n; i++)
+        if (e->list[i].given || e->list[i].kept)
+            e->list[n++] = e->list[i];
+        else {
+            free (e->list[i].name);
+            free (e->list[i].value);
+        }
+    e->n = n;
+}
+
+void entries_free (struct env_entries *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        free (e->list[i].name);
+        free (e->list[i].value);
+    }
+    free (e->list);
+    *e = (struct env_entries){ NULL };
+}
+
+static int get_entry (void *arg, const char *name, char *buf, int size)
+{
+    struct env_entry *at = find_entry (arg, name);
+
+    if (!at || !at->value)
+        return -1;
+    at->kept = at->user && !at->given && strncmp (name, "DL_", 3);
+    return snprintf (buf, (size_t)size, "%s", at->value) < size ? 0 : 1;
+}
+
+static void set_entry (void *arg, const char *name, const char *value)
+{
+    struct env_entry *at = add_entry (arg, name);
+
+    if (!at)
+        abort (); /* a wrong answer would be worse */
+    free (at->value);
+    if (!(at->value = strdup (value)))
+        abort ();
+    at->given = true;
+    at->kept = false;
+}
+
+static void unset_entry (void *arg, const char *name)
+{
+    struct env_entry *at = find_entry (arg, name);
+
+    if (!at)
+        return;
+    free (at->value);
+    at->value = NULL;
+    at->given = true;
+}
+
+struct variables entries_variables (struct env_entries *e)
+{
+    return (struct variables){ get_entry, set_entry, unset_entry, e };
+}
+
+/* ---- the step ---- */
 
 /* ---- options ---- */
 
@@ -40,7 +156,7 @@ static const char *const option_names[ENV_OPTIONS] = {
 };
 
 /* The command's table of options has taken no others. */
-static void take_words (struct env_plan *p, char *const *words)
+static void read_plan_words (struct env_plan *p, char *const *words)
 {
     for (; words && *words; words++) {
         size_t n = strcspn (*words, "=");
@@ -50,7 +166,8 @@ static void take_words (struct env_plan *p, char *const *words)
     }
 }
 
-const char *plan_text (const struct env_plan *p, enum env_option option)
+/* The value of an option, "" if it is not given. */
+static const char *plan_text (const struct env_plan *p, enum env_option option)
 {
     return p->value[option] ? p->value[option] : "";
 }
@@ -81,8 +198,8 @@ static int refuse_value (const struct env_plan *p, enum env_option option, const
 /* A number from 1 on in *n, 0 if it is not given; of "2-4" the first; if it may
  * be 'typed', of "a100:2" the last.
  */
-static int read_number (struct env_plan *p, enum env_option key, bool typed, long max, long *n,
-                        struct slurmdl_error *err)
+static int read_option_number (struct env_plan *p, enum env_option key, bool typed, long max,
+                               long *n, struct slurmdl_error *err)
 {
     const char *value = plan_text (p, key);
     const char *colon = typed ? strrchr (value, ':') : NULL;
@@ -110,7 +227,7 @@ struct hosts {
     size_t n, capacity;
 };
 
-static int add_host (void *arg, const char *host)
+static int add_plan_host (void *arg, const char *host)
 {
     struct hosts *h = arg;
 
@@ -120,7 +237,7 @@ static int add_host (void *arg, const char *host)
 }
 
 /* By name and then by number, as Slurm lists its nodes. */
-static int by_name (const void *a, const void *b)
+static int by_host_name (const void *a, const void *b)
 {
     return strverscmp (*(char *const *)a, *(char *const *)b);
 }
@@ -131,7 +248,7 @@ static void unite (struct hosts *h)
 
     if (h->n == 0)
         return;
-    qsort (h->name, h->n, sizeof (*h->name), by_name);
+    qsort (h->name, h->n, sizeof (*h->name), by_host_name);
     for (size_t i = 0; i < h->n; i++)
         if (n && !strcmp (h->name[n - 1], h->name[i]))
             free (h->name[i]);
@@ -147,7 +264,7 @@ static void hosts_free (struct hosts *h)
     free (h->name);
 }
 
-static char *join (const struct hosts *h)
+static char *join_hosts (const struct hosts *h)
 {
     char *out = NULL;
     size_t size;
@@ -235,7 +352,7 @@ static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
     long ranks;
 
     if (!strpbrk (spec, ",("))
-        return read_number (p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
+        return read_option_number (p, ENV_PER_NODE, false, LAYOUT_RANKS, &p->per_node, err);
     count_tasks (spec, &nodes, &ranks);
     if (nodes < 1 || nodes > LAYOUT_NODES || (p->nodes && p->nodes != nodes)
         || (p->ranks && p->ranks != ranks))
@@ -265,7 +382,7 @@ static int name_hosts (struct env_plan *p, struct slurmdl_error *err)
 
 static int read_counts (struct env_plan *p, struct slurmdl_error *err)
 {
-    if (read_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err) < 0
+    if (read_option_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err) < 0
         || read_per_node (p, err) < 0)
         return -1;
     if (!p->nodes && p->per_node && p->ranks)
@@ -290,17 +407,17 @@ static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error
 {
     long asked;
 
-    if (read_number (p, ENV_NODES, false, LAYOUT_NODES, &p->nodes, err) < 0)
+    if (read_option_number (p, ENV_NODES, false, LAYOUT_NODES, &p->nodes, err) < 0)
         return -1;
     if (!*plan_text (p, ENV_NODELIST))
         return 0;
-    if (layout_each_host (plan_text (p, ENV_NODELIST), add_host, h) != 0)
+    if (layout_each_host (plan_text (p, ENV_NODELIST), add_plan_host, h) != 0)
         return refuse_value (p, ENV_NODELIST, "no list of hosts", err);
     asked = p->nodes;
     if (!p->arbitrary) {
         unite (h);
         p->nodes = (long)h->n;
-        p->hosts = join (h);
+        p->hosts = join_hosts (h);
         if (!p->hosts)
             return errorf (err, "out of memory");
     }
@@ -342,7 +459,7 @@ static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
 
 /* ---- arbitrary: the list of hosts has one for each rank, in order ---- */
 
-static long index_of (const struct hosts *h, const char *name)
+static long index_of_host (const struct hosts *h, const char *name)
 {
     for (size_t i = 0; i < h->n; i++)
         if (!strcmp (h->name[i], name))
@@ -350,7 +467,7 @@ static long index_of (const struct hosts *h, const char *name)
     return -1;
 }
 
-static int deal (struct env_plan *p, const char *distribution)
+static int deal_tasks (struct env_plan *p, const char *distribution)
 {
     const struct layout_facts f = { .hosts = p->hosts,
                                     .tasks = p->tasks,
@@ -361,7 +478,7 @@ static int deal (struct env_plan *p, const char *distribution)
     return layout_deal (&p->layout, &f);
 }
 
-static int place (struct env_plan *p, const struct hosts *order)
+static int place_task_counts (struct env_plan *p, const struct hosts *order)
 {
     struct hosts nodes = { NULL };
     struct rank_layout *l = &p->layout;
@@ -370,18 +487,18 @@ static int place (struct env_plan *p, const struct hosts *order)
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < order->n; i++)
-        rv = add_host (&nodes, order->name[i]);
+        rv = add_plan_host (&nodes, order->name[i]);
     unite (&nodes);
     p->nodes = nodes.n > LAYOUT_NODES ? 0 : (long)nodes.n;
     for (size_t r = 0; p->nodes && r < order->n; r++)
-        tasks[index_of (&nodes, order->name[r])]++;
-    p->hosts = join (&nodes);
+        tasks[index_of_host (&nodes, order->name[r])]++;
+    p->hosts = join_hosts (&nodes);
     p->tasks = write_tasks (tasks, p->nodes);
-    if (rv < 0 || !p->nodes || !p->hosts || !p->tasks || deal (p, NULL) < 0)
+    if (rv < 0 || !p->nodes || !p->hosts || !p->tasks || deal_tasks (p, NULL) < 0)
         rv = -1;
     memset (tasks, 0, sizeof (tasks));
     for (size_t r = 0; rv == 0 && r < order->n; r++) {
-        node = index_of (&nodes, order->name[r]);
+        node = index_of_host (&nodes, order->name[r]);
         l->node_of[r] = (uint16_t)node;
         l->local_of[r] = (uint16_t)tasks[node]++;
     }
@@ -390,14 +507,17 @@ static int place (struct env_plan *p, const struct hosts *order)
 }
 
 /* The layout that Slurm makes of it; no variable of a task says it. */
-static int deal_arbitrary (struct env_plan *p, const struct hosts *order, struct slurmdl_error *err)
+static int deal_listed_tasks (struct env_plan *p, const struct hosts *order,
+                              struct slurmdl_error *err)
 {
     errno = EINVAL;
     if (order->n == 0 || (p->ranks && p->ranks != (long)order->n))
         return errorf (err, "--distribution=arbitrary: --nodelist has one host for "
                             "each of the tasks, in their order");
     p->ranks = (long)order->n;
-    return place (p, order) < 0 ? errorf (err, "--nodelist: too many hosts: %zu", order->n) : 0;
+    return place_task_counts (p, order) < 0
+               ? errorf (err, "--nodelist: too many hosts: %zu", order->n)
+               : 0;
 }
 
 static int read_layout (struct env_plan *p, struct slurmdl_error *err)
@@ -406,11 +526,11 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
     int rv = read_hosts (p, &h, err);
 
     if (rv == 0 && p->arbitrary) {
-        rv = read_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err);
-        rv = rv < 0 ? rv : deal_arbitrary (p, &h, err);
+        rv = read_option_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err);
+        rv = rv < 0 ? rv : deal_listed_tasks (p, &h, err);
     } else if (rv == 0) {
         rv = read_counts (p, err) < 0 || name_hosts (p, err) < 0 ? -1 : 0;
-        if (rv == 0 && deal (p, p->distribution) < 0)
+        if (rv == 0 && deal_tasks (p, p->distribution) < 0)
             rv = errorf (err, "%ld tasks on the nodes %.60s as %.40s: %s", p->ranks, p->hosts,
                          p->tasks, errno == E2BIG ? "too many" : "it does not fit");
     }
@@ -420,10 +540,10 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
 
 /* ---- the rest ---- */
 
-static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
+static int read_gpus_per_node (struct env_plan *p, struct slurmdl_error *err)
 {
-    if (read_number (p, ENV_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
-        || read_number (p, ENV_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err) < 0)
+    if (read_option_number (p, ENV_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
+        || read_option_number (p, ENV_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err) < 0)
         return -1;
     if (p->gpus_per_task && !p->gpus && p->nodes == 1)
         p->gpus = p->gpus_per_task * p->ranks;
@@ -481,7 +601,7 @@ static int read_options (struct env_plan *p, struct slurmdl_error *err)
 }
 
 /* "1234" or "1234.2", as squeue writes a step. */
-static int read_job (struct env_plan *p, struct slurmdl_error *err)
+static int read_job_id (struct env_plan *p, struct slurmdl_error *err)
 {
     const char *value = plan_text (p, ENV_JOB);
     char *end;
@@ -521,12 +641,12 @@ static int read_topology (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_all (struct env_plan *p, struct slurmdl_error *err)
+static int read_all_options (struct env_plan *p, struct slurmdl_error *err)
 {
     return read_options (p, err) < 0 || read_distribution (p, err) < 0 || read_layout (p, err) < 0
-                   || read_gpus (p, err) < 0
-                   || read_number (p, ENV_CPUS, false, CPUS_MAX, &p->cpus, err) < 0
-                   || read_job (p, err) < 0 || read_topology (p, err) < 0
+                   || read_gpus_per_node (p, err) < 0
+                   || read_option_number (p, ENV_CPUS, false, CPUS_MAX, &p->cpus, err) < 0
+                   || read_job_id (p, err) < 0 || read_topology (p, err) < 0
                ? -1
                : 0;
 }
@@ -561,8 +681,8 @@ int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_erro
     if (!p || !(p->task = calloc (1, sizeof (*p->task))))
         return errorf (err, "out of memory");
     p->job = 1;
-    take_words (p, words);
-    if (read_all (p, err) < 0)
+    read_plan_words (p, words);
+    if (read_all_options (p, err) < 0)
         return -1;
     return list_ranks (p) < 0 ? errorf (err, "out of memory") : 0;
 }
@@ -578,4 +698,367 @@ void plan_destroy (struct env_plan *p)
     free (p->tasks);
     free (p->task);
     free (p);
+}
+
+/* ---- a rank ---- */
+
+extern char **environ;
+
+enum { EPHEMERAL = 32768, TEXT = 4096 };
+
+const char *const plan_doubts[] = {
+    [PLAN_PORTS] = "chosen by the number of the job (--job) or reserved by "
+                   "Slurm (--resv-ports)",
+    [PLAN_INTERFACE] = "each node's address and interface on the way to the "
+                       "master",
+};
+
+/* What may be known of a step, or is only made up to see what depends on it. */
+struct variant {
+    uint32_t job, step;
+    bool interface;
+};
+
+/* ---- Slurm's variables ---- */
+
+static int put_number_entry (struct env_entries *e, const char *name, long n)
+{
+    char value[32];
+
+    snprintf (value, sizeof (value), "%ld", n);
+    return entries_put (e, name, value);
+}
+
+/* What is exported here reaches the job (--export=ALL, the default). */
+static int inherit_exports (struct env_entries *e)
+{
+    char name[256];
+
+    for (char **v = environ; *v; v++) {
+        size_t n = strcspn (*v, "=");
+        if (variable_is_of_job (*v) || !strncmp (*v, "SLURM_", 6) || n >= sizeof (name))
+            continue;
+        snprintf (name, sizeof (name), "%.*s", (int)n, *v);
+        if (entries_put (e, name, *v + n + ((*v)[n] == '=')) < 0)
+            return -1;
+        e->list[e->n - 1].user = true;
+    }
+    return 0;
+}
+
+/* Slurm's order: all of the node's GPUs, or the task's own ones. */
+static int put_visible_gpus (const struct env_plan *p, long local, struct env_entries *e)
+{
+    static const char *const names[] = { [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
+                                         [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
+                                         [GPU_INTEL] = "ZE_AFFINITY_MASK" };
+    long first = p->gpus_per_task ? local * p->gpus_per_task : 0;
+    long count = p->gpus_per_task ? p->gpus_per_task : p->gpus;
+    char list[TEXT] = "";
+    int used = 0;
+
+    if (count < 1)
+        return 0;
+    for (long i = first; i < first + count; i++)
+        used += snprintf (list + used, sizeof (list) - (size_t)used, "%s%ld", used ? "," : "", i);
+    if (p->gpus_per_task && put_number_entry (e, "SLURM_GPUS_PER_TASK", p->gpus_per_task) < 0)
+        return -1;
+    if (put_number_entry (e, "SLURM_GPUS_ON_NODE",
+                          p->gpus ? p->gpus : p->gpus_per_task * p->layout.most)
+        < 0)
+        return -1;
+    return entries_put (e, names[p->vendor], list);
+}
+
+static int put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
+{
+    const char *mpi = p->value[ENV_MPI];
+
+    if (!mpi)
+        mpi = strcmp (p->dl, "mpi") ? "none" : "pmix";
+    if (!strncmp (mpi, "pmix", 4))
+        return put_number_entry (e, "PMIX_RANK", rank);
+    return strcmp (mpi, "pmi2") ? 0 : put_number_entry (e, "PMI_FD", 3);
+}
+
+static int put_place (const struct env_plan *p, long rank, struct env_entries *e)
+{
+    long node = p->layout.node_of[rank];
+    int rv = put_number_entry (e, "SLURM_PROCID", rank);
+
+    rv |= put_number_entry (e, "SLURM_STEP_NUM_TASKS", p->ranks);
+    rv |= put_number_entry (e, "SLURM_STEP_NUM_NODES", p->nodes);
+    rv |= put_number_entry (e, "SLURM_LOCALID", p->layout.local_of[rank]);
+    rv |= put_number_entry (e, "SLURM_NODEID", node);
+    rv |= entries_put (e, "SLURM_STEP_NODELIST", p->hosts);
+    rv |= entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
+    rv |= entries_put (e, "SLURM_GTIDS", p->gtids[node]);
+    rv |= entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
+    if (*p->distribution)
+        rv |= entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
+    if (p->plane)
+        rv |= put_number_entry (e, "SLURM_DIST_PLANESIZE", p->plane);
+    if (p->cpus)
+        rv |= put_number_entry (e, "SLURM_CPUS_PER_TASK", p->cpus);
+    if (p->per_node)
+        rv |= put_number_entry (e, "SLURM_NTASKS_PER_NODE", p->per_node);
+    return rv;
+}
+
+static int put_slurm (const struct env_plan *p, long rank, const struct variant *v,
+                      struct env_entries *e)
+{
+    const char *ports = p->value[ENV_RESV_PORTS];
+    int cpus = cpus_count (&p->all);
+    int rv = inherit_exports (e) < 0 || put_place (p, rank, e) < 0
+             || put_visible_gpus (p, p->layout.local_of[rank], e) < 0 || put_pmi (p, rank, e) < 0
+             || put_number_entry (e, "SLURM_JOB_ID", v->job) < 0;
+
+    if (!rv && p->arbitrary)
+        rv = entries_put (e, ORDER_VARIABLE, plan_text (p, ENV_NODELIST));
+    if (!rv && ports)
+        rv = entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
+    if (!rv && cpus)
+        rv = put_number_entry (e, "SLURM_CPUS_ON_NODE", cpus);
+    return rv ? -1 : 0;
+}
+
+/* ---- --dl ---- */
+
+static int first_ephemeral_port (void)
+{
+    int root = open ("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    long n = sysfs_number (root, "proc/sys/net/ipv4/ip_local_port_range", EPHEMERAL);
+
+    if (root >= 0)
+        close (root);
+    return n > 0 ? (int)n : EPHEMERAL;
+}
+
+static void set_here (struct rank_facts *f)
+{
+    strcpy (f->address, "127.0.0.1");
+    strcpy (f->own_address, "127.0.0.1");
+    strcpy (f->interface, "lo");
+}
+
+/* Documentation addresses: they are compared, never shown. */
+static void set_anything (struct rank_facts *f)
+{
+    strcpy (f->address, "192.0.2.1");
+    strcpy (f->own_address, "192.0.2.2");
+    strcpy (f->interface, "any0");
+}
+
+static void find_plan_master (struct env_plan *p, struct task *t, const struct variant *v)
+{
+    struct rank_facts *f = &t->facts;
+
+    if (f->nodes > 1 && task_master_host (t, f->master, sizeof (f->master)) < 0) {
+        *f->master = '\0';
+    } else if (f->nodes == 1 || p->value[ENV_ONE_MACHINE]) {
+        task_master_here (t);
+        set_here (f);
+    } else if (v->interface)
+        set_anything (f);
+}
+
+static int set_framework (struct env_plan *p, const struct variant *v, struct env_entries *e,
+                          struct slurmdl_error *err)
+{
+    struct task *t = p->task;
+    const char *roles = *p->roles ? p->roles : rankenv_roles (p->dl);
+    char line[200];
+    int n;
+
+    memset (t, 0, sizeof (*t));
+    t->vars = entries_variables (e);
+    t->step = v->step;
+    if (task_read (t, roles) < 0) {
+        errno = EINVAL;
+        return errorf (err, "--dl=%s: nothing is set: %s", p->dl, t->why);
+    }
+    t->facts.job = v->job;
+    t->facts.step = v->step;
+    find_plan_master (p, t, v);
+    task_ports (t, rankenv_needs_task_ports (p->dl), first_ephemeral_port ());
+    n = rankenv_fill (p->dl, &t->facts, &t->environment);
+    if (*t->environment.why)
+        plan_note (p, "--dl=%s: %s", p->dl, t->environment.why);
+    rankenv_advice (p->dl, &t->facts, line, sizeof (line));
+    if (*line)
+        plan_note (p, "--dl=%s: %s", p->dl, line);
+    if (n > 0)
+        task_set (t, n);
+    return 0;
+}
+
+/* ---- --dl-bind ---- */
+
+static void print_gpus (const struct binding *b, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    *buf = '\0';
+    for (int i = 0; i < b->p.count && used < size; i++) {
+        int gpu = b->visible[b->p.order[b->p.first + i]];
+        const char *name = gpu < 0 ? "unknown" : strrchr (b->t->gpu[gpu].path, '/') + 1;
+        used += (size_t)snprintf (buf + used, size - used, "%s%s", i ? "," : "", name);
+    }
+}
+
+static void print_place (const struct binding *b, struct plan_rank *r)
+{
+    bool stays = cpus_count (&b->p.cpus) == 0;
+
+    print_gpus (b, r->gpus, sizeof (r->gpus));
+    cpus_print (stays ? &b->own : &b->p.cpus, r->cpus, sizeof (r->cpus));
+    if (b->p.nic >= 0)
+        snprintf (r->nic, sizeof (r->nic), "%s %s", b->t->nic[b->p.nic].name,
+                  distance_names[b->p.nic_distance]);
+}
+
+static int bind_plan_rank (struct env_plan *p, struct binding *b, struct plan_rank *r,
+                           struct slurmdl_error *err)
+{
+    const char *why = NULL;
+
+    if (binding_place (b) < 0)
+        why = "too many ranks on a node";
+    b->own = p->all;
+    binding_cpus (b, &b->own);
+    if (!why)
+        why = binding_decide (b, p->value[ENV_TOPOLOGY]);
+    if (why) {
+        errno = EINVAL;
+        return errorf (err, "--dl-bind=%s: nothing is bound: %s", p->bind, why);
+    }
+    binding_set (b);
+    print_place (b, r);
+    if (b->p.far)
+        plan_note (p, "--dl-bind: a rank has no core near its GPU");
+    return 0;
+}
+
+static int set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
+{
+    struct binding *b = calloc (1, sizeof (*b));
+    int rv = 0;
+
+    if (!b)
+        return errorf (err, "out of memory");
+    b->vars = entries_variables (&r->vars);
+    binding_words (b, p->bind);
+    if (binding_is_wanted (b) && !p->value[ENV_TOPOLOGY])
+        plan_note (p,
+                   "--dl-bind=%s: cores, order of the GPUs, OMP_NUM_THREADS "
+                   "and DL_BIND_SET are decided on the node: --topology=DIR "
+                   "has its /sys and /proc",
+                   p->bind);
+    else if (binding_is_wanted (b))
+        rv = bind_plan_rank (p, b, r, err);
+    topology_close (b->t);
+    free (b);
+    return rv;
+}
+
+/* ---- --dl-nccl ---- */
+
+static void note_line (void *arg, const char *line)
+{
+    plan_note (arg, "%s", line);
+}
+
+static void set_network (struct env_plan *p, struct plan_rank *r)
+{
+    const struct variables v = entries_variables (&r->vars);
+    const char *dir = p->value[ENV_NCCL_DIR];
+    struct nccl_profile profile = { .n = 0 };
+    struct fabric *f = calloc (1, sizeof (*f));
+    char text[NCCL_VALUE];
+    char sys[TEXT];
+
+    if (!f)
+        return;
+    if (p->value[ENV_TOPOLOGY]) {
+        snprintf (sys, sizeof (sys), "%s/sys", p->value[ENV_TOPOLOGY]);
+        fabric_read (sys, f);
+        fabric_text (f, text, sizeof (text));
+    } else
+        plan_note (p,
+                   "--dl-nccl=%s: DL_NCCL_FABRIC%s known on the node: "
+                   "--topology=DIR has its /sys",
+                   p->nccl, strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
+    if (p->value[ENV_TOPOLOGY] || strcmp (p->nccl, "auto")) {
+        nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d", "/etc/nccl.conf", p->nccl, f,
+                     &profile, note_line, p);
+        nccl_set (&v, &profile);
+    }
+    if (p->value[ENV_TOPOLOGY])
+        v.set (v.arg, "DL_NCCL_FABRIC", text);
+    free (f);
+}
+
+/* ---- a rank ---- */
+
+/* Note what has another value, or any, once something else is known. */
+static int note_variant (struct env_plan *p, struct plan_rank *r, const struct variant *v,
+                         enum plan_doubt why, struct slurmdl_error *err)
+{
+    struct env_entries other = { NULL };
+    int rv = put_slurm (p, r->rank, v, &other) < 0 ? errorf (err, "out of memory")
+                                                   : set_framework (p, v, &other, err);
+
+    for (size_t i = 0; rv == 0 && i < other.n; i++) {
+        const struct env_entry *o = &other.list[i];
+        const struct env_entry *e = entries_find (&r->vars, o->name);
+        if (!o->given || (e && e->value && o->value && !strcmp (e->value, o->value)))
+            continue;
+        if (entries_put (&r->unknown, o->name, plan_doubts[why]) < 0)
+            rv = errorf (err, "out of memory");
+    }
+    entries_free (&other);
+    return rv;
+}
+
+static int fill_rank (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
+{
+    struct variant v = { p->job, p->step, false };
+    struct variant interface = { p->job, p->step, true };
+    struct variant job = { p->job + 4711, p->step, false };
+
+    if (put_slurm (p, r->rank, &v, &r->vars) < 0)
+        return errorf (err, "out of memory");
+    if (*p->dl && set_framework (p, &v, &r->vars, err) < 0)
+        return -1;
+    if (*p->dl && p->task->facts.roles)
+        r->role = role_names[roles_of (&p->task->roles, r->rank, &r->role_index)];
+    if (*p->dl
+        && (note_variant (p, r, &interface, PLAN_INTERFACE, err) < 0
+            || (!p->has_job && note_variant (p, r, &job, PLAN_PORTS, err) < 0)))
+        return -1;
+    if (*p->bind && set_binding (p, r, err) < 0)
+        return -1;
+    if (*p->nccl && strcmp (p->nccl, "none"))
+        set_network (p, r);
+    return 0;
+}
+
+int plan_rank (struct env_plan *p, long rank, struct plan_rank *r, struct slurmdl_error *err)
+{
+    *r = (struct plan_rank){ .rank = rank,
+                             .node = p->layout.node_of[rank],
+                             .local = p->layout.local_of[rank],
+                             .host = layout_host (&p->layout, rank),
+                             .role = "" };
+    if (fill_rank (p, r, err) < 0)
+        return -1;
+    entries_prune (&r->vars);
+    return 0;
+}
+
+void plan_rank_free (struct plan_rank *r)
+{
+    entries_free (&r->vars);
+    entries_free (&r->unknown);
 }

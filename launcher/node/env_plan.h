@@ -5,13 +5,34 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/node/env_variables.h"
 #include "runtime/base/error.h"
 #include "runtime/host/topology.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/task.h"
+
+struct env_entry {
+    char *name;
+    char *value; /* NULL: taken away */
+    bool user;   /* exported where dl env runs */
+    bool given;  /* by the plugin */
+    bool kept;   /* the plugin looked: the user's stays */
+};
+
+struct env_entries {
+    struct env_entry *list;
+    size_t n, capacity;
+};
+
+/* Functions over it; 'e' must stay where it is. */
+struct variables entries_variables (struct env_entries *e);
+int entries_put (struct env_entries *e, const char *name, const char *value);
+const struct env_entry *entries_find (const struct env_entries *e, const char *name);
+
+/* Leave only what was given or kept. */
+void entries_free (struct env_entries *e);
 
 enum env_option {
     ENV_NODES,
@@ -63,9 +84,6 @@ struct env_plan {
  */
 int plan_create (struct env_plan **plan, char *const *words, struct slurmdl_error *err);
 void plan_destroy (struct env_plan *p);
-
-/* The value of an option, "" if it is not given. */
-const char *plan_text (const struct env_plan *p, enum env_option option);
 
 /* Add a note, unless the plan has it. */
 __attribute__ ((format (printf, 2, 3))) void plan_note (struct env_plan *p, const char *fmt, ...);

@@ -8,16 +8,58 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/node/check_report.h"
-#include "launcher/node/json_message.h"
+#include "launcher/node/check_messages.h"
+#include "launcher/node/diagnosis.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
+#include "runtime/comm/net/stream.h"
+
+/* ---- the collector's port ---- */
+
+enum { GATHER_PROTOCOL = 2 };
+
+/* Those of srun are often the only ones that a firewall lets through. */
+static int listen_in (struct listen_sockets *s, const char *range)
+{
+    unsigned from, to, first;
+    uint32_t chance = 0;
+
+    if (!range || sscanf (range, "%u-%u", &from, &to) != 2 || from < 1 || to > 65535 || from > to)
+        return listen_open (s, NULL, 0);
+    if (getrandom (&chance, sizeof (chance), 0) < 0)
+        chance = (uint32_t)getpid ();
+    first = chance % (to - from + 1);
+    for (unsigned i = 0; i <= to - from; i++)
+        if (listen_open (s, NULL, (int)(from + (first + i) % (to - from + 1))) == 0)
+            return 0;
+    return -1;
+}
+
+struct handshake gather_handshake (const unsigned char *key)
+{
+    struct handshake h = { .service = HANDSHAKE_COLLECTOR,
+                           .version = GATHER_PROTOCOL,
+                           .confirms = true };
+
+    memcpy (h.key, key, sizeof (h.key));
+    return h;
+}
+
+int gather_open (struct gather *g, int port, const char *range, struct slurmdl_error *err)
+{
+    int rv = port ? listen_open (&g->listener, NULL, port) : listen_in (&g->listener, range);
+
+    return rv < 0 ? errorf (err, "cannot listen: %s", strerror (errno)) : 0;
+}
+
+/* ---- the collector ---- */
 
 enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
 
@@ -48,7 +90,7 @@ struct gather_hub {
 
 /* ---- clients ---- */
 
-static void drop (struct gather_hub *h, struct gather_connection *c)
+static void drop_connection (struct gather_hub *h, struct gather_connection *c)
 {
     struct gather_connection **at = &h->clients;
 
@@ -61,14 +103,14 @@ static void drop (struct gather_hub *h, struct gather_connection *c)
     free (c);
 }
 
-static void watch (struct gather_hub *h, int fd, void *what)
+static void watch_descriptor (struct gather_hub *h, int fd, void *what)
 {
     struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
     epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-static int add (struct gather_hub *h, const struct listener_arrival *a, long rank)
+static int add_connection (struct gather_hub *h, const struct listener_arrival *a, long rank)
 {
     struct gather_connection *c = calloc (1, sizeof (*c));
 
@@ -78,11 +120,11 @@ static int add (struct gather_hub *h, const struct listener_arrival *a, long ran
     c->rank = rank;
     c->next = h->clients;
     h->clients = h->client_of[rank] = c;
-    watch (h, a->fd, c);
+    watch_descriptor (h, a->fd, c);
     return 0;
 }
 
-static void answer (struct gather_hub *h, long rank)
+static void answer_rank (struct gather_hub *h, long rank)
 {
     int status = diagnosis_status (h->diagnosis, rank);
     json_t *object = json_pack ("{s:i}", "status", status);
@@ -94,7 +136,7 @@ static void answer (struct gather_hub *h, long rank)
 
 /* ---- messages of the ranks ---- */
 
-static const char *text_of (const json_t *facts, const char *name)
+static const char *fact_text (const json_t *facts, const char *name)
 {
     return json_string_value (json_object_get (facts, name)) ?: "";
 }
@@ -103,10 +145,10 @@ static const char *text_of (const json_t *facts, const char *name)
 static void learn_layout (struct gather_hub *h, const json_t *facts)
 {
     const json_t *at = json_object_get (facts, "layout");
-    struct layout_facts f = { .hosts = text_of (at, "hosts"),
-                              .tasks = text_of (at, "tasks"),
-                              .distribution = text_of (at, "distribution"),
-                              .gtids = text_of (at, "gtids"),
+    struct layout_facts f = { .hosts = fact_text (at, "hosts"),
+                              .tasks = fact_text (at, "tasks"),
+                              .distribution = fact_text (at, "distribution"),
+                              .gtids = fact_text (at, "gtids"),
                               .ranks = h->size };
 
     if (h->layout || !at || !(h->layout = malloc (sizeof (*h->layout))))
@@ -119,7 +161,7 @@ static void learn_layout (struct gather_hub *h, const json_t *facts)
     h->layout = NULL;
 }
 
-static int begin (struct gather_hub *h, const json_t *line)
+static int begin_gathering (struct gather_hub *h, const json_t *line)
 {
     long size = json_integer_value (json_object_get (line, "size"));
 
@@ -141,14 +183,14 @@ static int greet (struct gather_hub *h, const struct listener_arrival *a, const 
 {
     long rank = json_integer_value (json_object_get (said, "rank"));
 
-    if (!json_is_object (said) || begin (h, said) < 0 || rank < 0 || rank >= h->size
+    if (!json_is_object (said) || begin_gathering (h, said) < 0 || rank < 0 || rank >= h->size
         || h->client_of[rank] || h->ranks[rank])
         return -1;
     learn_layout (h, said);
-    return add (h, a, rank);
+    return add_connection (h, a, rank);
 }
 
-static void take_ranks (struct gather_hub *h)
+static void take_arrivals (struct gather_hub *h)
 {
     struct listener_arrival a;
 
@@ -164,7 +206,7 @@ static void take_ranks (struct gather_hub *h)
 }
 
 /* -1: it makes no sense. */
-static int first (struct gather_hub *h, struct gather_connection *c, json_t *line)
+static int read_first_message (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *facts = json_object_get (line, "facts");
     struct timespec now;
@@ -178,7 +220,7 @@ static int first (struct gather_hub *h, struct gather_connection *c, json_t *lin
     h->ranks[c->rank] = json_incref (line);
     h->came++;
     if (h->phase == OVER)
-        answer (h, c->rank);
+        answer_rank (h, c->rank);
     return 0;
 }
 
@@ -207,14 +249,14 @@ static void say_altered (const struct gather_hub *h, const struct gather_connect
              c->rank, *host ? " on " : "", host);
 }
 
-static void receive (struct gather_hub *h, struct gather_connection *c)
+static void receive_message (struct gather_hub *h, struct gather_connection *c)
 {
     json_t *line;
     int rv = 0;
 
     while (rv == 0 && (line = gather_receive (&c->stream))) {
         if (!h->ranks[c->rank])
-            rv = first (h, c, line);
+            rv = read_first_message (h, c, line);
         else
             second (h, c, line);
         json_decref (line);
@@ -222,32 +264,33 @@ static void receive (struct gather_hub *h, struct gather_connection *c)
     if (rv < 0 || errno != EAGAIN) {
         if (rv == 0 && errno == EBADMSG)
             say_altered (h, c);
-        drop (h, c);
+        drop_connection (h, c);
     }
 }
 
 /* ---- the phases ---- */
 
-static const json_t *fact (const struct gather_hub *h, long rank, const char *name)
+static const json_t *hub_fact (const struct gather_hub *h, long rank, const char *name)
 {
     return h->ranks[rank] ? json_object_get (json_object_get (h->ranks[rank], "facts"), name)
                           : NULL;
 }
 
-static bool is_leader (const struct gather_hub *h, long rank)
+static bool leads_node (const struct gather_hub *h, long rank)
 {
-    return h->client_of[rank] && fact (h, rank, "local_rank")
-           && json_integer_value (fact (h, rank, "local_rank")) == 0;
+    return h->client_of[rank] && hub_fact (h, rank, "local_rank")
+           && json_integer_value (hub_fact (h, rank, "local_rank")) == 0;
 }
 
 /* The next node's first rank, around the ring; NULL: there is no other. */
-static json_t *next_of (const struct gather_hub *h, long rank)
+static json_t *next_leader (const struct gather_hub *h, long rank)
 {
     for (long i = 1; i < h->size; i++) {
         long other = (rank + i) % h->size;
-        if (is_leader (h, other))
-            return json_pack ("{s:O?, s:O?, s:O?}", "host", fact (h, other, "host"), "address",
-                              fact (h, other, "address"), "port", fact (h, other, "peer_port"));
+        if (leads_node (h, other))
+            return json_pack ("{s:O?, s:O?, s:O?}", "host", hub_fact (h, other, "host"), "address",
+                              hub_fact (h, other, "address"), "port",
+                              hub_fact (h, other, "peer_port"));
     }
     return NULL;
 }
@@ -255,15 +298,15 @@ static json_t *next_of (const struct gather_hub *h, long rank)
 static void send_go (struct gather_hub *h)
 {
     for (long i = 0; i < h->size; i++) {
-        json_t *next = is_leader (h, i) ? next_of (h, i) : NULL;
-        json_t *go = json_pack ("{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
+        json_t *next = leads_node (h, i) ? next_leader (h, i) : NULL;
+        json_t *go = json_pack ("{s:{s:b, s:o*}}", "go", "leader", leads_node (h, i), "next", next);
         if (go && h->client_of[i])
             gather_send (&h->client_of[i]->stream, go, monotonic () + 1);
         json_decref (go);
     }
 }
 
-static bool is_name (const char *name)
+static bool is_node_name (const char *name)
 {
     return *name && !strpbrk (name, " ,[]/?");
 }
@@ -276,7 +319,8 @@ static void write_notes (const struct gather_hub *h)
     size_t n = 0;
 
     for (long i = 0; text && i < d->nnodes; i++)
-        if (d->nodes[i].bad && is_name (d->nodes[i].name) && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
+        if (d->nodes[i].bad && is_node_name (d->nodes[i].name)
+            && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
             n += (size_t)snprintf (text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
     if (text && n > 0)
         publish_replace (h->g->notes, text, n, NULL);
@@ -300,7 +344,7 @@ static void print_result (const struct gather_hub *h)
     fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
 }
 
-static void end_all (struct gather_hub *h)
+static void end_gathering (struct gather_hub *h)
 {
     h->phase = OVER;
     h->diagnosis = diagnosis_create (h->ranks, h->size, h->layout);
@@ -316,11 +360,11 @@ static void end_all (struct gather_hub *h)
     print_result (h);
     for (long i = 0; i < h->size; i++)
         if (h->client_of[i])
-            answer (h, i);
+            answer_rank (h, i);
 }
 
 /* When the present phase is over, whoever is missing. */
-static double limit_of (const struct gather_hub *h)
+static double phase_limit (const struct gather_hub *h)
 {
     const struct gather_times *t = &gather_times[h->g->level];
 
@@ -338,7 +382,7 @@ static double limit_of (const struct gather_hub *h)
 
 static void step_on (struct gather_hub *h)
 {
-    bool timed_out = monotonic () >= limit_of (h);
+    bool timed_out = monotonic () >= phase_limit (h);
 
     if (h->phase == FACTS && (h->came == h->size || timed_out)) {
         h->phase = PEERS;
@@ -346,10 +390,10 @@ static void step_on (struct gather_hub *h)
             h->done = h->came;
         else
             send_go (h);
-        timed_out = monotonic () >= limit_of (h);
+        timed_out = monotonic () >= phase_limit (h);
     }
     if (h->phase == PEERS && (h->done >= h->came || timed_out)) {
-        end_all (h);
+        end_gathering (h);
         timed_out = false;
     }
     if (h->phase == OVER && (timed_out || (h->came == h->size && !h->clients)))
@@ -359,7 +403,7 @@ static void step_on (struct gather_hub *h)
 /* ---- the loop ---- */
 
 /* Whether the process that this one serves is still there. */
-static bool is_alive (const struct gather_hub *h)
+static bool parent_is_alive (const struct gather_hub *h)
 {
     char byte;
     ssize_t n;
@@ -373,26 +417,26 @@ static bool is_alive (const struct gather_hub *h)
 static int wait_ms (const struct gather_hub *h)
 {
     double now = monotonic ();
-    double until = h->size ? limit_of (h) : now + 1000;
+    double until = h->size ? phase_limit (h) : now + 1000;
 
     if (h->listener.n > 0 && until > now + 1)
         until = now + 1;
     return socket_left (until);
 }
 
-static void hear (struct gather_hub *h)
+static void handle_events (struct gather_hub *h)
 {
     struct epoll_event events[EVENTS];
     int n = epoll_wait (h->epoll, events, EVENTS, 0);
 
     for (int i = 0; i < n; i++)
         if (events[i].data.ptr == h->g)
-            h->ended = !is_alive (h);
+            h->ended = !parent_is_alive (h);
         else
-            receive (h, events[i].data.ptr);
+            receive_message (h, events[i].data.ptr);
 }
 
-static void loop (struct gather_hub *h)
+static void collector_loop (struct gather_hub *h)
 {
     while (!h->ended) {
         struct pollfd *p = listener_poll (&h->listener, 1);
@@ -405,9 +449,9 @@ static void loop (struct gather_hub *h)
         if (poll (p, last + 1, wait_ms (h)) < 0)
             continue;
         if (p[last].revents)
-            hear (h);
+            handle_events (h);
         listener_serve (&h->listener);
-        take_ranks (h);
+        take_arrivals (h);
         if (h->size)
             step_on (h);
     }
@@ -438,12 +482,12 @@ int gather_serve (struct gather *g)
     h.epoll = epoll_create1 (EPOLL_CLOEXEC);
     if (g->parent >= 0) {
         fcntl (g->parent, F_SETFL, O_NONBLOCK);
-        watch (&h, g->parent, g);
+        watch_descriptor (&h, g->parent, g);
     }
-    loop (&h);
+    collector_loop (&h);
     rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;
     while (h.clients)
-        drop (&h, h.clients);
+        drop_connection (&h, h.clients);
     for (long i = 0; i < h.size; i++)
         json_decref (h.ranks[i]);
     diagnosis_destroy (h.diagnosis);

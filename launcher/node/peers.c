@@ -25,7 +25,7 @@ enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 /* Count the bytes until the end, which mean nothing and have no tags, and send
  * the sum.
  */
-static void count (int fd, struct net_seal *seal, char *block)
+static void count_received (int fd, struct net_seal *seal, char *block)
 {
     unsigned long long sum = 0;
     ssize_t n;
@@ -47,7 +47,7 @@ static void count_all (struct listener *l, char *block)
     while (listener_take (l, &a)) {
         fcntl (a.fd, F_SETFL, 0);
         setsockopt (a.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
-        count (a.fd, a.seal, block);
+        count_received (a.fd, a.seal, block);
         seal_destroy (a.seal);
         close (a.fd);
         free (a.body);
@@ -55,7 +55,7 @@ static void count_all (struct listener *l, char *block)
 }
 
 /* To be connected to is all that is asked of the master's port. */
-static void serve (struct listener *rates, const struct listen_sockets *master)
+static void serve_peers (struct listener *rates, const struct listen_sockets *master)
 {
     char *block = malloc (BLOCK);
     struct pollfd *p;
@@ -113,7 +113,7 @@ pid_t peers_serve (const unsigned char *key, bool is_master, int *port, json_t *
     if (is_master)
         listen_as_master (&master, findings);
     if ((rates.at.n || master.n) && (pid = subprocess_fork (SIGKILL)) == 0) {
-        serve (&rates, &master);
+        serve_peers (&rates, &master);
         _exit (0);
     }
     listener_close (&rates);
@@ -130,7 +130,7 @@ void peers_end (pid_t pid)
 }
 
 /* A socket's time-out for sending is also that of connecting. */
-static int reach (const char *host, const char *port)
+static int connect_within_limit (const char *host, const char *port)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct timeval limit = { .tv_sec = CONNECT_S };
@@ -168,7 +168,7 @@ void check_master (const struct check_place *p)
         return;
     snprintf (port, sizeof (port), "%d", master_port ());
     check_stage (p, "%s port %s", host, port);
-    fd = reach (host, port);
+    fd = connect_within_limit (host, port);
     if (fd < 0)
         check_finding (p, SEVERITY_STOP, "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
                        host, port, strerror (errno));
@@ -220,7 +220,7 @@ void check_next (const struct check_place *p)
         return;
     snprintf (text, sizeof (text), "%ld", port);
     check_stage (p, "%s (%s)", host, address);
-    if ((fd = reach (address, text)) < 0) {
+    if ((fd = connect_within_limit (address, text)) < 0) {
         check_finding (p, SEVERITY_WARN, "network: %s (%s) cannot be reached: %s", host, address,
                        strerror (errno));
         return;

@@ -13,7 +13,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/queries.h"
-#include "launcher/node/gather.h"
+#include "launcher/node/node.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/latest_metric.h"
 #include "launcher/sweep/missing_metric.h"

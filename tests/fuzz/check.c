@@ -2,9 +2,9 @@
 /* What ranks send to the collector of dl check: a message each. */
 #include <errno.h>
 
-#include "launcher/node/check_report.h"
+#include "launcher/node/check_messages.h"
 #include "launcher/node/diagnosis.h"
-#include "launcher/node/json_message.h"
+#include "runtime/comm/net/stream.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RANKS = 8 };

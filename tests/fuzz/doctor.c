@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slurm's configuration, as dl doctor reads it: files below a root, and CONFIG,
  * scontrol's answer. */
-#include "launcher/node/doctor_host.h"
-#include "launcher/node/doctor_jobs.h"
-#include "launcher/node/doctor_plugin.h"
-#include "launcher/node/doctor_slurm.h"
+#include "launcher/node/doctor.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What neither asks Slurm nor starts anything. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on facts of a healthy step, and on what each change to them makes.
  */
-#include "launcher/node/check_report.h"
+#include "launcher/node/diagnosis.h"
 #include "launcher/node/checks.h"
 #include "launcher/node/gather.h"
 #include "tests/unit.h"

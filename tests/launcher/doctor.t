@@ -14,9 +14,9 @@ site () { # a healthy one in the folder site/
     mkdir -p site/usr/lib/slurm site/usr/sbin site/usr/bin site/proc/sys/net/ipv4 site/proc/sys/kernel site/proc/77 \
         site/dev site/etc/slurm-dl/nccl.d site/etc/systemd site/run/nvidia-persistenced \
         site/proc/driver/nvidia/gpus/0000:07:00.0 site/sys/class/infiniband/mlx5_0 site/sys/module/nvidia_peermem
-    cp -r "$srcdir"/tests/launcher/node/etc/slurm site/etc/
+    cp -r "$srcdir"/tests/launcher/doctor/etc/slurm site/etc/
     chmod -R u+w site
-    sed 's/@RELEASE@/22.05/' "$srcdir/tests/launcher/node/config" >config
+    sed 's/@RELEASE@/22.05/' "$srcdir/tests/launcher/doctor/config" >config
     cp good.so site/usr/lib/slurm/dl.so
     printf '#!/bin/sh\n' >site/usr/bin/dl
     cp site/usr/bin/dl site/usr/sbin/nhc

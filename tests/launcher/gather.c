@@ -9,11 +9,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "launcher/node/check_report.h"
+#include "launcher/node/check_messages.h"
 #include "launcher/node/checks.h"
+#include "launcher/node/diagnosis.h"
 #include "launcher/node/gather.h"
-#include "launcher/node/json_message.h"
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/stream.h"
 #include "tests/unit.h"
 
 static void cleaning (void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON objects: a message of a socket each, or a line of a pipe. */
-#include "launcher/node/json_message.h"
+#include "launcher/node/check_messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void gather_line_free (struct gather_line *line)
     *line = (struct gather_line){ 0 };
 }
 
-static int grow (struct gather_line *line)
+static int grow_line (struct gather_line *line)
 {
     size_t capacity = line->capacity ? 2 * line->capacity : 4096;
     char *text;
@@ -29,7 +29,7 @@ static int grow (struct gather_line *line)
 }
 
 /* The first line of what was read so far, taken out of it. */
-static json_t *first_line (struct gather_line *line)
+static json_t *take_first_line (struct gather_line *line)
 {
     char *end = line->used ? memchr (line->text, '\n', line->used) : NULL;
     json_t *object;
@@ -55,8 +55,8 @@ json_t *gather_read (int fd, struct gather_line *line)
     json_t *object;
     ssize_t n;
 
-    while (!(object = first_line (line)) && errno == EAGAIN) {
-        if (grow (line) < 0)
+    while (!(object = take_first_line (line)) && errno == EAGAIN) {
+        if (grow_line (line) < 0)
             return NULL;
         n = read (fd, line->text + line->used, line->capacity - line->used);
         if (n == 0)

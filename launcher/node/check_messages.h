@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages between the ranks and the collector, and those of a probe. */
+/* The messages between the ranks of a step and their collector, and those of a
+ * probe.
+ */
 #pragma once
 
 #include <jansson.h>

@@ -1,18 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run checks, each in a process that may hang. */
+/* Run checks, each in a process that may hang and reports lines of JSON. */
 #include "launcher/node/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/node/json_message.h"
+#include "launcher/node/check_messages.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+
+const struct gather_times gather_times[3] = {
+    [LEVEL_NONE] = { 4, 6, 1, 8 },
+    [LEVEL_QUICK] = { 8, 10, 3, 15 },
+    [LEVEL_FULL] = { 80, 95, 15, 120 },
+};
+
+int gather_level (const char *word)
+{
+    static const char *const words[] = { "none", "quick", "full" };
+
+    for (int i = 0; i < 3; i++)
+        if (!strcmp (word, words[i]))
+            return i;
+    return -1;
+}
+
+/* ---- what a check reports from its process ---- */
+
+static void print_line (const struct check_place *p, json_t *line)
+{
+    char *text = line ? json_dumps (line, JSON_COMPACT) : NULL;
+
+    if (text)
+        dprintf (p->out, "%s\n", text);
+    free (text);
+    json_decref (line);
+}
+
+json_t *finding_json (enum severity severity, const char *why)
+{
+    char clean[WHY_TEXT];
+
+    gather_clean (clean, sizeof (clean), why);
+    return json_pack ("{s:i, s:s}", "severity", severity, "why", clean);
+}
+
+void check_finding (const struct check_place *p, enum severity severity, const char *fmt, ...)
+{
+    char why[WHY_TEXT];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (why, sizeof (why), fmt, ap);
+    va_end (ap);
+    print_line (p, finding_json (severity, why));
+}
+
+void check_stage (const struct check_place *p, const char *fmt, ...)
+{
+    char at[NAME_TEXT], clean[NAME_TEXT];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (at, sizeof (at), fmt, ap);
+    va_end (ap);
+    gather_clean (clean, sizeof (clean), at);
+    print_line (p, json_pack ("{s:s}", "at", clean));
+}
+
+void check_fact (const struct check_place *p, const char *group, const char *name, json_t *value)
+{
+    print_line (p, json_pack ("{s:s, s:s, s:o}", "group", group, "name", name, "value",
+                              value ?: json_null ()));
+}
+
+/* ---- running checks ---- */
 
 enum { CHECKS = 16 };
 
@@ -36,7 +106,7 @@ static void close_others (int keep)
             close (fd);
 }
 
-static void start (struct probe *p, const struct check_place *place)
+static void start_probe (struct probe *p, const struct check_place *place)
 {
     struct check_place inside = *place;
     int pipe[2];
@@ -73,7 +143,7 @@ static void add_fact (json_t *facts, const json_t *line)
     json_object_set (in, name, json_object_get (line, "value"));
 }
 
-static void take (struct probe *p, json_t *facts, json_t *findings)
+static void read_probe (struct probe *p, json_t *facts, json_t *findings)
 {
     json_t *line;
     const char *at;
@@ -102,7 +172,7 @@ static void say_how (struct probe *p, const char *how, json_t *findings)
 }
 
 /* One that the kernel does not let go cannot be waited for. */
-static void finish (struct probe *p, double seconds, json_t *findings)
+static void finish_probe (struct probe *p, double seconds, json_t *findings)
 {
     char how[NAME_TEXT];
     int status = 0;
@@ -150,12 +220,12 @@ void health_run (const struct check_row *table, const struct check_place *place,
     for (const struct check_row *row = table; row->name; row++)
         if (is_for (row, place) && n < CHECKS) {
             probes[n].row = row;
-            start (&probes[n++], place);
+            start_probe (&probes[n++], place);
         }
     while (poll_all (probes, n, deadline))
         for (int i = 0; i < n; i++)
             if (probes[i].fd >= 0)
-                take (&probes[i], facts, findings);
+                read_probe (&probes[i], facts, findings);
     for (int i = 0; i < n; i++)
-        finish (&probes[i], seconds, findings);
+        finish_probe (&probes[i], seconds, findings);
 }
