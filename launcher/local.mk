@@ -59,9 +59,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/node/peers.c \
 	%D%/node/doctor.c %D%/node/doctor_host.c \
 	%D%/node/doctor_plugin.c %D%/node/doctor_site.c %D%/node/doctor_slurm.c \
-	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c %D%/debug/folder.c %D%/debug/hang.c \
-	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/python_stacks.c %D%/debug/signal_thread.c %D%/debug/stacks.c \
-	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
+	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/process_class.c \
+	%D%/debug/progress.c %D%/debug/live_ranks.c %D%/debug/stacks.c \
+	%D%/debug/watcher.c \
 	%D%/monitor/advise.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
@@ -75,7 +75,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/notebook.c %D%/cmd/shell.c %D%/cmd/tensorboard.c \
 	%D%/job/elastic_command.c %D%/job/elastic_plan.c %D%/job/verdict.c \
 	%D%/node/env_command.c %D%/node/env_plan.c \
-	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c
+	%D%/node/check_messages.c %D%/node/checks.c %D%/node/gpu_checks.c %D%/node/host_checks.c \
+	%D%/debug/dump_folder.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/folder.h"
+#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/stacks.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
@@ -47,7 +48,7 @@ static void consider (const char *dir, const char *name, void *arg)
     snprintf (s->found, sizeof (s->found), "%s", path);
 }
 
-static int find_folder (const char *what, char *dir, size_t size)
+static int find_debug_folder (const char *what, char *dir, size_t size)
 {
     struct debug_search s = { .found = "" };
     const char *parent = getenv ("DL_DEBUG_DIR") ?: ".";
@@ -133,7 +134,7 @@ static void print_warning (const char *dir, const char *name, void *arg)
         printf ("rank %ld: %s (%s)\n", strtol (name + 5, NULL, 10), line, name);
 }
 
-static void count (const char *dir, const char *name, void *arg)
+static void count_entry (const char *dir, const char *name, void *arg)
 {
     (void)dir;
     (void)name;
@@ -146,7 +147,7 @@ static void print_rest (const char *dir)
 
     debug_each (dir, "error.", print_error, NULL);
     debug_each (dir, "nccl.", print_warning, NULL);
-    debug_each (dir, "flight_", count, &flights);
+    debug_each (dir, "flight_", count_entry, &flights);
     if (flights > 0)
         printf ("flight recorder of %ld ranks: torchfrtrace --prefix flight_ "
                 "%s\n",
@@ -208,7 +209,7 @@ int cmd_debug (const struct settings *st)
 {
     char dir[PATH_MAX];
     long newest;
-    int rv = find_folder (st->args[0], dir, sizeof (dir));
+    int rv = find_debug_folder (st->args[0], dir, sizeof (dir));
 
     if (rv == EXIT_OK && !st->last)
         rv = request_dump (dir);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command dl debug. */
+/* The commands dl debug, and dl watch-ranks, which the plugin starts. */
 #pragma once
 
 #include "launcher/sys/settings.h"
 
-/* The command: an exit status of launcher/sys/say.h. */
+/* The commands: an exit status of launcher/sys/say.h. */
 int cmd_debug (const struct settings *st);
+int cmd_watch_ranks (const struct settings *st);

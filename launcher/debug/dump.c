@@ -13,13 +13,147 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/debug/signal_thread.h"
+#include "launcher/debug/process_class.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
+/* ---- the thread of a process that a signal disturbs least ---- */
+
+enum { PROC_PATH = 512, SLEEP_LOOKS = 20, SLEEP_MS = 5 };
+
+static unsigned long long status_number (pid_t pid, pid_t tid, const char *name, int base)
+{
+    char path[PROC_PATH];
+    char line[256];
+    unsigned long long number = 0;
+    FILE *f;
+
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    if (!(f = fopen (path, "re")))
+        return 0;
+    while (fgets (line, sizeof (line), f))
+        if (!strncmp (line, name, strlen (name))) {
+            number = strtoull (line + strlen (name), NULL, base);
+            break;
+        }
+    fclose (f);
+    return number;
+}
+
+/* Whether the signal is in a set of the thread's status in proc, such as
+ * "SigCgt:" (it has a handler) or "SigBlk:" (it is blocked).
+ */
+static bool signal_is_in (pid_t pid, pid_t tid, const char *set, int number)
+{
+    return status_number (pid, tid, set, 16) >> (number - 1) & 1;
+}
+
+/* Whether the name of what a thread waits in begins with one of these. */
+static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
+{
+    char path[PROC_PATH];
+    char wchan[128];
+
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
+    proc_read (AT_FDCWD, path, wchan, sizeof (wchan));
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp (wchan, names[i], strlen (names[i])))
+            return true;
+    return false;
+}
+
+/* A signal breaks off these calls, whatever its flags: PyTorch takes that as
+ * an error when it waits for the first rank's store.
+ */
+static bool would_break (pid_t pid, pid_t tid)
+{
+    static const char *const calls[] = { "poll_",     "do_poll",           "do_sys_poll",
+                                         "do_select", "core_sys_sel",      "ep_poll",
+                                         "do_epoll",  "hrtimer_nanosleep", "do_nanosleep" };
+
+    return waits_in (pid, tid, calls, sizeof (calls) / sizeof (*calls));
+}
+
+/* A wait for a lock goes on after a signal. */
+static bool waits_for_lock (pid_t pid, pid_t tid)
+{
+    static const char *const calls[] = { "futex_" };
+
+    return waits_in (pid, tid, calls, 1);
+}
+
+/* What a thread that was not seen to sleep has done so far. */
+struct activity {
+    unsigned long long sleeps, ran; /* ns; 0: not known */
+};
+
+static struct activity activity_of (pid_t pid, pid_t tid)
+{
+    struct activity a;
+    char path[PROC_PATH];
+    char text[128];
+
+    a.sleeps = status_number (pid, tid, "voluntary_ctxt_switches:", 10);
+    snprintf (path, sizeof (path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    proc_read (AT_FDCWD, path, text, sizeof (text));
+    a.ran = strtoull (text, NULL, 10);
+    return a;
+}
+
+/* Whether the main thread sleeps in a call that goes on, or has run since the
+ * last look and not slept.  Else -1: proc names no call of a thread that was
+ * woken and waits for a CPU, and its poll() would be broken off, too.
+ */
+static int main_thread_is_safe (pid_t pid, double *when)
+{
+    static const char *const none[] = { "0" };
+    struct activity last = { 0, 0 }, now;
+
+    for (int i = 0; i < SLEEP_LOOKS; i++, last = now) {
+        if (i > 0)
+            poll (NULL, 0, SLEEP_MS);
+        *when = monotonic ();
+        if (would_break (pid, pid))
+            return 0;
+        now = activity_of (pid, pid);
+        if (!waits_in (pid, pid, none, 1) || now.ran == 0
+            || (i > 0 && now.ran > last.ran && now.sleeps == last.sleeps))
+            return 1;
+    }
+    return -1;
+}
+
+/* The main thread; if the signal would break off its system call, a thread
+ * that waits for a lock, which goes on after it; 0: there is none, or the main
+ * thread waits for a CPU.  'when' (of monotonic()) is when that was looked at.
+ */
+static pid_t signal_thread (pid_t pid, int number, double *when)
+{
+    char folder[PROC_PATH];
+    pid_t found = 0;
+    struct dirent *e;
+    int safe;
+    DIR *d;
+
+    if ((safe = main_thread_is_safe (pid, when)) != 0)
+        return safe > 0 ? pid : 0;
+    *when = monotonic ();
+    snprintf (folder, sizeof (folder), "/proc/%d/task", (int)pid);
+    if (!(d = opendir (folder)))
+        return 0;
+    while (found == 0 && (e = readdir (d))) {
+        pid_t tid = atoi (e->d_name);
+        if (tid > 0 && waits_for_lock (pid, tid) && !signal_is_in (pid, tid, "SigBlk:", number))
+            found = tid;
+    }
+    closedir (d);
+    return found;
+}
+
+/* ---- stacks ---- */
+
 enum {
-    PATH_SIZE = 512,
     SIGNAL_OFFSET = 18, /* of etc/debug/sitecustomize.py */
     PYTHON_WAIT_MS = 1000,
     STEP_MS = 20,
@@ -32,9 +166,9 @@ enum {
 };
 
 /* One line of a file of proc, without its end; "-" if it cannot be read. */
-static void read_line (const char *folder, const char *name, char *buf, size_t size)
+static void read_proc_line (const char *folder, const char *name, char *buf, size_t size)
 {
-    char path[PATH_SIZE];
+    char path[PROC_PATH];
 
     snprintf (path, sizeof (path), "%s/%s", folder, name);
     if (proc_read (AT_FDCWD, path, buf, size) <= 0)
@@ -47,8 +181,8 @@ static void read_line (const char *folder, const char *name, char *buf, size_t s
 /* The file that its handler writes to; -1 if it has none (any more). */
 static int open_target (pid_t pid)
 {
-    char folder[PATH_SIZE];
-    char link[PATH_SIZE];
+    char folder[PROC_PATH];
+    char link[PROC_PATH];
     struct dirent *e;
     int fd = -1;
     DIR *d;
@@ -85,7 +219,7 @@ static off_t wait_for_text (int fd)
     return st.st_size < TEXT_MAX ? st.st_size : TEXT_MAX;
 }
 
-static char *read_text (int fd, off_t size)
+static char *read_dump_text (int fd, off_t size)
 {
     char *text = malloc ((size_t)size + 1);
     ssize_t n = text ? pread (fd, text, (size_t)size, 0) : -1;
@@ -132,7 +266,7 @@ char *dump_python (pid_t pid, char state, bool may_disturb)
         return NULL;
     if (ftruncate (fd, 0) == 0 && (tid = choose_thread (pid, number, may_disturb)) != 0
         && syscall (SYS_tgkill, pid, tid, number) == 0 && (size = wait_for_text (fd)) > 0)
-        text = read_text (fd, size);
+        text = read_dump_text (fd, size);
     close (fd);
     return text;
 }
@@ -225,18 +359,18 @@ static void dump_thread (FILE *out, pid_t pid, pid_t tid)
 {
     char folder[64];
     char name[32];
-    char path[PATH_SIZE];
+    char path[PROC_PATH];
     struct proc_stat s;
     char wchan[128];
     char syscall[256];
 
     snprintf (folder, sizeof (folder), "/proc/%d/task/%d", (int)pid, (int)tid);
-    read_line (folder, "comm", name, sizeof (name));
+    read_proc_line (folder, "comm", name, sizeof (name));
     snprintf (path, sizeof (path), "%s/stat", folder);
     if (proc_stat (AT_FDCWD, path, &s) < 0)
         s.state = '?';
-    read_line (folder, "wchan", wchan, sizeof (wchan));
-    read_line (folder, "syscall", syscall, sizeof (syscall));
+    read_proc_line (folder, "wchan", wchan, sizeof (wchan));
+    read_proc_line (folder, "syscall", syscall, sizeof (syscall));
     for (char *c = name; *c; c++)
         if (*c == ' ')
             *c = '_';

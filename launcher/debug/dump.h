@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
-#include "launcher/debug/process_class.h"
+#include "launcher/sys/step_processes.h"
 
 /* The stacks of all threads of a Python that has our sitecustomize.py, by its
  * faulthandler: works while the interpreter is inside of a C function, too.

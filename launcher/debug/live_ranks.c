@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/debug/folder.h"
+#include "launcher/debug/dump_folder.h"
 #include "launcher/sys/proc.h"
 #include "runtime/base/clock.h"
 
@@ -18,7 +18,7 @@
 enum { STEP_END_MS = 100 };
 
 /* Of a process that has ended but was not collected yet; see proc(5). */
-static int exit_status (pid_t pid)
+static int zombie_status (pid_t pid)
 {
     char path[64];
     struct proc_stat s;
@@ -42,7 +42,7 @@ static void add_root (struct roots *r, const struct rank_process *p)
     };
 }
 
-static bool is_listed (const struct rank_process *p, size_t n, pid_t pid)
+static bool root_is_listed (const struct rank_process *p, size_t n, pid_t pid)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i].pid == pid)
@@ -75,7 +75,7 @@ void roots_find (struct roots *r)
     for (size_t i = 0; i < n; i++)
         add_root (r, &p[i]);
     for (size_t i = r->n; i-- > 0;)
-        if (!is_listed (p, n, r->list[i].pid))
+        if (!root_is_listed (p, n, r->list[i].pid))
             drop_root (r, i);
 }
 
@@ -91,7 +91,7 @@ void roots_wait (struct roots *r, double seconds)
     r->step_ended = fds[r->n].revents != 0;
     for (size_t i = r->n; i-- > 0;)
         if (fds[i].revents) {
-            r->list[i].status = exit_status (r->list[i].pid);
+            r->list[i].status = zombie_status (r->list[i].pid);
             drop_root (r, i);
         }
     if (r->n == 0 && !r->step_ended && r->step_end >= 0)

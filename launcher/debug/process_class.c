@@ -54,7 +54,7 @@ static const struct {
 };
 
 /* The first words of its command line, with spaces between. */
-static void read_command (const char *proc, pid_t pid, char *buf, size_t size)
+static void read_command_line (const char *proc, pid_t pid, char *buf, size_t size)
 {
     char path[PATH_MAX];
     ssize_t n;
@@ -75,14 +75,14 @@ static enum process_kind own_kind (const char *proc, const struct rank_process *
             return known[i].kind;
     if (strncmp (p->name, "python", 6) && strncmp (p->name, "pt_main", 7))
         return PROCESS_MAIN;
-    read_command (proc, p->pid, command, sizeof (command));
+    read_command_line (proc, p->pid, command, sizeof (command));
     for (size_t i = 0; i < sizeof (known) / sizeof (*known); i++)
         if (known[i].argument && strstr (command, known[i].argument))
             return known[i].kind;
     return PROCESS_MAIN;
 }
 
-static ssize_t parent_of (const struct rank_process *p, size_t n, size_t i)
+static ssize_t parent_index (const struct rank_process *p, size_t n, size_t i)
 {
     for (size_t k = 0; k < n; k++)
         if (p[k].pid == p[i].parent)
@@ -100,7 +100,7 @@ static enum process_kind inherited (const struct rank_process *p, size_t n,
     ssize_t at = (ssize_t)i;
 
     for (int depth = 0; depth < DEPTH; depth++) {
-        at = parent_of (p, n, (size_t)at);
+        at = parent_index (p, n, (size_t)at);
         if (at < 0)
             break;
         if (own[at] == PROCESS_BACKGROUND)
@@ -123,7 +123,7 @@ void family_kinds (const char *proc, const struct rank_process *p, size_t n,
     for (size_t i = 0; i < n; i++) {
         if (kinds[i] == PROCESS_MAIN)
             found = true;
-        if (parent_of (p, n, i) < 0 && p[i].start <= p[root].start)
+        if (parent_index (p, n, i) < 0 && p[i].start <= p[root].start)
             root = i;
     }
     if (!found && n > 0) {

@@ -67,7 +67,7 @@ void progress_destroy (struct rank_progress *p)
     free (p);
 }
 
-static int read_stat (const char *folder, struct thread *t)
+static int read_thread_stat (const char *folder, struct thread *t)
 {
     char path[PATH_MAX + 64];
     struct proc_stat s;
@@ -123,7 +123,7 @@ static bool has_moved (const struct rank_progress *p, const struct thread *t, bo
     return b->faults != t->faults && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;
 }
 
-static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
+static bool observe_process (struct rank_progress *p, pid_t pid, double elapsed)
 {
     char path[PATH_MAX + 32];
     bool moved = false;
@@ -143,7 +143,7 @@ static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
         if (!(t = add_thread (&p->now)))
             break;
         t->tid = tid;
-        if (read_stat (folder, t) < 0) {
+        if (read_thread_stat (folder, t) < 0) {
             p->now.n--;
             continue;
         }
@@ -190,7 +190,7 @@ static bool look_at_rank (struct rank_progress *p, const struct rank_process *li
     family_kinds (p->proc, list, n, kinds);
     for (size_t i = 0; i < n; i++)
         if (kinds[i] == PROCESS_MAIN || kinds[i] == PROCESS_HELPER)
-            moved |= look_at (p, list[i].pid, elapsed);
+            moved |= observe_process (p, list[i].pid, elapsed);
     free (kinds);
     return moved;
 }

@@ -72,7 +72,7 @@ static void begin_thread (struct reader *r)
 }
 
 /* The main thread is the last one in both formats. */
-static void read_python (struct reader *r, const char *line)
+static void read_python_frame (struct reader *r, const char *line)
 {
     struct stack_frame f = { "" };
     const char *end;
@@ -118,7 +118,7 @@ static bool is_waiting (const char *function)
     return false;
 }
 
-static void cut (char *to, size_t size, const char *from, const char *stop)
+static void cut_text (char *to, size_t size, const char *from, const char *stop)
 {
     snprintf (to, size, "%.*s", (int)strcspn (from, stop), from);
 }
@@ -133,7 +133,7 @@ static void read_origin (const char *line, struct stack_frame *f)
         at = p;
     if (!at)
         return;
-    cut (f->file, sizeof (f->file), at + 5, " \n");
+    cut_text (f->file, sizeof (f->file), at + 5, " \n");
     if ((colon = strrchr (f->file, ':')) && isdigit ((unsigned char)colon[1])) {
         f->line = strtol (colon + 1, NULL, 10);
         *colon = '\0';
@@ -165,7 +165,7 @@ static void read_native (struct reader *r, const char *line)
         if (!strncmp (line, "in ", 3))
             line += 3;
     }
-    cut (f.function, sizeof (f.function), line, " (\n");
+    cut_text (f.function, sizeof (f.function), line, " (\n");
     read_origin (line, &f);
     if (r->first && is_waiting (f.function))
         return;
@@ -215,7 +215,7 @@ static void begin_section (struct reader *r, enum section section)
     begin_thread (r);
 }
 
-static void read_mark (struct reader *r, const char *mark)
+static void read_section_mark (struct reader *r, const char *mark)
 {
     if (!strncmp (mark, "rank ", 5)) {
         *r->host = '\0';
@@ -234,12 +234,12 @@ static void read_mark (struct reader *r, const char *mark)
         begin_section (r, KERNEL);
 }
 
-static void read_line (struct reader *r, const char *line)
+static void read_stack_line (struct reader *r, const char *line)
 {
     if (!strncmp (line, "== ", 3))
-        read_mark (r, line + 3);
+        read_section_mark (r, line + 3);
     else if (r->section == PYTHON)
-        read_python (r, line);
+        read_python_frame (r, line);
     else if (r->section == NATIVE)
         read_native (r, line);
     else if (r->section == KERNEL)
@@ -254,7 +254,7 @@ size_t stacks_parse (const char *text, struct stack *stacks, size_t n, size_t ma
     while (*text) {
         size_t len = strcspn (text, "\n");
         snprintf (line, sizeof (line), "%.*s", (int)len, text);
-        read_line (&r, line);
+        read_stack_line (&r, line);
         text += len + (text[len] == '\n');
     }
     return r.n;
@@ -340,10 +340,10 @@ size_t stacks_group (struct stack *stacks, size_t n, size_t *group)
 
 /* ---- words ---- */
 
-static void append (char *buf, size_t size, const char *fmt, ...)
+static void append_text (char *buf, size_t size, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-static void append (char *buf, size_t size, const char *fmt, ...)
+static void append_text (char *buf, size_t size, const char *fmt, ...)
 {
     size_t used = strlen (buf);
     va_list ap;
@@ -358,11 +358,11 @@ static void append_frame (char *buf, size_t size, const struct stack_frame *f)
     const char *slash = strrchr (f->file, '/');
     const char *file = slash ? slash + 1 : f->file;
 
-    append (buf, size, "%s", *f->function ? f->function : "?");
+    append_text (buf, size, "%s", *f->function ? f->function : "?");
     if (*f->file && f->line)
-        append (buf, size, " (%s:%ld)", file, f->line);
+        append_text (buf, size, " (%s:%ld)", file, f->line);
     else if (*f->file)
-        append (buf, size, " (%s)", file);
+        append_text (buf, size, " (%s)", file);
 }
 
 static const char *state_text (char state)
@@ -387,14 +387,14 @@ char *stack_place (const struct stack *s, char *buf, size_t size)
     snprintf (buf, size, "%s", state_text (s->state));
     if (!*s->top.function && !*s->user.function) {
         if (!*buf)
-            append (buf, size, "%s: no stack", s->name);
+            append_text (buf, size, "%s: no stack", s->name);
         return buf;
     }
     if (*buf)
-        append (buf, size, " in ");
+        append_text (buf, size, " in ");
     append_frame (buf, size, *s->top.function ? &s->top : &s->user);
     if (*s->user.function && *s->top.function && frame_compare (&s->top, &s->user) != 0) {
-        append (buf, size, " from ");
+        append_text (buf, size, " from ");
         append_frame (buf, size, &s->user);
     }
     return buf;
@@ -407,9 +407,9 @@ char *stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size
         size_t k = i;
         while (k + 1 < n && stacks[k + 1].rank <= stacks[k].rank + 1)
             k++;
-        append (buf, size, "%s%ld", i ? "," : "", stacks[i].rank);
+        append_text (buf, size, "%s%ld", i ? "," : "", stacks[i].rank);
         if (stacks[k].rank != stacks[i].rank)
-            append (buf, size, "-%ld", stacks[k].rank);
+            append_text (buf, size, "-%ld", stacks[k].rank);
         i = k;
     }
     return buf;
@@ -432,10 +432,10 @@ char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, ch
         stack_place (&stacks[i], place, sizeof (place));
         in = *state_text (stacks[i].state) ? "" : "in ";
         if (end - i == 1)
-            append (buf, size, "%srank %s is ", i ? "; " : "", ranks);
+            append_text (buf, size, "%srank %s is ", i ? "; " : "", ranks);
         else
-            append (buf, size, "%s%zu ranks (%s) are ", i ? "; " : "", end - i, ranks);
-        append (buf, size, "%s%s", in, place);
+            append_text (buf, size, "%s%zu ranks (%s) are ", i ? "; " : "", end - i, ranks);
+        append_text (buf, size, "%s%s", in, place);
     }
     return buf;
 }

@@ -1,17 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observe the progress of the ranks of a node. */
-#include "launcher/debug/watcher.h"
+/* dl watch-ranks, which the plugin starts beside the ranks of a node: it observes
+ * them, detects hangs and acts on them.
+ */
+#include "launcher/debug/debug.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/folder.h"
+#include "launcher/debug/dump.h"
+#include "launcher/debug/dump_folder.h"
+#include "launcher/debug/live_ranks.h"
+#include "launcher/debug/process_class.h"
+#include "launcher/debug/progress.h"
+#include "launcher/debug/stacks.h"
+#include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
+#include "runtime/storage/own_folder.h"
+
+/* ---- whether the main threads of Python ranks are where they were ---- */
+
+enum { PROCESSES = 256, SAMPLES_MAX = 1024 };
+
+/* Begin with 0. */
+struct samples {
+    struct sample {
+        pid_t pid;
+        uint64_t hash; /* of the stack */
+    } list[SAMPLES_MAX];
+    size_t n;
+};
+
+/* Of its main thread, which is the last one. */
+static uint64_t hash_stack (const char *text)
+{
+    uint64_t h = 1469598103934665603u;
+    const char *last = text;
+
+    for (const char *p = text; (p = strstr (p, "hread 0x")); p++)
+        last = p;
+    last += strcspn (last, "\n");
+    for (; *last; last++)
+        h = (h ^ (unsigned char)*last) * 1099511628211u;
+    return h;
+}
+
+/* Whether its stack is another one than before. */
+static bool has_changed (struct samples *s, const struct rank_process *p)
+{
+    char *text = dump_python (p->pid, p->state, false);
+    bool changed = false;
+    uint64_t hash;
+    size_t i = 0;
+
+    if (!text)
+        return false;
+    hash = hash_stack (text);
+    free (text);
+    while (i < s->n && s->list[i].pid != p->pid)
+        i++;
+    if (i < s->n)
+        changed = s->list[i].hash != hash;
+    if (i < SAMPLES_MAX)
+        s->list[i] = (struct sample){ p->pid, hash };
+    if (i == s->n && i < SAMPLES_MAX)
+        s->n++;
+    return changed;
+}
+
+static bool rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
+{
+    enum process_kind kinds[PROCESSES];
+    bool changed = false;
+
+    if (n == 0 || n > PROCESSES)
+        return false;
+    family_kinds ("/proc", p, n, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (kinds[i] == PROCESS_MAIN)
+            changed |= has_changed (s, &p[i]);
+    return changed;
+}
+
+/* Look at the stacks of ranks that have made no progress since that time; one
+ * that differs from the last look is progress.  The look itself leaves traces:
+ * progress_look() with 'asked' must follow.
+ */
+static void samples_take (struct samples *s, const struct roots *roots,
+                          struct rank_progress *progress, double since)
+{
+    double now = monotonic ();
+
+    for (size_t r = 0; r < roots->n; r++) {
+        long rank = roots->list[r].rank;
+        const struct rank_process *p;
+        size_t n;
+        if (progress_last (progress, rank, now) > since)
+            continue;
+        p = ranks_of (roots->ranks, rank, &n);
+        if (rank_goes_on (s, p, n))
+            progress_mark (progress, rank, monotonic ());
+    }
+}
+
+/* ---- observe the ranks ---- */
+
+struct watcher {
+    const char *dir; /* its name, for messages */
+    struct own_folder folder;
+    double limit;
+    pid_t task; /* the one that started this */
+    bool kills;
+    char host[64];
+    char node[32]; /* number of the node in the step */
+    struct roots roots;
+    struct rank_progress *progress;
+    struct samples samples;
+    double begun, touched, looked, sampled;
+    double others; /* when they last made progress */
+    long nothers;  /* watchers of other nodes */
+    long most;     /* the most that there were of them at a time */
+    long served;   /* number of the last dump that this node is in */
+    int own_dumps;
+    bool hang_reported, end_reported, part_reported;
+    long without_reason; /* this dump, since then */
+    double since;
+};
 
 enum {
     START_SECONDS = 2,       /* until all tasks run, if there are several */
@@ -22,7 +145,7 @@ enum {
 /* The step's standard error stays open as long as this lives.  A task that
  * was not found may not have started its program yet, while others have ended.
  */
-bool watcher_is_over (const struct watcher *w)
+static bool watcher_is_over (const struct watcher *w)
 {
     double now = monotonic ();
 
@@ -34,14 +157,16 @@ bool watcher_is_over (const struct watcher *w)
            || now - w->begun > START_SECONDS;
 }
 
-double watcher_idle (const struct watcher *w)
+/* Seconds until the next look if there is no rank. */
+static double watcher_idle (const struct watcher *w)
 {
     double last = w->roots.ended_at > 0 ? w->roots.ended_at : w->begun;
 
     return monotonic () - last < START_SECONDS ? 0.1 : 1;
 }
 
-bool watcher_has_ranks (void *arg)
+/* Find the ranks; 'arg' is a struct watcher. */
+static bool watcher_has_ranks (void *arg)
 {
     struct watcher *w = arg;
 
@@ -49,7 +174,8 @@ bool watcher_has_ranks (void *arg)
     return w->roots.n > 0;
 }
 
-void watcher_look (struct watcher *w, double asked)
+/* Observe the progress of the ranks; 'asked' as for progress_look(). */
+static void watcher_look (struct watcher *w, double asked)
 {
     const struct rank_process *all;
     size_t n;
@@ -58,7 +184,8 @@ void watcher_look (struct watcher *w, double asked)
     progress_look (w->progress, all, n, monotonic (), asked);
 }
 
-void watcher_sample (struct watcher *w)
+/* Compare the Python stacks of ranks without visible progress. */
+static void watcher_sample (struct watcher *w)
 {
     double since = monotonic () - w->limit / 4;
 
@@ -67,7 +194,8 @@ void watcher_sample (struct watcher *w)
     w->sampled = monotonic ();
 }
 
-size_t watcher_count_quiet (const struct watcher *w, double seconds)
+/* How many of this node's ranks have made no progress for so long. */
+static size_t watcher_count_quiet (const struct watcher *w, double seconds)
 {
     double now = monotonic ();
     size_t n = 0;
@@ -101,7 +229,8 @@ static void observe_others (struct watcher *w)
     w->nothers = o.n;
 }
 
-bool watcher_all_quiet (struct watcher *w, double seconds)
+/* Whether no rank of the step has, on any node. */
+static bool watcher_all_quiet (struct watcher *w, double seconds)
 {
     double since = monotonic () - seconds;
 
@@ -111,7 +240,8 @@ bool watcher_all_quiet (struct watcher *w, double seconds)
     return w->others <= since;
 }
 
-void watcher_touch (struct watcher *w)
+/* Write the file of this watcher, or remove it. */
+static void watcher_touch (struct watcher *w)
 {
     double now = monotonic ();
     double last = w->roots.last_end > w->begun ? w->roots.last_end : w->begun;
@@ -129,10 +259,374 @@ void watcher_touch (struct watcher *w)
     observe_others (w);
 }
 
-void watcher_forget (struct watcher *w)
+static void watcher_forget (struct watcher *w)
 {
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/watch-%s", w->folder.path, w->node);
     unlink (path);
+}
+
+/* ---- dumps: the stacks of all ranks of a node ---- */
+
+enum {
+    DUMP_SECONDS = 60,
+    OTHERS_SECONDS = 90, /* NFS shows a new file to other nodes late */
+    DUMPS_MAX = 5,       /* that one watcher requests */
+};
+
+static void dump_one (struct watcher *w, long dump, long rank, double until)
+{
+    const struct rank_process *p;
+    char file[32];
+    char path[PATH_MAX];
+    char *text = NULL;
+    size_t size = 0;
+    size_t n;
+    FILE *f;
+
+    p = ranks_of (w->roots.ranks, rank, &n);
+    if (n == 0 || !(f = open_memstream (&text, &size)))
+        return;
+    dump_rank (f, w->host, p, n, until);
+    if (fclose (f) == 0) {
+        snprintf (file, sizeof (file), "rank-%ld", rank);
+        debug_path (path, sizeof (path), w->folder.path, dump, file);
+        debug_write (path, text);
+    }
+    free (text);
+}
+
+/* PyTorch writes its flight recorder when its pipe is written to; only that
+ * of a process of this node has a reader.
+ */
+static void ask_recorder (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    (void)arg;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if ((fd = open (path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+        return;
+    if (write (fd, "1", 1) < 0)
+        complain ("%s: %s", path, strerror (errno));
+    close (fd);
+}
+
+/* Write the stacks of this node's ranks for a dump that was requested. */
+static void watcher_dump (struct watcher *w, long dump)
+{
+    double until = monotonic () + DUMP_SECONDS;
+    char path[PATH_MAX];
+    char file[64];
+
+    debug_each (w->folder.path, "pipe_", ask_recorder, NULL);
+    ranks_look (w->roots.ranks);
+    for (size_t i = 0; i < w->roots.n; i++) {
+        dump_one (w, dump, w->roots.list[i].rank, until);
+        watcher_touch (w);
+    }
+    snprintf (file, sizeof (file), "node-%s", w->node);
+    debug_path (path, sizeof (path), w->folder.path, dump, file);
+    debug_write (path, "");
+    w->served = dump;
+    watcher_look (w, INFINITY);
+}
+
+/* The watcher that requested it reports, once all nodes have written. */
+static void report_dump (struct watcher *w, long dump, const char *reason)
+{
+    long missing = debug_wait (w->folder.path, dump, OTHERS_SECONDS, watcher_has_ranks, w);
+    struct stack *stacks;
+    size_t *group;
+    size_t n = debug_read (w->folder.path, dump, &stacks, &group);
+    char where[DEBUG_LINE / 2] = "";
+    char line[DEBUG_LINE * 2];
+    char more[64] = "";
+    char path[PATH_MAX];
+
+    if (n > 0)
+        stacks_line (stacks, group, n, where, sizeof (where));
+    if (missing > 0)
+        snprintf (more, sizeof (more), "; %ld nodes did not answer", missing);
+    snprintf (line, sizeof (line), "%s: %s%s; stacks of all ranks: %s/dump-%ld", reason,
+              *where ? where : "no stacks", more, w->dir, dump);
+    complain ("%s", line);
+    debug_path (path, sizeof (path), w->folder.path, dump, "line");
+    debug_write (path, line);
+    free (stacks);
+    free (group);
+}
+
+/* Request the next dump, take part in it and report the result.  Of several
+ * watchers that find the same, one requests; the others find the request.
+ * Returns -1 in the others, which are to wait for that.
+ */
+static int watcher_request (struct watcher *w, enum debug_cause cause, const char *reason)
+{
+    long dump = w->served + 1;
+
+    if (w->own_dumps >= DUMPS_MAX)
+        return 0;
+    if (debug_request (w->folder.path, dump, cause, reason) == 0) {
+        w->own_dumps++;
+        watcher_dump (w, dump);
+        report_dump (w, dump, reason);
+    } else if (errno == EEXIST) {
+        return -1;
+    } else {
+        w->own_dumps = DUMPS_MAX;
+        complain ("%s; no stacks: %s: %s", reason, w->dir, strerror (errno));
+    }
+    return 0;
+}
+
+/* ---- detect hangs, and act on them ---- */
+
+enum {
+    AFTER_END_SECONDS = 30, /* without progress after a rank has ended */
+    REASON_SECONDS = 5,     /* from the folder of a dump to its reason */
+    ABORT_SECONDS = 10,
+    PART_FACTOR = 3, /* of the limit, if some ranks make progress */
+};
+
+/* SIGABRT: Python's faulthandler says where it was, and the step's status is
+ * 134.  Not before all nodes have written.
+ */
+static void end_ranks (struct watcher *w)
+{
+    double until = monotonic () + OTHERS_SECONDS;
+    const struct rank_process *p;
+    char path[PATH_MAX];
+    struct stat st;
+    size_t n;
+
+    debug_path (path, sizeof (path), w->folder.path, w->served, "line");
+    while (stat (path, &st) < 0 && monotonic () < until && watcher_has_ranks (w))
+        poll (NULL, 0, 200);
+    watcher_forget (w); /* Slurm may end this with the last rank */
+    ranks_look (w->roots.ranks);
+    p = ranks_all (w->roots.ranks, &n);
+    for (size_t i = n; i-- > 0;) {
+        kill (p[i].pid, SIGCONT);
+        kill (p[i].pid, SIGABRT);
+    }
+    until = monotonic () + ABORT_SECONDS;
+    while (monotonic () < until && watcher_has_ranks (w))
+        poll (NULL, 0, 200);
+    ranks_look (w->roots.ranks);
+    p = ranks_all (w->roots.ranks, &n);
+    for (size_t i = 0; i < n; i++)
+        kill (p[i].pid, SIGKILL);
+}
+
+/* All ranks of the step make no progress. */
+static void hang_check (struct watcher *w)
+{
+    char reason[256];
+
+    if (!watcher_all_quiet (w, w->limit)) {
+        if (watcher_count_quiet (w, w->limit / 2) == 0)
+            w->hang_reported = w->part_reported = false;
+        return;
+    }
+    if (!w->hang_reported) {
+        snprintf (reason, sizeof (reason), "no progress for %.0f s%s", w->limit,
+                  w->kills ? ", the step is ended" : "");
+        if (watcher_request (w, DEBUG_HANG, reason) < 0)
+            return;
+    }
+    w->hang_reported = true;
+    if (w->kills)
+        end_ranks (w);
+}
+
+/* Some go on: they may save or evaluate for the others; or be in a loop. */
+static void hang_check_part (struct watcher *w)
+{
+    size_t quiet = watcher_count_quiet (w, PART_FACTOR * w->limit);
+    char reason[256];
+
+    if (w->hang_reported || w->part_reported || quiet == 0 || quiet * 2 < w->roots.n)
+        return;
+    snprintf (reason, sizeof (reason),
+              "%zu of %zu ranks on %s have made no progress for %.0f s while "
+              "others have",
+              quiet, w->roots.n, w->host, PART_FACTOR * w->limit);
+    w->part_reported = watcher_request (w, DEBUG_PART, reason) == 0;
+}
+
+/* A rank has ended, and the others wait for it. */
+static void hang_check_end (struct watcher *w)
+{
+    double now = monotonic ();
+    double wait = fmin (w->limit / 2, AFTER_END_SECONDS);
+    char end[400];
+    char reason[512];
+
+    if (w->roots.ended_at <= 0 || w->end_reported || w->hang_reported
+        || now - w->roots.ended_at < wait || !watcher_all_quiet (w, wait))
+        return;
+    snprintf (reason, sizeof (reason), "%s, and %zu rank%s on %s wait%s for it",
+              roots_end (&w->roots, w->folder.path, end, sizeof (end)), w->roots.n,
+              w->roots.n == 1 ? "" : "s", w->host, w->roots.n == 1 ? "s" : "");
+    if (watcher_request (w, DEBUG_END, reason) == 0)
+        w->end_reported = w->hang_reported = true;
+}
+
+/* A dump's folder comes before its reason, unless the process that requested
+ * it has died.
+ */
+static bool has_reason (struct watcher *w, long dump, const char *reason)
+{
+    double now = monotonic ();
+
+    if (!*reason && w->without_reason != dump) {
+        w->without_reason = dump;
+        w->since = now;
+    }
+    return *reason || now - w->since > REASON_SECONDS;
+}
+
+/* Take part in the dumps that others requested, and act on their cause. */
+static void hang_serve (struct watcher *w)
+{
+    long newest = debug_newest (w->folder.path);
+    char reason[DEBUG_LINE];
+
+    while (w->served < newest) {
+        enum debug_cause cause =
+            debug_cause (w->folder.path, w->served + 1, reason, sizeof (reason));
+        if (!has_reason (w, w->served + 1, reason))
+            return;
+        watcher_dump (w, w->served + 1);
+        if (cause == DEBUG_HANG) {
+            w->hang_reported = true;
+            if (w->kills)
+                end_ranks (w);
+        } else if (cause != DEBUG_REQUEST)
+            w->end_reported = w->part_reported = true;
+    }
+}
+
+/* ---- the command ---- */
+
+enum { LONG_AGO = 1000, READY_FD = 3 };
+
+static double clamp_seconds (double v, double low, double high)
+{
+    return v < low ? low : v > high ? high : v;
+}
+
+static double touch_every (const struct watcher *w)
+{
+    return clamp_seconds (w->limit / 10, 0.5, 10);
+}
+
+static void watch_ranks (struct watcher *w)
+{
+    double tick = clamp_seconds (w->limit / 50, 0.2, 2);
+    double look_every = clamp_seconds (w->limit / 50, 0.2, 10);
+    double sample_every = clamp_seconds (w->limit / 40, 0.5, 20);
+
+    srand48 (getpid ()); /* not in step with what the ranks do */
+    for (roots_find (&w->roots); !watcher_is_over (w) && !w->roots.step_ended;
+         roots_find (&w->roots)) {
+        double now = monotonic ();
+        if (now - w->touched >= touch_every (w))
+            watcher_touch (w);
+        if (w->roots.n > 0) {
+            hang_serve (w);
+            if (now - w->looked >= look_every) {
+                watcher_look (w, 0);
+                w->looked = now;
+            }
+            if (now - w->sampled >= sample_every && watcher_count_quiet (w, w->limit / 4) > 0)
+                watcher_sample (w);
+            hang_check_end (w);
+            hang_check (w);
+            hang_check_part (w);
+        }
+        roots_wait (&w->roots, w->roots.n > 0 ? tick * (0.5 + drand48 ()) : watcher_idle (w));
+    }
+}
+
+static void remove_old_file (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+
+    (void)arg;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    unlink (path);
+}
+
+static void clear_flag (const char *dir, const char *name, void *arg)
+{
+    (void)dir;
+    (void)name;
+    *(bool *)arg = false;
+}
+
+static void clean_folder (struct watcher *w)
+{
+    bool is_last = true;
+
+    watcher_forget (w);
+    debug_each (w->folder.path, "watch-", clear_flag, &is_last);
+    if (is_last)
+        debug_each (w->folder.path, "pipe_", remove_old_file, NULL);
+    rmdir (w->dir); /* if nothing was written */
+}
+
+/* The plugin's socket. */
+static int find_step_end_socket (void)
+{
+    struct stat st;
+
+    return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode) ? 0 : -1;
+}
+
+static int watch_create (const struct settings *st, struct watcher *w)
+{
+    const char *job = getenv ("SLURM_JOB_ID") ?: "";
+    const char *step = getenv ("SLURM_STEP_ID") ?: "";
+    struct slurmdl_error err = { "" };
+
+    w->dir = st->args[0];
+    w->limit = strtod (st->args[1], NULL);
+    w->task = atoi (st->args[2]);
+    w->kills = st->nargs > 3 && !strcmp (st->args[3], "kill");
+    gethostname (w->host, sizeof (w->host) - 1);
+    snprintf (w->host, sizeof (w->host), "%s", getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
+    snprintf (w->node, sizeof (w->node), "%s", getenv ("SLURM_NODEID") ?: "0");
+    w->roots.step_end = find_step_end_socket ();
+    w->begun = monotonic ();
+    w->touched = -LONG_AGO;
+    if (w->limit <= 0)
+        return EXIT_USAGE;
+    if (own_folder_open (&w->folder, w->dir, 0755, &err) < 0)
+        return fail (&err);
+    w->served = debug_newest (w->folder.path);
+    w->roots.ranks = ranks_create ("/proc", job, step, &err);
+    w->progress = progress_create ("/proc");
+    return w->roots.ranks && w->progress ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_watch_ranks (const struct settings *st)
+{
+    struct watcher *w = calloc (1, sizeof (*w));
+    int rv = EXIT_FAILED;
+
+    close (READY_FD); /* for the plugin: the end of the step is seen now */
+    if (w && (rv = watch_create (st, w)) == EXIT_OK) {
+        watch_ranks (w);
+        clean_folder (w);
+    }
+    if (w) {
+        ranks_destroy (w->roots.ranks);
+        progress_destroy (w->progress);
+    }
+    free (w);
+    return rv;
 }

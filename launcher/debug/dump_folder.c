@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
-#include "launcher/debug/folder.h"
+#include "launcher/debug/dump_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ int debug_write (const char *path, const char *text)
 }
 
 /* The first line of a file, "" if there is none. */
-static void first_line (const char *path, char *buf, size_t size)
+static void first_line_of_file (const char *path, char *buf, size_t size)
 {
     char *text = file_text (path, size - 1);
 
@@ -111,7 +111,7 @@ enum debug_cause debug_cause (const char *dir, long dump, char *reason, size_t s
     char word[32];
 
     debug_path (path, sizeof (path), dir, dump, "reason");
-    first_line (path, reason, size);
+    first_line_of_file (path, reason, size);
     debug_last_line (path, "", word, sizeof (word));
     for (int i = 0; i < DEBUG_CAUSES; i++)
         if (!strcmp (word, cause_words[i]))
@@ -218,7 +218,7 @@ static void observe_watcher (const char *dir, const char *name, void *arg)
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if (stat_open (path, &st) < 0 || st.st_mtim.tv_sec + DEBUG_STALE < l->now)
         return;
-    first_line (path, line, sizeof (line));
+    first_line_of_file (path, line, sizeof (line));
     if (sscanf (line, "%*s %lf", &seconds) != 1)
         return;
     if (l->others.n++ == 0 || seconds < l->others.quiet)
