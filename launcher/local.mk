@@ -19,14 +19,14 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/libarchive.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	%D%/sweep/entry_folder.c %D%/sweep/entry_text.c %D%/sweep/event.c %D%/sweep/log.c %D%/sweep/segment_file.c \
-	%D%/sweep/liveness.c %D%/sweep/peer.c \
-	%D%/sweep/best.c %D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
-	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
-	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
-	%D%/sweep/columns.c %D%/sweep/conditions.c %D%/sweep/latest_metric.c %D%/sweep/logged_metrics.c %D%/sweep/metric_rows.c %D%/sweep/metric_summary.c \
-	%D%/sweep/missing_metric.c \
-	%D%/sweep/old_results.c %D%/sweep/results_file.c \
+	 %D%/sweep/event.c %D%/sweep/log.c \
+	 %D%/sweep/peer.c \
+	%D%/sweep/best.c %D%/sweep/create.c \
+	%D%/sweep/queries.c %D%/sweep/replay.c %D%/sweep/snapshot.c \
+	 %D%/sweep/sweep.c %D%/sweep/warm_start.c \
+	%D%/sweep/columns.c %D%/sweep/conditions.c \
+	%D%/sweep/metrics.c %D%/sweep/missing_metric.c \
+	 %D%/sweep/results_file.c \
 	%D%/worker/retention.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/resume_dir.c \
 	%D%/trainer/printed.c \
@@ -37,7 +37,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/notify.c %D%/model/export_tool.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
-	%D%/sweep/trust_record.c %D%/sweep/trust.c \
+	 %D%/sweep/trust.c \
 	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c \

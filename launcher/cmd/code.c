@@ -13,7 +13,6 @@
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/sweep/trust.h"
-#include "launcher/sweep/trust_record.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"

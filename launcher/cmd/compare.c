@@ -15,7 +15,6 @@
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"

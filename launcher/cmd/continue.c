@@ -14,7 +14,6 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"

@@ -13,10 +13,9 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/placeholder.h"
-#include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sweep/results_file.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"

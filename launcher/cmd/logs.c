@@ -11,7 +11,6 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"

@@ -17,7 +17,7 @@
 
 #include "launcher/cmd/interactive.h"
 #include "launcher/slurm/slurm.h"
-#include "launcher/sweep/trust_record.h"
+#include "launcher/sweep/trust.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"

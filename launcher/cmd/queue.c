@@ -10,7 +10,7 @@
 
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/peer.h"
-#include "launcher/sweep/requests.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"

@@ -13,13 +13,12 @@
 #include "launcher/cmd/lifecycle.h"
 #include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/remove.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sweep/trust_record.h"
+#include "launcher/sweep/trust.h"
 #include "launcher/sys/say.h"
 
 /* Whether workers on other machines live is known after two heartbeats. */

@@ -12,10 +12,8 @@
 
 #include "launcher/cmd/show_output.h"
 #include "launcher/sweep/best.h"
-#include "launcher/sweep/latest_metric.h"
-#include "launcher/sweep/metric_summary.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/json_number.h"

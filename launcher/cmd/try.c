@@ -21,7 +21,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/find_experiment.h"
-#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/missing_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

@@ -15,8 +15,8 @@
 
 #include "launcher/code/copy.h"
 #include "launcher/code/software_check.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"

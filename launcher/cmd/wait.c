@@ -14,7 +14,7 @@
 #include "launcher/cmd/queue.h"
 #include "launcher/progress/workers.h"
 #include "launcher/sweep/find_experiment.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"

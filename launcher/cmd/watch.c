@@ -10,7 +10,7 @@
 #include "launcher/progress/changes.h"
 #include "launcher/progress/picture.h"
 #include "launcher/sweep/find_experiment.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"

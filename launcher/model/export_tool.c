@@ -19,7 +19,6 @@
 #include "launcher/config/space_json.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/python.h"

@@ -2,7 +2,7 @@
 /* The newest value of a trial at work, read again only if its file changed. */
 #pragma once
 
-#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metrics.h"
 
 struct picture_trial {
     uint64_t files; /* what the metrics files were like; 0: never seen */

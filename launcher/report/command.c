@@ -14,7 +14,7 @@
 #include "launcher/report/report.h"
 #include "launcher/report/summary.h"
 #include "launcher/sweep/find_experiment.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"

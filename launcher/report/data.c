@@ -8,9 +8,8 @@
 
 #include "launcher/config/trial_gpus.h"
 #include "launcher/report/gather.h"
-#include "launcher/sweep/pareto_front.h"
+#include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "runtime/base/error.h"
 
 enum { VERSION = 3, TICKS = 4000 };

@@ -4,8 +4,8 @@
 
 #include "launcher/report/report_text.h"
 #include "launcher/sweep/best.h"
-#include "launcher/sweep/metric_rows.h"
-#include "launcher/sweep/phase.h"
+#include "launcher/sweep/metrics.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
 enum report_end {

@@ -7,7 +7,7 @@
 
 #include "launcher/report/summary.h"
 #include "launcher/sweep/log.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/version.h"
 

@@ -9,7 +9,6 @@
 #include "launcher/report/failures.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 
 enum { ROWS = 50, CAUSES = 4, SEEDS = 5 };
 

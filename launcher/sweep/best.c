@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of a trial, and which trial is the best: one rule for all views.
- */
+/* The result of a trial, which trial is the best, and the Pareto front. */
 #include "launcher/sweep/best.h"
 
 #include <math.h>
@@ -28,7 +27,7 @@ static double value_at (const struct sweep *s, const struct sweep_trial *t, int6
 }
 
 /* Where the trial is compared: as far as it came, but not beyond 'most'. */
-static int64_t length_of (const struct sweep_trial *t, int64_t most)
+static int64_t length_of_trial (const struct sweep_trial *t, int64_t most)
 {
     for (size_t i = t->nmilestones; i > 0; i--)
         if (most == 0 || t->milestones[i - 1].length <= most)
@@ -38,8 +37,8 @@ static int64_t length_of (const struct sweep_trial *t, int64_t most)
 
 /* ---- the values of a point ---- */
 
-static struct sweep_result mean_at (const struct sweep *s, long point, int64_t length,
-                                    size_t metric)
+static struct sweep_result mean_at_length (const struct sweep *s, long point, int64_t length,
+                                           size_t metric)
 {
     struct sweep_result r = { .value = NAN, .deviation = NAN };
     long first = (point - 1) * repeats_of (s) + 1;
@@ -69,7 +68,7 @@ static struct sweep_result mean_at (const struct sweep *s, long point, int64_t l
 
 struct sweep_result point_result_at (const struct sweep *s, long point, int64_t length)
 {
-    return mean_at (s, point, length, 0);
+    return mean_at_length (s, point, length, 0);
 }
 
 /* ---- at which length points are compared, and which is the best ---- */
@@ -79,7 +78,7 @@ struct length_count {
     long n; /* of a point's trials that have a finite value there */
 };
 
-static int by_length (const void *a, const void *b)
+static int by_point_length (const void *a, const void *b)
 {
     const struct length_count *x = a, *y = b;
 
@@ -87,7 +86,7 @@ static int by_length (const void *a, const void *b)
 }
 
 /* Whether an earlier trial of the point has a value there, too. */
-static bool is_counted (const struct sweep *s, long trial, int64_t length)
+static bool point_is_counted (const struct sweep *s, long trial, int64_t length)
 {
     for (long i = trial - trial_repeat (s, trial); i < trial; i++)
         if (isfinite (value_at (s, sweep_trial (s, i), length, 0)))
@@ -109,12 +108,13 @@ static size_t list_lengths (const struct sweep *s, struct length_count **list)
         const struct sweep_trial *t = sweep_trial (s, i);
         for (size_t k = 0; k < t->nmilestones; k++) {
             int64_t length = t->milestones[k].length;
-            if (isfinite (value_at (s, t, length, 0)) && !is_counted (s, i, length))
+            if (isfinite (value_at (s, t, length, 0)) && !point_is_counted (s, i, length))
                 (*list)[n++] =
-                    (struct length_count){ length, mean_at (s, trial_point (s, i), length, 0).n };
+                    (struct length_count){ length,
+                                           mean_at_length (s, trial_point (s, i), length, 0).n };
         }
     }
-    qsort (*list, n, sizeof (**list), by_length);
+    qsort (*list, n, sizeof (**list), by_point_length);
     return n;
 }
 
@@ -169,7 +169,7 @@ static const struct standing *standing_of (const struct sweep *s)
     *found = (struct standing){ .results = s->nresults };
     choose_length (s, found);
     for (long i = 1; found->length && i <= points_begun (s); i++) {
-        struct sweep_result r = mean_at (s, i, found->length, 0);
+        struct sweep_result r = mean_at_length (s, i, found->length, 0);
         if (r.n < found->n || !sweep_better (s, r.value, best))
             continue;
         best = r.value;
@@ -204,19 +204,19 @@ struct sweep_result point_result (const struct sweep *s, long point, size_t metr
     struct sweep_result r;
 
     for (long i = first; i < first + repeats_of (s) && i <= s->ntrials; i++) {
-        int64_t own = length_of (sweep_trial (s, i), most);
+        int64_t own = length_of_trial (sweep_trial (s, i), most);
         length = own > length ? own : length;
     }
-    r = mean_at (s, point, length, metric);
+    r = mean_at_length (s, point, length, metric);
     r.length = length;
-    set_compared (s, &r, metric ? mean_at (s, point, length, 0).n : r.n);
+    set_compared (s, &r, metric ? mean_at_length (s, point, length, 0).n : r.n);
     return r;
 }
 
 struct sweep_result trial_result (const struct sweep *s, long trial, size_t metric)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    int64_t length = length_of (t, standing_of (s)->length);
+    int64_t length = length_of_trial (t, standing_of (s)->length);
     struct sweep_result r = { value_at (s, t, length, metric), NAN, length > 0, length, false };
 
     set_compared (s, &r, point_result_at (s, trial_point (s, trial), length).n);
@@ -331,7 +331,7 @@ struct ranked {
 };
 
 /* What is compared, then what was trained longer. */
-static int best_first (const void *a, const void *b)
+static int best_value_first (const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     bool have = isfinite (x->of.value), has = isfinite (y->of.value);
@@ -361,7 +361,7 @@ long *sweep_order (const struct sweep *s)
             s->exp->search.smaller_is_better,
         };
     if (list && s->ntrials)
-        qsort (list, (size_t)s->ntrials, sizeof (*list), best_first);
+        qsort (list, (size_t)s->ntrials, sizeof (*list), best_value_first);
     for (long i = 0; list && trials && i < s->ntrials; i++)
         trials[i] = list[i].trial;
     if (!list) {
@@ -370,4 +370,58 @@ long *sweep_order (const struct sweep *s)
     }
     free (list);
     return trials;
+}
+
+/* ---- the Pareto front ---- */
+
+/* The values of a trial's point, smaller ones better; a NaN: it is not
+ * compared.
+ */
+static void fill_point_values (const struct sweep *s, long trial, double *v)
+{
+    for (size_t i = 0; i < sweep_metrics (s); i++) {
+        struct sweep_result r = point_result (s, trial_point (s, trial), i);
+        bool larger = i ? s->exp->search.larger[i] : !s->exp->search.smaller_is_better;
+        v[i] = !r.compared ? NAN : larger ? -r.value : r.value;
+    }
+}
+
+static bool values_are_finite (const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite (v[i]))
+            return false;
+    return true;
+}
+
+/* Better in one metric, and worse in none. */
+static bool dominates_point (const double *a, const double *b, size_t n)
+{
+    bool better = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!(a[i] <= b[i]))
+            return false;
+        better = better || a[i] < b[i];
+    }
+    return better;
+}
+
+bool *sweep_front (const struct sweep *s)
+{
+    bool *front = calloc ((size_t)s->ntrials + 1, sizeof (*front));
+    size_t n = sweep_metrics (s);
+    double *v = calloc ((size_t)s->ntrials * n + 1, sizeof (*v));
+
+    for (long i = 0; v && i < s->ntrials; i++)
+        fill_point_values (s, i + 1, v + (size_t)i * n);
+    for (long i = 0; front && v && i < s->ntrials; i++) {
+        const double *own = v + (size_t)i * n;
+        front[i] = values_are_finite (own, n);
+        for (long k = 0; front[i] && k < s->ntrials; k++)
+            front[i] = !values_are_finite (v + (size_t)k * n, n)
+                       || !dominates_point (v + (size_t)k * n, own, n);
+    }
+    free (v);
+    return front;
 }

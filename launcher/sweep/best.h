@@ -71,3 +71,9 @@ const char *sweep_seed_unused (const struct sweep *s);
  * last.  The caller frees them; NULL: out of memory.
  */
 long *sweep_order (const struct sweep *s);
+
+/* The Pareto front of an experiment with several metrics: which trials no other one beats in one
+ * metric without being beaten in another.  Trial N is at N - 1.  The caller frees it; NULL if out
+ * of memory.
+ */
+bool *sweep_front (const struct sweep *s);

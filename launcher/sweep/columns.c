@@ -91,7 +91,7 @@ enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
 
 /* ---- hyperparameters ---- */
 
-static json_t *value_of (const struct sweep *s, const struct result_column *c, long trial)
+static json_t *hparam_cell (const struct sweep *s, const struct result_column *c, long trial)
 {
     return trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
 }
@@ -99,7 +99,7 @@ static json_t *value_of (const struct sweep *s, const struct result_column *c, l
 static void get_integer (const struct sweep *s, const struct result_column *c, long trial,
                          struct cell *cell)
 {
-    json_t *v = value_of (s, c, trial);
+    json_t *v = hparam_cell (s, c, trial);
 
     cell->integer = json_integer_value (v);
     json_decref (v);
@@ -108,7 +108,7 @@ static void get_integer (const struct sweep *s, const struct result_column *c, l
 static void get_real (const struct sweep *s, const struct result_column *c, long trial,
                       struct cell *cell)
 {
-    json_t *v = value_of (s, c, trial);
+    json_t *v = hparam_cell (s, c, trial);
 
     cell->real = v ? number_from_json (v) : NAN;
     json_decref (v);
@@ -119,7 +119,7 @@ static void get_text (const struct sweep *s, const struct result_column *c, long
                       struct cell *cell)
 {
     const struct hparam *h = &s->exp->hparams[c->index];
-    json_t *v = value_of (s, c, trial);
+    json_t *v = hparam_cell (s, c, trial);
 
     if (!v || c->text)
         cell->text = v ? c->text : NULL;
@@ -133,7 +133,7 @@ static void get_text (const struct sweep *s, const struct result_column *c, long
 }
 
 /* The narrowest type that holds all of its values, and that it has none. */
-static enum column_type type_of (const struct experiment *e, const struct hparam *h)
+static enum column_type type_of_hparam (const struct experiment *e, const struct hparam *h)
 {
     const struct param *p = h->dim >= 0 ? &e->params[h->dim] : NULL;
     enum column_type type = COLUMN_INT;
@@ -151,7 +151,7 @@ static enum column_type type_of (const struct experiment *e, const struct hparam
     return p && p->when ? COLUMN_REAL : type;
 }
 
-static int add_hparam (struct columns *c, const struct experiment *e, size_t index)
+static int add_hparam_column (struct columns *c, const struct experiment *e, size_t index)
 {
     static void (*const get[]) (const struct sweep *s, const struct result_column *c, long trial,
                                 struct cell *cell) = {
@@ -163,7 +163,7 @@ static int add_hparam (struct columns *c, const struct experiment *e, size_t ind
     struct result_column *new = &c->list[c->n++];
 
     *new = (struct result_column){
-        .name = strdup (h->path), .type = type_of (e, h), .hparam = true, .index = index
+        .name = strdup (h->path), .type = type_of_hparam (e, h), .hparam = true, .index = index
     };
     new->get = get[new->type];
     if (h->dim < 0 && new->type == COLUMN_TEXT && !(new->text = json_text (h->values)))
@@ -259,7 +259,7 @@ int columns_create (struct columns *c, const struct sweep *s)
         if (add_fixed (c, s, i) < 0)
             goto fail;
     for (size_t i = 0; i < e->nhparams; i++)
-        if (add_hparam (c, e, i) < 0)
+        if (add_hparam_column (c, e, i) < 0)
             goto fail;
     return 0;
 fail:

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "launcher/sweep/logged_metrics.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/sweep.h"
 
 enum column_type { COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make the folder of a new experiment. */
+/* Create the folder of an experiment, with the source of a fork, and remove it. */
 #include "launcher/sweep/create.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,16 +15,184 @@
 
 #include "launcher/code/store.h"
 #include "launcher/config/known_points.h"
-#include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/log.h"
-#include "launcher/sweep/remove.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/take_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
+#include "runtime/slurmdl.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+/* Under its hidden name no worker and no other command finds it. */
+int sweep_remove (const char *dir, struct slurmdl_error *err)
+{
+    const char *base = strrchr (dir, '/') + 1;
+    char visible[PATH_MAX];
+    char hidden[PATH_MAX];
+
+    snprintf (visible, sizeof (visible), "%.*s.removed-%s", (int)(base - dir), dir, base);
+    link_tmp_name (hidden, sizeof (hidden), visible);
+    if (rename (dir, hidden) < 0)
+        return errorf (err, "%s: cannot remove: %s", dir, strerror (errno));
+    if (remove_tree (hidden) == 0)
+        return 0;
+    return errorf (err, "%s: removed in part: %s; the remaining files are in %s", dir,
+                   strerror (errno), hidden);
+}
+
+/* ---- the source of a fork ---- */
+
+/* Laid out like a trial: slurmdl_restore() takes TRIAL/a.K/ckpt/STEP.h5. */
+void fork_source_dir (char *buf, size_t size, const char *dir)
+{
+    snprintf (buf, size, "%s/source/a.1", dir);
+}
+
+static int make_source_folders (const char *dir, bool files, struct slurmdl_error *err)
+{
+    static const char *const folders[] = { "", "/a.1", "/a.1/ckpt" };
+    size_t n = sizeof (folders) / sizeof (*folders) - files;
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/source%s", dir, folders[i]);
+        if (folder_create (path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int cannot_copy (const char *from, const char *to, struct slurmdl_error *err)
+{
+    return errno == EPERM ? errorf (err,
+                                    "%s: others have written it, or may write to it, and "
+                                    "a checkpoint can run code: --trust, if you trust them",
+                                    from)
+                          : errorf (err, "%s: cannot copy %s: %s", to, from, inside_error (errno));
+}
+
+/* ---- files of a script ---- */
+
+static int copy_source (const char *from, const char *to, uid_t owner, struct slurmdl_error *err);
+
+static int copy_source_folder (const char *from, const char *to, uid_t owner,
+                               struct slurmdl_error *err)
+{
+    int fd = inside_open_any (from, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
+    char in[PATH_MAX], out[PATH_MAX];
+    int rv = d ? folder_create (to, err) : cannot_copy (from, to, err);
+
+    for (struct dirent *e; d && rv == 0 && (e = readdir (d));) {
+        if (!strcmp (e->d_name, ".") || !strcmp (e->d_name, ".."))
+            continue;
+        errno = ENAMETOOLONG;
+        if (snprintf (in, sizeof (in), "%s/%s", from, e->d_name) >= (int)sizeof (in)
+            || snprintf (out, sizeof (out), "%s/%s", to, e->d_name) >= (int)sizeof (out))
+            rv = cannot_copy (from, to, err);
+        else
+            rv = copy_source (in, out, owner, err);
+    }
+    if (d)
+        closedir (d);
+    else if (fd >= 0)
+        close (fd);
+    return rv;
+}
+
+/* What is neither a file nor a folder stays. */
+static int copy_source (const char *from, const char *to, uid_t owner, struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (lstat (from, &st) < 0)
+        return cannot_copy (from, to, err);
+    if (S_ISDIR (st.st_mode))
+        return copy_source_folder (from, to, owner, err);
+    if (!S_ISREG (st.st_mode))
+        return 0;
+    return file_copy_of (from, to, owner) < 0 ? cannot_copy (from, to, err) : 0;
+}
+
+static int copy_source_files (char *const *files, const char *folder, uid_t owner,
+                              struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    for (; files && *files; files++) {
+        errno = ENAMETOOLONG;
+        if (snprintf (path, sizeof (path), "%s%s", folder, strrchr (*files, '/'))
+            >= (int)sizeof (path))
+            return cannot_copy (*files, folder, err);
+        if (copy_source (*files, path, owner, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int list_trial_files (const char *dir, char ***list)
+{
+    DIR *d = opendir (dir);
+    int rv = d ? 0 : -1;
+
+    for (struct dirent *e; d && rv == 0 && (e = readdir (d));)
+        if (!trial_name_is_ours (e->d_name))
+            rv = strings_addf (list, "%s/%s", dir, e->d_name);
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+int fork_source_hand_on (const char *dir, const char *trial, struct slurmdl_error *err)
+{
+    char mark[PATH_MAX], folder[PATH_MAX];
+    char **files = NULL;
+    struct stat st;
+    int rv = 0;
+
+    snprintf (folder, sizeof (folder), "%s/source", dir);
+    if (snprintf (mark, sizeof (mark), "%s/.source", trial) >= (int)sizeof (mark)
+        || lstat (mark, &st) == 0 || list_trial_files (folder, &files) < 0 || !files)
+        return 0;
+    if (copy_source_files (files, trial, (uid_t)ANYBODY, err) < 0
+        || publish_if_absent (mark, "", 0, err) < 0)
+        rv = -1;
+    strings_free (files);
+    return rv;
+}
+
+int fork_source_publish (const struct experiment *e, const char *dir, struct slurmdl_error *err)
+{
+    char folder[PATH_MAX];
+    char path[PATH_MAX + 40];
+    int64_t step;
+
+    if (make_source_folders (dir, !e->source_file, err) < 0)
+        return -1;
+    fork_source_dir (folder, sizeof (folder), dir);
+    if (!e->source_file) {
+        snprintf (path, sizeof (path), "%s/source", dir);
+        return copy_source_files (e->source_files, folder, e->source_owner, err) < 0
+                       || copy_source_files (e->source_shared, path, e->source_owner, err) < 0
+                   ? -1
+                   : 0;
+    }
+    snprintf (path, sizeof (path), "%s/ckpt/%08lld.h5", folder, (long long)e->source_length);
+    /* the copy is this user's: what it has of Python's would run as it */
+    if (file_take_of (e->source_file, path, e->source_owner) < 0)
+        return cannot_copy (e->source_file, path, err);
+    return slurmdl_checkpoint_verify (path, &step, err);
+}
+
+/* ---- a new experiment ---- */
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
 
@@ -145,8 +315,8 @@ static int first_entry (const struct experiment *e, const char *dir, const char 
     return rv;
 }
 
-static int fill_folder (const struct experiment *e, const char *dir, char id[SWEEP_ID_SIZE],
-                        struct slurmdl_error *err)
+static int fill_experiment_folder (const struct experiment *e, const char *dir,
+                                   char id[SWEEP_ID_SIZE], struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];
@@ -168,7 +338,7 @@ static int fill_folder (const struct experiment *e, const char *dir, char id[SWE
 }
 
 /* On a full disk nothing stays, unless its first entry may be there. */
-static void take_away (const char *dir)
+static void remove_unfinished (const char *dir)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -190,8 +360,8 @@ int sweep_create (const struct experiment *e, const char *root, char *dir, size_
         return cannot_make (root, err);
     if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
         return -1;
-    if (fill_folder (e, dir, id, err) == 0)
+    if (fill_experiment_folder (e, dir, id, err) == 0)
         return 0;
-    take_away (dir);
+    remove_unfinished (dir);
     return -1;
 }

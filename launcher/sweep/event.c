@@ -40,7 +40,7 @@ static const char *const names[EVENT_OPS] = {
 /* ---- what a text may be ---- */
 
 /* An array of Slurm's: "12", "12_3", "12;cluster"; "": not known. */
-static bool is_job (const char *text)
+static bool is_job_id (const char *text)
 {
     const char *c = text + strspn (text, DIGITS);
 
@@ -52,7 +52,7 @@ static bool is_job (const char *text)
 }
 
 /* A machine, or the nonce of a worker; "": not known. */
-static bool is_word (const char *text)
+static bool member_is_word (const char *text)
 {
     return !*text || word_fits (text);
 }
@@ -100,10 +100,10 @@ static const struct event_member members[] = {
     { "known",       KNOWN,   AT (known),       OP (CREATE) },
     { "source",      TEXT,    AT (source),      OP (CREATE) },
     { "id",          TEXT,    AT (id),          OP (CREATE), is_id },
-    { "digest",      TEXT,    AT (digest),      OP (CREATE), is_word },
-    { "code",        TEXT,    AT (code),        OP (CREATE) | OP (RESUME), is_word },
+    { "digest",      TEXT,    AT (digest),      OP (CREATE), member_is_word },
+    { "code",        TEXT,    AT (code),        OP (CREATE) | OP (RESUME), member_is_word },
     { "root",        TEXT,    AT (root),        OP (CREATE) },
-    { "provenance",  TEXT,    AT (provenance),  OP (CREATE), is_word },
+    { "provenance",  TEXT,    AT (provenance),  OP (CREATE), member_is_word },
     { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },
     { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) },
     { "length",      INT,     AT (length),      OP (BEGIN) | OP (REPORT) | OP (RESULT) },
@@ -114,9 +114,9 @@ static const struct event_member members[] = {
     { "seconds",     REAL,    AT (seconds),     ENDS | OP (LOST) },
     { "free",        FLAG,    AT (free),        OP (FAIL) },
     { "progress",    FLAG,    AT (progress),    OP (FAIL) | OP (LOST) },
-    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), is_word },
+    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), member_is_word },
     { "gpus",        TEXT,    AT (gpus),        ENDS },
-    { "owner",       TEXT,    AT (owner),       OP (BEGIN), is_word },
+    { "owner",       TEXT,    AT (owner),       OP (BEGIN), member_is_word },
     { "from",        INT,     AT (from),        OP (BEGIN) | OP (CREATE) },
     { "from_length", INT,     AT (from_length), OP (BEGIN) | OP (CREATE) },
     { "x",           REALS,   AT (x),           OP (BEGIN) | OP (FAIL) },
@@ -124,7 +124,7 @@ static const struct event_member members[] = {
     { "memory",      INT,     AT (memory),      OP (FAIL) | OP (EXIT) | OP (SUBMIT) },
     { "max_trials",  INT,     AT (max_trials),  OP (CONTINUE) },
     { "max_length",  INT,     AT (max_length),  OP (CONTINUE) },
-    { "job",         TEXT,    AT (job),         OP (SUBMIT), is_job },
+    { "job",         TEXT,    AT (job),         OP (SUBMIT), is_job_id },
     { "first",       INT,     AT (first),       OP (SUBMIT) },
     { "last",        INT,     AT (last),        OP (SUBMIT) },
     { "workers",     INT,     AT (workers),     OP (SCALE) },
@@ -152,20 +152,20 @@ struct event event_now (struct event e)
     return e;
 }
 
-static bool has (enum event_op op, const struct event_member *m)
+static bool op_has_member (enum event_op op, const struct event_member *m)
 {
     return m->ops >> op & 1;
 }
 
-static void *at (const struct event *e, const struct event_member *m)
+static void *member_at (const struct event *e, const struct event_member *m)
 {
     return (char *)e + m->offset;
 }
 
 /* The length of a list stands behind the pointer to it. */
-static size_t *count_of (const struct event *e, const struct event_member *m)
+static size_t *count_of_member (const struct event *e, const struct event_member *m)
 {
-    return (size_t *)(void *)((char *)at (e, m) + sizeof (double *));
+    return (size_t *)(void *)((char *)member_at (e, m) + sizeof (double *));
 }
 
 /* ---- JSON ---- */
@@ -173,7 +173,7 @@ static size_t *count_of (const struct event *e, const struct event_member *m)
 /* NULL if the event has no such member. */
 static json_t *member_json (const struct event *e, const struct event_member *m)
 {
-    const void *p = at (e, m);
+    const void *p = member_at (e, m);
 
     switch (m->type) {
     case TEXT:
@@ -183,7 +183,9 @@ static json_t *member_json (const struct event *e, const struct event_member *m)
     case REAL:
         return number_to_json (*(const double *)p);
     case REALS:
-        return *count_of (e, m) ? numbers_to_json (*(double *const *)p, *count_of (e, m)) : NULL;
+        return *count_of_member (e, m)
+                   ? numbers_to_json (*(double *const *)p, *count_of_member (e, m))
+                   : NULL;
     case FLAG:
         return *(const bool *)p ? json_true () : NULL;
     case HPARAMS:
@@ -200,7 +202,7 @@ json_t *event_json (const struct event *e)
 
     json_object_set_new (o, "op", json_string (names[e->op]));
     for (int i = 0; i < MEMBERS; i++)
-        if (has (e->op, &members[i]) && (v = member_json (e, &members[i])))
+        if (op_has_member (e->op, &members[i]) && (v = member_json (e, &members[i])))
             json_object_set_new (o, members[i].name, v);
     return o;
 }
@@ -214,14 +216,14 @@ static int read_reals (const json_t *v, struct event *e, const struct event_memb
         return -1;
     for (size_t i = 0; i < n; i++)
         list[i] = number_from_json (json_array_get (v, i));
-    *(double **)at (e, m) = list;
-    *count_of (e, m) = n;
+    *(double **)member_at (e, m) = list;
+    *count_of_member (e, m) = n;
     return 0;
 }
 
-static int read_member (const json_t *v, struct event *e, const struct event_member *m)
+static int read_event_member (const json_t *v, struct event *e, const struct event_member *m)
 {
-    void *p = at (e, m);
+    void *p = member_at (e, m);
 
     switch (m->type) {
     case TEXT:
@@ -259,7 +261,7 @@ int event_read (const json_t *json, struct event *e)
     }
     for (int i = 0; i < MEMBERS; i++) {
         const json_t *v = json_object_get (json, members[i].name);
-        if (has (e->op, &members[i]) && read_member (v, e, &members[i]) < 0) {
+        if (op_has_member (e->op, &members[i]) && read_event_member (v, e, &members[i]) < 0) {
             event_free (e);
             errno = ENOMEM;
             return -1;
@@ -282,9 +284,9 @@ const char *event_unfit (const struct event *e)
 {
     for (int i = 0; i < MEMBERS; i++) {
         const char *text;
-        if (!members[i].fits || !has (e->op, &members[i]))
+        if (!members[i].fits || !op_has_member (e->op, &members[i]))
             continue;
-        text = *(char *const *)at (e, &members[i]);
+        text = *(char *const *)member_at (e, &members[i]);
         if (text && !members[i].fits (text))
             return members[i].name;
     }
@@ -323,7 +325,7 @@ static int pack_counted (struct packed *p, const void *data, uint64_t size)
 
 static int pack_member (struct packed *p, const struct event *e, const struct event_member *m)
 {
-    const void *from = at (e, m);
+    const void *from = member_at (e, m);
     const char *text;
     char *known;
     int rv;
@@ -337,7 +339,7 @@ static int pack_member (struct packed *p, const struct event *e, const struct ev
     case REAL:
         return pack_bytes (p, from, sizeof (double));
     case REALS:
-        return pack_counted (p, *(double *const *)from, *count_of (e, m) * sizeof (double));
+        return pack_counted (p, *(double *const *)from, *count_of_member (e, m) * sizeof (double));
     case FLAG:
         return pack_bytes (p, from, sizeof (bool));
     case HPARAMS:
@@ -358,7 +360,7 @@ int event_pack (struct packed *p, const struct event *e)
     if (pack_bytes (p, &op, sizeof (op)) < 0)
         return -1;
     for (int i = 0; i < MEMBERS; i++)
-        if (has (e->op, &members[i]) && pack_member (p, e, &members[i]) < 0)
+        if (op_has_member (e->op, &members[i]) && pack_member (p, e, &members[i]) < 0)
             return -1;
     return 0;
 }
@@ -375,7 +377,7 @@ struct pack_cursor {
     bool bad;
 };
 
-static const char *take (struct pack_cursor *c, size_t size)
+static const char *take_aligned (struct pack_cursor *c, size_t size)
 {
     const char *p = c->data + c->at;
     size_t padded = (size + 7) & ~(size_t)7;
@@ -388,9 +390,9 @@ static const char *take (struct pack_cursor *c, size_t size)
     return p;
 }
 
-static uint64_t take_word (struct pack_cursor *c)
+static uint64_t take_packed_word (struct pack_cursor *c)
 {
-    const char *p = take (c, sizeof (uint64_t));
+    const char *p = take_aligned (c, sizeof (uint64_t));
     uint64_t v = 0;
 
     if (p)
@@ -400,13 +402,13 @@ static uint64_t take_word (struct pack_cursor *c)
 
 static const char *take_bytes (struct pack_cursor *c, size_t *size)
 {
-    *size = take_word (c);
-    return *size && !c->bad ? take (c, *size) : NULL;
+    *size = take_packed_word (c);
+    return *size && !c->bad ? take_aligned (c, *size) : NULL;
 }
 
 static void unpack_member (struct pack_cursor *c, struct event *e, const struct event_member *m)
 {
-    void *to = at (e, m);
+    void *to = member_at (e, m);
     const char *bytes;
     uint64_t word;
     size_t n;
@@ -419,15 +421,15 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
         break;
     case INT:
     case REAL:
-        word = take_word (c);
+        word = take_packed_word (c);
         memcpy (to, &word, sizeof (word));
         break;
     case REALS:
         *(const void **)to = take_bytes (c, &n);
-        *count_of (e, m) = n / sizeof (double);
+        *count_of_member (e, m) = n / sizeof (double);
         break;
     case FLAG:
-        *(bool *)to = take_word (c) & 1;
+        *(bool *)to = take_packed_word (c) & 1;
         break;
     case HPARAMS:
         break;
@@ -445,10 +447,10 @@ int event_unpack (const char *data, size_t size, size_t *where, struct event *e)
 
     if (*where == size)
         return 0;
-    op = take_word (&c);
+    op = take_packed_word (&c);
     *e = (struct event){ .op = (enum event_op)op };
     for (int i = 0; i < MEMBERS && !c.bad && op < EVENT_OPS; i++)
-        if (has (e->op, &members[i]))
+        if (op_has_member (e->op, &members[i]))
             unpack_member (&c, e, &members[i]);
     *where = c.at;
     if (!c.bad && op < EVENT_OPS)

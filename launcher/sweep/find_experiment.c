@@ -65,7 +65,7 @@ struct experiment_search {
 };
 
 /* NAME-0003 is one of NAME */
-static bool is_of (const char *dir, const char *name)
+static bool is_named (const char *dir, const char *name)
 {
     const char *base = strrchr (dir, '/');
     size_t n = strlen (name);
@@ -81,14 +81,14 @@ static bool later (struct timespec a, struct timespec b)
 }
 
 /* The frozen file is never written again: its time is the creation's. */
-static int keep_newest (const char *dir, void *arg)
+static int keep_newest_folder (const char *dir, void *arg)
 {
     struct experiment_search *s = arg;
     char path[PATH_MAX];
     struct stat st;
 
     snprintf (path, sizeof (path), "%s/experiment.conf", dir);
-    if ((!s->name || is_of (dir, s->name)) && stat (path, &st) == 0
+    if ((!s->name || is_named (dir, s->name)) && stat (path, &st) == 0
         && (!*s->dir || later (st.st_mtim, s->newest))) {
         s->newest = st.st_mtim;
         snprintf (s->dir, s->size, "%s", dir);
@@ -111,7 +111,7 @@ int experiment_find (const struct settings *st, const char *name, char *dir, siz
             return 0;
         *dir = '\0';
     }
-    if (each_experiment (st->dir, keep_newest, &s) < 0)
+    if (each_experiment (st->dir, keep_newest_folder, &s) < 0)
         return -1;
     errno = 0;
     return *dir ? 0 : -1;
@@ -168,7 +168,7 @@ static void say_no_such (const struct settings *st, const char *name)
 }
 
 /* The folder of a run of dl elastic, which dl scale knows. */
-static bool is_elastic (const struct settings *st, const char *name)
+static bool is_elastic_job (const struct settings *st, const char *name)
 {
     char path[PATH_MAX];
 
@@ -190,7 +190,7 @@ static void say_not_found (const struct settings *st, const char *name)
                   name);
     else if (is_flow (st, name))
         complain ("'%s' is a flow, and no experiment: 'dl flow show %s'", name, name);
-    else if (is_elastic (st, name))
+    else if (is_elastic_job (st, name))
         complain ("'%s' is a run of dl elastic, and no experiment: it ends with "
                   "its job (scancel), and 'dl scale N %s' changes its nodes",
                   name, name);
@@ -283,7 +283,7 @@ int open_experiment (const struct settings *st, const char *name, struct sweep *
 
 /* ---- whether the user wants to run it ---- */
 
-static bool is_yes (const char *answer)
+static bool answer_is_yes (const char *answer)
 {
     return !strcasecmp (answer, "y\n") || !strcasecmp (answer, "yes\n");
 }
@@ -293,7 +293,7 @@ static bool ask_user (void)
     char answer[16];
 
     fprintf (stderr, "Run it? [y/N] ");
-    return fgets (answer, sizeof (answer), stdin) && is_yes (answer);
+    return fgets (answer, sizeof (answer), stdin) && answer_is_yes (answer);
 }
 
 /* 'pin' is from the command that has started this one, and from nobody else:
@@ -351,7 +351,8 @@ int open_to_run (const struct settings *st, const char *name, struct sweep **swe
 /* ---- experiment files ---- */
 
 /* 'p' is opened, and printed. */
-static struct experiment *read_file (const char *path, const struct edit *edit, struct problems *p)
+static struct experiment *read_experiment_file (const char *path, const struct edit *edit,
+                                                struct problems *p)
 {
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
@@ -374,7 +375,7 @@ int read_experiment (const char *path, const struct edit *edit, struct experimen
 {
     struct problems p;
 
-    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
+    *e = problems_open (&p) < 0 ? NULL : read_experiment_file (path, edit, &p);
     if (*e)
         return EXIT_OK;
     return errno == EINVAL ? EXIT_USAGE : errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read and extend the decision log. */
+/* The decision log: read and extend it, with its entries' text, folders and packs. */
 #include "launcher/sweep/log.h"
 
 #include <dirent.h>
@@ -10,14 +10,286 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
 
-#include "launcher/sweep/entry_folder.h"
-#include "launcher/sweep/entry_text.h"
-#include "launcher/sweep/segment_file.h"
+#include "launcher/sys/background_sync.h"
+#include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
+
+/* ---- an entry's text ---- */
+
+char *journal_entry_text (const struct event *events, size_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&text, &size);
+
+    if (!f)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = event_json (&events[i]);
+        json_dumpf (o, f, JSON_COMPACT);
+        fputc ('\n', f);
+        json_decref (o);
+    }
+    fflush (f);
+    fprintf (f, "{\"xxh64\": \"%016llx\"}\n", (unsigned long long)XXH64 (text, size, 0));
+    if (fclose (f) == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
+char *journal_entry_body (char *text, size_t len)
+{
+    char *last = NULL;
+    char want[64];
+
+    if (len > 0 && text[len - 1] == '\n') {
+        text[len - 1] = '\0';
+        last = strrchr (text, '\n');
+        text[len - 1] = '\n';
+    }
+    if (!last)
+        return NULL;
+    last++;
+    snprintf (want, sizeof (want), "{\"xxh64\": \"%016llx\"}\n",
+              (unsigned long long)XXH64 (text, (size_t)(last - text), 0));
+    if (strcmp (last, want))
+        return NULL;
+    *last = '\0';
+    return text;
+}
+
+/* ---- the folder that entries are put into ---- */
+
+/* It stays open from one entry to the next. */
+struct entry_folder {
+    int fd; /* -1: none is open */
+    char name[24];
+    bool unsettled;                    /* a name in it has yet to be fsynced */
+    bool defers;                       /* entry_put() does not fsync */
+    bool begun;                        /* its fsync has begun */
+    struct background_sync *sync;      /* NULL: not needed yet */
+    const struct publish_after *after; /* of each entry, or NULL */
+};
+
+static int sync_folder (struct entry_folder *f)
+{
+    bool begun = f->begun;
+
+    f->begun = false;
+    return begun ? background_sync_end (f->sync) : link_sync_folder (f->fd);
+}
+
+/* fsync what was put. */
+static int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
+{
+    if (f->unsettled && sync_folder (f) < 0)
+        return errorf (err, "log/%s: cannot sync: %s", f->name, strerror (errno));
+    f->unsettled = false;
+    return 0;
+}
+
+/* Begin with that in the background. */
+static void entry_begin_to_settle (struct entry_folder *f)
+{
+    if (!f->unsettled || f->begun)
+        return;
+    if (!f->sync)
+        f->sync = background_sync_create ();
+    if (f->sync) {
+        background_sync_begin (f->sync, f->fd);
+        f->begun = true;
+    }
+}
+
+/* Close the folder, if it is open. */
+static void entry_close (struct entry_folder *f)
+{
+    int e = errno; /* why it is closed: a full disk is waited for */
+
+    background_sync_destroy (f->sync);
+    f->sync = NULL;
+    f->begun = false;
+    errno = e;
+    f->fd = inside_close (f->fd, -1);
+}
+
+/* Its name is to be there as long as those in it. */
+static int create_entry_folder (const char *path, struct slurmdl_error *err)
+{
+    int parent;
+    int rv;
+
+    if (folder_create (path, err) < 0)
+        return -1;
+    parent = inside_parent (path, NULL);
+    rv = parent < 0 ? -1 : link_sync_folder (parent);
+    if (rv < 0)
+        errorf (err, "%s: cannot sync: %s", path, inside_error (errno));
+    return inside_close (parent, rv);
+}
+
+static int open_entry_folder (struct entry_folder *f, const char *path, bool new,
+                              struct slurmdl_error *err)
+{
+    const char *name = strrchr (path, '/') + 1;
+
+    if (f->fd >= 0 && !strcmp (f->name, name))
+        return 0;
+    if (entry_settle (f, err) < 0)
+        return -1;
+    entry_close (f);
+    if (new &&create_entry_folder (path, err) < 0)
+        return -1;
+    snprintf (f->name, sizeof (f->name), "%s", name);
+    f->fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    return f->fd < 0 ? errorf (err, "%s: cannot write: %s", path, inside_error (errno)) : 0;
+}
+
+static void begin_after (void *folder)
+{
+    const struct entry_folder *f = folder;
+
+    if (f->after)
+        f->after->begin (f->after->arg);
+}
+
+/* The entry before is safe first, or there could be a gap. */
+static int end_after (void *folder, struct slurmdl_error *err)
+{
+    struct entry_folder *f = folder;
+
+    if (entry_settle (f, err) < 0)
+        return -1;
+    return f->after ? f->after->end (f->after->arg, err) : 0;
+}
+
+static int publish_entry (struct entry_folder *f, const char *folder, bool new, const char *path,
+                          const char *text, struct slurmdl_error *err)
+{
+    const struct publish_after after = { begin_after, end_after, f };
+
+    if (open_entry_folder (f, folder, new, err) < 0)
+        return -1;
+    return publish_unsynced_at (f->fd, path, text, strlen (text), &after, err);
+}
+
+/* Put the entry 'path' into 'folder', which is created if it is 'new'.  Returns as
+ * publish_if_absent().
+ */
+static int entry_put (struct entry_folder *f, const char *folder, bool new, const char *path,
+                      const char *text, struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    bool kept = f->fd >= 0;
+    int rv = publish_entry (f, folder, new, path, text, &why);
+
+    /* what was opened long ago may be out of reach by now */
+    if (rv < 0 && kept && !f->unsettled && (errno == ESTALE || errno == ENOENT)) {
+        entry_close (f);
+        why = (struct slurmdl_error){ "" };
+        rv = publish_entry (f, folder, new, path, text, &why);
+    }
+    if (rv == 0) {
+        f->unsettled = true;
+        rv = f->defers ? 0 : entry_settle (f, &why);
+    }
+    if (rv < 0) {
+        errorf (err, "%s", why.text);
+        if (!f->unsettled)
+            entry_close (f);
+    }
+    return rv;
+}
+
+/* ---- a full block's events in one file ---- */
+
+enum { PACK_MAX = 1 << 30 };
+
+struct pack_header {
+    char magic[8];
+    uint64_t layout; /* also tells the byte order */
+    uint64_t size;   /* of the events */
+    uint64_t sum;    /* XXH64 of them */
+};
+
+static const char pack_magic[8] = "DLPACK01";
+
+struct pack {
+    char *text;
+    size_t size;
+    size_t at;
+};
+
+/* Write a file with these events unless it exists.  A failure is harmless, because the entries
+ * exist. */
+static void pack_publish (const char *path, const struct packed *events)
+{
+    struct pack_header h = { .layout = event_layout (),
+                             .size = events->size,
+                             .sum = XXH64 (events->data, events->size, 0) };
+    char *text;
+
+    if (access (path, F_OK) == 0 || !(text = malloc (sizeof (h) + events->size)))
+        return;
+    memcpy (h.magic, pack_magic, sizeof (pack_magic));
+    memcpy (text, &h, sizeof (h));
+    memcpy (text + sizeof (h), events->data, events->size);
+    publish_if_absent (path, text, sizeof (h) + events->size, NULL);
+    free (text);
+}
+
+static bool pack_is_good (const struct pack *p)
+{
+    struct pack_header h;
+
+    if (p->size < sizeof (h))
+        return false;
+    memcpy (&h, p->text, sizeof (h));
+    return !memcmp (h.magic, pack_magic, sizeof (pack_magic)) && h.layout == event_layout ()
+           && h.size == p->size - sizeof (h) && h.sum == XXH64 (p->text + sizeof (h), h.size, 0);
+}
+
+static void pack_close (struct pack *p);
+
+/* Returns NULL if there is no such file, or it is damaged, or was written by another version of dl
+ * or on another architecture.
+ */
+static struct pack *pack_open (const char *path)
+{
+    struct pack *p = NULL;
+
+    /* file_read() would wait for a name that may well be absent */
+    if (access (path, F_OK) < 0 || !(p = calloc (1, sizeof (*p))))
+        return NULL;
+    p->text = file_read (path, PACK_MAX, &p->size, NULL);
+    p->at = sizeof (struct pack_header);
+    if (p->text && pack_is_good (p))
+        return p;
+    pack_close (p);
+    return NULL;
+}
+
+static void pack_close (struct pack *p)
+{
+    if (p)
+        free (p->text);
+    free (p);
+}
+
+/* As event_unpack(). */
+static int pack_next (struct pack *p, struct event *e)
+{
+    return event_unpack (p->text, p->size, &p->at, e);
+}
+
+/* ---- reading ---- */
 
 enum { ENTRY_MAX = 16 << 20 };
 
@@ -70,7 +342,7 @@ long log_length (const struct log *log)
 /* ---- names ---- */
 
 /* Block of the entry after 'n' others. */
-static long block_of (long n)
+static long block_of_entry (long n)
 {
     return n / LOG_BLOCK;
 }
@@ -80,13 +352,13 @@ static void block_path (char *buf, size_t size, const struct log *log, long bloc
     snprintf (buf, size, "%s/%06ld", log->dir, block);
 }
 
-static void entry_path (char *buf, size_t size, const struct log *log, long n)
+static void path_of_entry (char *buf, size_t size, const struct log *log, long n)
 {
-    snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of (n - 1), n);
+    snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of_entry (n - 1), n);
 }
 
 /* -1: dl gives no such name. */
-static long number_of (const char *name, int digits)
+static long number_of_name (const char *name, int digits)
 {
     long n = strtol (name, NULL, 10);
     char written[32];
@@ -105,8 +377,8 @@ struct log_listing {
  * network file system may answer a question for a name from its memory for half
  * a minute, but lists a folder afresh.
  */
-static int list (const char *path, long block, long after, struct log_listing *l,
-                 struct slurmdl_error *err)
+static int list_numbers (const char *path, long block, long after, struct log_listing *l,
+                         struct slurmdl_error *err)
 {
     int fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *dir = fd < 0 ? NULL : fdopendir (fd);
@@ -117,8 +389,8 @@ static int list (const char *path, long block, long after, struct log_listing *l
         return errorf (err, "%s: %s", path, inside_error (errno));
     errno = 0;
     while ((e = readdir (dir))) {
-        long n = number_of (e->d_name, block < 0 ? 6 : 8);
-        if (n < 0 || (block >= 0 && block_of (n - 1) != block))
+        long n = number_of_name (e->d_name, block < 0 ? 6 : 8);
+        if (n < 0 || (block >= 0 && block_of_entry (n - 1) != block))
             continue;
         l->largest = n > l->largest ? n : l->largest;
         l->later += n > after;
@@ -131,7 +403,7 @@ static int list (const char *path, long block, long after, struct log_listing *l
 
 /* ---- one entry ---- */
 
-static int damaged (struct slurmdl_error *err, const char *path)
+static int entry_damaged (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
     return errorf (err,
@@ -141,7 +413,7 @@ static int damaged (struct slurmdl_error *err, const char *path)
 }
 
 /* Nothing of it is used: the file may be another user's. */
-static int unfit (struct slurmdl_error *err, const char *path, const char *member)
+static int entry_unfit (struct slurmdl_error *err, const char *path, const char *member)
 {
     errno = EBADMSG;
     return errorf (err,
@@ -166,13 +438,14 @@ static int read_event (const struct entry_reading *r, const char *line, struct s
     int rv;
 
     if (!json_is_object (json))
-        rv = damaged (err, r->path);
+        rv = entry_damaged (err, r->path);
     else if (event_read (json, &e) < 0) {
         rv = errno == ENOMEM ? errorf (err, "out of memory")
                              : errorf (err, "%s: an event of a newer version of dl", r->path);
         errno = errno == ENOMEM ? ENOMEM : EBADMSG;
     } else {
-        rv = (member = event_unfit (&e)) ? unfit (err, r->path, member) : r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? entry_unfit (err, r->path, member)
+                                         : r->f (&e, r->arg, err);
         if (rv == 0 && r->log->whole)
             r->log->whole = event_pack (&r->log->fill, &e) == 0;
         event_free (&e);
@@ -182,7 +455,7 @@ static int read_event (const struct entry_reading *r, const char *line, struct s
 }
 
 /* A later one was seen, and the folder does not list this one. */
-static int missing (struct slurmdl_error *err, const char *path)
+static int entry_missing (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
     return errorf (err,
@@ -191,7 +464,7 @@ static int missing (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-static int read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
+static int read_log_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
 {
     struct entry_reading with = *r;
     struct slurmdl_error why = { "" };
@@ -201,14 +474,14 @@ static int read_entry (const struct entry_reading *r, long n, struct slurmdl_err
     char *text;
     int rv = 0;
 
-    entry_path (path, sizeof (path), r->log, n);
+    path_of_entry (path, sizeof (path), r->log, n);
     with.path = path;
     text = r->gap ? file_read_now (path, ENTRY_MAX, &len, NULL, &why)
                   : file_read (path, ENTRY_MAX, &len, &why);
     if (!text)
-        return errno == ENOENT ? missing (err, path) : errorf (err, "%s", why.text);
+        return errno == ENOENT ? entry_missing (err, path) : errorf (err, "%s", why.text);
     if (!journal_entry_body (text, len))
-        rv = damaged (err, path);
+        rv = entry_damaged (err, path);
     else
         for (char *line = strtok_r (text, "\n", &save); line && rv == 0;
              line = strtok_r (NULL, "\n", &save))
@@ -232,7 +505,7 @@ static void keep_block (struct log *log)
     char path[PATH_MAX];
 
     if (log->whole && (!log->attached || log->mine == log->length)) {
-        pack_path (path, sizeof (path), log, block_of (log->length - 1));
+        pack_path (path, sizeof (path), log, block_of_entry (log->length - 1));
         pack_publish (path, &log->fill);
     }
 }
@@ -259,7 +532,7 @@ static int read_singles (const struct entry_reading *r, long newest, struct slur
 
     while (log->length < newest) {
         begin_entry (log);
-        if (read_entry (r, log->length + 1, err) < 0)
+        if (read_log_entry (r, log->length + 1, err) < 0)
             return -1;
         end_entry (log);
         count++;
@@ -280,7 +553,7 @@ static int read_pack (const struct entry_reading *r, long block, struct slurmdl_
     if (!(pack = pack_open (path)))
         return 0;
     while ((rv = pack_next (pack, &e)) == 1) {
-        rv = (member = event_unfit (&e)) ? unfit (err, path, member) : r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? entry_unfit (err, path, member) : r->f (&e, r->arg, err);
         json_decref (e.known);
         if (rv < 0)
             break;
@@ -295,8 +568,8 @@ static int read_pack (const struct entry_reading *r, long block, struct slurmdl_
 /* Milliseconds before another look at a folder that lacks an entry; the later
  * ones are for who follows the log and has nobody who waits for an answer.
  */
-static const long looks[] = { 0, 20, 80, 500, 900, 900, 900, 900 };
-enum { LOOKS_FIRST = 3, LOOKS = sizeof (looks) / sizeof (*looks) };
+static const long look_delays[] = { 0, 20, 80, 500, 900, 900, 900, 900 };
+enum { LOOKS_FIRST = 3, LOOKS = sizeof (look_delays) / sizeof (*look_delays) };
 
 /* The newest entry of the block, and whether one before it is not in the
  * folder.  That may be an entry that was put during the listing, and the next
@@ -311,9 +584,9 @@ static int list_block (const struct log *log, long block, long *newest, bool *ga
     block_path (path, sizeof (path), log, block);
     *newest = -1;
     for (int i = 0; i < (log->attached ? LOOKS : LOOKS_FIRST); i++) {
-        if (looks[i] > 0)
-            nanosleep (&(struct timespec){ 0, looks[i] * 1000000 }, NULL);
-        if (list (path, block, log->length, &l, err) < 0)
+        if (look_delays[i] > 0)
+            nanosleep (&(struct timespec){ 0, look_delays[i] * 1000000 }, NULL);
+        if (list_numbers (path, block, log->length, &l, err) < 0)
             return -1;
         /* the first says how far to read, so that nobody writes for ever */
         *newest = *newest < 0 ? l.largest : *newest;
@@ -346,7 +619,7 @@ static int look_for_blocks (struct log *log, struct slurmdl_error *err)
 
     if (log->length < log->blocks * LOG_BLOCK)
         return 0;
-    if (list (log->dir, -1, -1, &l, err) < 0)
+    if (list_numbers (log->dir, -1, -1, &l, err) < 0)
         return -1;
     log->blocks = l.largest + 1;
     return 0;
@@ -362,8 +635,8 @@ int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *e
         if (look_for_blocks (log, err) < 0)
             return -1;
         n = 0;
-        if (block_of (log->length) < log->blocks)
-            n = read_block (&r, block_of (log->length), err);
+        if (block_of_entry (log->length) < log->blocks)
+            n = read_block (&r, block_of_entry (log->length), err);
         if (n < 0)
             return -1;
     } while (n > 0 && log->length % LOG_BLOCK == 0);
@@ -373,14 +646,14 @@ int log_sync (struct log *log, log_event_f f, void *arg, struct slurmdl_error *e
 
 /* ---- putting ---- */
 
-static int put_entry (struct log *log, const char *text, struct slurmdl_error *err)
+static int put_next_entry (struct log *log, const char *text, struct slurmdl_error *err)
 {
-    long block = block_of (log->length);
+    long block = block_of_entry (log->length);
     char folder[PATH_MAX];
     char path[PATH_MAX];
 
     block_path (folder, sizeof (folder), log, block);
-    entry_path (path, sizeof (path), log, log->length + 1);
+    path_of_entry (path, sizeof (path), log, log->length + 1);
     return entry_put (&log->put, folder, block >= log->blocks, path, text, err);
 }
 
@@ -391,13 +664,13 @@ int log_append (struct log *log, const struct event *events, size_t n, struct sl
 
     if (!text)
         return errorf (err, "out of memory");
-    rv = put_entry (log, text, err);
+    rv = put_next_entry (log, text, err);
     free (text);
     if (rv != 0)
         return rv;
     log->mine = log->length + 1;
-    if (block_of (log->length) >= log->blocks)
-        log->blocks = block_of (log->length) + 1;
+    if (block_of_entry (log->length) >= log->blocks)
+        log->blocks = block_of_entry (log->length) + 1;
     begin_entry (log);
     for (size_t i = 0; i < n && log->whole; i++)
         log->whole = event_pack (&log->fill, &events[i]) == 0;
@@ -432,7 +705,7 @@ void log_confirm (const struct log *log)
 
     if (log->length == 0)
         return;
-    block_path (path, sizeof (path), log, block_of (log->length - 1));
+    block_path (path, sizeof (path), log, block_of_entry (log->length - 1));
     if ((fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL)) >= 0)
         link_sync_folder (fd);
     inside_close (fd, 0);

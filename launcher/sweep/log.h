@@ -61,3 +61,11 @@ bool log_is_mine (const struct log *log);
 
 /* Number of entries that were read. */
 long log_length (const struct log *log);
+
+/* The text of an entry of 'n' events, ending with a line that holds their checksum.  The caller
+ * frees it.  NULL if out of memory.
+ */
+char *journal_entry_text (const struct event *events, size_t n);
+
+/* Cut off that last line; NULL if it is not the checksum of what precedes it. */
+char *journal_entry_body (char *text, size_t len);

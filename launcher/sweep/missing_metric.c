@@ -12,7 +12,7 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_pattern.h"
 #include "launcher/sweep/attempt.h"
-#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/metrics/metrics.h"
@@ -95,7 +95,7 @@ static int ignore (const char *name, int64_t step, double value, void *arg)
 }
 
 /* The next word of letters; its length, 0: no more. */
-static size_t next_word (const char **text)
+static size_t next_word_of_line (const char **text)
 {
     size_t n = 0;
 
@@ -113,7 +113,7 @@ static size_t likeness (const char *text, const char *line)
     size_t score = 0;
     size_t n;
 
-    for (; (n = next_word (&text)) > 0; text += n) {
+    for (; (n = next_word_of_line (&text)) > 0; text += n) {
         snprintf (word, sizeof (word), "%.*s", (int)n, text);
         if (n >= 2 && strcasestr (line, word))
             score += 2;
@@ -140,7 +140,7 @@ static void look_near (struct log_scan *s, const char *line)
     policy_text (s->near.text);
 }
 
-static void look_at (struct log_scan *s, const char *line)
+static void look_at_line (struct log_scan *s, const char *line)
 {
     bool found = false;
 
@@ -169,7 +169,7 @@ static void scan_log (struct log_scan *s, const struct trial_attempt *a)
         for (char *part; (part = strsep (&rest, "\r\n"));) {
             line_strip (part);
             if (*part)
-                look_at (s, part);
+                look_at_line (s, part);
         }
     }
     fclose (f);

@@ -1,24 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register a worker, give signs of life, claim attempts. */
+/* Workers as seen by each other: registration, heartbeats, claims, who is dead. */
 #include "launcher/sweep/peer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "launcher/sweep/liveness.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
+#include "runtime/storage/inside.h"
+
+enum { PEER_FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
+
+/* In the place of the counter of a worker that has ended. */
+#define PEER_GONE "gone                \n"
+
+/* What this process remembers of a claim that is not its own ... */
+struct claim {
+    long trial;
+    long attempt;
+    char nonce[33];
+};
+
+/* ... and of another worker. */
+struct other {
+    char nonce[33];
+    char counter[COUNTER_SIZE + 1];
+    double since; /* the counter has not changed */
+    double looked;
+    bool dead;
+    bool before; /* at the slot of this process */
+};
+
+struct peer_membership {
+    struct peer_self self;
+    char *dir;
+    int fd;
+    off_t offset; /* of the counter */
+    unsigned long long count;
+    char host[65];
+    char boot[40];
+    char pidns[40];
+    struct claim *claims;
+    size_t nclaims;
+    struct other *others;
+    size_t nothers;
+    size_t alive; /* of them */
+};
 
 /* ---- who this process is ---- */
 
@@ -27,7 +71,8 @@ bool peer_is_nonce (const char *text)
     return strlen (text) == 32 && strspn (text, "0123456789abcdef") == 32;
 }
 
-void peer_describe (struct peer_membership *p, const char *slot)
+/* Fill in who this process is. */
+static void peer_describe (struct peer_membership *p, const char *slot)
 {
     unsigned long long r[2] = { 0 };
     ssize_t n;
@@ -50,7 +95,7 @@ static void worker_path (char *buf, size_t size, const struct peer_membership *p
 }
 
 /* Put a moment ago; a name for another file must not be written to. */
-static int open_own (const char *path)
+static int open_own_file (const char *path)
 {
     int fd = file_open (path, O_WRONLY);
     struct stat st;
@@ -62,7 +107,7 @@ static int open_own (const char *path)
     return -1;
 }
 
-static int put_self (struct peer_membership *p, struct slurmdl_error *err)
+static int register_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *text = NULL;
@@ -77,7 +122,7 @@ static int put_self (struct peer_membership *p, struct slurmdl_error *err)
         worker_path (path, sizeof (path), p, p->self.nonce);
         p->offset = (off_t)strlen (line) + 1;
         rv = publish_if_absent (path, text, strlen (text), err);
-        if (rv == 0 && (p->fd = open_own (path)) < 0)
+        if (rv == 0 && (p->fd = open_own_file (path)) < 0)
             rv = errorf (err, "%s: %s", path, strerror (errno));
     }
     free (line);
@@ -96,7 +141,7 @@ struct peer_membership *peer_create (const char *dir, const char *slot, struct s
     }
     p->fd = -1;
     peer_describe (p, slot);
-    if (put_self (p, err) == 0)
+    if (register_self (p, err) == 0)
         return p;
     peer_destroy (p);
     return NULL;
@@ -137,8 +182,8 @@ int peer_beat (struct peer_membership *p, struct slurmdl_error *err)
 
 /* ---- claims ---- */
 
-static void claim_path (char *buf, size_t size, const struct peer_membership *p, long trial,
-                        long attempt)
+static void path_of_claim (char *buf, size_t size, const struct peer_membership *p, long trial,
+                           long attempt)
 {
     snprintf (buf, size, "%s/trials/%04ld/claim.%ld", p->dir, trial, attempt);
 }
@@ -179,7 +224,7 @@ static struct claim *learn_claim (struct peer_membership *p, long trial, long at
         c += p->nclaims++;
     }
     *c = (struct claim){ .trial = trial, .attempt = attempt };
-    claim_path (path, sizeof (path), p, trial, attempt);
+    path_of_claim (path, sizeof (path), p, trial, attempt);
     read_nonce (c->nonce, sizeof (c->nonce), path);
     return c;
 }
@@ -193,7 +238,7 @@ static int put_claim (struct peer_membership *p, long trial, long attempt, int64
     snprintf (path, sizeof (path), "%s/trials/%04ld", p->dir, trial);
     if (folder_create (path, err) < 0)
         return -1;
-    claim_path (path, sizeof (path), p, trial, attempt);
+    path_of_claim (path, sizeof (path), p, trial, attempt);
     snprintf (text, sizeof (text),
               "{\"trial\":%ld,\"attempt\":%ld,\"length\":%lld,"
               "\"slot\":\"%s\",\"nonce\":\"%s\"}\n",
@@ -210,7 +255,7 @@ int peer_claim (struct peer_membership *p, long trial, long attempt, int64_t len
     if (find_claim (p, trial, attempt))
         return 1;
     /* a look is cheaper than a try; only "it is there" counts */
-    claim_path (path, sizeof (path), p, trial, attempt);
+    path_of_claim (path, sizeof (path), p, trial, attempt);
     rv = access (path, F_OK) == 0 ? 1 : put_claim (p, trial, attempt, length, err);
     if (rv == 1)
         learn_claim (p, trial, attempt);
@@ -222,10 +267,280 @@ const char *peer_claimant (struct peer_membership *p, long trial, long attempt)
     struct claim *c = find_claim (p, trial, attempt);
     char path[PATH_MAX];
 
-    claim_path (path, sizeof (path), p, trial, attempt);
+    path_of_claim (path, sizeof (path), p, trial, attempt);
     if (!c && access (path, F_OK) == 0)
         c = learn_claim (p, trial, attempt);
     if (c && !*c->nonce)
         read_nonce (c->nonce, sizeof (c->nonce), path);
     return c ? c->nonce : NULL;
+}
+
+/* ---- who is dead ---- */
+
+/* A worker's file is not read more often, s ... */
+static const double look_every = 1;
+
+/* ... nor more files a second: of a thousand workers each would do little
+ * else, and never be the first to put what it decides.
+ */
+enum { LOOKS_MAX = 8 };
+
+static long long number_member (const json_t *o, const char *name)
+{
+    return json_integer_value (json_object_get (o, name));
+}
+
+static bool member_equals (const json_t *o, const char *name, const char *text)
+{
+    const char *value = json_string_value (json_object_get (o, name));
+
+    return value && !strcmp (value, text);
+}
+
+/* It was on this machine (since this boot), and its process is no more. */
+static bool process_gone (const struct peer_membership *p, const json_t *o)
+{
+    return member_equals (o, "host", p->host) && member_equals (o, "boot", p->boot)
+           && member_equals (o, "pidns", p->pidns)
+           && process_has_ended ("/proc", number_member (o, "pid"),
+                                 (uint64_t)number_member (o, "start"));
+}
+
+/* There is one worker a slot at a time, and now that is this process. */
+static bool is_predecessor (const struct peer_membership *p, const json_t *o)
+{
+    return member_equals (o, "slot", p->self.slot);
+}
+
+static bool counter_stands (struct other *o, const char *counter, int64_t lease)
+{
+    if (strncmp (o->counter, counter, COUNTER_SIZE)) {
+        snprintf (o->counter, sizeof (o->counter), "%s", counter);
+        o->since = monotonic ();
+    }
+    return monotonic () - o->since > (double)lease;
+}
+
+/* Its file as JSON, and its counter; NULL if it cannot be read. */
+static json_t *read_worker (const char *dir, const char *nonce, char *counter, size_t size)
+{
+    struct slurmdl_error why = { "" };
+    char path[PATH_MAX];
+    char *text, *second;
+    json_t *o = NULL;
+
+    snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
+    /* one that is not seen yet is asked for at the next look */
+    if (!(text = file_read_now (path, PEER_FILE_MAX, NULL, NULL, &why))) {
+        if (errno == EBADMSG)
+            complain ("%s", why.text);
+        return NULL;
+    }
+    if ((second = strchr (text, '\n'))) {
+        *second++ = '\0';
+        snprintf (counter, size, "%.*s", COUNTER_SIZE - 1, second);
+        o = json_loads (text, 0, NULL);
+    }
+    free (text);
+    return o;
+}
+
+static bool check_worker (struct peer_membership *p, struct other *other, int64_t lease)
+{
+    char counter[COUNTER_SIZE + 1] = "";
+    json_t *o = NULL;
+    bool dead;
+
+    if (*other->nonce)
+        o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
+    other->before = o && is_predecessor (p, o);
+    dead = o && (!strncmp (counter, PEER_GONE, 4) || other->before || process_gone (p, o));
+    json_decref (o);
+    return counter_stands (other, counter, lease) || dead;
+}
+
+/* Workers that have ended without owing anything are in the number too. */
+static double look_interval (const struct peer_membership *p, int64_t lease)
+{
+    double interval = fmin ((double)p->alive / LOOKS_MAX, (double)lease / 4);
+
+    return fmax (interval, look_every);
+}
+
+/* When it was looked at last, so that it is its turn now, if there are few, or
+ * at any time of the interval.
+ */
+static double first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
+{
+    unsigned random = 0;
+
+    if (p->alive <= LOOKS_MAX)
+        return -look_every;
+    sscanf (nonce, "%4x", &random);
+    return monotonic () - look_interval (p, lease) * random / 65536;
+}
+
+static struct other *know_other (struct peer_membership *p, const char *nonce, int64_t lease)
+{
+    struct other *list;
+
+    for (size_t i = 0; i < p->nothers; i++)
+        if (!strcmp (p->others[i].nonce, nonce))
+            return &p->others[i];
+    list = array_grow (p->others, p->nothers, sizeof (*list));
+    if (!list)
+        return NULL;
+    p->others = list;
+    list += p->nothers++;
+    p->alive++;
+    *list = (struct other){ .since = monotonic (), .looked = first_turn (p, nonce, lease) };
+    snprintf (list->nonce, sizeof (list->nonce), "%s", nonce);
+    return list;
+}
+
+/* A worker that has died stays dead: its nonce is its process's. */
+bool peer_dead (struct peer_membership *p, const char *nonce, int64_t lease)
+{
+    struct other *o = know_other (p, nonce, lease);
+
+    if (!o || !strcmp (nonce, p->self.nonce))
+        return false;
+    if (!o->dead && monotonic () - o->looked >= look_interval (p, lease)) {
+        o->dead = check_worker (p, o, lease);
+        o->looked = monotonic ();
+        p->alive -= o->dead;
+    }
+    return o->dead;
+}
+
+bool peer_preceded (struct peer_membership *p, const char *nonce)
+{
+    for (size_t i = 0; i < p->nothers; i++)
+        if (!strcmp (p->others[i].nonce, nonce))
+            return p->others[i].before;
+    return false;
+}
+
+/* The dead are not looked at again. */
+double peer_dead_since (const struct peer_membership *p, const char *nonce)
+{
+    for (size_t i = 0; i < p->nothers; i++)
+        if (p->others[i].dead && !strcmp (p->others[i].nonce, nonce))
+            return monotonic () - p->others[i].looked;
+    return 0;
+}
+
+/* ---- all workers ---- */
+
+static void copy_member (char *to, size_t size, const json_t *o, const char *name)
+{
+    snprintf (to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
+}
+
+static int read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
+{
+    json_t *o;
+
+    *info = (struct peer_info){ .gone = false };
+    snprintf (info->nonce, sizeof (info->nonce), "%s", nonce);
+    o = read_worker (p->dir, nonce, info->counter, sizeof (info->counter));
+    if (!o)
+        return -1;
+    copy_member (info->slot, sizeof (info->slot), o, "slot");
+    copy_member (info->host, sizeof (info->host), o, "host");
+    if (!word_fits (info->slot) || !word_fits (info->host)) {
+        complain ("%s/workers/%s: no worker has such a slot and host; it is "
+                  "passed over",
+                  p->dir, nonce);
+        json_decref (o);
+        return -1;
+    }
+    info->here = member_equals (o, "host", p->host) && member_equals (o, "boot", p->boot)
+                 && member_equals (o, "pidns", p->pidns);
+    info->gone = !strncmp (info->counter, PEER_GONE, 4) || process_gone (p, o);
+    json_decref (o);
+    return 0;
+}
+
+static long list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
+{
+    struct dirent *e;
+    long n = 0;
+
+    while ((e = readdir (folder))) {
+        struct peer_info *more;
+        if (!peer_is_nonce (e->d_name))
+            continue;
+        more = array_grow (*list, (size_t)n, sizeof (*more));
+        if (!more)
+            return -1;
+        *list = more;
+        if (read_info (p, e->d_name, &more[n]) == 0)
+            n++;
+    }
+    return n;
+}
+
+int peer_slot (const struct peer_membership *p, const char *nonce, char *slot, size_t size)
+{
+    char counter[COUNTER_SIZE + 1];
+    json_t *o = read_worker (p->dir, nonce, counter, sizeof (counter));
+
+    *slot = '\0';
+    if (o)
+        copy_member (slot, size, o, "slot");
+    json_decref (o);
+    return *slot ? 0 : -1;
+}
+
+long peer_list (const char *dir, struct peer_info **list, struct slurmdl_error *err)
+{
+    struct peer_membership p = { .dir = (char *)dir };
+    char path[PATH_MAX];
+    DIR *folder;
+    long n;
+    int fd;
+
+    *list = NULL;
+    peer_describe (&p, "");
+    snprintf (path, sizeof (path), "%s/workers", dir);
+    fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(folder = fd < 0 ? NULL : fdopendir (fd)))
+        return errorf (err, "%s: %s", path, inside_error (errno));
+    n = list_folder (&p, folder, list);
+    closedir (folder);
+    return n < 0 ? errorf (err, "out of memory") : n;
+}
+
+/* Whether it still has the counter that it had. */
+static bool stands_still (const char *dir, const struct peer_info *was)
+{
+    char counter[COUNTER_SIZE + 1] = "";
+    json_t *o = read_worker (dir, was->nonce, counter, sizeof (counter));
+
+    json_decref (o);
+    return !o || !strcmp (counter, was->counter) || !strncmp (counter, PEER_GONE, 4);
+}
+
+static bool runs_elsewhere (const struct peer_info *i)
+{
+    return !i->gone && !i->here;
+}
+
+long peer_count (const char *dir, double seconds, struct slurmdl_error *err)
+{
+    struct peer_info *list;
+    long n = peer_list (dir, &list, err);
+    long alive = 0;
+    bool ask = false;
+
+    for (long i = 0; i < n; i++)
+        ask |= runs_elsewhere (&list[i]);
+    if (ask && seconds > 0)
+        usleep ((useconds_t)(seconds * 1e6));
+    for (long i = 0; i < n; i++)
+        alive += !list[i].gone
+                 && !(seconds > 0 && runs_elsewhere (&list[i]) && stands_still (dir, &list[i]));
+    free (list);
+    return n < 0 ? -1 : alive;
 }

@@ -22,6 +22,9 @@ struct peer_self {
     char nonce[33]; /* of this process */
 };
 
+/* Whether a text is the name of a worker's file. */
+bool peer_is_nonce (const char *text);
+
 /* Register this process in the experiment 'dir'.  NULL on failure. */
 struct peer_membership *peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
 /* Says good-bye first, so that nobody waits for a lease. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the state of an experiment says of it and of its trials. */
+/* What the state of an experiment says about it and its trials. */
 #include "launcher/sweep/queries.h"
 
 #include <errno.h>
@@ -15,8 +15,70 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"
-#include "launcher/sweep/states.h"
 #include "runtime/storage/inside.h"
+
+/* ---- the states of an experiment ---- */
+
+#define IN_STATE(name) (1u << SWEEP_##name)
+#define ENDED_STATES                                                                               \
+    (IN_STATE (STOPPED) | IN_STATE (KILLED) | IN_STATE (COMPLETED) | IN_STATE (FAILED)             \
+     | IN_STATE (PARTIAL))
+
+/* clang-format off */
+static const struct transition {
+    enum event_op op;
+    unsigned from;
+    enum sweep_state to;
+} transitions[] = {
+    { EVENT_CREATE,   IN_STATE (NEW),                                   SWEEP_RUNNING },
+    { EVENT_PAUSE,    IN_STATE (RUNNING),                               SWEEP_PAUSED },
+    { EVENT_RESUME,   IN_STATE (PAUSED),                                SWEEP_RUNNING },
+    { EVENT_STOP,     IN_STATE (RUNNING) | IN_STATE (PAUSED),                 SWEEP_STOPPED },
+    { EVENT_KILL,     IN_STATE (RUNNING) | IN_STATE (PAUSED) | IN_STATE (STOPPED),  SWEEP_KILLED },
+    { EVENT_END,      IN_STATE (RUNNING),                               SWEEP_COMPLETED },
+    { EVENT_CONTINUE, ENDED_STATES,                                      SWEEP_RUNNING },
+    { EVENT_EXPIRE,   IN_STATE (RUNNING),                               SWEEP_RUNNING },
+};
+/* clang-format on */
+
+static const struct transition *find_transition (enum event_op op)
+{
+    for (size_t i = 0; i < sizeof (transitions) / sizeof (*transitions); i++)
+        if (transitions[i].op == op)
+            return &transitions[i];
+    return NULL;
+}
+
+bool sweep_allows (enum sweep_state state, enum event_op op)
+{
+    const struct transition *t = find_transition (op);
+
+    if (op == EVENT_ARCHIVE)
+        return ENDED_STATES >> state & 1;
+    return !t || (t->from >> state & 1);
+}
+
+enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op)
+{
+    const struct transition *t = find_transition (op);
+
+    return t && (t->from >> state & 1) ? t->to : state;
+}
+
+bool sweep_has_ended (const struct sweep *s)
+{
+    return ENDED_STATES >> s->state & 1;
+}
+
+const char *sweep_state_name (enum sweep_state state)
+{
+    static const char *const names[] = {
+        "new", "running", "paused", "stopped", "killed", "completed", "failed", "partial",
+    };
+    return names[state];
+}
+
+/* ---- the experiment and its trials ---- */
 
 bool sweep_better (const struct sweep *s, double a, double b)
 {
@@ -245,4 +307,29 @@ int attempt_open_lines (const struct sweep *s, const char *dir)
     fd = inside_open_any (path, O_RDONLY, 0, NULL);
     free (path);
     return fd;
+}
+
+/* ---- what a trial does now ---- */
+
+const char *const trial_phases[TRIAL_PHASES] = {
+    "completed", "stopped early", "running", "paused", "waiting", "failed", "rejected",
+};
+
+enum trial_phase trial_phase_of (const struct sweep *s, const struct sweep_trial *t)
+{
+    switch (t->state) {
+    case TRIAL_FAILED:
+        return PHASE_FAILED;
+    case TRIAL_REJECTED:
+        return PHASE_REJECTED;
+    case TRIAL_OPEN:
+        if (sweep_has_ended (s))
+            return PHASE_STOPPED;
+        return s->state == SWEEP_RUNNING && t->owner ? PHASE_RUNNING : PHASE_WAITING;
+    case TRIAL_PAUSED:
+        break;
+    }
+    if (!t->stopped && t->length >= s->exp->search.max_length)
+        return PHASE_COMPLETED;
+    return t->stopped || sweep_has_ended (s) ? PHASE_STOPPED : PHASE_PAUSED;
 }

@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the state of an experiment says of it and of its trials. */
+/* What the state of an experiment says about it and its trials. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
+
+/* ---- the states of an experiment ---- */
+
+/* Whether a request (EVENT_PAUSE to EVENT_KILL, EVENT_CONTINUE, EVENT_ARCHIVE) is valid in a state;
+ * all other events are valid in every state.
+ */
+bool sweep_allows (enum sweep_state state, enum event_op op);
+
+/* The state after a valid request, or after EVENT_END. */
+enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
+
+/* Whether workers must not work on it: the states from SWEEP_STOPPED on. */
+bool sweep_has_ended (const struct sweep *s);
+
+/* "running", "paused", ... for users. */
+const char *sweep_state_name (enum sweep_state state);
+
+/* ---- the experiment and its trials ---- */
 
 /* The name of its folder, "digits-0003". */
 const char *sweep_folder_name (const struct sweep *s);
@@ -96,3 +114,22 @@ int attempt_open_lines (const struct sweep *s, const char *dir);
  * goes to 'dir', is not there.
  */
 bool attempt_is_missing (const struct sweep *s, long n, long attempt, char *dir, size_t size);
+
+/* ---- what a trial does now, or how it ended, for pictures and reports ---- */
+
+enum trial_phase {
+    PHASE_COMPLETED,
+    PHASE_STOPPED, /* early, by the searcher or by the experiment's end */
+    PHASE_RUNNING,
+    PHASE_PAUSED,  /* has a result; may be promoted */
+    PHASE_WAITING, /* for a worker */
+    PHASE_FAILED,
+    PHASE_REJECTED,
+    TRIAL_PHASES
+};
+extern const char *const trial_phases[TRIAL_PHASES];
+
+/* A trial whose attempt failed runs again once a worker has claimed the next one, but the log does
+ * not show claims: it counts as waiting here.
+ */
+enum trial_phase trial_phase_of (const struct sweep *s, const struct sweep_trial *t);

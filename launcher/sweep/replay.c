@@ -2,6 +2,7 @@
 /* Replay the decision log: what each event does to the state of a sweep. */
 #include "launcher/sweep/replay.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,19 +10,473 @@
 
 #include "launcher/config/known_points.h"
 #include "launcher/sweep/best.h"
-#include "launcher/sweep/faults.h"
-#include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/requests.h"
-#include "launcher/sweep/state_edit.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/snapshot.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
+/* ---- changing the state ---- */
+
+/* Fail because of damage that checksums cannot reveal: events that make no sense.  Returns -1 with
+ * errno EBADMSG.
+ */
+static int state_damaged (struct slurmdl_error *err, const char *what)
+{
+    errno = EBADMSG;
+    return errorf (err, "decision log: %s", what);
+}
+
+/* Replace a text of the state. */
+static void state_set_text (char **at, const char *text)
+{
+    free (*at);
+    *at = text ? strdup (text) : NULL;
+}
+
+/* Where trial 'n' stands, or is to stand, in s->open. */
+static long index_in_open (const struct sweep *s, long n)
+{
+    long i = s->nopen;
+
+    while (i > 0 && s->open[i - 1] >= n)
+        i--;
+    return i;
+}
+
+/* Add a trial whose segment is to be trained to s->open, or remove it. */
+static int state_add_open (struct sweep *s, long n, struct slurmdl_error *err)
+{
+    long *list = array_grow (s->open, (size_t)s->nopen, sizeof (*list));
+    long i;
+
+    if (!list)
+        return errorf (err, "out of memory");
+    s->open = list;
+    i = index_in_open (s, n);
+    memmove (list + i + 1, list + i, (size_t)(s->nopen - i) * sizeof (*list));
+    list[i] = n;
+    s->nopen++;
+    return 0;
+}
+
+static void state_remove_open (struct sweep *s, long n)
+{
+    long i = index_in_open (s, n);
+
+    s->nopen--;
+    memmove (s->open + i, s->open + i + 1, (size_t)(s->nopen - i) * sizeof (*s->open));
+}
+
+/* Record that a segment of trial N has begun (N), or ended (-N). */
+static int state_add_history (struct sweep *s, long what, struct slurmdl_error *err)
+{
+    long *list = array_grow (s->history, (size_t)s->nhistory, sizeof (*list));
+
+    if (!list)
+        return errorf (err, "out of memory");
+    s->history = list;
+    list[s->nhistory++] = what;
+    return 0;
+}
+
+/* ---- nodes that fail ---- */
+
+/* So many failures in a row, and results elsewhere meanwhile. */
+enum { STREAK = 5 };
+
+/* NULL if there is no name, or no memory. */
+static struct host *know_host (struct sweep *s, const char *name)
+{
+    struct host *h = sweep_host (s, name);
+    struct host *list;
+    char *copy;
+
+    if (h || !name)
+        return h;
+    if (!(list = array_grow (s->hosts, s->nhosts, sizeof (*list))))
+        return NULL;
+    s->hosts = list;
+    if (!(copy = strdup (name)))
+        return NULL;
+    list[s->nhosts] = (struct host){ .name = copy };
+    return &list[s->nhosts++];
+}
+
+/* Count the end of an attempt on a node. */
+static void host_succeeds (struct sweep *s, const char *name)
+{
+    struct host *h = know_host (s, name);
+
+    if (h) {
+        h->results++;
+        h->fails = 0;
+        h->trials[0] = h->trials[1] = 0;
+    }
+}
+
+static void host_fails (struct sweep *s, const char *name, long trial)
+{
+    struct host *h = know_host (s, name);
+
+    if (!h)
+        return;
+    if (h->fails++ == 0)
+        h->before = s->nresults;
+    if (!h->trials[0])
+        h->trials[0] = trial;
+    else if (h->trials[0] != trial)
+        h->trials[1] = trial;
+}
+
+/* Those that do well outnumber those that are excluded. */
+static bool is_minority (const struct sweep *s, const struct host *h)
+{
+    long balance = 0;
+
+    for (size_t i = 0; i < s->nhosts; i++) {
+        const struct host *other = &s->hosts[i];
+        if (other != h)
+            balance += other->why ? -1 : other->results > 0;
+    }
+    return balance > 0;
+}
+
+bool host_spoils (const struct sweep *s, const char *name, long trial)
+{
+    const struct host *h = sweep_host (s, name);
+
+    return h && !h->why && h->fails + 1 >= STREAK && (h->trials[1] != 0 || h->trials[0] != trial)
+           && s->nresults - h->before >= STREAK && is_minority (s, h);
+}
+
+/* A node is excluded, or admitted again. */
+static int apply_exclude (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct host *h = know_host (s, e->host);
+
+    (void)err;
+    if (h) {
+        state_set_text (&h->why, e->off ? NULL : e->why ? e->why : "");
+        h->fails = 0;
+        h->trials[0] = h->trials[1] = 0;
+    }
+    return 0;
+}
+
+/* ---- failures that trials share ---- */
+
+/* Failures that are all different are no shared fault. */
+enum { FAULTS_MAX = 64 };
+
+static bool has_ending (const char *start, const char *end, const char *word)
+{
+    size_t n = strlen (word);
+
+    return (size_t)(end - start) >= n && !memcmp (end - n, word, n);
+}
+
+static bool is_status (const char *start, const char *number)
+{
+    return has_ending (start, number, "exit status ") || has_ending (start, number, "by signal ");
+}
+
+/* Up to the next blank or quote. */
+static size_t word_length (const char *text)
+{
+    return strcspn (text, " \t'\"()[]<>,;");
+}
+
+/* What was seen in the log of an attempt that logged no metric differs. */
+static size_t length_that_counts (const char *why)
+{
+    static const char nothing[] = "ended without logging";
+
+    return strncmp (why, nothing, sizeof (nothing) - 1) ? strlen (why) : strcspn (why, ";");
+}
+
+void fault_key (char key[FAULT_KEY], const char *why)
+{
+    const char *end = why + length_that_counts (why);
+    size_t n = 0;
+
+    for (const char *c = why; c < end && n < FAULT_KEY - 1;) {
+        size_t len = word_length (c);
+        if (len > 1 && memchr (c, '/', len)) {
+            key[n++] = '/';
+            c += len;
+        } else if (isdigit ((unsigned char)*c) && !is_status (why, c)) {
+            key[n++] = '#';
+            while (isalnum ((unsigned char)*c))
+                c++;
+        } else if (isalnum ((unsigned char)*c))
+            while (isalnum ((unsigned char)*c) && n < FAULT_KEY - 1)
+                key[n++] = *c++;
+        else
+            key[n++] = *c++;
+    }
+    key[n] = '\0';
+}
+
+static struct fault *find_fault (const struct sweep *s, const char *key)
+{
+    for (size_t i = 0; i < s->nfaults; i++)
+        if (!strcmp (s->faults[i].key, key))
+            return &s->faults[i];
+    return NULL;
+}
+
+static struct fault *add_fault (struct sweep *s, const char *key)
+{
+    struct fault *list = array_grow (s->faults, s->nfaults, sizeof (*list));
+
+    if (!list)
+        return NULL;
+    s->faults = list;
+    list[s->nfaults] = (struct fault){ .key = strdup (key) };
+    return list[s->nfaults].key ? &list[s->nfaults++] : NULL;
+}
+
+int fault_note (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    char key[FAULT_KEY];
+    struct fault *f;
+
+    if (s->nresults || e->free || !e->why)
+        return 0;
+    fault_key (key, e->why);
+    if (e->progress) { /* what its trial gets over does not stop it */
+        if ((f = find_fault (s, key)) && f->trial == (long)e->trial)
+            f->count = 0;
+        return 0;
+    }
+    if (!(f = find_fault (s, key)) && s->nfaults == FAULTS_MAX)
+        return 0;
+    if (!f && !(f = add_fault (s, key)))
+        return errorf (err, "out of memory");
+    f->count++;
+    f->trial = (long)e->trial;
+    f->attempt = (long)e->attempt;
+    f->seconds = e->seconds > 0 ? e->seconds : 0;
+    if (!f->host)
+        state_set_text (&f->host, e->host);
+    else if (e->host && strcmp (f->host, e->host))
+        f->spread = true;
+    state_set_text (&f->why, e->why);
+    state_set_text (&f->slot, e->by ? e->by : "");
+    return 0;
+}
+
+const struct fault *fault_like (const struct sweep *s, const char *why)
+{
+    char key[FAULT_KEY];
+
+    if (s->nresults || !why)
+        return NULL;
+    fault_key (key, why);
+    return find_fault (s, key);
+}
+
+const struct fault *fault_most (const struct sweep *s)
+{
+    const struct fault *most = NULL;
+
+    for (size_t i = 0; i < s->nfaults && !s->nresults; i++)
+        if (!most || s->faults[i].count > most->count)
+            most = &s->faults[i];
+    return most;
+}
+
+const struct fault *fault_shared (const struct sweep *s)
+{
+    const struct fault *most = fault_most (s);
+
+    return most && most->count >= FAULT_LIMIT ? most : NULL;
+}
+
+void faults_forget (struct sweep *s)
+{
+    for (size_t i = 0; i < s->nfaults; i++) {
+        free (s->faults[i].key);
+        free (s->faults[i].host);
+        free (s->faults[i].why);
+        free (s->faults[i].slot);
+    }
+    free (s->faults);
+    s->faults = NULL;
+    s->nfaults = 0;
+    state_set_text (&s->cause.why, NULL);
+}
+
+bool sweep_is_faulty (const struct sweep *s)
+{
+    return s->state == SWEEP_PAUSED && s->cause.why;
+}
+
+/* ---- requests of users ---- */
+
+static int apply_pause (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    (void)err;
+    state_set_text (&s->cause.why, e->why);
+    s->cause.trial = (long)e->trial;
+    s->cause.attempt = (long)e->attempt;
+    return 0;
+}
+
+/* Trials that failed because of a shared fault get all their retries back. */
+static int apply_resume (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    if (e->code && s->code && s->nresults == 0) {
+        s->is_mended = true;
+        state_set_text (&s->code, e->code);
+        if (!s->code)
+            return errorf (err, "out of memory");
+    }
+    for (long i = 0; i < s->nopen && s->cause.why; i++)
+        sweep_trial (s, s->open[i])->fails = 0;
+    faults_forget (s);
+    return 0;
+}
+
+static int apply_continue (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct search_config *c = &s->exp->search;
+
+    if (sweep_unshare_searcher (s) < 0
+        || searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0) < 0)
+        return errno == ENOMEM ? errorf (err, "out of memory") : 1;
+    if (e->max_trials)
+        c->max_trials = (long)e->max_trials;
+    if (e->max_length)
+        c->max_length = e->max_length;
+    s->expired = false;
+    s->reached = false;
+    s->archived = false;
+    faults_forget (s);
+    return 0;
+}
+
+/* Its segment is open again, as if it had not failed. */
+static int apply_retry (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct sweep_trial *t = sweep_trial (s, (long)e->trial);
+
+    if (!t || t->state != TRIAL_FAILED)
+        return 0;
+    if (searcher_revive (s->searcher, (long)e->trial) < 0)
+        return 1;
+    faults_forget (s);
+    t->state = TRIAL_OPEN;
+    conditions_apply (&t->conditions,
+                      &(struct life_event){ LIFE_REVIVED, e->time, "Retried", NULL });
+    t->fails = t->losts = 0;
+    t->spent = 0;
+    if (state_add_open (s, (long)e->trial, err) < 0)
+        return -1;
+    return state_add_history (s, (long)e->trial, err);
+}
+
+static int apply_submit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct submit *list;
+    char *job;
+
+    if (!e->job || !*e->job)
+        return 0;
+    list = array_grow (s->submits, s->nsubmits, sizeof (*list));
+    job = strdup (e->job);
+    if (list)
+        s->submits = list;
+    if (!list || !job) {
+        free (job);
+        return errorf (err, "out of memory");
+    }
+    list[s->nsubmits++] = (struct submit){ job, (long)e->first, (long)e->last, e->time, e->memory };
+    return 0;
+}
+
+static int apply_scale (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    const char *p = e->slots ? e->slots : "";
+
+    s->wanted = (long)e->workers;
+    s->starts++;
+    while (*(p += strspn (p, " "))) {
+        size_t len = strcspn (p, " ");
+        if (strings_add_part (&s->retired, p, len) < 0)
+            return errorf (err, "out of memory");
+        p += len;
+    }
+    return 0;
+}
+
+static char **find_in_list (char **list, const char *text)
+{
+    for (; list && *list; list++)
+        if (!strcmp (*list, text))
+            return list;
+    return NULL;
+}
+
+bool sweep_retires (const struct sweep *s, const char *slot)
+{
+    return find_in_list (s->retired, slot);
+}
+
+static int apply_label (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    char **at = e->label ? find_in_list (s->labels, e->label) : NULL;
+
+    if (!e->label || !*e->label)
+        return 0;
+    if (!e->off)
+        return at || strings_add (&s->labels, e->label) == 0 ? 0 : errorf (err, "out of memory");
+    if (at) {
+        free (*at);
+        do
+            at[0] = at[1];
+        while (*at++);
+    }
+    return 0;
+}
+
+static int apply_archive (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    (void)err;
+    s->archived = !e->off;
+    return 0;
+}
+
+/* Record who requested something, and what. */
+static void request_note (struct sweep *s, const struct event *e)
+{
+    static const char *const actions[EVENT_OPS] = {
+        [EVENT_CREATE] = "created",
+        [EVENT_PAUSE] = "paused",
+        [EVENT_RESUME] = "resumed",
+        [EVENT_STOP] = "stopped",
+        [EVENT_KILL] = "killed",
+        [EVENT_CONTINUE] = "continued",
+        [EVENT_RETRY] = "trial retried",
+        [EVENT_SCALE] = "scaled",
+        [EVENT_LABEL] = "labelled",
+        [EVENT_ARCHIVE] = "archived",
+        [EVENT_EXCLUDE] = "excluded a machine",
+    };
+
+    if (!actions[e->op])
+        return;
+    s->last_action.what = actions[e->op];
+    s->last_action.undone = e->off;
+    s->last_action.time = e->time;
+    state_set_text (&s->last_action.by, e->by);
+}
+
 /* ---- conditions ---- */
 
-static void note (struct sweep_trial *t, enum life_event_kind kind, double time, const char *reason,
-                  const char *message)
+static void note_condition (struct sweep_trial *t, enum life_event_kind kind, double time,
+                            const char *reason, const char *message)
 {
     conditions_apply (&t->conditions, &(struct life_event){ kind, time, reason, message });
 }
@@ -37,7 +492,7 @@ static double seconds_of (const struct event *e)
 static void note_start (struct sweep_trial *t, double time)
 {
     if (t->conditions.last != CONDITION_RUNNING)
-        note (t, LIFE_STARTED, time, "AttemptStarted", NULL);
+        note_condition (t, LIFE_STARTED, time, "AttemptStarted", NULL);
 }
 
 /* A trial that the experiment has none of in these: nothing is running. */
@@ -45,17 +500,18 @@ static void note_open (struct sweep *s, const struct event *e, enum life_event_k
                        const char *reason)
 {
     for (long i = 0; i < s->nopen; i++)
-        note (sweep_trial (s, s->open[i]), kind, e->time, reason, e->why);
+        note_condition (sweep_trial (s, s->open[i]), kind, e->time, reason, e->why);
 }
 
-static void note_result (const struct sweep *s, struct sweep_trial *t, const struct event *e)
+static void note_result_condition (const struct sweep *s, struct sweep_trial *t,
+                                   const struct event *e)
 {
     if (t->stopped)
-        note (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
+        note_condition (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
     else if (t->length >= s->exp->search.max_length)
-        note (t, LIFE_SUCCEEDED, e->time, "TrainingCompleted", NULL);
+        note_condition (t, LIFE_SUCCEEDED, e->time, "TrainingCompleted", NULL);
     else
-        note (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
+        note_condition (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
 }
 
 /* What has a result keeps it; the rest may be continued. */
@@ -64,9 +520,9 @@ static void note_end (struct sweep *s, const struct event *e)
     for (long i = 1; i <= s->ntrials; i++) {
         struct sweep_trial *t = sweep_trial (s, i);
         if (t->length > 0)
-            note (t, LIFE_SUCCEEDED, e->time, "SearchEnded", NULL);
+            note_condition (t, LIFE_SUCCEEDED, e->time, "SearchEnded", NULL);
         else
-            note (t, LIFE_SUSPENDED, e->time, "ExperimentEnded", NULL);
+            note_condition (t, LIFE_SUSPENDED, e->time, "ExperimentEnded", NULL);
     }
 }
 
@@ -144,7 +600,7 @@ static int add_trial (struct sweep *s, const struct event *e, struct slurmdl_err
         .from_length = e->from_length,
     };
     s->ntrials++;
-    note (&list[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
+    note_condition (&list[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
     return state_add_history (s, s->ntrials, err);
 }
 
@@ -171,8 +627,8 @@ static int apply_begin (struct sweep *s, const struct event *e, struct slurmdl_e
     t->losts = 0;
     t->spent = 0;
     state_set_text (&t->owner, e->owner);
-    note (t, LIFE_REVIVED, e->time, "Continued", NULL);
-    note (t, LIFE_RESUMED, e->time, "Promoted", NULL);
+    note_condition (t, LIFE_REVIVED, e->time, "Continued", NULL);
+    note_condition (t, LIFE_RESUMED, e->time, "Promoted", NULL);
     if (e->owner)
         note_start (t, e->time);
     return state_add_open (s, op.trial, err);
@@ -206,8 +662,8 @@ static void attempt_over (struct sweep *s, struct sweep_trial *t, const struct e
 }
 
 /* The segment has ended for good: what all attempts at it have cost. */
-static int end_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state,
-                        struct slurmdl_error *err)
+static int close_segment (struct sweep *s, struct sweep_trial *t, enum sweep_trial_state state,
+                          struct slurmdl_error *err)
 {
     long n = trial_number (s, t);
 
@@ -240,7 +696,7 @@ static int add_milestone (const struct sweep *s, struct sweep_trial *t, const st
 }
 
 /* It ends at its target, or before if the searcher has stopped it. */
-static bool fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
+static bool result_fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
 {
     if (!e->stopped)
         return e->length == t->target;
@@ -252,10 +708,10 @@ bool sweep_takes_result (struct sweep *s, const struct event *e)
 {
     const struct sweep_trial *t = live_trial (s, e);
 
-    return t && fits (s, t, e);
+    return t && result_fits (s, t, e);
 }
 
-static int observe (struct sweep *s, const struct sweep_trial *t)
+static int observe_length (struct sweep *s, const struct sweep_trial *t)
 {
     return searcher_observe (s->searcher, trial_number (s, t), t->length,
                              trial_values (t) ?: &t->metric);
@@ -272,7 +728,7 @@ static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
 /* The result that the views show of the trial's point: complete, and at the
  * length at which points are compared.
  */
-static bool reaches_goal (const struct sweep *s, const struct sweep_trial *t)
+static bool trial_reaches_goal (const struct sweep *s, const struct sweep_trial *t)
 {
     long point = trial_point (s, trial_number (s, t));
     struct sweep_result r = point_result_at (s, point, t->length);
@@ -297,19 +753,19 @@ static int apply_result (struct sweep *s, const struct event *e, struct slurmdl_
     t->memory = 0;
     set_length (s, t, e->length);
     t->end_time = e->time;
-    note_result (s, t, e);
+    note_result_condition (s, t, e);
     s->nresults++;
     host_succeeds (s, e->host);
-    if (add_milestone (s, t, e, err) < 0 || end_segment (s, t, TRIAL_PAUSED, err) < 0)
+    if (add_milestone (s, t, e, err) < 0 || close_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
-    s->reached |= reaches_goal (s, t);
-    if (observe (s, t) < 0)
+    s->reached |= trial_reaches_goal (s, t);
+    if (observe_length (s, t) < 0)
         return state_damaged (err, "a result that the searcher did not wait for");
     return 0;
 }
 
 /* fail, lost and park end an attempt; the segment stays open. */
-static struct sweep_trial *end_attempt (struct sweep *s, const struct event *e)
+static struct sweep_trial *apply_attempt_end (struct sweep *s, const struct event *e)
 {
     struct sweep_trial *t = live_trial (s, e);
 
@@ -342,7 +798,7 @@ static int move_trial (struct sweep *s, struct sweep_trial *t, const struct even
 }
 
 /* What the user's own file allows, whoever has put the event. */
-static bool is_allowed (const struct sweep *s, int64_t memory)
+static bool memory_is_allowed (const struct sweep *s, int64_t memory)
 {
     return memory > 0 && memory <= s->exp->memory_most;
 }
@@ -368,16 +824,16 @@ static int add_failed (struct sweep_trial *t, long attempt, struct slurmdl_error
 
 static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *t = end_attempt (s, e);
+    struct sweep_trial *t = apply_attempt_end (s, e);
 
     if (!t)
         return 0;
-    note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "AttemptFailed"), e->why);
+    note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "AttemptFailed"), e->why);
     if (!e->free && add_failed (t, t->over, err) < 0)
         return -1;
     if (move_trial (s, t, e, err) < 0)
         return -1;
-    if (is_allowed (s, e->memory))
+    if (memory_is_allowed (s, e->memory))
         raise_memory (s, t, e->memory);
     t->ooms += e->memory > 0 || e->nx > 0;
     if (e->progress)
@@ -393,12 +849,12 @@ static int apply_fail (struct sweep *s, const struct event *e, struct slurmdl_er
 
 static int apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *t = end_attempt (s, e);
+    struct sweep_trial *t = apply_attempt_end (s, e);
 
     (void)err;
     if (!t)
         return 0;
-    note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
+    note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
     if (e->progress)
         t->fails = t->losts = 0;
     else
@@ -408,23 +864,23 @@ static int apply_lost (struct sweep *s, const struct event *e, struct slurmdl_er
 
 static int apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *t = end_attempt (s, e);
+    struct sweep_trial *t = apply_attempt_end (s, e);
 
     (void)err;
     if (t)
-        note (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "Parked"), e->why);
+        note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "Parked"), e->why);
     return 0;
 }
 
 static int apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct sweep_trial *t = end_attempt (s, e);
+    struct sweep_trial *t = apply_attempt_end (s, e);
 
     if (!t)
         return 0;
     t->end_time = e->time;
-    note (t, LIFE_FAILED, e->time, "PointRejected", e->why);
-    if (end_segment (s, t, TRIAL_REJECTED, err) < 0)
+    note_condition (t, LIFE_FAILED, e->time, "PointRejected", e->why);
+    if (close_segment (s, t, TRIAL_REJECTED, err) < 0)
         return -1;
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "a point is rejected that the searcher ended");
@@ -439,12 +895,12 @@ static int apply_exit (struct sweep *s, const struct event *e, struct slurmdl_er
         return 0;
     if (e->why)
         state_set_text (&t->why, e->why);
-    if (is_allowed (s, e->memory))
+    if (memory_is_allowed (s, e->memory))
         s->memory = s->memory_limit = e->memory;
     t->memory = 0;
     t->end_time = e->time;
-    note (t, LIFE_FAILED, e->time, condition_reason (e->cause, "GivenUp"), t->why);
-    if (end_segment (s, t, TRIAL_FAILED, err) < 0)
+    note_condition (t, LIFE_FAILED, e->time, condition_reason (e->cause, "GivenUp"), t->why);
+    if (close_segment (s, t, TRIAL_FAILED, err) < 0)
         return -1;
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "the end of a trial that the searcher ended");
@@ -485,8 +941,8 @@ static int apply_wish (struct sweep *s, const struct event *e, struct slurmdl_er
     return 0;
 }
 
-static int (*const apply[EVENT_OPS]) (struct sweep *s, const struct event *e,
-                                      struct slurmdl_error *err) = {
+static int (*const apply_by_op[EVENT_OPS]) (struct sweep *s, const struct event *e,
+                                            struct slurmdl_error *err) = {
     [EVENT_CREATE] = apply_create, [EVENT_BEGIN] = apply_begin,
     [EVENT_REPORT] = apply_report, [EVENT_RESULT] = apply_result,
     [EVENT_FAIL] = apply_fail,     [EVENT_LOST] = apply_lost,
@@ -513,7 +969,7 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
         return 0;
     s->changes += e->op != EVENT_LABEL && e->op != EVENT_ARCHIVE && e->op != EVENT_SUBMIT
                   && e->op != EVENT_SCALE;
-    if ((rv = apply[e->op](s, e, err)) != 0)
+    if ((rv = apply_by_op[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
     note_request (s, e);
     s->state = sweep_next_state (s->state, e->op);

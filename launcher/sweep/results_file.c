@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write results.h5. */
+/* Write results.h5, reusing the metrics of an older one. */
 #include "launcher/sweep/results_file.h"
 
 #include <errno.h>
@@ -14,14 +14,216 @@
 
 #include "launcher/sweep/columns.h"
 #include "launcher/sweep/log.h"
-#include "launcher/sweep/metric_rows.h"
-#include "launcher/sweep/old_results.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/io.h"
+
+/* ---- an older results.h5 ---- */
+
+enum { RESULTS_VERSION = 1 };
+
+/* At the end, where HDF5 does not look: libhdf5 crashes on damaged files, so check them first. */
+struct seal {
+    char magic[8];
+    uint64_t xxh64; /* of the HDF5 file */
+};
+
+static const char seal_magic[8] = "SLDLRES1";
+
+/* An old file that is larger is made anew. */
+static const size_t RESULTS_MAX = (size_t)8 << 30;
+
+enum { SUM_BLOCK = 1 << 20 };
+
+/* The types of texts with so many bytes, and of struct metric_row; release them with H5Tclose(). */
+static hid_t results_text_type (size_t size)
+{
+    hid_t t = H5Tcopy (H5T_C_S1);
+
+    H5Tset_size (t, size ? size : 1);
+    H5Tset_strpad (t, H5T_STR_NULLPAD);
+    H5Tset_cset (t, H5T_CSET_UTF8);
+    return t;
+}
+
+static hid_t results_row_type (void)
+{
+    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct metric_row));
+
+#define MEMBER(name, type) H5Tinsert (t, #name, offsetof (struct metric_row, name), type)
+    MEMBER (trial, H5T_STD_I64LE);
+    MEMBER (step, H5T_STD_I64LE);
+    MEMBER (time, H5T_IEEE_F64LE);
+    MEMBER (value, H5T_IEEE_F64LE);
+    MEMBER (attempt, H5T_STD_U32LE);
+    MEMBER (name, H5T_STD_U32LE);
+#undef MEMBER
+    return t;
+}
+
+/* libhdf5 converts types that a file has made up, and crashes. */
+static bool dataset_has_type (hid_t dataset, hid_t type)
+{
+    hid_t stored = H5Dget_type (dataset);
+    bool same = stored >= 0 && H5Tequal (stored, type) > 0;
+
+    if (stored >= 0)
+        H5Tclose (stored);
+    return same;
+}
+
+/* A whole one-dimensional dataset whose records have the type, and lie in the
+ * file: it may claim any number of them.
+ */
+static void *read_h5_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
+{
+    hid_t d = h5_open_inside (file, name);
+    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
+    hsize_t most = 0;
+    void *buf = NULL;
+
+    if (d >= 0 && dataset_has_type (d, type) && H5Sget_simple_extent_ndims (space) == 1
+        && H5Sget_simple_extent_dims (space, n, NULL) == 1 && H5Fget_filesize (file, &most) >= 0
+        && *n <= most / H5Tget_size (type) && (buf = malloc (*n * H5Tget_size (type) + 1))
+        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
+        free (buf);
+        buf = NULL;
+    }
+    if (space >= 0)
+        H5Sclose (space);
+    if (d >= 0)
+        H5Dclose (d);
+    return buf;
+}
+
+static double real_attribute (hid_t file, const char *name)
+{
+    double value = -1;
+
+    h5_read_number (file, name, H5T_NATIVE_DOUBLE, &value);
+    return value;
+}
+
+/* Two experiments of one name differ in the time of their creation. */
+static bool file_is_of (const struct sweep *s, hid_t file)
+{
+    return real_attribute (file, "slurmdl_version") == RESULTS_VERSION
+           && real_attribute (file, "created") == s->created;
+}
+
+/* A checksum is no signature: who may write the folder may have made it. */
+static bool rows_are_sane (const struct rows *r)
+{
+    if (!r->list || !r->names || !r->covered)
+        return false;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->list[i].name >= r->nnames)
+            return false;
+    for (size_t i = 0; i < r->nnames; i++)
+        if (!memchr (r->names[i], '\0', sizeof (r->names[i])))
+            return false;
+    for (long i = 0; i < r->ntrials; i++)
+        if (r->covered[i] < 0)
+            return false;
+    return true;
+}
+
+static int fill_old (struct rows *r, hid_t file)
+{
+    hid_t row = results_row_type ();
+    hid_t name = results_text_type (ROW_NAME_SIZE);
+    hsize_t n[3] = { 0 };
+
+    r->list = read_h5_dataset (file, "metrics", row, &n[0]);
+    r->names = read_h5_dataset (file, "names", name, &n[1]);
+    r->covered = read_h5_dataset (file, "covered", H5T_STD_I64LE, &n[2]);
+    r->n = (size_t)n[0];
+    r->nnames = (size_t)n[1];
+    r->ntrials = (long)n[2];
+    H5Tclose (row);
+    H5Tclose (name);
+    return rows_are_sane (r) ? 0 : -1;
+}
+
+/* XXH64 of the file's first bytes; 0 if they cannot be read. */
+static uint64_t sum_of (int fd, off_t size)
+{
+    XXH64_state_t *sum = XXH64_createState ();
+    char *buf = malloc (SUM_BLOCK);
+    uint64_t rv = 0;
+    off_t at = 0;
+
+    if (sum && buf)
+        XXH64_reset (sum, 0);
+    while (sum && buf && at < size) {
+        size_t n = size - at < SUM_BLOCK ? (size_t)(size - at) : SUM_BLOCK;
+        if (io_read_at (fd, buf, n, at) < 0)
+            break;
+        XXH64_update (sum, buf, n);
+        at += (off_t)n;
+    }
+    if (at == size)
+        rv = XXH64_digest (sum);
+    free (buf);
+    XXH64_freeState (sum);
+    return rv;
+}
+
+static bool is_sealed (int fd)
+{
+    struct seal seal;
+    struct stat st;
+
+    if (fstat (fd, &st) < 0 || !h5_may_parse (&st) || (size_t)st.st_size > RESULTS_MAX
+        || (size_t)st.st_size <= sizeof (seal))
+        return false;
+    st.st_size -= (off_t)sizeof (seal);
+    return io_read_at (fd, &seal, sizeof (seal), st.st_size) == 0
+           && !memcmp (seal.magic, seal_magic, sizeof (seal_magic))
+           && seal.xxh64 == sum_of (fd, st.st_size);
+}
+
+/* A file with this name is never written to: a new one takes its place. */
+static int read_sealed (struct rows *r, const struct sweep *s, int fd)
+{
+    hid_t access = h5_access ();
+    char opened[32];
+    hid_t file;
+    int rv = -1;
+
+    snprintf (opened, sizeof (opened), "/proc/self/fd/%d", fd);
+    if ((file = H5Fopen (opened, H5F_ACC_RDONLY, access)) >= 0) {
+        rv = file_is_of (s, file) ? fill_old (r, file) : -1;
+        H5Fclose (file);
+    }
+    H5Pclose (access);
+    return rv;
+}
+
+/* Read the rows of the file at 'path'; none if it is damaged or another sweep's, or others may have
+ * written it (h5_may_parse()).  rows_destroy() in any case.
+ */
+static void old_results_read (struct rows *r, const struct sweep *s, const char *path)
+{
+    int fd = access (path, F_OK) == 0 ? file_open (path, O_RDONLY) : -1;
+    int rv = -1;
+
+    *r = (struct rows){ 0 };
+    if (fd >= 0 && is_sealed (fd))
+        rv = read_sealed (r, s, fd);
+    if (fd >= 0)
+        close (fd);
+    if (rv < 0)
+        rows_destroy (r);
+}
+
+/* ---- writing ---- */
 
 /* Before the seal: what the file shows, for who asks that only. */
 struct made {
@@ -31,7 +233,7 @@ struct made {
 };
 static const char made_magic[8] = "SLDLMADE";
 
-enum { BLOCK = 1 << 20, TEXT_MOST = 256 };
+enum { IMAGE_BLOCK = 1 << 20, TEXT_MOST = 256 };
 
 /* The file is made in memory; HDF5 wants a name that no file has. */
 static const char no_file[] = "/dev/null/results.h5";
@@ -40,7 +242,7 @@ static hid_t access_memory (void)
 {
     hid_t list = h5_access ();
 
-    H5Pset_fapl_core (list, BLOCK, 0);
+    H5Pset_fapl_core (list, IMAGE_BLOCK, 0);
     return list;
 }
 
@@ -84,7 +286,7 @@ static size_t longest_text (const struct sweep *s, const struct result_column *c
     return longest;
 }
 
-static void put_cell (char *to, enum column_type type, const struct cell *cell)
+static void store_cell (char *to, enum column_type type, const struct cell *cell)
 {
     switch (type) {
     case COLUMN_INT:
@@ -112,7 +314,7 @@ static int write_column (hid_t group, const struct sweep *s, const struct result
     if (data) {
         for (long n = 1; n <= s->ntrials; n++) {
             struct cell cell = column_cell (c, s, n);
-            put_cell (data + (size_t)(n - 1) * size, c->type, &cell);
+            store_cell (data + (size_t)(n - 1) * size, c->type, &cell);
         }
         rv = write_dataset (group, c->name, type, (size_t)s->ntrials, data);
     }
@@ -135,7 +337,7 @@ static int write_group (hid_t file, const char *name, bool hparams, const struct
     return rv;
 }
 
-static int write_rows (hid_t file, const struct rows *r)
+static int write_metric_rows (hid_t file, const struct rows *r)
 {
     hid_t row = results_row_type ();
     hid_t name = results_text_type (ROW_NAME_SIZE);
@@ -167,18 +369,18 @@ static int write_about (hid_t file, const struct sweep *s)
 
 /* ---- the file ---- */
 
-static int fill (hid_t file, const struct sweep *s, const struct columns *columns,
-                 const struct rows *rows)
+static int write_tables (hid_t file, const struct sweep *s, const struct columns *columns,
+                         const struct rows *rows)
 {
     return write_about (file, s) < 0 || write_group (file, "trials", false, s, columns) < 0
                    || write_group (file, "hyperparameters", true, s, columns) < 0
-                   || write_rows (file, rows) < 0 || H5Fflush (file, H5F_SCOPE_GLOBAL) < 0
+                   || write_metric_rows (file, rows) < 0 || H5Fflush (file, H5F_SCOPE_GLOBAL) < 0
                ? -1
                : 0;
 }
 
 /* The bytes of the file and its seal; the caller frees them. */
-static char *image_of (hid_t file, const struct made *made, size_t *size)
+static char *sealed_image (hid_t file, const struct made *made, size_t *size)
 {
     ssize_t n = H5Fget_file_image (file, NULL, 0);
     struct seal seal;
@@ -208,8 +410,8 @@ static char *make_image (const struct sweep *s, const struct columns *columns,
     char *buf = NULL;
 
     memcpy (made.magic, made_magic, sizeof (made_magic));
-    if (file >= 0 && fill (file, s, columns, rows) == 0)
-        buf = image_of (file, &made, size);
+    if (file >= 0 && write_tables (file, s, columns, rows) == 0)
+        buf = sealed_image (file, &made, size);
     if (file >= 0)
         H5Fclose (file);
     H5Pclose (access);

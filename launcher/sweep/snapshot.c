@@ -12,7 +12,7 @@
  */
 enum { PAGE = 4096 };
 
-static void *map (int fd, size_t size, int how)
+static void *map_searcher (int fd, size_t size, int how)
 {
     void *at = mmap (NULL, size, PROT_READ | PROT_WRITE, how, fd, 0);
 
@@ -32,7 +32,7 @@ static void copy_sparsely (char *to, const char *from, size_t size)
 }
 
 /* 0 is no descriptor of ours: it says that there is none. */
-static int open_file (size_t size)
+static int open_searcher_file (size_t size)
 {
     int fd = memfd_create ("searcher", MFD_CLOEXEC);
 
@@ -43,11 +43,11 @@ static int open_file (size_t size)
     return 0;
 }
 
-static int share (struct sweep *s)
+static int share_searcher (struct sweep *s)
 {
     size_t size = searcher_size (s->searcher);
-    int fd = s->searcher_file ? 0 : open_file (size);
-    void *at = fd ? map (fd, size, MAP_SHARED) : NULL;
+    int fd = s->searcher_file ? 0 : open_searcher_file (size);
+    void *at = fd ? map_searcher (fd, size, MAP_SHARED) : NULL;
 
     if (at) {
         copy_sparsely (at, (const char *)s->searcher, size);
@@ -61,8 +61,9 @@ static int share (struct sweep *s)
 
 struct searcher *sweep_snapshot (struct sweep *s)
 {
-    return share (s) < 0 ? searcher_copy (s->searcher)
-                         : map (s->searcher_file, searcher_size (s->searcher), MAP_PRIVATE);
+    return share_searcher (s) < 0
+               ? searcher_copy (s->searcher)
+               : map_searcher (s->searcher_file, searcher_size (s->searcher), MAP_PRIVATE);
 }
 
 void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot)

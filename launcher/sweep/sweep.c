@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
-#include "launcher/sweep/faults.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"

@@ -92,7 +92,7 @@ struct host {
     char *why; /* why no further attempt begins there, or NULL */
 };
 
-/* Failed attempts that ended in the same way (faults.h). */
+/* Failed attempts that ended in the same way (replay.h). */
 struct fault {
     char *key; /* what they have in common */
     int count;

@@ -142,7 +142,7 @@ static void cut_columns (struct libscols_table *tb)
     }
 }
 
-static const char *name_of (struct libscols_column *cl)
+static const char *column_name (struct libscols_column *cl)
 {
     return scols_cell_get_data (scols_column_get_header (cl));
 }
@@ -156,7 +156,8 @@ static struct libscols_column *least_of (struct libscols_table *tb, const char *
     for (; *least; least++)
         for (size_t i = 0; i < own; i++) {
             cl = scols_table_get_column (tb, i);
-            if (!strcmp (name_of (cl), *least) && !(scols_column_get_flags (cl) & SCOLS_FL_HIDDEN))
+            if (!strcmp (column_name (cl), *least)
+                && !(scols_column_get_flags (cl) & SCOLS_FL_HIDDEN))
                 return cl;
         }
     for (size_t i = scols_table_get_ncols (tb); i > stay; i--) {
@@ -179,7 +180,7 @@ char *table_fit (struct libscols_table *tb, const char *const *least, size_t own
     while (room_of (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
         if (!f && !(f = open_memstream (&names, &size)))
             return NULL;
-        fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", name_of (cl));
+        fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", column_name (cl));
         scols_column_set_flags (cl, scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
     }
     if (f)
@@ -203,16 +204,17 @@ struct table_layout {
 };
 
 /* The cell of a column; of the line NULL its header. */
-static const char *text_of (const struct table_layout *l, struct libscols_line *line, size_t column)
+static const char *cell_text_of (const struct table_layout *l, struct libscols_line *line,
+                                 size_t column)
 {
     const char *text = line ? scols_cell_get_data (scols_line_get_cell (line, column))
-                            : name_of (scols_table_get_column (l->tb, column));
+                            : column_name (scols_table_get_column (l->tb, column));
 
     return text ? text : "";
 }
 
 /* Characters of a column each, that are printed as they are. */
-static bool is_plain (const char *text, size_t *n)
+static bool value_is_plain (const char *text, size_t *n)
 {
     for (*n = 0; text[*n]; ++*n)
         if (text[*n] < ' ' || text[*n] > '~' || text[*n] == '\\')
@@ -220,12 +222,12 @@ static bool is_plain (const char *text, size_t *n)
     return true;
 }
 
-static bool widen (const struct table_layout *l, struct libscols_line *line)
+static bool widen_column (const struct table_layout *l, struct libscols_line *line)
 {
     size_t n;
 
     for (size_t i = 0; i < l->n; i++) {
-        if (!is_plain (text_of (l, line, i), &n))
+        if (!value_is_plain (cell_text_of (l, line, i), &n))
             return false;
         l->widths[i] = n > l->widths[i] ? n : l->widths[i];
     }
@@ -237,10 +239,10 @@ static bool make_layout (struct table_layout *l)
     struct libscols_iter *it = scols_new_iter (SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     size_t size = 1;
-    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths))) && widen (l, NULL);
+    bool plain = it && (l->widths = calloc (l->n, sizeof (*l->widths))) && widen_column (l, NULL);
 
     while (plain && scols_table_next_line (l->tb, it, &line) == 0)
-        plain = widen (l, line);
+        plain = widen_column (l, line);
     scols_free_iter (it);
     for (size_t i = 0; plain && i < l->n; i++)
         size += l->widths[i] + 1;
@@ -254,7 +256,7 @@ static void print_row (const struct table_layout *l, struct libscols_line *line)
 
     for (size_t i = 0; i < l->n; i++) {
         struct libscols_column *cl = scols_table_get_column (l->tb, i);
-        const char *text = text_of (l, line, i);
+        const char *text = cell_text_of (l, line, i);
         bool right = scols_column_get_flags (cl) & SCOLS_FL_RIGHT;
         size_t n = strlen (text);
         memset (l->row + at, ' ', l->widths[i] + 1);

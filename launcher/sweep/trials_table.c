@@ -10,12 +10,8 @@
 
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/columns.h"
-#include "launcher/sweep/latest_metric.h"
-#include "launcher/sweep/logged_metrics.h"
-#include "launcher/sweep/metric_summary.h"
-#include "launcher/sweep/pareto_front.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/terminal.h"
@@ -46,7 +42,7 @@ enum { LEAST = 2, LESS = 3 };
  */
 enum { TRIALS_READ = 100, ROWS_READ = 500000, LOGGED_SHOWN = 4 };
 
-static bool is_repeated (const struct sweep *s)
+static bool value_is_repeated (const struct sweep *s)
 {
     return s->exp->search.repeats > 1;
 }
@@ -62,7 +58,7 @@ struct trials_table {
 /* The column of the second metric. */
 static size_t first_metric (const struct trials_table *t)
 {
-    return FIXED + t->nlogged + (is_repeated (t->s) ? OF_POINT : 0);
+    return FIXED + t->nlogged + (value_is_repeated (t->s) ? OF_POINT : 0);
 }
 
 /* The further metrics, each in a column of its own. */
@@ -158,7 +154,7 @@ static void add_trial_line (const struct trials_table *table, long n, bool in_fr
     table_set (line, 6, "%ld", trial_attempts (s, t));
     fill_progress (line, s, n);
     fill_logged (line, table, n);
-    if (is_repeated (s))
+    if (value_is_repeated (s))
         fill_point (line, s, n, FIXED + table->nlogged);
     fill_metrics (line, s, t, further);
     fill_hparams (line, s, t, further + sweep_metrics (s) - 1);
@@ -186,7 +182,7 @@ static void add_columns (const struct trials_table *t)
 
     for (size_t i = 0; i < t->nlogged; i++)
         scols_table_new_column (tb, t->logged.list[i].name, 0, SCOLS_FL_RIGHT);
-    for (int i = 0; is_repeated (s) && i < OF_POINT; i++)
+    for (int i = 0; value_is_repeated (s) && i < OF_POINT; i++)
         scols_table_new_column (tb, of_point[i], 0, SCOLS_FL_RIGHT);
     for (size_t i = 1; i < sweep_metrics (s); i++)
         scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
@@ -223,7 +219,7 @@ static void print_unshown (const struct trials_table *t)
         puts (t->logged.n > t->nlogged + 8 ? ", ...)" : ")");
 }
 
-static char *fit (const struct trials_table *t)
+static char *fit_trials_table (const struct trials_table *t)
 {
     const char *names[LEAST + LOGGED_SHOWN + LESS + 1] = { 0 };
     size_t n = LEAST;
@@ -259,7 +255,7 @@ int print_trials (const struct sweep *s, const long *trials, long n)
     add_columns (&t);
     for (long i = 0; i < n; i++)
         add_trial_line (&t, trials[i], front && front[trials[i] - 1]);
-    left_out = fit (&t);
+    left_out = fit_trials_table (&t);
     terminal_allow_colours (true);
     table_print (t.tb);
     terminal_allow_colours (false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a user wants to run what an experiment's files say. */
+/* Whether a user wants to run what an experiment's files say, and what the user's records say. */
 #include "launcher/sweep/trust.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -11,10 +12,263 @@
 #include <unistd.h>
 
 #include "launcher/config/flat.h"
-#include "launcher/sweep/trust_record.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+/* ---- a user's records ---- */
+
+/* Which link leads to a record. */
+enum record_key { RECORD_PATH, RECORD_INODE, RECORD_ID };
+
+enum { RECORD_MAX = 2 << 20 };
+
+int record_base (char *buf, size_t size)
+{
+    const char *state = getenv ("XDG_STATE_HOME");
+    const char *home = getenv ("HOME");
+    const struct passwd *pw;
+
+    if (state && *state == '/')
+        return snprintf (buf, size, "%s", state) < (int)size ? 0 : -1;
+    if ((!home || *home != '/') && (pw = getpwuid (geteuid ())))
+        home = pw->pw_dir;
+    return home && snprintf (buf, size, "%s/.local/state", home) < (int)size ? 0 : -1;
+}
+
+/* Make 'path' and the folders above it. */
+static int make_record_parents (char *path)
+{
+    for (char *slash = strchr (path + 1, '/'); slash; slash = strchr (slash + 1, '/')) {
+        *slash = '\0';
+        int rv = mkdir (path, 0700);
+        *slash = '/';
+        if (rv < 0 && errno != EEXIST && errno != EACCES && errno != EROFS)
+            return -1;
+    }
+    return mkdir (path, 0700) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+/* In a record: a link to the experiment. */
+static const char owner_link[] = "experiment";
+
+enum { KEY_SIZE = 96, NAME_SIZE = 64, ID_LENGTH = 32 };
+
+/* The folder of all records.  -1 with errno. */
+static int find_records (char *buf, size_t size, bool make)
+{
+    char base[PATH_MAX];
+    char own[PATH_MAX];
+
+    errno = ENOENT;
+    if (record_base (base, sizeof (base)) < 0 || (make && make_record_parents (base) < 0)
+        || !realpath (base, own) || snprintf (buf, size, "%s/slurm-dl", own) >= (int)size
+        || (make && mkdir (buf, 0700) < 0 && errno != EEXIST))
+        return -1;
+    return user_folder_check (buf);
+}
+
+static int record_key_text (char key[KEY_SIZE], const struct sweep *s, enum record_key by)
+{
+    char digest[DIGEST_SIZE];
+    struct stat st;
+
+    if (by == RECORD_PATH) {
+        digest_of (digest, s->dir, strlen (s->dir));
+        snprintf (key, KEY_SIZE, "path-%s", digest);
+    } else if (stat (s->dir, &st) == 0)
+        snprintf (key, KEY_SIZE, "inode-%lx-%lx", (unsigned long)st.st_dev,
+                  (unsigned long)st.st_ino);
+    else
+        return -1;
+    return 0;
+}
+
+/* The name of the record that was made of this folder. */
+static int name_by (const char *records, const struct sweep *s, enum record_key by,
+                    char name[NAME_SIZE])
+{
+    char key[KEY_SIZE];
+    char link[PATH_MAX + KEY_SIZE];
+    ssize_t n;
+
+    if (by == RECORD_ID)
+        return snprintf (name, NAME_SIZE, "%s", s->id ? s->id : "") > 0 ? 0 : -1;
+    if (record_key_text (key, s, by) < 0)
+        return -1;
+    snprintf (link, sizeof (link), "%s/%s", records, key);
+    if ((n = readlink (link, name, NAME_SIZE - 1)) <= 0)
+        return -1;
+    name[n] = '\0';
+    return strchr (name, '/') || *name == '.' ? -1 : 0;
+}
+
+/* One of the folder's records, and of an experiment with this id. */
+static int name_of_record (const char *records, const struct sweep *s, char *name)
+{
+    for (enum record_key by = RECORD_PATH; s->id && by <= RECORD_INODE; by++)
+        if (name_by (records, s, by, name) == 0 && !strncmp (name, s->id, ID_LENGTH)
+            && (!name[ID_LENGTH] || name[ID_LENGTH] == '.'))
+            return 0;
+    errno = ENOENT;
+    return -1;
+}
+
+/* Only the user's word gives a folder another record. */
+static int link_record (const char *records, const struct sweep *s, enum record_key by,
+                        const char *name, bool anew)
+{
+    char key[KEY_SIZE];
+    char path[PATH_MAX + KEY_SIZE];
+    char tmp[PATH_MAX + KEY_SIZE + 64];
+    char there[NAME_SIZE];
+
+    if (name_by (records, s, by, there) == 0 && (!anew || !strcmp (there, name)))
+        return 0;
+    if (record_key_text (key, s, by) < 0)
+        return -1;
+    snprintf (path, sizeof (path), "%s/%s", records, key);
+    link_tmp_name (tmp, sizeof (tmp), path);
+    return symlink (name, tmp) < 0 ? -1 : rename (tmp, path);
+}
+
+/* Another folder's may have the id for its name. */
+static int make_record (const char *records, const struct sweep *s, char name[NAME_SIZE])
+{
+    char path[PATH_MAX + NAME_SIZE];
+    char link[PATH_MAX + NAME_SIZE + 16];
+    char digest[DIGEST_SIZE];
+    int rv;
+
+    snprintf (name, NAME_SIZE, "%s", s->id);
+    snprintf (path, sizeof (path), "%s/%s", records, name);
+    if ((rv = mkdir (path, 0700)) < 0 && errno == EEXIST) {
+        digest_of (digest, s->dir, strlen (s->dir));
+        snprintf (name, NAME_SIZE, "%s.%.16s", s->id, digest);
+        snprintf (path, sizeof (path), "%s/%s", records, name);
+        rv = mkdir (path, 0700);
+    }
+    if (rv < 0)
+        return errno == EEXIST ? 0 : -1;
+    snprintf (link, sizeof (link), "%s/%s", path, owner_link);
+    return symlink (s->dir, link);
+}
+
+enum record_use { RECORD_READ, RECORD_MAKE, RECORD_WRITE };
+
+static int find_record_folder (const struct sweep *s, char *buf, size_t size, enum record_use use)
+{
+    bool make = use != RECORD_READ;
+    bool anew = use == RECORD_WRITE;
+    char records[PATH_MAX - NAME_SIZE];
+    char name[NAME_SIZE];
+
+    if (find_records (records, sizeof (records), make) < 0)
+        return -1;
+    if (name_of_record (records, s, name) < 0 && (!make || make_record (records, s, name) < 0))
+        return -1;
+    snprintf (buf, size, "%s/%s", records, name);
+    if (make
+        && (link_record (records, s, RECORD_PATH, name, anew) < 0
+            || link_record (records, s, RECORD_INODE, name, anew) < 0))
+        return -1;
+    return user_folder_check (buf);
+}
+
+static int open_record (const struct sweep *s, char *buf, size_t size, enum record_use use,
+                        struct slurmdl_error *err)
+{
+    *buf = '\0';
+    if (find_record_folder (s, buf, size, use) == 0)
+        return 0;
+    return errorf (err,
+                   "cannot keep records in %s: %s (XDG_STATE_HOME names "
+                   "another folder)",
+                   *buf ? buf : "the home folder",
+                   errno == EPERM ? "others may write there" : inside_error (errno));
+}
+
+int record_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err)
+{
+    return open_record (s, buf, size, RECORD_MAKE, err);
+}
+
+static char *read_record_file (const char *folder, const char *name)
+{
+    char path[PATH_MAX + 300];
+
+    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    return file_read_now (path, RECORD_MAX, NULL, NULL, NULL);
+}
+
+/* Read a small file of the record; the caller frees the text.  NULL: there is none. */
+static char *record_read (const struct sweep *s, const char *name)
+{
+    char folder[PATH_MAX];
+
+    return find_record_folder (s, folder, sizeof (folder), RECORD_READ) < 0
+               ? NULL
+               : read_record_file (folder, name);
+}
+
+/* The same from the record of the folder with this path or inode, or of any experiment with this
+ * id, which need not be this experiment.
+ */
+static char *record_read_by (const struct sweep *s, enum record_key key, const char *name)
+{
+    char records[PATH_MAX - NAME_SIZE];
+    char folder[PATH_MAX];
+    char of[NAME_SIZE];
+
+    if (find_records (records, sizeof (records), false) < 0 || name_by (records, s, key, of) < 0)
+        return NULL;
+    snprintf (folder, sizeof (folder), "%s/%s", records, of);
+    return user_folder_check (folder) < 0 ? NULL : read_record_file (folder, name);
+}
+
+static int record_write (const struct sweep *s, const char *name, const char *text,
+                         struct slurmdl_error *err)
+{
+    char folder[PATH_MAX];
+    char path[PATH_MAX + 300];
+    mode_t mask;
+    int rv;
+
+    if (open_record (s, folder, sizeof (folder), RECORD_WRITE, err) < 0)
+        return -1;
+    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    mask = umask (077);
+    rv = publish_replace (path, text, strlen (text), err);
+    umask (mask);
+    return rv;
+}
+
+/* The links of the folder that is to be removed go, whatever they name: a later
+ * folder may have its path, and its inode.
+ */
+void record_remove (const struct sweep *s)
+{
+    char records[PATH_MAX - NAME_SIZE];
+    char folder[PATH_MAX];
+    char key[KEY_SIZE];
+    char path[PATH_MAX + KEY_SIZE];
+
+    if (find_record_folder (s, folder, sizeof (folder), RECORD_READ) == 0)
+        remove_tree (folder);
+    if (find_records (records, sizeof (records), false) < 0)
+        return;
+    for (enum record_key by = RECORD_PATH; by <= RECORD_INODE; by++)
+        if (record_key_text (key, s, by) == 0) {
+            snprintf (path, sizeof (path), "%s/%s", records, key);
+            unlink (path);
+        }
+}
 
 /* Of the experiment file in a record, and of lines about a change. */
 enum { CONF_MAX = 1 << 20, CHANGES_SAID = 20 };
@@ -24,7 +278,7 @@ static const char conf_mark[] = "\nconf\n";
 
 /* ---- who may write ---- */
 
-static bool is_own (const char *path)
+static bool is_written_by_user_only (const char *path)
 {
     struct stat st;
 
@@ -38,7 +292,7 @@ bool trust_is_private (const struct sweep *s)
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
         snprintf (path, sizeof (path), "%s%s", s->dir, names[i]);
-        if (!is_own (path))
+        if (!is_written_by_user_only (path))
             return false;
     }
     return s->log_owner == geteuid ();
@@ -175,7 +429,7 @@ void trust_say_changes (const struct sweep *s)
 
 /* ---- whether it may run ---- */
 
-static const char *name_of (uid_t uid)
+static const char *user_name_of (uid_t uid)
 {
     const struct passwd *pw = getpwuid (uid);
     static char number[24];
@@ -198,7 +452,7 @@ bool trust_is_made (const struct sweep *s, const char *id)
 }
 
 /* Whether a record is of what is there now. */
-static bool is_same (const struct sweep *s, const char *record)
+static bool pin_is_current (const struct sweep *s, const char *record)
 {
     char *now = pin_text (s);
     size_t n = now ? strlen (now) : 0;
@@ -209,14 +463,13 @@ static bool is_same (const struct sweep *s, const char *record)
     return same;
 }
 
-enum trust_state { TRUST_SAME, TRUST_NEW, TRUST_CHANGED };
-
 /* Nobody but the user has put together what only he may write to: of such a
  * folder no more than the path must be that of another one.
  */
-static enum trust_state state_of (const struct sweep *s, const char *record, enum record_key by)
+static enum trust_state trust_state_of (const struct sweep *s, const char *record,
+                                        enum record_key by)
 {
-    bool same = is_same (s, record);
+    bool same = pin_is_current (s, record);
 
     if (record && by == RECORD_PATH)
         return same ? TRUST_SAME : TRUST_CHANGED;
@@ -227,12 +480,12 @@ static enum trust_state state_of (const struct sweep *s, const char *record, enu
     return !record || same || trust_is_private (s) ? TRUST_NEW : TRUST_CHANGED;
 }
 
-int trust_check (struct sweep *s, char *why, size_t size)
+enum trust_state trust_check (struct sweep *s, char *why, size_t size)
 {
     enum record_key by;
     char *record = find_pin (s, &by);
     bool known = record;
-    enum trust_state state = state_of (s, record, by);
+    enum trust_state state = trust_state_of (s, record, by);
 
     free (record);
     if (state == TRUST_SAME)
@@ -246,13 +499,13 @@ int trust_check (struct sweep *s, char *why, size_t size)
                   "what its trials run as you has changed since %s: see %s of "
                   "%s, and the folder %s",
                   known ? "you last started it" : "it was made", "experiment.conf",
-                  name_of (s->owner), s->exp->dir);
+                  user_name_of (s->owner), s->exp->dir);
     else if (state == TRUST_NEW)
         snprintf (why, size,
                   "its trials would run, as you, what experiment.conf of %s "
                   "says, in the folder %s",
-                  name_of (s->owner), s->exp->dir);
-    return state == TRUST_SAME ? 0 : state == TRUST_NEW ? 1 : 2;
+                  user_name_of (s->owner), s->exp->dir);
+    return state;
 }
 
 /* ---- the user's own ---- */

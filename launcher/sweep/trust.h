@@ -32,10 +32,13 @@ int trust_record (struct sweep *s, struct slurmdl_error *err);
  */
 bool trust_is_made (const struct sweep *s, const char *id);
 
-/* Whether this user may go on without a question: 0, or 1 with the reason in
- * 'why', for the user; 2 if it has changed since it was recorded or made.
- */
-int trust_check (struct sweep *s, char *why, size_t size);
+/* Whether this user may go on without a question; if not, 'why' tells the user the reason. */
+enum trust_state {
+    TRUST_SAME,    /* yes */
+    TRUST_NEW,     /* the user has never run it */
+    TRUST_CHANGED, /* it has changed since the user ran it, or since it was made */
+};
+enum trust_state trust_check (struct sweep *s, char *why, size_t size);
 
 /* What has changed since this user's record of the folder, or of its id, was
  * made, on standard error.
@@ -57,3 +60,24 @@ int trust_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_
  * group writes, no more than four times those of the file, or 16, after a line.
  */
 long trust_workers (const struct sweep *s);
+
+/* ---- a user's records of experiments ---- */
+
+/* $XDG_STATE_HOME/slurm-dl/ID, or ~/.local/state/slurm-dl/ID, is a folder of mode 0700 for each
+ * experiment: 'pin', 'job-JOB' of mode 0600 for each array that the user submitted, a link to the
+ * experiment, and copies of frozen code.  Nobody else may write there.  Links beside the records
+ * map a folder's path and its device and inode to its record: the id comes from a log, and in a
+ * group's folder others can replace the log.  If two folders have the same id, the second record is
+ * named ID.PATH, where PATH is from the digest of its path.
+ */
+
+/* The folder for programs' state, $XDG_STATE_HOME or ~/.local/state, which need not exist.  Returns
+ * -1 if there is no home.
+ */
+int record_base (char *buf, size_t size);
+
+/* The path of the experiment's record, created if absent.  Returns -1 with 'err'. */
+int record_folder (const struct sweep *s, char *buf, size_t size, struct slurmdl_error *err);
+
+/* Remove the record, because the experiment is to be removed. */
+void record_remove (const struct sweep *s);

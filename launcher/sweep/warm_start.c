@@ -37,7 +37,7 @@ static bool same_constants (const struct experiment *e, const json_t *hparams)
 }
 
 /* A text as JSON that json_value() takes. */
-static json_t *text_json (const struct param *d, const char *text)
+static json_t *json_of_text (const struct param *d, const char *text)
 {
     char *end;
     double v;
@@ -52,7 +52,7 @@ static json_t *text_json (const struct param *d, const char *text)
 static double old_value (const struct experiment *e, const struct hparam *h, const json_t *old)
 {
     char *text = hparams_text (old, h->path);
-    json_t *v = text ? text_json (&e->params[h->dim], text) : NULL;
+    json_t *v = text ? json_of_text (&e->params[h->dim], text) : NULL;
     double x = text ? NAN : h->preset;
 
     if (v && json_value (e, h, v, &x) < 0)

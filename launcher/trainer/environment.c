@@ -9,7 +9,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"
-#include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/job_variables.h"

@@ -19,7 +19,7 @@
 
 #include "launcher/code/activate.h"
 #include "launcher/config/queries.h"
-#include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/strings.h"

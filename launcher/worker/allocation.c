@@ -12,7 +12,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/best.h"
-#include "launcher/sweep/latest_metric.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

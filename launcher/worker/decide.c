@@ -15,9 +15,8 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
-#include "launcher/sweep/entry_text.h"
-#include "launcher/sweep/liveness.h"
 #include "launcher/sweep/log.h"
+#include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/snapshot.h"

@@ -16,7 +16,7 @@
 
 #include "launcher/config/queries.h"
 #include "launcher/config/trial_gpus.h"
-#include "launcher/sweep/requests.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/devices.h"

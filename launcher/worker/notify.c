@@ -20,7 +20,6 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"

@@ -20,7 +20,6 @@
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"

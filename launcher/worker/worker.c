@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "launcher/code/software_check.h"
-#include "launcher/sweep/faults.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/requests.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/remove_tree.h"

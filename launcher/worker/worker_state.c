@@ -14,7 +14,7 @@
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/requests.h"
+#include "launcher/sweep/replay.h"
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

@@ -38,8 +38,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     c.answer[c.fill] = '\0';
     while (strchr (c.answer, '\n')) {
         struct slurmdl_error err = { "" };
+        enum search_answer answer;
         double x[8];
-        if (read_answer (&w, x, &err) < 0)
+        if (read_program_answer (&w, x, &answer, &err) < 0)
             fuzz_failed (&err);
     }
     return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a pack of the decision log. */
-#include "launcher/sweep/event.h"
-#include "launcher/sweep/segment_file.h"
+#include "launcher/sweep/log.c"
 #include "tests/fuzz/fuzz.h"
 
 /* Read, so that sanitizers see it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An older results.h5, after its seal was found to be right. */
-#include "launcher/sweep/old_results.c"
+#include "launcher/sweep/results_file.c"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which failures are the same, and when they are a fault that all share. */
-#include "launcher/sweep/faults.h"
+#include "launcher/sweep/replay.h"
 #include "tests/unit.h"
 
 /* clang-format off */

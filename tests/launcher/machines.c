@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which machine is blamed for failures, and which never. */
-#include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
 #include "tests/launcher/applied.h"
 
 /* A sweep that has begun so many trials. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs: root in part */
 /* Which of the results that others offer a worker takes. */
-#include "launcher/sweep/entry_text.h"
+#include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"

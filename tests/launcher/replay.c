@@ -2,12 +2,10 @@
 /* Replay: late and repeated events change nothing, and equal logs give equal
  * states.
  */
+#include "launcher/sweep/replay.h"
 #include "launcher/config/trial_gpus.h"
 #include "launcher/sweep/best.h"
-#include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/requests.h"
-#include "launcher/sweep/states.h"
 #include "tests/launcher/applied.h"
 
 static bool same (const struct sweep *a, const struct sweep *b)

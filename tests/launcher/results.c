@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* results.h5: what is in it, and what is taken from the old one. */
 #include "launcher/sweep/columns.h"
-#include "launcher/sweep/latest_metric.h"
-#include "launcher/sweep/metric_rows.h"
+#include "launcher/sweep/metrics.h"
 #include "launcher/sweep/results_file.h"
 #include "launcher/trainer/resume_dir.h"
 #include "runtime/slurmdl.h"
