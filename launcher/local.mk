@@ -14,9 +14,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
-	%D%/code/activate.c %D%/code/binds.c %D%/code/software_check.c %D%/code/container.c %D%/code/image.c \
-	%D%/code/pyxis.c %D%/code/software_record.c %D%/code/software_within.c \
-	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/libarchive.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
+	%D%/code/activate.c %D%/code/software.c %D%/code/container.c \
+	 \
+	%D%/code/archive.c %D%/code/frozen_files.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c \
 	%D%/code/store.c %D%/code/working_copy.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/syntax_hint.c %D%/config/trial_gpus.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
 	 %D%/sweep/event.c %D%/sweep/log.c \

@@ -15,7 +15,7 @@
 #include "launcher/cmd/options.h"
 #include "launcher/cmd/search_server.h"
 #include "launcher/cmd/view.h"
-#include "launcher/code/software_within.h"
+#include "launcher/code/software.h"
 #include "launcher/debug/debug.h"
 #include "launcher/flow/flow.h"
 #include "launcher/job/elastic_command.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/view.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/software.h"
 #include "launcher/config/hparams.h"
 #include "launcher/sweep/best.h"
 #include "launcher/sweep/create.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/code/copy.h"
+#include "launcher/code/archive.h"
 #include "launcher/code/provenance.h"
 #include "launcher/code/store.h"
 #include "launcher/sweep/trust.h"
@@ -24,7 +24,7 @@ static int select_files (const struct experiment *e, const char *experiments,
 {
     struct slurmdl_error err = { "" };
 
-    if (code_select (e, experiments, files, &err) >= 0)
+    if (code_select (e, experiments, files, &err) != CODE_INVALID)
         return EXIT_OK;
     complain ("%s: %s", e->file, err.text);
     return error_status (errno);
@@ -221,7 +221,7 @@ int code_now (const struct sweep *s, struct code_archive *a, struct slurmdl_erro
     *a = (struct code_archive){ .data = NULL };
     snprintf (folder, sizeof (folder), "%.*s", (int)(strrchr (s->dir, '/') - s->dir), s->dir);
     rv = code_select (s->exp, folder, &files, err);
-    if (rv == 0)
+    if (rv == CODE_FROZEN)
         rv = code_archive_pack (&files, a, err);
     code_files_free (&files);
     return rv < 0 ? -1 : 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/code/archive.h"
-#include "launcher/code/select.h"
+#include "launcher/code/frozen_files.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/temporary_folder.h"

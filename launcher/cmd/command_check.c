@@ -12,7 +12,7 @@
 
 #include "launcher/cmd/forgotten.h"
 #include "launcher/code/activate.h"
-#include "launcher/code/software_check.h"
+#include "launcher/code/software.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/config/optional_group.h"
 #include "launcher/config/queries.h"

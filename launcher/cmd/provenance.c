@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/code/software_record.h"
+#include "launcher/code/software.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/say.h"

@@ -12,7 +12,7 @@
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
 #include "launcher/cmd/queue.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/software.h"
 #include "launcher/code/store.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"

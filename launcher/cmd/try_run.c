@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/copy.h"
-#include "launcher/code/software_check.h"
+#include "launcher/code/archive.h"
+#include "launcher/code/software.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/say.h"

@@ -122,7 +122,7 @@ static int run_script (const struct software *s, const char *dir, int io[2])
 }
 
 /* What was written to a file, ended by zero; '*size' without that. */
-static char *contents (int fd, size_t *size)
+static char *file_contents (int fd, size_t *size)
 {
     struct stat st;
     char *text = NULL;
@@ -138,7 +138,7 @@ static char *contents (int fd, size_t *size)
 /* ---- what it says ---- */
 
 /* These change with each shell, and say nothing of the modules. */
-static bool is_of_shell (const char *variable)
+static bool is_shell_variable (const char *variable)
 {
     static const char *const names[] = { "_=", "SHLVL=", "PWD=", "OLDPWD=", NULL };
 
@@ -153,16 +153,16 @@ static int keep_variables (struct software *s, const char *text, size_t size)
     int rv = 0;
 
     for (const char *v = text; v < text + size; v += strlen (v) + 1)
-        if (strchr (v, '=') && !is_of_shell (v))
+        if (strchr (v, '=') && !is_shell_variable (v))
             rv |= strings_add (&s->activated, v);
     for (char **v = environ; *v; v++)
-        if (is_of_shell (*v))
+        if (is_shell_variable (*v))
             rv |= strings_add (&s->activated, *v);
     return rv;
 }
 
 /* The last line, and the first one that has letters if that is another. */
-static void explain (char *text, char *buf, size_t size)
+static void explain_errors (char *text, char *buf, size_t size)
 {
     char *first = NULL;
     char *last = NULL;
@@ -181,8 +181,8 @@ static void explain (char *text, char *buf, size_t size)
               last != first ? first : "");
 }
 
-static int refuse (const struct software *s, int status, char *errors, struct origin *where,
-                   struct slurmdl_error *err)
+static int report_bad_key (const struct software *s, int status, char *errors, struct origin *where,
+                           struct slurmdl_error *err)
 {
     const char *key = status == BAD_MODULES ? "modules"
                       : status == BAD_CONDA ? "conda"
@@ -192,7 +192,7 @@ static int refuse (const struct software *s, int status, char *errors, struct or
                                             : "venv";
     char why[420];
 
-    explain (errors, why, sizeof (why));
+    explain_errors (errors, why, sizeof (why));
     if (where)
         *where = *key == 'm'   ? s->origins.modules
                  : *key == 'c' ? s->origins.conda
@@ -222,11 +222,11 @@ int software_activate (struct software *s, const char *dir, struct origin *where
             goto out;
     status = run_script (s, dir, io);
     for (int i = 0; i < 2; i++)
-        text[i] = contents (io[i], &size[i]);
+        text[i] = file_contents (io[i], &size[i]);
     if (!text[0] || !text[1])
         goto out;
     rv = status == 0 && size[0] > 0 ? keep_variables (s, text[0], size[0])
-                                    : refuse (s, status, text[1], where, err);
+                                    : report_bad_key (s, status, text[1], where, err);
 out:
     if (rv < 0)
         errorf (err, "environment: %s", strerror (errno));

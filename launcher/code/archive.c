@@ -1,26 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frozen files as one archive: a tar file, compressed by zstd. */
+/* Frozen code: pack it into one archive, and unpack that into the folder in which trials run. */
 #include "launcher/code/archive.h"
 
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/code/libarchive.h"
+#include "config.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/array.h"
 #include "runtime/base/error.h"
+#include "runtime/base/symbols.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+/* ---- libarchive, loaded on first use: it costs 2 ms, and few commands pack or unpack code ---- */
+
+/* clang-format off */
+#define LIBARCHIVE_FUNCTIONS(X) \
+    X (archive_entry_filetype) X (archive_entry_free) \
+    X (archive_entry_hardlink) X (archive_entry_new) \
+    X (archive_entry_pathname) X (archive_entry_perm) \
+    X (archive_entry_set_filetype) X (archive_entry_set_mtime) \
+    X (archive_entry_set_pathname) X (archive_entry_set_perm) \
+    X (archive_entry_set_size) X (archive_entry_set_symlink) \
+    X (archive_entry_size) X (archive_entry_symlink) \
+    X (archive_error_string) X (archive_read_data) X (archive_read_free) \
+    X (archive_read_new) X (archive_read_next_header) \
+    X (archive_read_open_memory) X (archive_read_support_filter_zstd) \
+    X (archive_read_support_format_tar) X (archive_set_error) \
+    X (archive_write_add_filter_zstd) X (archive_write_close) \
+    X (archive_write_data) X (archive_write_free) X (archive_write_header) \
+    X (archive_write_new) X (archive_write_open2) \
+    X (archive_write_set_bytes_in_last_block) \
+    X (archive_write_set_format_pax_restricted)
+
+struct libarchive {
+#define LIBARCHIVE_FIELD(name) __typeof__ (name) *name;
+    LIBARCHIVE_FUNCTIONS (LIBARCHIVE_FIELD)
+#undef LIBARCHIVE_FIELD
+};
+/* clang-format on */
+
+static struct libarchive libarchive;
+static bool libarchive_is_loaded;
+
+#define ENTRY(name) { #name, offsetof (struct libarchive, name) },
+static const struct symbol libarchive_symbols[] = { LIBARCHIVE_FUNCTIONS (ENTRY){ NULL } };
+
+static void load_libarchive (void)
+{
+    libarchive_is_loaded = !symbols_load (
+        &libarchive, dlopen (ARCHIVE_SONAME, RTLD_LAZY | RTLD_LOCAL), libarchive_symbols);
+}
+
+/* Call this before any function of the library. */
+static int libarchive_load (struct slurmdl_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once (&once, load_libarchive);
+    if (libarchive_is_loaded)
+        return 0;
+    errno = ELIBACC;
+    return errorf (err, "frozen code needs libarchive (" ARCHIVE_SONAME "): install it");
+}
 
 /* The time of each file is 2000-01-01: what counts is the content. */
 enum { FILE_TIME = 946684800, CONTENT_MAX = 80 << 20 };
 
-/* Far more than is ever frozen (select.h): a small archive that has more was
+/* Far more than is ever frozen (frozen_files.h): a small archive that has more was
  * made to fill a disk, or to keep its reader for days.
  */
 enum { TOTAL_MAX = 256 << 20, ENTRIES_MAX = 100000 };
@@ -32,7 +94,7 @@ struct archive_packing {
     size_t capacity;
 };
 
-static la_ssize_t keep (struct archive *a, void *arg, const void *data, size_t size)
+static la_ssize_t append_packed (struct archive *a, void *arg, const void *data, size_t size)
 {
     struct archive_packing *p = arg;
     struct code_archive *c = p->archive;
@@ -47,7 +109,7 @@ static la_ssize_t keep (struct archive *a, void *arg, const void *data, size_t s
 }
 
 /* What changes meanwhile is as it is at one moment: its size is read, too. */
-static char *read_file (const char *root, const char *path, size_t *size)
+static char *read_file_to_pack (const char *root, const char *path, size_t *size)
 {
     char full[PATH_MAX];
     struct stat st;
@@ -72,12 +134,12 @@ static char *read_file (const char *root, const char *path, size_t *size)
     return text;
 }
 
-static int put_entry (struct archive *a, const struct code_files *c, const struct code_file *f)
+static int pack_file (struct archive *a, const struct code_files *c, const struct code_file *f)
 {
     struct archive_entry *entry = libarchive.archive_entry_new ();
     size_t size = 0;
     bool is_folder = !f->target && S_ISDIR (f->mode);
-    char *text = f->target || is_folder ? NULL : read_file (c->root, f->path, &size);
+    char *text = f->target || is_folder ? NULL : read_file_to_pack (c->root, f->path, &size);
     int rv = entry && (text || f->target || is_folder) ? 0 : -1;
 
     libarchive.archive_entry_set_pathname (entry, f->path);
@@ -98,10 +160,10 @@ static int put_entry (struct archive *a, const struct code_files *c, const struc
     return rv;
 }
 
-static int put_all (struct archive *a, const struct code_files *c, struct slurmdl_error *err)
+static int pack_files (struct archive *a, const struct code_files *c, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (put_entry (a, c, &c->list[i]) < 0)
+        if (pack_file (a, c, &c->list[i]) < 0)
             return errorf (err, "%s/%s: cannot be frozen: %s", c->root, c->list[i].path,
                            libarchive.archive_error_string (a) ?: strerror (errno));
     return 0;
@@ -121,10 +183,10 @@ int code_archive_pack (const struct code_files *c, struct code_archive *archive,
         || libarchive.archive_write_add_filter_zstd (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
         || libarchive.archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
-        || libarchive.archive_write_open2 (a, &p, NULL, keep, NULL, NULL) < ARCHIVE_WARN)
+        || libarchive.archive_write_open2 (a, &p, NULL, append_packed, NULL, NULL) < ARCHIVE_WARN)
         errorf (err, "cannot make an archive: %s",
                 a ? libarchive.archive_error_string (a) : "out of memory");
-    else if (put_all (a, c, err) == 0 && libarchive.archive_write_close (a) == ARCHIVE_OK)
+    else if (pack_files (a, c, err) == 0 && libarchive.archive_write_close (a) == ARCHIVE_OK)
         rv = 0;
     else
         errorf (err, "%s: cannot be frozen", c->root);
@@ -158,7 +220,7 @@ static bool is_good_name (const char *path)
 }
 
 /* A file's content, or a link's target; the caller frees it. */
-static char *content (struct archive *a, struct archive_entry *entry, size_t *size)
+static char *entry_content (struct archive *a, struct archive_entry *entry, size_t *size)
 {
     la_int64_t wanted = libarchive.archive_entry_size (entry);
     char *text;
@@ -184,7 +246,7 @@ static char *content (struct archive *a, struct archive_entry *entry, size_t *si
 
 typedef int (*entry_f) (struct archive_entry *entry, const char *text, size_t size, void *arg);
 
-static int read_entries (struct archive *a, entry_f f, void *arg)
+static int read_archive_entries (struct archive *a, entry_f f, void *arg)
 {
     struct archive_entry *entry;
     size_t total = 0;
@@ -194,7 +256,7 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
     while ((rv = libarchive.archive_read_next_header (a, &entry)) == ARCHIVE_OK) {
         size_t size = 0;
         char *text = is_good_name (libarchive.archive_entry_pathname (entry))
-                         ? content (a, entry, &size)
+                         ? entry_content (a, entry, &size)
                          : NULL;
         bool fits = (total += size) <= TOTAL_MAX && ++n <= ENTRIES_MAX;
         errno = !text ? EBADMSG : fits ? errno : EFBIG;
@@ -221,7 +283,7 @@ static int read_archive (const void *data, size_t size, entry_f f, void *arg,
     if (a && libarchive.archive_read_support_filter_zstd (a) >= ARCHIVE_WARN
         && libarchive.archive_read_support_format_tar (a) >= ARCHIVE_WARN
         && libarchive.archive_read_open_memory (a, data, size) == ARCHIVE_OK)
-        rv = read_entries (a, f, arg);
+        rv = read_archive_entries (a, f, arg);
     libarchive.archive_read_free (a);
     return rv;
 }
@@ -288,14 +350,14 @@ int code_archive_unpack (const void *data, size_t size, const char *dir, struct 
     return errorf (err, "%s: cannot unpack the frozen code: %s", dir, inside_error (errno));
 }
 
-/* ---- looking ---- */
+/* ---- showing ---- */
 
 struct looking {
     void (*f) (const char *path, const void *text, size_t size, void *arg);
     void *arg;
 };
 
-static int look (struct archive_entry *entry, const char *text, size_t size, void *arg)
+static int show_entry (struct archive_entry *entry, const char *text, size_t size, void *arg)
 {
     const struct looking *l = arg;
 
@@ -311,7 +373,133 @@ int code_archive_each (const void *data, size_t size,
 {
     struct looking l = { f, arg };
 
-    if (read_archive (data, size, look, &l, err) == 0)
+    if (read_archive (data, size, show_entry, &l, err) == 0)
         return 0;
     return errorf (err, "cannot read the frozen code: %s", strerror (errno));
+}
+
+/* ---- the folder in which trials run ---- */
+
+enum { LEVELS = 2, SIBLINGS_MAX = 1000 };
+
+/* The part of a path that has the last names of it: "/a/b/c/d" "/b/c/d". */
+static const char *last_names (const char *root)
+{
+    const char *from = root + strlen (root);
+
+    for (int i = 0; i <= LEVELS && from > root; i++)
+        do
+            from--;
+        while (from > root && *from != '/');
+    return from;
+}
+
+int code_copy_path (const struct code_copy *c, char *buf, size_t size)
+{
+    size_t n = strlen (c->root);
+
+    if (strncmp (c->dir, c->root, n) || (c->dir[n] && c->dir[n] != '/')) {
+        errno = EBADMSG;
+        return -1;
+    }
+    if (snprintf (buf, size, "%s%s%s", c->base, last_names (c->root), c->dir + n) < (int)size)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+int code_copy_check (const struct code_copy *c, struct slurmdl_error *err)
+{
+    if (user_folder_check (c->base) == 0)
+        return 0;
+    if (errno != EPERM)
+        return errorf (err, "%s: %s", c->base, inside_error (errno));
+    return errorf (err, "%s: others may write to this copy of the code: remove it", c->base);
+}
+
+/* What stands beside a folder stands beside its copy, too; but for a folder of
+ * others, or of very many.
+ */
+static void link_siblings (const char *parent, const char *copy, const char *own)
+{
+    char target[PATH_MAX];
+    struct dirent *d;
+    struct stat st;
+    int to = inside_open (copy, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *all = to < 0 ? NULL : opendir (parent);
+    int n = 0;
+
+    if (all && fstat (dirfd (all), &st) == 0 && st.st_uid == geteuid () && !(st.st_mode & S_IWOTH))
+        while (n < SIBLINGS_MAX && (d = readdir (all))) {
+            bool is_special = !strcmp (d->d_name, ".") || !strcmp (d->d_name, "..")
+                              || !strcmp (d->d_name, own) || !strcmp (d->d_name, "__pycache__");
+            snprintf (target, sizeof (target), "%s/%s", parent, d->d_name);
+            if (!is_special && symlinkat (target, to, d->d_name) == 0)
+                n++;
+        }
+    if (all)
+        closedir (all);
+    if (to >= 0)
+        close (to);
+}
+
+/* The copy of the folder root[0..len), with what stands in it if it is above
+ * the root.
+ */
+static int make_copy_folder (const char *base, const char *root, size_t len)
+{
+    size_t first = (size_t)(last_names (root) - root);
+    char original[PATH_MAX];
+    char own[NAME_MAX + 1];
+    char copy[PATH_MAX];
+
+    snprintf (copy, sizeof (copy), "%s%.*s", base, (int)(len - first), root + first);
+    if (inside_mkdir (copy, 0777) < 0)
+        return -1;
+    if (!root[len])
+        return 0;
+    snprintf (original, sizeof (original), "%.*s", (int)len, root);
+    snprintf (own, sizeof (own), "%.*s", (int)strcspn (root + len + 1, "/"), root + len + 1);
+    link_siblings (original, copy, own);
+    return 0;
+}
+
+static int make_copy_folders (const char *base, const char *root)
+{
+    size_t len = (size_t)(last_names (root) - root);
+
+    while (root[len]) {
+        len += 1 + strcspn (root + len + 1, "/");
+        if (make_copy_folder (base, root, len) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int fill_copy (const char *base, const struct code_copy *c, const struct code_archive *a,
+                      struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    if (mkdir (base, 0700) < 0 || make_copy_folders (base, c->root) < 0)
+        return errorf (err, "%s: cannot make a copy of the code: %s", base, inside_error (errno));
+    snprintf (path, sizeof (path), "%s%s", base, last_names (c->root));
+    return code_archive_unpack (a->data, a->size, path, err);
+}
+
+int code_copy_make (const struct code_copy *c, const struct code_archive *a,
+                    struct slurmdl_error *err)
+{
+    char tmp[PATH_MAX];
+    int rv;
+    int e;
+
+    link_tmp_name (tmp, sizeof (tmp), c->base);
+    rv = fill_copy (tmp, c, a, err);
+    if (rv == 0 && rename (tmp, c->base) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+        rv = errorf (err, "%s: %s", c->base, strerror (errno));
+    e = errno;
+    remove_tree (tmp);
+    errno = e;
+    return rv < 0 ? -1 : code_copy_check (c, err);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frozen files as one archive: a tar file, compressed by zstd. */
+/* Frozen code: one archive, a tar file compressed by zstd, and the folder in which trials run. */
 #pragma once
 
 #include <stddef.h>
 
-#include "launcher/code/select.h"
+#include "launcher/code/frozen_files.h"
 #include "launcher/sys/digest.h"
 
 enum { ARCHIVE_MAX = 128 << 20 }; /* bytes of one that is read */
@@ -30,3 +30,27 @@ int code_archive_unpack (const void *data, size_t size, const char *dir, struct 
 int code_archive_each (const void *data, size_t size,
                        void (*f) (const char *path, const void *text, size_t size, void *arg),
                        void *arg, struct slurmdl_error *err);
+
+/* ---- the folder in which trials run: the frozen files, and links beside them ---- */
+
+/* Where an archive is unpacked. */
+struct code_copy {
+    const char *base; /* a folder that only this user may write to */
+    const char *root; /* what was frozen */
+    const char *dir;  /* the folder of the experiment file */
+};
+
+/* The folder that stands for 'dir': BASE with the last three names of the root, so that the two
+ * folders above it have the same entries as the original ones, as links.  Returns -1 with errno:
+ * EBADMSG if the experiment file was elsewhere, ENAMETOOLONG.
+ */
+int code_copy_path (const struct code_copy *c, char *buf, size_t size);
+
+/* Check that it exists and is this user's. */
+int code_copy_check (const struct code_copy *c, struct slurmdl_error *err);
+
+/* Unpack an archive there, in a folder beside it that is renamed when it is complete.  If somebody
+ * else was faster, that copy will do.
+ */
+int code_copy_make (const struct code_copy *c, const struct code_archive *a,
+                    struct slurmdl_error *err);

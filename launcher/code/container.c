@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line that runs a trial in a container, for each runtime. */
+/* Containers: the image, the runtime, its command line, and srun's options for pyxis. */
 #include "launcher/code/container.h"
 
 #include <ctype.h>
@@ -8,15 +8,125 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/code/activate.h"
-#include "launcher/code/binds.h"
-#include "launcher/code/image.h"
+#include "launcher/config/software_settings.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+
+/* ---- the image ---- */
+
+static bool name_ends_with (const char *text, const char *end)
+{
+    size_t n = strlen (text);
+    size_t k = strlen (end);
+
+    return n >= k && !strcmp (text + n - k, end);
+}
+
+static bool must_be_file (const char *image)
+{
+    static const char *const ends[] = { ".sif", ".simg", ".sqsh", ".squashfs", ".img", NULL };
+
+    for (const char *const *e = ends; *e; e++)
+        if (name_ends_with (image, *e))
+            return !strstr (image, "://");
+    return *image == '/' || *image == '.';
+}
+
+char *container_image (const struct software *s, const char *dir)
+{
+    char path[PATH_MAX];
+    char full[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s%s%s", *s->image == '/' ? "" : dir,
+              *s->image == '/' ? "" : "/", s->image);
+    if (realpath (path, full) && access (full, R_OK) == 0)
+        return strdup (full);
+    return must_be_file (s->image) ? NULL : strdup (s->image);
+}
+
+enum image_kind image_kind_of (const char *image)
+{
+    struct stat st;
+
+    if (*image != '/' || stat (image, &st) < 0)
+        return REFERENCE;
+    if (S_ISDIR (st.st_mode))
+        return FOLDER;
+    return name_ends_with (image, ".sqsh") || name_ends_with (image, ".squashfs") ? SQUASHFS : SIF;
+}
+
+/* ---- the folders that a container sees ---- */
+
+static bool is_in_folder (const char *path, const char *folder)
+{
+    size_t n = strlen (folder);
+
+    return !strncmp (path, folder, n) && (path[n] == '/' || !path[n]);
+}
+
+/* A folder under its own name; not again what one before it has. */
+static int bind_folder (char ***binds, const char *path, const char *const *shared,
+                        struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (*path != '/' || stat (path, &st) < 0)
+        return 0;
+    for (const char *const *f = shared; f && *f; f++)
+        if (is_in_folder (path, *f))
+            return 0;
+    for (char **b = *binds; b && *b; b++)
+        if (is_in_folder (path, *b))
+            return 0;
+    if (!strpbrk (path, ":, \t\n"))
+        return strings_add (binds, path);
+    errno = EINVAL;
+    return errorf (err,
+                   "container: the folder '%s' cannot be bound: its name has "
+                   "a colon, comma or space",
+                   path);
+}
+
+/* The folder of the socket of `dl log`. */
+static char *socket_folder (void)
+{
+    const char *path = getenv ("DL_SOCKET");
+    const char *slash = path ? strrchr (path, '/') : NULL;
+
+    return slash ? strndup (path, (size_t)(slash - path)) : NULL;
+}
+
+/* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step need, but not what
+ * the runtime shares anyway ('shared', or NULL).  Runtimes that share something cannot create
+ * folders in an image: the last ones are left out for them.  Returns -1 with 'err'.
+ */
+static int container_binds (char ***binds, const char *dir, char *const *folders,
+                            const char *const *shared, struct slurmdl_error *err)
+{
+    char *socket = socket_folder ();
+    bool in_step = getenv ("SLURM_PROCID");
+    const char *more[] = { "/dev/shm", socket, in_step ? getenv ("PMIX_SERVER_TMPDIR") : NULL,
+                           in_step ? "/run/munge" : NULL };
+    size_t n = shared && *shared ? 1 : sizeof (more) / sizeof (*more);
+    int rv = bind_folder (binds, dir, shared, err);
+
+    for (; rv == 0 && folders && *folders; folders++)
+        rv = bind_folder (binds, *folders, shared, err);
+    for (size_t i = 0; rv == 0 && i < n; i++)
+        if (more[i])
+            rv = bind_folder (binds, more[i], shared, err);
+    free (socket);
+    return rv;
+}
+
+/* ---- runtimes ---- */
 
 extern char **environ;
 
@@ -75,8 +185,8 @@ static int add_two (char ***list, const char *option, const char *value)
 
 /* ---- which runtime ---- */
 
-static const struct runtime *find_runtime (const struct software *s, const char *image,
-                                           const char *path, struct slurmdl_error *err)
+static const struct runtime *find_container_runtime (const struct software *s, const char *image,
+                                                     const char *path, struct slurmdl_error *err)
 {
     for (const struct runtime *r = runtimes; r->name; r++) {
         char *program;
@@ -100,7 +210,7 @@ const char *container_runtime (const struct software *s, const char *dir, const 
                                struct slurmdl_error *err)
 {
     char *image = container_image (s, dir);
-    const struct runtime *r = image ? find_runtime (s, image, path, err) : NULL;
+    const struct runtime *r = image ? find_container_runtime (s, image, path, err) : NULL;
 
     if (!image)
         errorf (err, "container: there is no image '%s'", s->image);
@@ -201,7 +311,7 @@ static char *container_name (void)
 /* Charliecloud shows TMPDIR as /tmp, and wants to have USER; a program of the
  * machine must not be loaded into all of the image's.
  */
-static void set_variables (const struct runtime *r)
+static void set_runtime_variables (const struct runtime *r)
 {
     unsetenv ("LD_PRELOAD");
     unsetenv ("PYTHONHOME");
@@ -213,13 +323,13 @@ static void set_variables (const struct runtime *r)
         setenv ("NVIDIA_VISIBLE_DEVICES", "all", 0);
 }
 
-static char **build (const struct software *s, const struct runtime *r, const char *image,
-                     const char *dir, char *const *binds, char *const *command, char **name)
+static char **build_command (const struct software *s, const struct runtime *r, const char *image,
+                             const char *dir, char *const *binds, char *const *command, char **name)
 {
     char **words = NULL;
     int rv = strings_add (&words, r->program);
 
-    set_variables (r);
+    set_runtime_variables (r);
     rv |= add_options (&words, s, r, dir, binds);
     if (r->named && (*name = container_name ()))
         rv |= add_two (&words, "--name", *name);
@@ -249,11 +359,83 @@ char **container_command (const struct software *s, char *const *folders, char *
         errorf (err, "container: no working folder: %s", strerror (errno));
     else if (!(image = container_image (s, dir)))
         errorf (err, "container: there is no image '%s'", s->image);
-    else if ((r = find_runtime (s, image, getenv ("PATH"), err))
+    else if ((r = find_container_runtime (s, image, getenv ("PATH"), err))
              && container_binds (&binds, dir, folders, r->shared, err) == 0
-             && !(words = build (s, r, image, dir, binds, command, name)))
+             && !(words = build_command (s, r, image, dir, binds, command, name)))
         errorf (err, "out of memory");
     strings_free (binds);
     free (image);
     return words;
+}
+
+/* ---- srun with pyxis ---- */
+
+/* As `dl rank` does it (launcher/trainer/step.c), which is not in the
+ * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
+ * no result.
+ */
+#define RANK                                                                                       \
+    "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "                             \
+    "(trap '' USR2; exec \"$@\") & while t=; wait $!; s=$?; [ \"$t\" ]; do "                       \
+    ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "                       \
+    "exit $s"
+
+bool container_by_srun (const struct software *s, const char *dir)
+{
+    char *image = container_image (s, dir);
+    bool takes = image && (image_kind_of (image) & (SQUASHFS | REFERENCE));
+    char text[256 << 10];
+
+    free (image);
+    if (s->runtime || !takes)
+        return s->runtime && !strcmp (s->runtime, container_runtimes[0]);
+    slurm_srun_says ("--help", text, sizeof (text));
+    return strstr (text, "--container-mounts");
+}
+
+/* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
+static int add_list (char ***words, const char *option, char *const *const lists[2], bool names)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+    const char *comma = "=";
+    int rv;
+
+    if (!f)
+        return -1;
+    fputs (option, f);
+    for (int i = 0; i < 2; i++)
+        for (char *const *l = lists[i]; l && *l; l++, comma = ",")
+            if (names)
+                fprintf (f, "%s%.*s", comma, (int)strcspn (*l, "="), *l);
+            else if (strchr (*l, ':'))
+                fprintf (f, "%s%s", comma, *l);
+            else
+                fprintf (f, "%s%s:%s", comma, *l, *l);
+    rv = fclose (f) == 0 && (*comma == '=' || strings_add (words, text) == 0) ? 0 : -1;
+    free (text);
+    return rv;
+}
+
+int container_srun_words (const struct software *s, const char *dir, char *const *folders,
+                          char *const *variables, char ***words, struct slurmdl_error *err)
+{
+    static const char *const shell[] = { "/bin/sh", "-c", RANK, "sh", NULL };
+    char *image = container_image (s, dir);
+    char **binds = NULL;
+    int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
+
+    if (rv == 0)
+        rv =
+            strings_addf (words, "--container-image=%s", image)
+            | strings_addf (words, "--container-workdir=%s", dir)
+            | add_list (words, "--container-mounts", (char *const *const[2]){ binds, s->binds },
+                        false)
+            | add_list (words, "--container-env", (char *const *const[2]){ variables, NULL }, true);
+    if (rv == 0)
+        rv = strings_add_all (words, s->options) | strings_add_all (words, (char *const *)shell);
+    free (image);
+    strings_free (binds);
+    return rv;
 }

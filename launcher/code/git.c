@@ -15,7 +15,7 @@
 enum { LIST_MAX = 8 << 20, FILTERS_MAX = 64 << 10, SECONDS = 20, DEPTH_MAX = 5 };
 
 /* A git command in a folder. */
-static void begin (struct command *c, const char *dir)
+static void begin_git (struct command *c, const char *dir)
 {
     *c = (struct command){ .timeout = SECONDS, .no_errors = true, .keeps_job = true };
     /* what a partial clone lacks would be fetched, by any program */
@@ -31,7 +31,7 @@ static void begin (struct command *c, const char *dir)
     command_add (c, "--no-optional-locks", NULL);
 }
 
-static char *output (struct command *c, size_t max, int *status)
+static char *git_command_output (struct command *c, size_t max, int *status)
 {
     char *buf = malloc (max);
 
@@ -59,12 +59,12 @@ static int drop_filters (struct command *c, const char *dir)
     char *text, *rest;
     int status, rv = 0;
 
-    begin (&list, dir);
+    begin_git (&list, dir);
     command_add (&list, "config", NULL);
     command_add (&list, "--name-only", NULL);
     command_add (&list, "--get-regexp", NULL);
     command_add (&list, "^filter[.]", NULL);
-    text = rest = output (&list, FILTERS_MAX, &status);
+    text = rest = git_command_output (&list, FILTERS_MAX, &status);
     if (!text)
         return status == 1 ? 0 : -1; /* 1: there are none */
     for (char *key; rv == 0 && (key = strsep (&rest, "\n"));) {
@@ -85,22 +85,22 @@ char *git_output (const char *dir, char *const *args, size_t max)
     struct command c;
     int status;
 
-    begin (&c, dir);
+    begin_git (&c, dir);
     if (!strcmp (*args, "diff") && drop_filters (&c, dir) < 0) {
         command_free (&c);
         return NULL;
     }
     for (; *args; args++)
         command_add (&c, *args, NULL);
-    return output (&c, max, &status);
+    return git_command_output (&c, max, &status);
 }
 
-static int by_path (const void *a, const void *b)
+static int by_listed_path (const void *a, const void *b)
 {
     return strcmp (*(char *const *)a + 2, *(char *const *)b + 2);
 }
 
-static bool is_there (const char *root, const char *path, const char *name)
+static bool path_exists (const char *root, const char *path, const char *name)
 {
     char full[PATH_MAX];
 
@@ -111,12 +111,12 @@ static bool is_there (const char *root, const char *path, const char *name)
 /* Add the files of the work tree, and of its submodules.  'folder' is that of
  * a submodule, "" or "NAME/".
  */
-static int add_files (FILE *to, const char *root, const char *folder, int depth)
+static int add_work_tree (FILE *to, const char *root, const char *folder, int depth)
 {
     char *const args[] = { (char *)"ls-files",           (char *)"-t",
                            (char *)"--cached",           (char *)"--others",
                            (char *)"--exclude-standard", NULL };
-    bool has_submodules = depth < DEPTH_MAX && is_there (root, folder, ".gitmodules");
+    bool has_submodules = depth < DEPTH_MAX && path_exists (root, folder, ".gitmodules");
     char path[PATH_MAX];
     char *text, *rest;
 
@@ -128,7 +128,7 @@ static int add_files (FILE *to, const char *root, const char *folder, int depth)
             continue;
         if (!has_submodules || *line != 'H'
             || snprintf (path, sizeof (path), "%s%s/", folder, line + 2) >= (int)sizeof (path)
-            || !is_there (root, path, ".git") || add_files (to, root, path, depth + 1) < 0)
+            || !path_exists (root, path, ".git") || add_work_tree (to, root, path, depth + 1) < 0)
             fprintf (to, "%c %s%s\n", *line, folder, line + 2);
     }
     free (text);
@@ -145,7 +145,7 @@ int git_files_read (const char *root, struct git_files *g)
     *g = (struct git_files){ .text = NULL };
     if (!(f = open_memstream (&g->text, &size)))
         return -1;
-    rv = add_files (f, root, "", 0);
+    rv = add_work_tree (f, root, "", 0);
     if (fclose (f) || rv < 0)
         return -1;
     for (const char *s = g->text; *s; s++)
@@ -156,7 +156,7 @@ int git_files_read (const char *root, struct git_files *g)
     for (char *line; (line = strsep (&rest, "\n"));)
         if (*line)
             g->list[g->n++] = line;
-    qsort (g->list, g->n, sizeof (*g->list), by_path);
+    qsort (g->list, g->n, sizeof (*g->list), by_listed_path);
     return 0;
 }
 

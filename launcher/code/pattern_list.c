@@ -9,7 +9,7 @@
 
 #include "launcher/sys/strings.h"
 
-static bool matches (const char *pattern, const char *path, bool is_folder)
+static bool pattern_matches (const char *pattern, const char *path, bool is_folder)
 {
     char text[PATH_MAX];
     size_t n = strlen (pattern);
@@ -28,7 +28,7 @@ static bool matches (const char *pattern, const char *path, bool is_folder)
 bool pattern_list_has (char *const *list, const char *path, bool is_folder)
 {
     for (; list && *list; list++)
-        if (matches (*list, path, is_folder))
+        if (pattern_matches (*list, path, is_folder))
             return true;
     return false;
 }

@@ -12,7 +12,7 @@
 
 #include "launcher/code/activate.h"
 #include "launcher/code/git.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/software.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -27,7 +27,7 @@ enum {
 };
 
 /* A text that JSON takes. */
-static json_t *text_json (const char *text)
+static json_t *json_of_any_text (const char *text)
 {
     char *copy = text ? strdup (text) : NULL;
     json_t *v;
@@ -41,9 +41,9 @@ static json_t *text_json (const char *text)
     return v;
 }
 
-static void put (json_t *o, const char *name, const char *text)
+static void put_text (json_t *o, const char *name, const char *text)
 {
-    json_t *v = text && *text ? text_json (text) : NULL;
+    json_t *v = text && *text ? json_of_any_text (text) : NULL;
 
     if (v)
         json_object_set_new (o, name, v);
@@ -75,7 +75,7 @@ static json_t *caller_json (void)
             char *arg = strdup (json_string_value (word));
             if (arg)
                 hide_value (arg);
-            json_array_append_new (list, text_json (arg ? arg : ""));
+            json_array_append_new (list, json_of_any_text (arg ? arg : ""));
             free (arg);
         }
     json_decref (given);
@@ -92,7 +92,7 @@ static json_t *command_json (void)
 
     while (f && getdelim (&arg, &size, '\0', f) > 0) {
         hide_value (arg);
-        json_array_append_new (list, text_json (arg));
+        json_array_append_new (list, json_of_any_text (arg));
     }
     free (arg);
     if (f)
@@ -106,14 +106,14 @@ static void put_git (json_t *o, const char *name, const char *root, char *const 
 {
     char *text = git_output (root, args, DIFF_MAX);
 
-    put (o, name, text);
+    put_text (o, name, text);
     free (text);
 }
 
 /* What is not frozen is not for those who read the experiment: files that are
  * closed to the group where others are open, and those that the user excludes.
  */
-static bool is_private (const struct code_files *c, const char *name)
+static bool is_kept_private (const struct code_files *c, const char *name)
 {
     mode_t mask = umask (077);
     char path[PATH_MAX];
@@ -143,7 +143,7 @@ static int keep_out (const struct code_files *c, char *names, char ***args)
         if (*name == '"')
             return -1;
         snprintf (path, sizeof (path), ":(top,exclude,literal)%s", name);
-        if (*name && is_private (c, name))
+        if (*name && is_kept_private (c, name))
             rv = strings_add (args, path);
     }
     return rv;
@@ -300,7 +300,7 @@ static json_t *modules_json (const struct experiment *e)
         size_t n = strcspn (loaded, ":");
         char *name = strndup (loaded, n);
         if (name && *name)
-            json_array_append_new (list, text_json (name));
+            json_array_append_new (list, json_of_any_text (name));
         free (name);
         loaded += n + (loaded[n] == ':');
     }
@@ -318,7 +318,7 @@ static void put_cuda (json_t *o)
     snprintf (path, sizeof (path), "%s/version.json", home ? home : "/usr/local/cuda");
     v = json_load_file (path, 0, NULL);
     json_unpack (v, "{s:{s:s}}", "cuda", "version", &version);
-    put (o, "cuda", version);
+    put_text (o, "cuda", version);
     json_decref (v);
 }
 
@@ -328,7 +328,7 @@ static void put_driver (json_t *o)
 
     if (text)
         text[strcspn (text, "\n")] = '\0';
-    put (o, "driver", text);
+    put_text (o, "driver", text);
     free (text);
 }
 
@@ -339,11 +339,11 @@ char *provenance_collect (const struct experiment *e, const struct code_files *c
     char text[PATH_MAX] = "";
     char *json;
 
-    put (o, "dl", DL_VERSION);
-    put (o, "user", user_name ());
+    put_text (o, "dl", DL_VERSION);
+    put_text (o, "user", user_name ());
     gethostname (text, sizeof (text) - 1);
-    put (o, "host", text);
-    put (o, "folder", getcwd (text, sizeof (text)));
+    put_text (o, "host", text);
+    put_text (o, "folder", getcwd (text, sizeof (text)));
     json_object_set_new (o, "command", caller_json () ?: command_json ());
     json_object_set_new (o, "modules", modules_json (e));
     software_record (&e->software, e->dir, o);

@@ -2,7 +2,7 @@
 /* Where an experiment comes from: what is needed to run it again. */
 #pragma once
 
-#include "launcher/code/select.h"
+#include "launcher/code/frozen_files.h"
 
 /* JSON that the caller frees: command, host, git commit and difference, loaded
  * modules, packages of the entrypoint's Python, versions of CUDA and its

@@ -64,7 +64,7 @@ static int find_archive (char *buf, size_t size, const char *dir, const char *di
 }
 
 /* Whether the user's own file 'path' has the content: a name of it will do. */
-static bool has_same (const char *path, const struct code_archive *a)
+static bool file_has_content (const char *path, const struct code_archive *a)
 {
     char digest[DIGEST_SIZE];
     uid_t owner;
@@ -107,7 +107,7 @@ int store_put (const char *dir, const struct code_archive *a, struct slurmdl_err
     if (access (path, F_OK) == 0)
         snprintf (path, sizeof (path), "%s/code-%.12s.tar.zst", dir, a->digest);
     store_path (stored, sizeof (stored), dir, a->digest);
-    if (has_same (stored, a) && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
+    if (file_has_content (stored, a) && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
         return 0;
     if (publish_if_absent (path, a->data, a->size, err) < 0)
         return -1;

@@ -41,7 +41,7 @@ struct pair {
     int depth;
 };
 
-static int open_folder (int at, const char *name)
+static int open_folder_at (int at, const char *name)
 {
     return openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -49,8 +49,8 @@ static int open_folder (int at, const char *name)
 /* Open a folder below each of two, or AT_FDCWD; close_pair() in any case. */
 static bool open_pair (struct pair *p, int from, const char *from_name, int to, const char *to_name)
 {
-    p->from = open_folder (from, from_name);
-    p->to = open_folder (to, to_name);
+    p->from = open_folder_at (from, from_name);
+    p->to = open_folder_at (to, to_name);
     return p->from >= 0 && p->to >= 0;
 }
 
@@ -67,7 +67,7 @@ static void close_pair (const struct pair *p)
 }
 
 /* Returns -1 with errno, also where only the 'name' is at fault. */
-static int path_of (const struct pair *p, const char *name, char *buf)
+static int path_below (const struct pair *p, const char *name, char *buf)
 {
     if (snprintf (buf, PATH_MAX, "%s%s%s", p->path, *p->path ? "/" : "", name) < PATH_MAX)
         return 0;
@@ -88,7 +88,7 @@ static bool is_dots (const char *name)
 
 /* ---- one file ---- */
 
-static int copy_bytes (int from, int to, char *buffer)
+static int copy_content (int from, int to, char *buffer)
 {
     ssize_t n, k;
 
@@ -109,14 +109,14 @@ static int mark_made (int fd)
     return futimens (fd, times);
 }
 
-static bool is_made (const struct stat *st)
+static bool is_as_made (const struct stat *st)
 {
     return st->st_mtim.tv_sec == MADE && st->st_mtim.tv_nsec == 0;
 }
 
 /* Copy an open file; 'mark' it, or keep its time. */
-static int copy_file (int from, const struct stat *st, int folder, const char *name, bool mark,
-                      char *buffer)
+static int copy_open_file (int from, const struct stat *st, int folder, const char *name, bool mark,
+                           char *buffer)
 {
     const struct timespec times[2] = { st->st_atim, st->st_mtim };
     int to = openat (folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -126,7 +126,7 @@ static int copy_file (int from, const struct stat *st, int folder, const char *n
 
     if (to < 0)
         return -1;
-    rv = copy_bytes (from, to, buffer);
+    rv = copy_content (from, to, buffer);
     if (rv == 0)
         rv = mark ? mark_made (to) : futimens (to, times);
     e = errno;
@@ -147,7 +147,7 @@ static int copy_named (const struct pair *p, const char *source, /* below p->fro
     if (from < 0)
         return -1;
     if (fstat (from, &st) == 0)
-        rv = copy_file (from, &st, p->to, name, mark, buffer);
+        rv = copy_open_file (from, &st, p->to, name, mark, buffer);
     e = errno;
     close (from);
     errno = e;
@@ -182,7 +182,7 @@ static bool is_to_copy (const struct copying_code *c, const struct pair *p, cons
     return fstatat (p->from, name, &st, 0) == 0 && S_ISREG (st.st_mode)
            && fstat (p->to, &folder) == 0 && ((st.st_mode & 077) || !(folder.st_mode & 077))
            && (st.st_size <= SMALL || (st.st_size <= CHECKPOINT_MAX && is_checkpoint_name (name)))
-           && path_of (p, name, path) == 0 && !pattern_list_has (c->exclude, path, false);
+           && path_below (p, name, path) == 0 && !pattern_list_has (c->exclude, path, false);
 }
 
 /* A link that stays inside is one in the copy as well. */
@@ -223,7 +223,7 @@ static bool is_python (const char *name)
     return n > 3 && !strcmp (name + n - 3, ".py");
 }
 
-static int copy_folder (struct copying_code *c, const struct pair *p, const char *root);
+static int copy_code_folder (struct copying_code *c, const struct pair *p, const char *root);
 
 static int copy_below (struct copying_code *c, const struct pair *p, const char *name,
                        const char *root)
@@ -232,15 +232,15 @@ static int copy_below (struct copying_code *c, const struct pair *p, const char 
     struct pair below = { .path = path, .depth = p->depth + 1 };
     int rv = -1;
 
-    if (path_of (p, name, path) < 0 || p->depth > DEPTH_MAX || mkdirat (p->to, name, 0777) < 0)
+    if (path_below (p, name, path) < 0 || p->depth > DEPTH_MAX || mkdirat (p->to, name, 0777) < 0)
         return -1;
     if (open_pair (&below, p->from, name, p->to, name))
-        rv = copy_folder (c, &below, root);
+        rv = copy_code_folder (c, &below, root);
     close_pair (&below);
     return rv;
 }
 
-static unsigned char kind_of (int folder, const struct dirent *d)
+static unsigned char dirent_type (int folder, const struct dirent *d)
 {
     struct stat st;
 
@@ -254,7 +254,7 @@ static int copy_entry (struct copying_code *c, const struct pair *p, const struc
 {
     int rv = 0;
 
-    switch (kind_of (p->from, d)) {
+    switch (dirent_type (p->from, d)) {
     case DT_DIR:
         rv = copy_below (c, p, d->d_name, root);
         break;
@@ -265,11 +265,11 @@ static int copy_entry (struct copying_code *c, const struct pair *p, const struc
         rv = copy_named (p, d->d_name, d->d_name, true, c->buffer);
     }
     if (rv < 0 && !*c->failed)
-        path_of (p, d->d_name, c->failed);
+        path_below (p, d->d_name, c->failed);
     return rv;
 }
 
-static int copy_folder (struct copying_code *c, const struct pair *p, const char *root)
+static int copy_code_folder (struct copying_code *c, const struct pair *p, const char *root)
 {
     struct dirent **list;
     bool python = false;
@@ -290,7 +290,7 @@ static int copy_folder (struct copying_code *c, const struct pair *p, const char
     return rv;
 }
 
-static int make_root (const char *to)
+static int make_copy_root (const char *to)
 {
     if (mkdir (to, 0777) == 0)
         return 0;
@@ -304,8 +304,8 @@ int working_copy_make (const char *from, const char *to, char *const *exclude,
     struct pair p = { .from = -1, .to = -1, .path = "" };
     int rv = -1;
 
-    if (c.buffer && make_root (to) == 0 && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
-        rv = copy_folder (&c, &p, from);
+    if (c.buffer && make_copy_root (to) == 0 && open_pair (&p, AT_FDCWD, from, AT_FDCWD, to))
+        rv = copy_code_folder (&c, &p, from);
     close_pair (&p);
     if (rv < 0)
         errorf (err, "%s: cannot make the working folder%s%s: %s", to, *c.failed ? ": " : "",
@@ -316,7 +316,7 @@ int working_copy_make (const char *from, const char *to, char *const *exclude,
 
 /* ---- what is left of it ---- */
 
-static bool is_same_link (const struct pair *p, const char *name)
+static bool link_is_unchanged (const struct pair *p, const char *name)
 {
     char a[PATH_MAX];
     char b[PATH_MAX];
@@ -326,15 +326,15 @@ static bool is_same_link (const struct pair *p, const char *name)
 }
 
 /* An entry of the code is in the copy as it was made. */
-static bool is_same (const struct pair *p, const struct dirent *d)
+static bool entry_is_unchanged (const struct pair *p, const struct dirent *d)
 {
-    unsigned char kind = kind_of (p->from, d);
+    unsigned char kind = dirent_type (p->from, d);
     struct stat st;
 
     if (fstatat (p->to, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    return S_ISLNK (st.st_mode) ? kind == DT_LNK && is_same_link (p, d->d_name)
-                                : S_ISREG (st.st_mode) && is_made (&st);
+    return S_ISLNK (st.st_mode) ? kind == DT_LNK && link_is_unchanged (p, d->d_name)
+                                : S_ISREG (st.st_mode) && is_as_made (&st);
 }
 
 static int count_names (int folder)
@@ -374,10 +374,10 @@ static bool is_clean_folder (const struct pair *p)
             ;
         else if (!strcmp (name, PYCACHE))
             clean = fstatat (p->to, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK (st.st_mode);
-        else if (kind_of (p->from, list[i]) == DT_DIR)
+        else if (dirent_type (p->from, list[i]) == DT_DIR)
             clean = is_clean_below (p, name);
         else
-            clean = is_same (p, list[i]);
+            clean = entry_is_unchanged (p, list[i]);
         free (list[i]);
     }
     if (n >= 0)
@@ -408,9 +408,9 @@ static void prune_below (const struct pair *p, const char *name)
 
 static void prune_entry (const struct pair *p, const struct dirent *d)
 {
-    if (kind_of (p->from, d) == DT_DIR)
+    if (dirent_type (p->from, d) == DT_DIR)
         prune_below (p, d->d_name);
-    else if (is_same (p, d))
+    else if (entry_is_unchanged (p, d))
         unlinkat (p->to, d->d_name, 0);
 }
 
@@ -431,7 +431,7 @@ static void prune_folder (const struct pair *p)
         free (list);
 }
 
-int working_copy_prune (const char *from, const char *to)
+enum copy_rest working_copy_prune (const char *from, const char *to)
 {
     struct pair p = { .depth = 0 };
 
@@ -439,8 +439,8 @@ int working_copy_prune (const char *from, const char *to)
         prune_folder (&p);
     close_pair (&p);
     if (p.to < 0)
-        return errno == ENOENT ? 1 : -1;
-    return rmdir (to) == 0 ? 1 : 0;
+        return errno == ENOENT ? COPY_GONE : COPY_UNKNOWN;
+    return rmdir (to) == 0 ? COPY_GONE : COPY_WRITTEN;
 }
 
 /* ---- what a script wrote ---- */
@@ -450,7 +450,7 @@ struct walk_files {
     void *arg;
 };
 
-static int walk_folder (const struct walk_files *w, const struct pair *p)
+static int walk_each_file (const struct walk_files *w, const struct pair *p)
 {
     struct dirent **list;
     char path[PATH_MAX];
@@ -461,12 +461,12 @@ static int walk_folder (const struct walk_files *w, const struct pair *p)
     for (int i = 0; i < n; i++) {
         const char *name = list[i]->d_name;
         struct pair below = { .path = path, .depth = p->depth + 1 };
-        if (rv == 0 && !is_dots (name) && path_of (p, name, path) == 0
+        if (rv == 0 && !is_dots (name) && path_below (p, name, path) == 0
             && fstatat (p->from, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
             if (!S_ISDIR (st.st_mode))
                 rv = w->f (path, &st, w->arg);
-            else if (p->depth <= DEPTH_MAX && (below.from = open_folder (p->from, name)) >= 0) {
-                rv = walk_folder (w, &below);
+            else if (p->depth <= DEPTH_MAX && (below.from = open_folder_at (p->from, name)) >= 0) {
+                rv = walk_each_file (w, &below);
                 close (below.from);
             }
         }
@@ -481,11 +481,11 @@ int working_copy_each (const char *dir,
                        int (*f) (const char *path, const struct stat *st, void *arg), void *arg)
 {
     const struct walk_files w = { f, arg };
-    struct pair p = { .from = open_folder (AT_FDCWD, dir), .path = "" };
+    struct pair p = { .from = open_folder_at (AT_FDCWD, dir), .path = "" };
     int rv = 0;
 
     if (p.from >= 0) {
-        rv = walk_folder (&w, &p);
+        rv = walk_each_file (&w, &p);
         close (p.from);
     }
     return rv;
@@ -503,21 +503,21 @@ bool working_copy_has_files (const char *dir)
     return working_copy_each (dir, is_one, NULL);
 }
 
-static int add_folder (const struct pair *p, char *buffer);
+static int merge_folder (const struct pair *p, char *buffer);
 
-static int add_below (const struct pair *p, const char *name, char *buffer)
+static int merge_below (const struct pair *p, const char *name, char *buffer)
 {
     struct pair below = { .from = -1, .to = -1, .depth = p->depth + 1 };
     int rv = -1;
 
     if (p->depth <= DEPTH_MAX && (mkdirat (p->to, name, 0777) == 0 || errno == EEXIST)
         && open_pair (&below, p->from, name, p->to, name))
-        rv = add_folder (&below, buffer);
+        rv = merge_folder (&below, buffer);
     close_pair (&below);
     return rv;
 }
 
-static int add_link (const struct pair *p, const char *name)
+static int merge_link (const struct pair *p, const char *name)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat (p->from, name, target, sizeof (target) - 1);
@@ -529,19 +529,19 @@ static int add_link (const struct pair *p, const char *name)
 }
 
 /* A file replaces what is there, a folder is filled. */
-static int add_entry (const struct pair *p, const struct dirent *d, char *buffer)
+static int merge_entry (const struct pair *p, const struct dirent *d, char *buffer)
 {
-    unsigned char kind = kind_of (p->from, d);
+    unsigned char kind = dirent_type (p->from, d);
 
     if (kind == DT_DIR)
-        return add_below (p, d->d_name, buffer);
+        return merge_below (p, d->d_name, buffer);
     unlinkat (p->to, d->d_name, 0);
     if (kind == DT_LNK)
-        return add_link (p, d->d_name);
+        return merge_link (p, d->d_name);
     return kind == DT_REG ? copy_named (p, d->d_name, d->d_name, false, buffer) : 0;
 }
 
-static int add_folder (const struct pair *p, char *buffer)
+static int merge_folder (const struct pair *p, char *buffer)
 {
     struct dirent **list;
     int n = list_names (p->from, &list);
@@ -549,7 +549,7 @@ static int add_folder (const struct pair *p, char *buffer)
 
     for (int i = 0; i < n; i++) {
         if (rv == 0 && !is_dots (list[i]->d_name))
-            rv = add_entry (p, list[i], buffer);
+            rv = merge_entry (p, list[i], buffer);
         free (list[i]);
     }
     if (n >= 0)
@@ -564,7 +564,7 @@ int working_copy_add (const char *from, const char *to, struct slurmdl_error *er
     int rv = -1;
 
     if (open_pair (&p, AT_FDCWD, from, AT_FDCWD, to) && buffer)
-        rv = add_folder (&p, buffer);
+        rv = merge_folder (&p, buffer);
     close_pair (&p);
     if (rv < 0)
         errorf (err, "%s: cannot copy it to %s: %s", from, to, strerror (errno));

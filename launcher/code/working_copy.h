@@ -23,10 +23,13 @@ int working_copy_make (const char *from, const char *to, char *const *exclude,
 /* Whether all of the copy 'to' is as it was made, and nothing else is there. */
 bool working_copy_is_clean (const char *from, const char *to);
 
-/* Remove from the copy 'to' what is still as it was made.  Returns 1 if nothing
- * is left, 'to' included, 0 if a script has written something, -1.
- */
-int working_copy_prune (const char *from, const char *to);
+/* Remove from the copy 'to' what is still as it was made. */
+enum copy_rest {
+    COPY_UNKNOWN = -1, /* it could not be read */
+    COPY_GONE,         /* nothing was left, and 'to' is removed */
+    COPY_WRITTEN,      /* a script has written something */
+};
+enum copy_rest working_copy_prune (const char *from, const char *to);
 
 /* Copy the files in the folder 'from', which was pruned, over those in 'to'. */
 int working_copy_add (const char *from, const char *to, struct slurmdl_error *err);

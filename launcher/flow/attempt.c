@@ -11,10 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/code/copy.h"
-#include "launcher/code/pyxis.h"
-#include "launcher/code/software_check.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/archive.h"
+#include "launcher/code/container.h"
+#include "launcher/code/software.h"
 #include "launcher/code/store.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/config/queries.h"

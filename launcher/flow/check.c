@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "launcher/cmd/command_check.h"
-#include "launcher/code/image.h"
-#include "launcher/code/software_check.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/container.h"
+#include "launcher/code/software.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/placeholder.h"

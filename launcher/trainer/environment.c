@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/code/pyxis.h"
-#include "launcher/code/software_record.h"
+#include "launcher/code/container.h"
+#include "launcher/code/software.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/code/frozen_files.h"
 #include "launcher/code/pattern_list.h"
-#include "launcher/code/select.h"
 #include "launcher/code/working_copy.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/remove_tree.h"
@@ -93,7 +93,7 @@ void work_folder_take (const char *from, const char *to, const char *dir)
      * link that is left by a kill leads somewhere
      */
     unlinkat (folder, WORK_NAME, 0);
-    if (access (to, F_OK) == 0 && working_copy_prune (from, to) == 0)
+    if (access (to, F_OK) == 0 && working_copy_prune (from, to) == COPY_WRITTEN)
         move_work (to, folder, dir);
     close (folder);
 }

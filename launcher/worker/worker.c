@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/code/software_check.h"
+#include "launcher/code/software.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which files an experiment freezes. */
-#include "launcher/code/select.h"
+#include "launcher/code/frozen_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ bool code_is_script (const char *path, size_t len)
     return false;
 }
 
-static bool is_in (const char *dir, const char *name, size_t len)
+static bool word_is_file_in (const char *dir, const char *name, size_t len)
 {
     char path[PATH_MAX];
 
@@ -77,7 +77,7 @@ static bool is_named (const char *dir, const char *text)
     while (*(text += strspn (text, between))) {
         size_t len = strcspn (text, between);
         size_t first = strcspn (text, " \t\n;|&()<>\"'=./");
-        if (is_in (dir, text, len) || (first > 0 && is_in (dir, text, first)))
+        if (word_is_file_in (dir, text, len) || (first > 0 && word_is_file_in (dir, text, first)))
             return true;
         text += len;
     }
@@ -101,7 +101,7 @@ static void note_absolute (struct code_files *c, const char *text)
 }
 
 /* Whether the command has words that are files of the folder. */
-static bool is_used (const struct experiment *e, struct code_files *c)
+static bool command_uses_folder (const struct experiment *e, struct code_files *c)
 {
     const char *const texts[] = { e->entrypoint, e->command };
     bool used = false;
@@ -133,7 +133,7 @@ static bool is_home (const char *path)
 }
 
 /* 'path' is 'root', or below it. */
-static bool is_below (const char *path, const char *root)
+static bool is_root_or_below (const char *path, const char *root)
 {
     size_t n = strlen (root);
 
@@ -145,7 +145,7 @@ static char *git_root (const char *dir)
     char *const args[] = { (char *)"rev-parse", (char *)"--show-toplevel", NULL };
     char *text = git_output (dir, args, PATH_MAX);
     char own[PATH_MAX];
-    bool is_good = text && realpath (text, own) && !is_home (own) && is_below (dir, own);
+    bool is_good = text && realpath (text, own) && !is_home (own) && is_root_or_below (dir, own);
 
     free (text);
     return is_good ? strdup (own) : NULL;
@@ -161,14 +161,16 @@ static int given_root (const struct experiment *e, char *own, struct slurmdl_err
     if (!realpath (path, own))
         return errorf (err, "'code.path': %s: %s", e->code_path, strerror (errno));
     errno = EINVAL;
-    return is_below (e->dir, own) ? 0
-                                  : errorf (err,
-                                            "'code.path' %s must be the folder of the experiment "
-                                            "file, or one above it",
-                                            own);
+    return is_root_or_below (e->dir, own)
+               ? 0
+               : errorf (err,
+                         "'code.path' %s must be the folder of the experiment "
+                         "file, or one above it",
+                         own);
 }
 
-static int find_root (const struct experiment *e, struct code_files *c, struct slurmdl_error *err)
+static int find_code_root (const struct experiment *e, struct code_files *c,
+                           struct slurmdl_error *err)
 {
     char own[PATH_MAX];
     char *top;
@@ -203,7 +205,7 @@ struct walk {
     size_t capacity;
 };
 
-static bool has (const char *dir, const char *name)
+static bool folder_has (const char *dir, const char *name)
 {
     char path[PATH_MAX];
 
@@ -212,14 +214,16 @@ static bool has (const char *dir, const char *name)
 }
 
 /* An environment of Python's, what git keeps. */
-static bool is_foreign (const char *full, const char *name)
+static bool is_environment (const char *full, const char *name)
 {
     static const char *const names[] = { ".git", ".hg", ".svn", "node_modules", NULL };
 
-    return strings_contain (names, name) || has (full, "pyvenv.cfg") || has (full, "conda-meta");
+    return strings_contain (names, name) || folder_has (full, "pyvenv.cfg")
+           || folder_has (full, "conda-meta");
 }
 
-static int add (struct walk *w, const char *path, const char *target, const struct stat *st)
+static int add_code_file (struct walk *w, const char *path, const char *target,
+                          const struct stat *st)
 {
     struct code_files *c = w->c;
     struct code_file *f;
@@ -256,22 +260,22 @@ static bool stays_inside (const char *path, const char *target)
     return true;
 }
 
-static int add_link (struct walk *w, const char *path, const char *full, const struct stat *st)
+static int add_code_link (struct walk *w, const char *path, const char *full, const struct stat *st)
 {
     char target[PATH_MAX];
     ssize_t n;
 
     if (!S_ISLNK (st->st_mode))
-        return add (w, path, full, st);
+        return add_code_file (w, path, full, st);
     n = readlink (full, target, sizeof (target) - 1);
     target[n > 0 ? n : 0] = '\0';
-    return add (w, path, n > 0 && stays_inside (path, target) ? target : full, st);
+    return add_code_file (w, path, n > 0 && stays_inside (path, target) ? target : full, st);
 }
 
 /* Where files are open to the group by default, one that is not may be a key:
  * it is not for those who read the experiment.
  */
-static bool is_closed (const struct walk *w, const struct stat *st)
+static bool is_closed_to_group (const struct walk *w, const struct stat *st)
 {
     return !(st->st_mode & S_IRGRP) && !(w->mask & S_IRGRP);
 }
@@ -295,10 +299,11 @@ static bool is_frozen_file (const struct walk *w, const char *path, const struct
     if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false) || w->linked)
         return false;
     if (w->text)
-        return is_text (path) && st->st_size <= FILE_MAX && kind != ' ' && !is_closed (w, st);
+        return is_text (path) && st->st_size <= FILE_MAX && kind != ' '
+               && !is_closed_to_group (w, st);
     if (pattern_list_has (w->e->code_include, path, false))
         return true;
-    if (is_closed (w, st))
+    if (is_closed_to_group (w, st))
         return false;
     return kind == 'H' || (kind == '?' && st->st_size <= FILE_MAX);
 }
@@ -320,7 +325,7 @@ static bool is_frozen_folder (const struct walk *w, const char *path, const char
 {
     char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
 
-    if (is_foreign (full, name) || pattern_list_has (w->exclude, path, true))
+    if (is_environment (full, name) || pattern_list_has (w->exclude, path, true))
         return false;
     if (pattern_list_has (w->e->code_include, path, true) || kind == 'H')
         return true;
@@ -332,22 +337,22 @@ static bool is_frozen_folder (const struct walk *w, const char *path, const char
  */
 static bool is_mirrored (const struct walk *w, const char *path, const char *full, const char *name)
 {
-    return w->e->work != WORK_SHARED && w->c->is_git && !is_foreign (full, name)
+    return w->e->work != WORK_SHARED && w->c->is_git && !is_environment (full, name)
            && !pattern_list_has (w->exclude, path, true) && fnmatch ("*data*", name, FNM_CASEFOLD)
            && count_entries (full) <= FOLDER_MAX;
 }
 
 /* What dl and Python made: without it the same code has the same digest. */
-static bool is_made (const char *full, const char *name)
+static bool is_made_by_tools (const char *full, const char *name)
 {
     return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
-           || !strncmp (name, ".dl-flow-cache", 14) || has (full, "experiment.conf")
-           || has (full, "flow.json");
+           || !strncmp (name, ".dl-flow-cache", 14) || folder_has (full, "experiment.conf")
+           || folder_has (full, "flow.json");
 }
 
-static int walk_folder (struct walk *w, const char *path, int depth);
+static int walk_code_folder (struct walk *w, const char *path, int depth);
 
-static void forget (struct walk *w, size_t before)
+static void forget_files (struct walk *w, size_t before)
 {
     struct code_files *c = w->c;
 
@@ -364,7 +369,7 @@ static void forget (struct walk *w, size_t before)
 /* Whether a script may write into a folder, of which each attempt has its own
  * then: it has little but checkpoints, and no data by its name.
  */
-static bool is_output (const struct walk *w, const char *path, size_t before)
+static bool may_be_output_folder (const struct walk *w, const char *path, size_t before)
 {
     const char *name = strrchr (path, '/') ? strrchr (path, '/') + 1 : path;
     const struct code_files *c = w->c;
@@ -390,14 +395,14 @@ static int walk_whole (struct walk *w, const char *path, const char *full, const
     struct code_files *c = w->c;
     size_t before = c->n, links = c->nlinks + c->nfolders;
 
-    if (walk_folder (w, path, depth) < 0)
+    if (walk_code_folder (w, path, depth) < 0)
         return -1;
     if (w->text && c->n > before && c->n - before == c->nlinks + c->nfolders - links
-        && !is_output (w, path, before)) {
-        forget (w, before);
-        return add_link (w, path, full, st);
+        && !may_be_output_folder (w, path, before)) {
+        forget_files (w, before);
+        return add_code_link (w, path, full, st);
     }
-    return c->n == before ? add (w, path, NULL, st) : 0;
+    return c->n == before ? add_code_file (w, path, NULL, st) : 0;
 }
 
 static int walk_linked (struct walk *w, const char *path, const struct stat *st, int depth)
@@ -407,9 +412,9 @@ static int walk_linked (struct walk *w, const char *path, const struct stat *st,
     int rv;
 
     w->linked = true;
-    rv = walk_folder (w, path, depth);
+    rv = walk_code_folder (w, path, depth);
     w->linked = before;
-    return rv == 0 && w->c->n == n ? add (w, path, NULL, st) : rv;
+    return rv == 0 && w->c->n == n ? add_code_file (w, path, NULL, st) : rv;
 }
 
 static int walk_entry (struct walk *w, const char *folder, const char *name, int depth)
@@ -421,17 +426,18 @@ static int walk_entry (struct walk *w, const char *folder, const char *name, int
     snprintf (path, sizeof (path), "%s%s%s", folder, *folder ? "/" : "", name);
     if (snprintf (full, sizeof (full), "%s/%s", w->c->root, path) >= (int)sizeof (full))
         return 0;
-    if (lstat (full, &st) < 0 || is_made (full, name))
+    if (lstat (full, &st) < 0 || is_made_by_tools (full, name))
         return 0;
     if (is_frozen_file (w, path, &st))
-        return add (w, path, NULL, &st);
+        return add_code_file (w, path, NULL, &st);
     if (!S_ISDIR (st.st_mode) || depth >= DEPTH_MAX)
-        return add_link (w, path, full, &st);
-    if (is_below (w->experiments, full) || (!w->linked && is_frozen_folder (w, path, full, name)))
+        return add_code_link (w, path, full, &st);
+    if (is_root_or_below (w->experiments, full)
+        || (!w->linked && is_frozen_folder (w, path, full, name)))
         return walk_whole (w, path, full, &st, depth + 1);
     if (is_mirrored (w, path, full, name))
         return walk_linked (w, path, &st, depth + 1);
-    return add_link (w, path, full, &st);
+    return add_code_link (w, path, full, &st);
 }
 
 static int no_dots (const struct dirent *d)
@@ -445,7 +451,7 @@ static bool is_too_much (const struct code_files *c)
 }
 
 /* One that cannot be read is linked as a whole. */
-static int walk_folder (struct walk *w, const char *path, int depth)
+static int walk_code_folder (struct walk *w, const char *path, int depth)
 {
     char full[PATH_MAX];
     struct dirent **list;
@@ -455,7 +461,7 @@ static int walk_folder (struct walk *w, const char *path, int depth)
 
     snprintf (full, sizeof (full), "%s%s%s", w->c->root, *path ? "/" : "", path);
     if ((n = scandir (full, &list, no_dots, alphasort)) < 0)
-        return *path && lstat (full, &st) == 0 ? add (w, path, full, &st) : -1;
+        return *path && lstat (full, &st) == 0 ? add_code_file (w, path, full, &st) : -1;
     for (int i = 0; i < n; i++) {
         if (rv == 0 && !is_too_much (w->c))
             rv = walk_entry (w, path, list[i]->d_name, depth);
@@ -489,11 +495,11 @@ static int list_files (const struct experiment *e, const char *experiments, stru
     if (c->is_git && git_files_read (c->root, &w.git) < 0)
         c->is_git = false;
     read_excluded (&w);
-    rv = walk_folder (&w, "", 0);
+    rv = walk_code_folder (&w, "", 0);
     if (rv == 0 && is_too_much (c)) {
-        forget (&w, 0);
+        forget_files (&w, 0);
         w.text = c->is_text = true;
-        rv = walk_folder (&w, "", 0);
+        rv = walk_code_folder (&w, "", 0);
     }
     git_files_free (&w.git);
     strings_free (w.exclude);
@@ -502,21 +508,21 @@ static int list_files (const struct experiment *e, const char *experiments, stru
 
 /* ---- all of it ---- */
 
-static int not_frozen (struct code_files *c, const char *why)
+static enum code_selection not_frozen (struct code_files *c, const char *why)
 {
     snprintf (c->why, sizeof (c->why), "%.120s %s", c->root, why);
-    return 1;
+    return CODE_NONE;
 }
 
 /* A user who wants it nowhere need not write it into each file. */
-static bool is_off (void)
+static bool freezing_is_off (void)
 {
     const char *text = getenv ("DL_FREEZE");
 
     return text && (!strcmp (text, "false") || !strcmp (text, "0"));
 }
 
-static bool is_frozen (const struct code_files *c, const char *path)
+static bool path_is_frozen (const struct code_files *c, const char *path)
 {
     for (size_t i = 0; i < c->n; i++)
         if (!strcmp (c->list[i].path, path))
@@ -524,19 +530,19 @@ static bool is_frozen (const struct code_files *c, const char *path)
     return false;
 }
 
-int code_select (const struct experiment *e, const char *experiments, struct code_files *c,
-                 struct slurmdl_error *err)
+enum code_selection code_select (const struct experiment *e, const char *experiments,
+                                 struct code_files *c, struct slurmdl_error *err)
 {
     *c = (struct code_files){ .root = NULL };
-    if (!e->code_freeze || is_off ()) {
-        c->is_off = is_used (e, c);
+    if (!e->code_freeze || freezing_is_off ()) {
+        c->is_off = command_uses_folder (e, c);
         *c->absolute = '\0';
-        return 1;
+        return CODE_NONE;
     }
-    if (!is_used (e, c) && !e->code_path)
-        return 1;
-    if (find_root (e, c, err) < 0)
-        return -1;
+    if (!command_uses_folder (e, c) && !e->code_path)
+        return CODE_NONE;
+    if (find_code_root (e, c, err) < 0)
+        return CODE_INVALID;
     if (is_home (c->root))
         return not_frozen (c, "is a home folder: put the experiment file and its "
                               "code into a folder of their own");
@@ -545,10 +551,10 @@ int code_select (const struct experiment *e, const char *experiments, struct cod
     if (is_too_much (c))
         return not_frozen (c, "has more than 64 MiB or 20000 files: name what is "
                               "no code in .dlignore or code.exclude");
-    if (*c->absolute && is_below (c->absolute, c->root)
-        && is_frozen (c, c->absolute + strlen (c->root) + 1))
+    if (*c->absolute && is_root_or_below (c->absolute, c->root)
+        && path_is_frozen (c, c->absolute + strlen (c->root) + 1))
         *c->absolute = '\0';
-    return c->n > c->nlinks + c->nfolders ? 0 : 1;
+    return c->n > c->nlinks + c->nfolders ? CODE_FROZEN : CODE_NONE;
 }
 
 void code_files_free (struct code_files *c)

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container and environment of an experiment as JSON. */
-#include "launcher/code/software_record.h"
+/* The software of trials: check it, record it as JSON, and enter it. */
+#include "launcher/code/software.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "launcher/code/activate.h"
 #include "launcher/code/container.h"
-#include "launcher/code/image.h"
+#include "launcher/config/queries.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+
+/* ---- as JSON ---- */
 
 /* clang-format off */
 static const struct member {
@@ -78,7 +87,10 @@ static char **list_of (const json_t *v)
     return list;
 }
 
-int software_parse (const char *text, struct software *s, char ***folders)
+/* Read what software_text() wrote.  Returns -1 if 'text' is something else; software_free() and
+ * free the folders in any case.
+ */
+static int software_parse (const char *text, struct software *s, char ***folders)
 {
     json_t *o = json_loads (text, 0, NULL);
 
@@ -101,7 +113,7 @@ int software_parse (const char *text, struct software *s, char ***folders)
     return 0;
 }
 
-void software_free (struct software *s)
+static void software_free (struct software *s)
 {
     for (const struct member *m = members; m->name; m++) {
         void *at = (char *)s + m->offset;
@@ -113,7 +125,7 @@ void software_free (struct software *s)
     strings_free (s->activated);
 }
 
-static void put_file (json_t *o, const char *path)
+static void put_image_file (json_t *o, const char *path)
 {
     struct stat st;
 
@@ -133,14 +145,14 @@ static json_t *container_json (const struct software *s, const char *dir)
 
     put_members (o, s, true);
     if (path)
-        put_file (o, path);
+        put_image_file (o, path);
     if (runtime && !s->runtime)
         json_object_set_new (o, "found", json_string (runtime));
     free (path);
     return o;
 }
 
-static void put_environment (json_t *o, const struct software *s)
+static void put_environment_member (json_t *o, const struct software *s)
 {
     json_t *v = json_object ();
 
@@ -154,7 +166,7 @@ void software_record (const struct software *s, const char *dir, json_t *o)
 {
     if (s->image)
         json_object_set_new (o, "container", container_json (s, dir));
-    put_environment (o, s);
+    put_environment_member (o, s);
 }
 
 static void print_object (const char *title, const json_t *o)
@@ -194,7 +206,7 @@ bool software_image_differs (const json_t *record)
     json_t *now = json_object ();
     bool differs = false;
 
-    put_file (now, path ? path : "");
+    put_image_file (now, path ? path : "");
     for (const char *const *n = names; *n; n++)
         differs |= json_object_get (then, *n)
                    && !json_equal (json_object_get (then, *n), json_object_get (now, *n));
@@ -211,7 +223,137 @@ void software_print (const struct software *s)
     if (s->image)
         json_object_set (o, "container", container);
     json_decref (container);
-    put_environment (o, s);
+    put_environment_member (o, s);
     software_record_print (o);
     json_decref (o);
+}
+
+/* ---- checking and loading ---- */
+
+static void check_software_image (struct experiment *e, bool local, struct problems *p)
+{
+    const struct software *s = &e->software;
+    struct slurmdl_error err = { "" };
+    char *image = container_image (s, e->dir);
+
+    if (!image)
+        problem_at (p, s->origins.image, "'container': there is no image '%s'%s%s", s->image,
+                    *s->image == '/' ? "" : " in ", *s->image == '/' ? "" : e->dir);
+    else if (local && software_is_loaded (s)
+             && !container_runtime (s, e->dir, software_variable (s, "PATH"), &err))
+        problem_at (p, s->origins.image, "%s", err.text);
+    free (image);
+}
+
+void software_check (struct experiment *e, bool local, bool loads, struct problems *p)
+{
+    struct software *s = &e->software;
+    struct slurmdl_error err = { "" };
+    struct origin where = NO_ORIGIN;
+
+    if (loads && software_activate (s, e->dir, &where, &err) < 0)
+        problem_at (p, where, "%s", err.text);
+    if (s->image)
+        check_software_image (e, local, p);
+}
+
+/* Of ranks on other nodes each one finds its own. */
+static int find_local_runtime (const struct experiment *e, struct slurmdl_error *err)
+{
+    const struct software *s = &e->software;
+
+    if (!s->image || experiment_has_ranks (e)
+        || container_runtime (s, e->dir, software_variable (s, "PATH"), err))
+        return 0;
+    errno = EINVAL;
+    return -1;
+}
+
+int software_enter (struct experiment *e, struct slurmdl_error *err)
+{
+    struct software *s = &e->software;
+
+    if (s->image && experiment_has_ranks (e))
+        s->by_srun = container_by_srun (s, e->dir);
+    return software_activate (s, e->dir, NULL, err) < 0 ? -1 : find_local_runtime (e, err);
+}
+
+/* ---- dl within ---- */
+
+extern char **environ;
+
+enum { NOT_RUN = 126, NO_PROGRAM = 127 };
+
+/* As a process of its own: SIGKILL ends podman, but not what conmon has
+ * started for it.
+ */
+static void remove_after (const char *program, const char *name)
+{
+    pid_t me = getpid ();
+    int process = (int)syscall (SYS_pidfd_open, me, 0);
+    struct pollfd end = { .fd = process, .events = POLLIN };
+    int null;
+
+    if (process < 0 || subprocess_fork (0) != 0) {
+        close (process);
+        return;
+    }
+    setsid ();
+    if ((null = open ("/dev/null", O_RDWR)) >= 0)
+        for (int i = 0; i < 3; i++)
+            dup2 (null, i);
+    while (poll (&end, 1, -1) < 0 && errno == EINTR)
+        ;
+    execlp (program, program, "rm", "--force", "--ignore", "--time=0", name, (char *)NULL);
+    _exit (NO_PROGRAM);
+}
+
+static int exec_or_complain (char *const *argv)
+{
+    int e;
+
+    execvp (argv[0], argv);
+    e = exec_error (argv[0], errno);
+    complain ("%s: cannot run: %s", argv[0], strerror (e));
+    return e == ENOENT ? NO_PROGRAM : NOT_RUN;
+}
+
+static int run_contained (const struct software *s, char *const *folders, char *const *command)
+{
+    struct slurmdl_error err = { "" };
+    char *name;
+    char **argv = container_command (s, folders, command, &name, &err);
+    int rv = NOT_RUN;
+
+    if (argv) {
+        if (name)
+            remove_after (argv[0], name);
+        rv = exec_or_complain (argv);
+    } else
+        complain ("%s", err.text);
+    strings_free (argv);
+    free (name);
+    return rv;
+}
+
+int cmd_within (const struct settings *st)
+{
+    const char *text = getenv ("DL_SOFTWARE");
+    struct slurmdl_error err = { "" };
+    struct software s;
+    char **folders;
+    int rv = NOT_RUN;
+
+    if (software_parse (text ? text : "{}", &s, &folders) < 0)
+        complain ("DL_SOFTWARE is no JSON object");
+    else if (software_activate (&s, ".", NULL, &err) < 0)
+        complain ("%s", err.text);
+    else {
+        environ = s.activated ? s.activated : environ;
+        rv = s.image ? run_contained (&s, folders, st->args) : exec_or_complain (st->args);
+        environ = NULL;
+    }
+    software_free (&s);
+    strings_free (folders);
+    return rv;
 }

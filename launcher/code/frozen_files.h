@@ -31,13 +31,17 @@ struct code_files {
     char absolute[512]; /* a script that is named so, and is not frozen, or "" */
 };
 
-/* What is frozen of the folder of the experiment file.  Experiments are not
+/* Select what is frozen of the experiment file's folder.  Experiments are not
  * among it, nor are folders on the way to that of the new one, 'experiments':
- * through a link to one a copy would lead to itself.  Returns 0, or 1 if
- * nothing is ('why'), or -1 if the group "code" is wrong.
+ * through a link to one a copy would lead to itself.
  */
-int code_select (const struct experiment *e, const char *experiments, struct code_files *c,
-                 struct slurmdl_error *err);
+enum code_selection {
+    CODE_INVALID = -1, /* the group "code" is wrong */
+    CODE_FROZEN,
+    CODE_NONE, /* nothing is frozen; 'why' may say why */
+};
+enum code_selection code_select (const struct experiment *e, const char *experiments,
+                                 struct code_files *c, struct slurmdl_error *err);
 void code_files_free (struct code_files *c);
 
 /* Whether a path of 'len' characters is one of a script: "train.py". */
