@@ -711,12 +711,13 @@ const char *const plan_doubts[] = {
                    "Slurm (--resv-ports)",
     [PLAN_INTERFACE] = "each node's address and interface on the way to the "
                        "master",
+    [PLAN_CPUS] = "set where Slurm gives the task one CPU",
 };
 
 /* What may be known of a step, or is only made up to see what depends on it. */
 struct variant {
     uint32_t job, step;
-    bool interface;
+    bool interface, one_cpu;
 };
 
 /* ---- Slurm's variables ---- */
@@ -880,6 +881,7 @@ static int set_framework (struct env_plan *p, const struct variant *v, struct en
     }
     t->facts.job = v->job;
     t->facts.step = v->step;
+    t->facts.one_cpu = v->one_cpu;
     find_plan_master (p, t, v);
     task_ports (t, rankenv_needs_task_ports (p->dl), first_ephemeral_port ());
     n = rankenv_fill (p->dl, &t->facts, &t->environment);
@@ -1023,9 +1025,10 @@ static int note_variant (struct env_plan *p, struct plan_rank *r, const struct v
 
 static int fill_rank (struct env_plan *p, struct plan_rank *r, struct slurmdl_error *err)
 {
-    struct variant v = { p->job, p->step, false };
-    struct variant interface = { p->job, p->step, true };
-    struct variant job = { p->job + 4711, p->step, false };
+    struct variant v = { p->job, p->step, false, false };
+    struct variant interface = { p->job, p->step, true, false };
+    struct variant cpu = { p->job, p->step, false, true };
+    struct variant job = { p->job + 4711, p->step, false, false };
 
     if (put_slurm (p, r->rank, &v, &r->vars) < 0)
         return errorf (err, "out of memory");
@@ -1035,6 +1038,7 @@ static int fill_rank (struct env_plan *p, struct plan_rank *r, struct slurmdl_er
         r->role = role_names[roles_of (&p->task->roles, r->rank, &r->role_index)];
     if (*p->dl
         && (note_variant (p, r, &interface, PLAN_INTERFACE, err) < 0
+            || note_variant (p, r, &cpu, PLAN_CPUS, err) < 0
             || (!p->has_job && note_variant (p, r, &job, PLAN_PORTS, err) < 0)))
         return -1;
     if (*p->bind && set_binding (p, r, err) < 0)

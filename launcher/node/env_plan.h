@@ -91,7 +91,7 @@ __attribute__ ((format (printf, 2, 3))) void plan_note (struct env_plan *p, cons
 /* ---- a rank ---- */
 
 /* Why a variable is not known before the job runs. */
-enum plan_doubt { PLAN_PORTS, PLAN_INTERFACE, PLAN_DOUBTS };
+enum plan_doubt { PLAN_PORTS, PLAN_INTERFACE, PLAN_CPUS, PLAN_DOUBTS };
 extern const char *const plan_doubts[];
 
 struct plan_rank {

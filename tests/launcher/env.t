@@ -25,6 +25,8 @@ like "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch)" '^  RANK=7$' "and is tol
 like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm deals them' "uneven tasks: what is assumed is told"
 like "$(dl env --ntasks-per-node='4(x2),3' --dl=torch)" '^10 +node3 +2' "tasks of each node as Slurm writes them"
 like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "what the plugin would say is told"
+like "$(taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')" dl env --nodes=1 --ntasks=4 --dl=tf --dl-roles=chief:1,ps:1,worker:*)" \
+    '^  TF_NUM_INTEROP_THREADS, DL_ENV_SET: set where Slurm gives' "the CPUs of a task are Slurm's, not those of dl env"
 like "$(dl env --nodes=1 --ntasks=1)" 'No variable is set' "without --dl"
 
 # ---- mistakes
